@@ -1,0 +1,43 @@
+// The type of the handlers, derived from the contract: what does not fit the contract does not compile.
+import type { Caller, PlantPage } from '../domain.js';
+import type { operations } from './types.gen.js';
+
+/** The JSON array of an answer, page by page. T is the type of its items, which the pages hold as text. */
+export class JsonArray<T> {
+  declare protected readonly item: T;
+  readonly pages: AsyncIterable<PlantPage>;
+
+  constructor(pages: AsyncIterable<PlantPage>) {
+    this.pages = pages;
+  }
+}
+
+type JsonContent<T> = T extends { content: { 'application/json': infer Json } } ? Json : undefined;
+
+type Parameters<Id extends keyof operations, Place extends 'path' | 'query'> = NonNullable<
+  operations[Id]['parameters'][Place]
+>;
+
+/** A request that has passed authentication and validation. */
+export interface OperationRequest<Id extends keyof operations> {
+  readonly caller: Caller;
+  readonly params: Parameters<Id, 'path'>;
+  readonly query: Parameters<Id, 'query'>;
+  readonly body: operations[Id] extends { requestBody: infer Body } ? JsonContent<Body> : undefined;
+}
+
+type SuccessStatus = 200 | 201 | 202 | 204;
+type SuccessJson<Responses> = JsonContent<Responses[Extract<keyof Responses, SuccessStatus>]>;
+
+/** What a handler returns: the success answer's body. An array is given page by page, however long it is. */
+export type OperationResult<Id extends keyof operations> =
+  SuccessJson<operations[Id]['responses']> extends (infer Item)[]
+    ? JsonArray<Item>
+    : SuccessJson<operations[Id]['responses']>;
+
+/**
+ * One function for each operationId of the contract. Errors are thrown as ApiError.
+ */
+export type Handlers = {
+  [Id in keyof operations]: (request: OperationRequest<Id>) => Promise<OperationResult<Id>>;
+};

@@ -1,0 +1,95 @@
+// The one catalogue of error codes, and ApiError, the only source of Error bodies.
+
+/**
+ * Every error that the service can answer. A code is its HTTP status times 100 plus a number, and never changes its
+ * meaning; openapi.yaml tells the same codes and messages to the readers of the contract.
+ */
+export const catalogue = {
+  malformedRequest: { code: 40000, message: 'The request is not well-formed HTTP.' },
+  malformedJson: { code: 40001, message: 'The body is not well-formed JSON in UTF-8.' },
+  invalidBody: { code: 40002, message: 'The body does not match the schema.' },
+  unsupportedMediaType: {
+    code: 40003,
+    message: "The body's media type or content coding is not supported: send `application/json`, uncoded.",
+  },
+  missingBody: { code: 40004, message: 'The body is missing.' },
+  bodyTooLarge: { code: 40005, message: 'The body is too large.' },
+  invalidQuery: { code: 40006, message: 'A query parameter is unknown, repeated or out of its range.' },
+  invalidPath: { code: 40007, message: 'A path parameter is not valid.' },
+  malformedTarget: { code: 40008, message: 'The request target is not a valid URL path.' },
+  invalidHost: { code: 40009, message: 'The Host header is missing or repeated.' },
+  idTaken: { code: 40010, message: 'You already have another plant with this id.' },
+  plantExists: { code: 40011, message: 'You already have this very plant: an earlier request created it.' },
+  missingToken: { code: 40100, message: 'The access token is missing.' },
+  invalidToken: { code: 40101, message: 'The access token is malformed, unknown, expired or revoked.' },
+  insufficientScope: { code: 40300, message: 'The access token lacks the scope that the operation needs.' },
+  plantNotFound: { code: 40400, message: 'You have no plant with this id.' },
+  pathNotFound: { code: 40401, message: 'There is nothing at this path.' },
+  methodNotAllowed: {
+    code: 40500,
+    message: 'The path exists, but not with this method; `Allow` names those it has.',
+  },
+  requestTimeout: { code: 40800, message: 'The request took too long to arrive.' },
+  expectationFailed: {
+    code: 41700,
+    message: 'The Expect header asks for something other than `100-continue`.',
+  },
+  tooManyRequests: {
+    code: 42900,
+    message: 'There were too many requests in too short a time; `Retry-After` tells when there may be more.',
+  },
+  headersTooLarge: { code: 43100, message: "The request's header section is too large." },
+  internal: { code: 50000, message: 'The server failed.' },
+  unavailable: { code: 50300, message: 'The service is unavailable for now; the request had no effect.' },
+  overloaded: { code: 50301, message: 'The service is overloaded; the request had no effect.' },
+  unknownOutcome: {
+    code: 50302,
+    message:
+      'The outcome is unknown: the request may have taken effect. Repeat it; code 40011 then tells that it had.',
+  },
+} as const satisfies Record<string, { code: number; message: string }>;
+
+/** The name of an entry of the catalogue. */
+export type ErrorKind = keyof typeof catalogue;
+
+/** What an ApiError may carry beside its kind. */
+export interface ApiErrorOptions {
+  /** What is wrong and where, for the caller; appended to the catalogue's message. Never a secret. */
+  detail?: string;
+  /** Header fields of the answer. */
+  headers?: Record<string, string>;
+  /** What caused it, for the log alone. */
+  cause?: unknown;
+}
+
+/** An answer of 400 or above. Thrown anywhere, it becomes the response. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  readonly kind: ErrorKind;
+  /** The code of the catalogue, which is also the `error` of the body. */
+  readonly code: number;
+  /** The HTTP status. Fastify and its plugins read it under this name. */
+  readonly statusCode: number;
+  readonly headers: Record<string, string>;
+
+  constructor(kind: ErrorKind, options: ApiErrorOptions = {}) {
+    const { code, message } = catalogue[kind];
+    const text = options.detail === undefined ? message : `${message.slice(0, -1)}: ${options.detail}.`;
+    const statusCode = Math.floor(code / 100);
+    // A refused request is no defect of ours: nobody reads its stack, and taking one costs more than the answer.
+    const { stackTraceLimit } = Error;
+    if (statusCode < 500) Error.stackTraceLimit = 0;
+    super(text, options.cause === undefined ? undefined : { cause: options.cause });
+    Error.stackTraceLimit = stackTraceLimit;
+    this.kind = kind;
+    this.code = code;
+    this.statusCode = statusCode;
+    // RFC 9110 section 10.2.3: a 503 says when to come back.
+    this.headers = statusCode === 503 ? { 'retry-after': '1', ...options.headers } : (options.headers ?? {});
+  }
+
+  /** The Error body of the contract. */
+  get body(): { error: number; message: string } {
+    return { error: this.code, message: this.message };
+  }
+}
