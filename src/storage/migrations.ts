@@ -1,0 +1,61 @@
+// The numbered .sql files of an engine, and whether a schema and this application fit together.
+import { readdirSync, readFileSync } from 'node:fs';
+import { StorageError } from '../domain.js';
+import { version as thisVersion } from '../version.js';
+
+/** One step of a schema. */
+export interface Migration {
+  readonly version: number;
+  readonly name: string;
+  /** The oldest application that may use the schema from this step on. */
+  readonly oldestApplication: string;
+  readonly sql: string;
+}
+
+/** A step that a database records as done. */
+export type AppliedMigration = Pick<Migration, 'version' | 'oldestApplication'>;
+
+/**
+ * The migrations of an engine, in order.
+ * @param folder - Where they lie; by default those of this package.
+ * @throws Error when a file does not tell which is the oldest application that may use the schema.
+ */
+export function loadMigrations(
+  engine: 'sqlite' | 'postgres',
+  folder = new URL(`../../src/storage/migrations/${engine}/`, import.meta.url),
+): Migration[] {
+  return readdirSync(folder)
+    .filter((file) => /^\d{4}_\w+\.sql$/.test(file))
+    .sort()
+    .map((file) => {
+      const sql = readFileSync(new URL(file, folder), 'utf8');
+      const oldestApplication = /^-- oldest-application: (\d+\.\d+\.\d+)$/m.exec(sql)?.[1];
+      if (oldestApplication === undefined) throw new Error(`${file} does not name the oldest application`);
+      return { version: Number(file.slice(0, 4)), name: file.slice(5, -4), oldestApplication, sql };
+    });
+}
+
+/**
+ * Which migrations a database still lacks.
+ * @param application - The version of the application that wants to use it.
+ * @throws StorageError when the database is of a newer application that has given up this one.
+ */
+export function pendingMigrations(
+  migrations: readonly Migration[],
+  applied: readonly AppliedMigration[],
+  application = thisVersion,
+): Migration[] {
+  const newest = applied.reduce((last, step) => Math.max(last, step.version), 0);
+  const oldest = applied.find((step) => step.version === newest)?.oldestApplication;
+  if (oldest !== undefined && compareVersions(application, oldest) < 0) {
+    throw new StorageError(
+      'unavailable',
+      `the database needs plant-store ${oldest} or later, and this is ${application}: install a newer one`,
+    );
+  }
+  return migrations.filter((migration) => migration.version > newest);
+}
+
+function compareVersions(a: string, b: string): number {
+  return a.localeCompare(b, 'en', { numeric: true });
+}

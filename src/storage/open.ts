@@ -1,0 +1,55 @@
+// Opens the storage that a URL names, and brings its schema up to date.
+import { fileURLToPath } from 'node:url';
+import { StorageError, type Storage } from '../domain.js';
+import type { GroupWriterLimits } from './group-writer.js';
+import type { Migration } from './migrations.js';
+import type { PostgresOptions } from './postgres-pool.js';
+
+// The engines are loaded when they are used: the start waits for every import.
+const sqlite = () => import('./sqlite.js');
+const postgresql = () => import('./postgres.js');
+
+/**
+ * Opens a storage.
+ * @param url - `file:` and a path, relative or absolute, or a file URL, for the embedded engine; `postgres:` for PostgreSQL.
+ * @throws StorageError when there is no engine for the URL, or the engine cannot be opened.
+ */
+export async function openStorage(
+  url: string,
+  writer: Partial<GroupWriterLimits> = {},
+  postgres: Omit<PostgresOptions, 'url'> = {},
+): Promise<Storage> {
+  return isPostgres(url)
+    ? (await postgresql()).openPostgres({ url, writer, ...postgres })
+    : (await sqlite()).openSqlite({ file: fileOf(url), writer });
+}
+
+/**
+ * Brings the schema of a storage up to date. The embedded engine does so by itself whenever it is opened.
+ * @param url - As for `openStorage`.
+ * @returns The migrations that were applied now.
+ * @throws StorageError when that cannot be done.
+ */
+export async function migrateStorage(url: string): Promise<Migration[]> {
+  return isPostgres(url)
+    ? (await postgresql()).migratePostgres(url)
+    : (await sqlite()).migrateSqlite(fileOf(url));
+}
+
+/** Whether a URL is one of PostgreSQL. */
+export function isPostgres(url: string): boolean {
+  return /^postgres(ql)?:/.test(url);
+}
+
+/**
+ * The path of the embedded engine's file.
+ * @throws StorageError when the URL is none of the embedded engine.
+ */
+export function fileOf(url: string): string {
+  if (url.startsWith('file:'))
+    return url.startsWith('file://') ? fileURLToPath(url) : url.slice('file:'.length);
+  throw new StorageError(
+    'unavailable',
+    `no storage engine for a URL that starts with ${url.split(':', 1)[0]}:`,
+  );
+}

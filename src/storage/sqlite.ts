@@ -1,0 +1,408 @@
+// The embedded engine: one SQLite file. Reads run here, on the main thread; writes are group committed in a worker.
+import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
+import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { LRUCache } from 'lru-cache';
+import { dirname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import {
+  StorageError,
+  type Plant,
+  type PlantPage,
+  type PlantRepository,
+  type Scope,
+  type Storage,
+  type Token,
+  type TokenRepository,
+} from '../domain.js';
+import {
+  defaultWriterLimits,
+  GroupWriter,
+  type GroupWriterLimits,
+  type Write,
+  type WriteOutcome,
+} from './group-writer.js';
+import { loadMigrations, pendingMigrations, type AppliedMigration, type Migration } from './migrations.js';
+import {
+  separator,
+  writeOutcomes,
+  type WriterData,
+  type WriterReply,
+  type WriterRequest,
+} from './sqlite-writer.js';
+
+/** The first SQLite without the WAL-reset bug, which could corrupt a database that two connections write. */
+const oldestSqlite = '3.51.3';
+/** The most rows in a page of a list, which bounds how long reading it holds up the event loop. */
+const pageRows = 500;
+/** The most bytes in a page of a list (a single plant may have more). */
+const pageBytes = 256 * 1024;
+/** The most rows in a page of long plants. */
+const longRows = 16;
+const minId = -(2n ** 63n);
+const maxId = 2n ** 63n - 1n;
+
+/** How to open the embedded engine. */
+export interface SqliteOptions {
+  /** The path of the file. It and its folder are created when they are not there, for this user only. */
+  file: string;
+  writer?: Partial<GroupWriterLimits>;
+  /** What the writer's `PRAGMA synchronous` is. Anything but FULL is for the script that proves what FULL does. */
+  synchronous?: 'FULL' | 'OFF';
+}
+
+/**
+ * Opens the embedded engine, and brings its schema up to date.
+ * @throws StorageError when the file cannot be opened, or is one of a newer application.
+ */
+export async function openSqlite({
+  file,
+  writer: limits,
+  synchronous = 'FULL',
+}: SqliteOptions): Promise<Storage> {
+  const database = guard(() => openDatabase(file));
+  try {
+    guard(() => {
+      migrate(database);
+    });
+    const writer = await SqliteWriter.start({ file, synchronous }, { ...defaultWriterLimits, ...limits });
+    return new SqliteStorage(database, writer);
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/**
+ * Brings the schema of a file up to date, which is created when it is not there.
+ * @returns The migrations that were applied now.
+ * @throws StorageError when the file cannot be opened, or is one of a newer application.
+ */
+export function migrateSqlite(file: string): Migration[] {
+  return guard(() => {
+    const database = openDatabase(file);
+    try {
+      return migrate(database);
+    } finally {
+      database.close();
+    }
+  });
+}
+
+function openDatabase(file: string): DatabaseSyncInstance {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  // SQLite gives its other files the permissions of this one.
+  closeSync(openSync(file, 'a', 0o600));
+  const database = new DatabaseSync(file, { timeout: 5_000 });
+  const { version } = database.prepare('SELECT sqlite_version() AS version').get() as { version: string };
+  if (version.localeCompare(oldestSqlite, 'en', { numeric: true }) < 0) {
+    throw new Error(`SQLite ${version} is older than ${oldestSqlite}`);
+  }
+  // Only tokens are written through this connection, by the command line. A checkpoint is the writer's business.
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;');
+  return database;
+}
+
+function migrate(database: DatabaseSyncInstance): Migration[] {
+  database.exec('BEGIN IMMEDIATE');
+  try {
+    database.exec(`CREATE TABLE IF NOT EXISTS migrations (
+      version INTEGER NOT NULL PRIMARY KEY,
+      name TEXT NOT NULL,
+      oldest_application TEXT NOT NULL,
+      applied_at INTEGER NOT NULL
+    ) STRICT`);
+    const applied = database
+      .prepare('SELECT version, oldest_application AS oldestApplication FROM migrations')
+      .all() as AppliedMigration[];
+    const record = database.prepare('INSERT INTO migrations VALUES (?, ?, ?, ?)');
+    const pending = pendingMigrations(loadMigrations('sqlite'), applied);
+    for (const { version, name, oldestApplication, sql } of pending) {
+      database.exec(sql);
+      record.run(version, name, oldestApplication, Date.now());
+    }
+    database.exec('COMMIT');
+    return pending;
+  } catch (error) {
+    database.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+/** Runs something on the engine; whatever it throws becomes a StorageError. */
+function guard<T>(run: () => T): T {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof StorageError) throw error;
+    throw new StorageError('unavailable', `SQLite: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+class SqliteStorage implements Storage {
+  readonly plants: PlantRepository;
+  readonly tokens: TokenRepository;
+  readonly broken: Promise<StorageError>;
+  // Kept here also so that it lives as long as its statements: they do not hold it themselves.
+  readonly #database: DatabaseSyncInstance;
+  readonly #writer: SqliteWriter;
+
+  constructor(database: DatabaseSyncInstance, writer: SqliteWriter) {
+    this.#database = database;
+    this.#writer = writer;
+    this.plants = new SqlitePlants(database, writer);
+    this.tokens = new SqliteTokens(database);
+    this.broken = writer.broken;
+  }
+
+  // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
+  async check(): Promise<void> {
+    guard(() => {
+      this.#database.prepare('SELECT 1 FROM plants LIMIT 1').get();
+    });
+    this.#writer.check();
+  }
+
+  async close(): Promise<void> {
+    if (!this.#database.isOpen) return;
+    await this.#writer.drain();
+    this.#database.close();
+    // The last connection to close checkpoints, and that is the writer's.
+    await this.#writer.close();
+  }
+}
+
+class SqlitePlants implements PlantRepository {
+  // Kept here also so that it lives as long as its statements: they do not hold it themselves.
+  readonly database: DatabaseSyncInstance;
+  readonly #writer: SqliteWriter;
+  readonly #page: StatementSyncInstance;
+  readonly #pageOfLong: StatementSyncInstance;
+  /** How many plants the next page takes, of the subjects whose plants are long. */
+  readonly #rowsOfLong = new LRUCache<string, number>({ max: 10_000 });
+
+  constructor(database: DatabaseSyncInstance, writer: SqliteWriter) {
+    this.database = database;
+    this.#writer = writer;
+    // The page's last id is looked up first, so that the page is one range of the key, whose order group_concat then follows:
+    // a subquery with a LIMIT would take its rows one by one, for 70 µs instead of 40 for a hundred. How long a plant is, SQLite
+    // knows without reading it, and one that is too long for the page is not read here.
+    this.#page = database.prepare(`
+      SELECT group_concat(CASE WHEN octet_length(plant) <= ?4 THEN plant END, ','), count(*), CAST(max(id) AS TEXT),
+        max(octet_length(plant))
+      FROM plants
+      WHERE subject = ?1 AND id >= ?2 AND id <= ifnull(
+        (SELECT id FROM plants WHERE subject = ?1 AND id >= ?2 ORDER BY id LIMIT 1 OFFSET ?3 - 1),
+        ${maxId})`);
+    this.#page.setReturnArrays(true);
+    // As many plants as fit, by a running total of their lengths; the first in any case.
+    this.#pageOfLong = database.prepare(`
+      SELECT group_concat(plant, ','), count(*), CAST(max(id) AS TEXT)
+      FROM plants
+      WHERE subject = ?1 AND id >= ?2 AND id <= (
+        SELECT max(id) FROM (
+          SELECT id, bytes, sum(bytes) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS total
+          FROM (SELECT id, octet_length(plant) AS bytes FROM plants
+                WHERE subject = ?1 AND id >= ?2 ORDER BY id LIMIT ?3))
+        WHERE total <= ${pageBytes} OR total = bytes)`);
+    this.#pageOfLong.setReturnArrays(true);
+  }
+
+  create(subject: string, id: bigint, { name, tag }: Plant): ReturnType<PlantRepository['create']> {
+    const plant = tag === undefined ? JSON.stringify({ name }) : JSON.stringify({ name, tag });
+    return this.#writer.write(subject, id, plant) as ReturnType<PlantRepository['create']>;
+  }
+
+  async delete(subject: string, id: bigint): Promise<boolean> {
+    return (await this.#writer.write(subject, id)) === 'deleted';
+  }
+
+  // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
+  async list(
+    subject: string,
+    { after, limit }: { after?: bigint | undefined; limit: number },
+  ): Promise<PlantPage> {
+    if (after === maxId) return { json: '', count: 0, lastId: undefined, more: false };
+    return guard(() =>
+      this.#readPage(subject, after === undefined ? minId : after + 1n, Math.min(limit, pageRows)),
+    );
+  }
+
+  /**
+   * Where plants are long, a page takes fewer of them, so that it does not hold up everyone for as long as it takes: SQLite
+   * reads a row of this table whole just to compare its key.
+   */
+  #readPage(subject: string, from: bigint, limit: number): PlantPage {
+    const known = this.#rowsOfLong.get(subject);
+    const rows = Math.min(limit, known ?? pageRows);
+    const share = Math.floor(pageBytes / rows);
+    const [text, found, last, longest] = this.#page.get(subject, from, rows, share) as PageRow;
+    if ((longest ?? 0) <= share) {
+      if (known !== undefined && known * 2 < pageRows) this.#rowsOfLong.set(subject, known * 2);
+      else if (known !== undefined) this.#rowsOfLong.delete(subject);
+      return toPage(text, found, last, found === rows);
+    }
+    const [json, count, lastId] = this.#pageOfLong.get(subject, from, Math.min(rows, longRows)) as PageRow;
+    this.#rowsOfLong.set(subject, count);
+    return toPage(json, count, lastId, count < found || found === rows);
+  }
+}
+
+type PageRow = [json: string | null, count: number, lastId: string | null, longest?: number | null];
+
+function toPage(json: string | null, count: number, lastId: string | null, more: boolean): PlantPage {
+  return { json: json ?? '', count, lastId: lastId === null ? undefined : BigInt(lastId), more };
+}
+
+interface TokenRow {
+  id: string;
+  subject: string;
+  scopes: string;
+  created_at: number;
+  expires_at: number | null;
+  revoked_at: number | null;
+}
+
+function toToken(row: TokenRow): Token {
+  return {
+    id: row.id,
+    subject: row.subject,
+    scopes: row.scopes.split(' ') as Scope[],
+    createdAt: row.created_at,
+    expiresAt: row.expires_at ?? undefined,
+    revokedAt: row.revoked_at ?? undefined,
+  };
+}
+
+/* eslint-disable @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not */
+class SqliteTokens implements TokenRepository {
+  readonly #insert: StatementSyncInstance;
+  readonly #find: StatementSyncInstance;
+  readonly #list: StatementSyncInstance;
+  readonly #revoke: StatementSyncInstance;
+
+  constructor(database: DatabaseSyncInstance) {
+    const columns = 'id, subject, scopes, created_at, expires_at, revoked_at';
+    this.#insert = database.prepare(`INSERT INTO tokens (${columns}, hash) VALUES (?, ?, ?, ?, ?, ?, ?)`);
+    this.#find = database.prepare(`SELECT ${columns} FROM tokens WHERE hash = ?`);
+    this.#list = database.prepare(`SELECT ${columns} FROM tokens ORDER BY created_at, id`);
+    this.#revoke = database.prepare('UPDATE tokens SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?');
+  }
+
+  async create(token: Token, hash: Uint8Array): Promise<void> {
+    const { id, subject, scopes, createdAt, expiresAt = null, revokedAt = null } = token;
+    guard(() => this.#insert.run(id, subject, scopes.join(' '), createdAt, expiresAt, revokedAt, hash));
+  }
+
+  async find(hash: Uint8Array): Promise<Token | undefined> {
+    const row = guard(() => this.#find.get(hash) as TokenRow | undefined);
+    return row === undefined ? undefined : toToken(row);
+  }
+
+  async list(): Promise<Token[]> {
+    return guard(() => this.#list.all() as TokenRow[]).map(toToken);
+  }
+
+  async revoke(id: string, at: number): Promise<boolean> {
+    return guard(() => this.#revoke.run(at, id)).changes > 0;
+  }
+}
+/* eslint-enable @typescript-eslint/require-await */
+
+/** The writing half: batches go to the worker, which owns the connection that writes and checkpoints. */
+class SqliteWriter {
+  readonly #worker: Worker;
+  readonly #group: GroupWriter;
+  #pending:
+    { resolve: (outcomes: WriteOutcome[]) => void; reject: (error: StorageError) => void } | undefined;
+  #failure: StorageError | undefined;
+  #closing = false;
+  readonly #exited: Promise<void>;
+  readonly broken: Promise<StorageError>;
+
+  /** Resolves once the worker has its connection. */
+  static async start(data: WriterData, limits: GroupWriterLimits): Promise<SqliteWriter> {
+    const worker = new Worker(new URL('./sqlite-writer.js', import.meta.url), { workerData: data });
+    await new Promise<void>((resolve, reject) => {
+      worker.once('message', () => {
+        resolve();
+      });
+      worker.once('error', (error) => {
+        reject(new StorageError('unavailable', `SQLite: ${error.message}`, { cause: error }));
+      });
+      worker.once('exit', (code) => {
+        reject(new StorageError('unavailable', `SQLite: the writer ended at its start with status ${code}`));
+      });
+    });
+    return new SqliteWriter(worker, limits);
+  }
+
+  private constructor(worker: Worker, limits: GroupWriterLimits) {
+    this.#worker = worker;
+    this.#group = new GroupWriter((batch) => this.#commit(batch), limits);
+    worker.on('message', (reply: WriterReply) => {
+      const pending = this.#pending;
+      this.#pending = undefined;
+      if (reply instanceof Uint8Array) {
+        pending?.resolve(Array.from(reply, (code) => writeOutcomes[code]!));
+      } else {
+        pending?.reject(new StorageError(reply.failure, `SQLite: ${reply.message}`));
+      }
+    });
+    this.broken = new Promise((resolve) => {
+      const fail = (cause: Error) => {
+        const broken = this.#fail(cause);
+        if (!this.#closing) resolve(broken);
+      };
+      worker.on('error', fail);
+      worker.on('exit', () => {
+        fail(new Error('the writer has ended'));
+      });
+    });
+    this.#exited = new Promise((resolve) => {
+      worker.once('exit', () => {
+        resolve();
+      });
+    });
+  }
+
+  write(subject: string, id: bigint, plant?: string): Promise<WriteOutcome> {
+    return this.#group.write(subject, id, plant);
+  }
+
+  /** @throws StorageError when the worker is gone. */
+  check(): void {
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  drain(): Promise<void> {
+    return this.#group.close();
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    // Ended from outside in the middle of a statement, the worker could take the process with it.
+    this.#worker.postMessage('close' satisfies WriterRequest);
+    await this.#exited;
+  }
+
+  #commit(batch: readonly Write[]): Promise<WriteOutcome[]> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    const request: WriterRequest = {
+      subjects: batch.map((write) => write.subject).join(separator),
+      ids: BigInt64Array.from(batch, (write) => write.id),
+      plants: batch.map((write) => write.plant ?? '').join(separator),
+    };
+    return new Promise((resolve, reject) => {
+      this.#pending = { resolve, reject };
+      this.#worker.postMessage(request);
+    });
+  }
+
+  #fail(cause: Error): StorageError {
+    this.#failure ??= new StorageError('unavailable', `SQLite: ${cause.message}`, { cause });
+    // Nobody can tell how far it got with the batch that it had.
+    this.#pending?.reject(new StorageError('unknown-outcome', `SQLite: ${cause.message}`, { cause }));
+    this.#pending = undefined;
+    return this.#failure;
+  }
+}
