@@ -1,0 +1,153 @@
+// Authentication from the contract's `security`: which verifiers run before an operation, and the bearer verifier.
+import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
+import { LRUCache } from 'lru-cache';
+import { hashSecret, isSecret } from '../access-token.js';
+import type { Operation } from '../contract/contract.js';
+import type { Caller, TokenRepository } from '../domain.js';
+import { ApiError } from '../errors.js';
+
+/**
+ * Finds out who makes a request, by one security scheme.
+ * @throws ApiError 401 when the credentials are not good, StorageError when that cannot be told.
+ */
+export type Verifier = (request: FastifyRequest) => Promise<Caller> | Caller;
+
+/** The verifiers, by the names of the contract's security schemes. */
+export type Verifiers = Readonly<Record<string, Verifier>>;
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who makes the request; null as long as nobody has been authenticated. */
+    caller: Caller | null;
+  }
+}
+
+/**
+ * The onRequest hook that lets an operation's callers in: an OR of ANDs of verifiers, as its `security` says, then
+ * the required scope. It runs before a byte of the body is read.
+ * @returns undefined when the contract says that the operation is public.
+ * @throws Error when the contract names a scheme for which there is no verifier.
+ */
+export function authenticate(
+  app: FastifyInstance,
+  operation: Operation,
+  verifiers: Verifiers,
+): onRequestHookHandler | undefined {
+  const { operationId, requiredScope, security } = operation;
+  if (security.length === 0) return undefined;
+  const alternatives = security.map((requirement) =>
+    Object.keys(requirement).map((scheme) => {
+      const verify = Object.hasOwn(verifiers, scheme) ? verifiers[scheme] : undefined;
+      if (verify === undefined) {
+        throw new Error(`Operation ${operationId} asks for security scheme ${scheme}, which is not known`);
+      }
+      const admit = (request: FastifyRequest, caller: Caller) => {
+        if (requiredScope !== undefined && !caller.scopes.includes(requiredScope)) {
+          throw new ApiError('insufficientScope', {
+            detail: requiredScope,
+            headers: {
+              'www-authenticate': challenge(`error="insufficient_scope", scope="${requiredScope}"`),
+            },
+          });
+        }
+        request.caller = caller;
+      };
+      return (request: FastifyRequest, _reply: unknown, done: (error?: Error) => void) => {
+        // No promise where there is nothing to wait for: it costs as much as the rest of this.
+        let error: Error | undefined;
+        try {
+          const caller = verify(request);
+          if (caller instanceof Promise) {
+            caller
+              .then((known) => {
+                admit(request, known);
+              })
+              .then(() => {
+                done();
+              }, done);
+            return;
+          }
+          admit(request, caller);
+        } catch (thrown) {
+          error = thrown as Error;
+        }
+        done(error);
+      };
+    }),
+  );
+  return app.auth(alternatives);
+}
+
+/** How long a verified token is believed without asking the store again, in ms: so soon does a revocation take hold. */
+const cacheTime = 3_000;
+const cacheSize = 10_000;
+
+const bearerScheme = /^bearer(?: |$)/i;
+/** RFC 6750 section 2.1; the scheme is case-insensitive (RFC 9110 section 11.1). */
+const bearer = /^bearer +([A-Za-z0-9\-._~+/]+=*) *$/i;
+
+/** How much text of tokens is kept at most, in characters: an identity provider's can be long. */
+const cacheText = 8_000_000;
+
+/** What a token gives its bearer, and until when. Times are in milliseconds since the epoch. */
+export interface Grant extends Caller {
+  readonly expiresAt: number | undefined;
+  readonly revokedAt?: number | undefined;
+}
+
+/** What the bearer verifier works with. */
+export interface BearerOptions {
+  tokens: TokenRepository;
+  /**
+   * Tells what a token grants that is none of the repository's; undefined when it is not good. Without it no such
+   * token is.
+   */
+  verifyForeign?: ((token: string) => Promise<Grant | undefined>) | undefined;
+  /** The time in milliseconds since the epoch, for the expiry of tokens. */
+  now: () => number;
+  /** A time in milliseconds that never goes back, for how long a look-up is believed. */
+  monotonic: () => number;
+}
+
+/**
+ * The verifier of `bearerAuth`: access tokens of the token repository, and those of an identity provider. One that was
+ * found good is believed for three seconds; while one is looked up, other requests with it wait for the same answer.
+ */
+export function createBearerVerifier({ tokens, verifyForeign, now, monotonic }: BearerOptions): Verifier {
+  const cache = new LRUCache<string, Grant>({
+    max: cacheSize,
+    maxSize: cacheText,
+    sizeCalculation: (_, token) => token.length,
+    ttl: cacheTime,
+    // What does not get in is not kept: undefined is never cached.
+    fetchMethod: (token) => (isSecret(token) ? tokens.find(hashSecret(token)) : verifyForeign?.(token)),
+    perf: { now: monotonic },
+    // Asking the clock costs less than the timer that would spare it.
+    ttlResolution: 0,
+  });
+  const check = (grant: Grant | undefined): Grant => {
+    if (grant === undefined || grant.revokedAt !== undefined) throw invalidToken;
+    if (grant.expiresAt !== undefined && grant.expiresAt <= now()) throw invalidToken;
+    return grant;
+  };
+  return (request) => {
+    const { authorization = '' } = request.headers;
+    if (!bearerScheme.test(authorization)) throw missingToken;
+    const token = bearer.exec(authorization)?.[1];
+    if (token === undefined || !(isSecret(token) || verifyForeign !== undefined)) throw invalidToken;
+    const known = cache.get(token);
+    return known === undefined ? cache.fetch(token).then(check) : check(known);
+  };
+}
+
+// These two are the same for every request, and made once: whoever floods the service without a token gets little for it.
+/** RFC 6750 section 3.1: who uses no bearer token at all is told of no error. */
+const missingToken = new ApiError('missingToken', { headers: { 'www-authenticate': challenge() } });
+/** One answer for every way in which a token can be bad: RFC 6750 section 3.1 has one code for them. */
+const invalidToken = new ApiError('invalidToken', {
+  headers: { 'www-authenticate': challenge('error="invalid_token"') },
+});
+
+function challenge(parameters?: string): string {
+  return `Bearer realm="plant-store"${parameters === undefined ? '' : `, ${parameters}`}`;
+}

@@ -1,0 +1,86 @@
+// Turns whatever goes wrong into the one kind of error answer that the contract knows.
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { StorageError, type StorageFailure } from '../domain.js';
+import { ApiError, type ErrorKind } from '../errors.js';
+
+/** What Fastify itself can refuse, by its codes. */
+const fastifyErrors: Readonly<Record<string, ErrorKind>> = {
+  FST_ERR_BAD_URL: 'malformedTarget',
+  FST_ERR_MAX_PARAM_LENGTH: 'invalidPath',
+  FST_ERR_CTP_BODY_TOO_LARGE: 'bodyTooLarge',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupportedMediaType',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'malformedRequest',
+  // The client went away while it sent its body: nobody reads this answer, and it is no failure of ours.
+  ECONNRESET: 'malformedRequest',
+};
+
+const storageErrors: Readonly<Record<StorageFailure, ErrorKind>> = {
+  unavailable: 'unavailable',
+  overloaded: 'overloaded',
+  'unknown-outcome': 'unknownOutcome',
+};
+
+/**
+ * The answer for anything that was thrown, `throw null` too. Only an error that the catalogue knows shows its
+ * nature; everything else is 50000, and its cause is for the log.
+ */
+export function toApiError(thrown: unknown): ApiError {
+  if (thrown instanceof ApiError) return thrown;
+  if (thrown instanceof StorageError) return new ApiError(storageErrors[thrown.failure], { cause: thrown });
+  const kind = fastifyErrors[(thrown as Partial<FastifyError> | null)?.code ?? ''];
+  return new ApiError(kind ?? 'internal', { cause: thrown });
+}
+
+/** Answers with what was thrown. Fastify's error handler, and its handler for errors of the framework. */
+export function answerError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const error = toApiError(thrown);
+  if (error.statusCode >= 500) request.log.error({ err: error }, 'request failed');
+  request.errorCode = error.code;
+  reply
+    .code(error.statusCode)
+    // A list that fails before its first byte may have been meant to be compressed.
+    .removeHeader('content-encoding')
+    .headers(error.headers)
+    .header('x-request-id', request.id)
+    .header('content-type', 'application/json; charset=utf-8')
+    .send(error.body);
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The code of the error that was answered, for the log. */
+    errorCode: number | undefined;
+  }
+}
+
+/** The route by which the CORS plugin lets preflights in; for any other request it is none. */
+const preflightRoute = '*';
+
+/**
+ * Makes unknown paths and methods errors of the catalogue: an onRequest hook decides them before the body is read. To be
+ * registered before all routes.
+ */
+export function refuseUnknownRoutes(app: FastifyInstance): void {
+  app.addHook('onRequest', (request, _reply, done) => {
+    if (!request.is404 && request.routeOptions.url !== preflightRoute) {
+      done();
+      return;
+    }
+    const url = request.url.split('?', 1)[0]!;
+    const find = app.findRoute.bind(app) as (route: {
+      method: string;
+      url: string;
+    }) => { params: object } | null;
+    const allowed = app.supportedMethods.filter((method) => {
+      // The target `*` stands for the server and no path (RFC 9112 section 3.2.4); the router takes it for `/`.
+      if (url === '*') return false;
+      const route = find({ method, url });
+      return route !== null && !(preflightRoute in route.params);
+    });
+    done(
+      allowed.length === 0
+        ? new ApiError('pathNotFound')
+        : new ApiError('methodNotAllowed', { headers: { allow: allowed.join(', ') } }),
+    );
+  });
+}

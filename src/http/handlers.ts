@@ -1,0 +1,44 @@
+// What each operation does. Everything else about a request is settled by the contract before it gets here.
+import { JsonArray, type Handlers } from '../contract/handlers.js';
+import type { Plant, PlantPage, PlantRepository } from '../domain.js';
+import { ApiError } from '../errors.js';
+
+/**
+ * The handlers of the contract's operations.
+ * @param plants - Where the plants are kept.
+ */
+export function createHandlers(plants: PlantRepository): Handlers {
+  return {
+    async createPlant({ caller, body: { id, ...plant } }) {
+      const outcome = await plants.create(caller.subject, id, plant);
+      if (outcome === 'identical') throw new ApiError('plantExists');
+      if (outcome === 'different') throw new ApiError('idTaken');
+      return plant;
+    },
+
+    async listPlants({ caller, query }) {
+      return Promise.resolve(new JsonArray<Plant>(pages(plants, caller.subject, query.limit)));
+    },
+
+    async deletePlant({ caller, params }) {
+      if (!(await plants.delete(caller.subject, params.id))) throw new ApiError('plantNotFound');
+    },
+  };
+}
+
+/** The subject's plants up to `limit`, a page at a time: the next one is read when the last one has been taken. */
+async function* pages(
+  plants: PlantRepository,
+  subject: string,
+  limit = Infinity,
+): AsyncGenerator<PlantPage, void, undefined> {
+  let after: bigint | undefined;
+  for (let left = limit; ;) {
+    const page = await plants.list(subject, { after, limit: left });
+    left -= page.count;
+    const more = page.more && left > 0;
+    yield { ...page, more };
+    if (!more) return;
+    after = page.lastId;
+  }
+}

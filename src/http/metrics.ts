@@ -1,0 +1,116 @@
+// What the service tells Prometheus. docs/operate.md lists every metric, and a test holds the list equal to this.
+import type { FastifyInstance } from 'fastify';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { ApiError } from '../errors.js';
+import type { Verifier } from './auth.js';
+
+/** The metrics, and the places where they are taken. */
+export interface Metrics {
+  /** All of them, in Prometheus' text format. */
+  readonly registry: Registry;
+  /** Watches every request of a service; to be called before its routes are registered. */
+  observeRequests(app: FastifyInstance): void;
+  /** A verifier that does what the given one does, and counts how it went. */
+  observeVerifier(verify: Verifier): Verifier;
+  /** What the storage's group writer tells its work to. */
+  readonly writer: {
+    queue(rows: () => number): void;
+    committed(rows: number, seconds: number): void;
+  };
+}
+
+const durations = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const batchSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000, 20_000];
+/** Methods by their names; the others, of which clients can send dozens, share one label. */
+const commonMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+
+/** Makes the metrics of one process. No label takes a value that a client makes up. */
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const requests = new Histogram({
+    name: 'plant_store_http_request_duration_seconds',
+    help: 'Time from the header of a request to the last byte of its answer, or to its end without one.',
+    labelNames: ['method', 'route', 'status'],
+    buckets: durations,
+    registers,
+  });
+  const running = new Gauge({
+    name: 'plant_store_http_requests_running',
+    help: 'Requests that are being answered.',
+    registers,
+  });
+  const authentications = new Counter({
+    name: 'plant_store_authentications_total',
+    help: 'Looks at access tokens, by their outcome: accepted, missing, invalid or failed.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  for (const outcome of ['accepted', 'missing', 'invalid', 'failed']) authentications.inc({ outcome }, 0);
+  const commits = new Histogram({
+    name: 'plant_store_write_commit_duration_seconds',
+    help: 'Time that the commit of a batch of writes took, failed ones too.',
+    buckets: durations,
+    registers,
+  });
+  const batches = new Histogram({
+    name: 'plant_store_write_batch_rows',
+    help: 'Writes in a batch.',
+    buckets: batchSizes,
+    registers,
+  });
+  let queuedRows = () => 0;
+  new Gauge({
+    name: 'plant_store_write_queue_rows',
+    help: 'Writes that wait for the next batch.',
+    registers,
+    collect() {
+      this.set(queuedRows());
+    },
+  });
+
+  return {
+    registry,
+    observeRequests(app) {
+      app.addHook('onRequest', (request, reply, done) => {
+        running.inc();
+        // Not onResponse, which a client that hangs up spares itself.
+        reply.raw.once('close', () => {
+          running.dec();
+          const labels = {
+            method: commonMethods.has(request.method) ? request.method : 'other',
+            route: request.routeOptions.url ?? 'unmatched',
+            status: reply.raw.writableFinished ? reply.raw.statusCode : 'aborted',
+          };
+          requests.observe(labels, reply.elapsedTime / 1000);
+        });
+        done();
+      });
+    },
+    observeVerifier: (verify) => async (request) => {
+      try {
+        const caller = await verify(request);
+        authentications.inc({ outcome: 'accepted' });
+        return caller;
+      } catch (error) {
+        authentications.inc({ outcome: outcomeOf(error) });
+        throw error;
+      }
+    },
+    writer: {
+      queue(rows) {
+        queuedRows = rows;
+      },
+      committed(rows, seconds) {
+        batches.observe(rows);
+        commits.observe(seconds);
+      },
+    },
+  };
+}
+
+function outcomeOf(error: unknown): string {
+  if (!(error instanceof ApiError) || error.statusCode !== 401) return 'failed';
+  return error.kind === 'missingToken' ? 'missing' : 'invalid';
+}

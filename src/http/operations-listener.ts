@@ -1,0 +1,79 @@
+// The listener for operators: is the process alive, can it serve, and what does it measure. No token guards it.
+import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
+import { setTimeout as pause } from 'node:timers/promises';
+import { ApiError } from '../errors.js';
+import { answerError, refuseUnknownRoutes } from './error-answers.js';
+import type { Metrics } from './metrics.js';
+import { requestId } from './request-log.js';
+
+/** What the listener tells of. */
+export interface OperationsOptions {
+  /** Whether the service takes requests: not while it starts, and not while it shuts down. */
+  serving: () => boolean;
+  /** Resolves when the storage can serve, and rejects when it cannot. */
+  checkStorage: () => Promise<void>;
+  metrics: Metrics;
+  /** Told when the service becomes ready, and why when it is no longer. */
+  log: Pick<FastifyBaseLogger, 'info' | 'warn'>;
+  /** How long the storage may take to answer, in ms. */
+  deadline?: number;
+}
+
+/** Builds the operations listener, ready to listen. */
+export async function buildOperationsListener(options: OperationsOptions): Promise<FastifyInstance> {
+  const { serving, checkStorage, metrics, log, deadline = 2_000 } = options;
+  const app = Fastify({
+    genReqId: requestId,
+    requestTimeout: 10_000,
+    forceCloseConnections: true,
+    return503OnClosing: false,
+    frameworkErrors: answerError,
+  });
+  app.setErrorHandler(answerError);
+  app.decorateRequest('errorCode', undefined);
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store' });
+    done();
+  });
+  refuseUnknownRoutes(app);
+
+  let check: Promise<string | undefined> | undefined;
+  /** Why the storage cannot serve. Of a storage that does not answer one question is asked, not one more by every probe. */
+  const storageFault = async () => {
+    check ??= checkStorage()
+      .then(
+        () => undefined,
+        (error: unknown) => (error as Error).message,
+      )
+      .finally(() => {
+        check = undefined;
+      });
+    const given = new AbortController();
+    const late = pause(deadline, `no answer within ${deadline} ms`, { signal: given.signal });
+    // Aborted, the pause rejects; nobody waits for it then.
+    late.catch(() => undefined);
+    return Promise.race([check, late]).finally(() => {
+      given.abort();
+    });
+  };
+
+  let lastFault: string | undefined;
+  app.get('/livez', (_request, reply) => reply.send({ status: 'alive' }));
+  app.get('/readyz', async (_request, reply) => {
+    const fault = serving() ? await storageFault() : 'the server is starting or shutting down';
+    if (fault !== lastFault) {
+      if (fault === undefined) log.info('ready');
+      else log.warn({ reason: fault }, 'not ready');
+      lastFault = fault;
+    }
+    // The reason is in the log: what a storage says may tell too much.
+    if (fault !== undefined) throw new ApiError('unavailable');
+    return reply.send({ status: 'ready' });
+  });
+  app.get('/metrics', async (_request, reply) => {
+    const { registry } = metrics;
+    return reply.type(registry.contentType).send(await registry.metrics());
+  });
+  await app.ready();
+  return app;
+}

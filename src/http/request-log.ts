@@ -1,0 +1,52 @@
+// One line of log for each request, without anything secret: no header values, no queries, no bodies.
+import { LogController, type FastifyReply, type FastifyRequest } from 'fastify';
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+
+const clientRequestId = /^[\w.-]{1,64}$/;
+const processId = randomBytes(4).toString('hex');
+let requests = 0;
+
+/** The id of a request: the client's own X-Request-Id when it has the form that the contract tells, else a new one. */
+export function requestId(request: Pick<IncomingMessage, 'headers'>): string {
+  const given = request.headers['x-request-id'];
+  return typeof given === 'string' && clientRequestId.test(given) ? given : `${processId}-${++requests}`;
+}
+
+/** W3C Trace Context, section 3.2. */
+const traceparent = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
+
+/** Fastify's log lines: nothing when a request arrives, one line when it is done. */
+export class RequestLog extends LogController {
+  constructor() {
+    super({ requestIdLogLabel: 'requestId' });
+  }
+
+  override incomingRequest(): void {
+    // The line at the end of the request tells all of it.
+  }
+
+  override routeNotFound(): void {
+    // The status in the line tells it.
+  }
+
+  override requestCompleted(
+    error: Error | null | undefined,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): void {
+    const trace = request.headers['traceparent'];
+    const line = {
+      method: request.method,
+      // A query may hold what somebody took for a place to put a token.
+      path: request.url.split('?', 1)[0],
+      status: reply.statusCode,
+      error: request.errorCode,
+      ms: Math.round(reply.elapsedTime * 1000) / 1000,
+      subject: request.caller?.subject,
+      ...(typeof trace === 'string' && traceparent.test(trace) && { traceparent: trace }),
+    };
+    if (error) reply.log.warn({ ...line, err: error }, 'request broken off');
+    else reply.log.info(line, 'request');
+  }
+}

@@ -1,0 +1,196 @@
+// The server process: configuration, storage, service, listening, and the way down.
+import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { Server } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { createSecureContext } from 'node:tls';
+import type { FastifyInstance } from 'fastify';
+import { issueToken } from './access-token.js';
+import { ConfigError, readConfig, type Config } from './config.js';
+import { scopes, StorageError, type Storage } from './domain.js';
+import type { Metrics } from './http/metrics.js';
+import type { Tls } from './http/server.js';
+import { openStorage } from './storage/open.js';
+
+/** How long after the end of listening a request that a client has sent may still be on its way, in ms. */
+const requestTravelTime = 1_000;
+
+try {
+  await main();
+} catch (error) {
+  // What the operator can mend is told in plain words; anything else with its stack.
+  const known = error instanceof ConfigError || error instanceof StorageError || isSystemError(error);
+  console.error(known ? `plant-store: ${error.message}` : error);
+  process.exit(1);
+}
+
+async function main(): Promise<void> {
+  const config = readConfig(process.env);
+  // Loaded only where somebody reads them: the start waits for every import.
+  const metrics =
+    config.OPS_PORT === undefined ? undefined : (await import('./http/metrics.js')).createMetrics();
+  // The storage's thread starts while the modules of the service load.
+  const [storage, { buildApp }] = await Promise.all([
+    openStorage(
+      config.DATABASE_URL,
+      {
+        queueRows: config.WRITE_QUEUE_ROWS,
+        queueBytes: config.WRITE_QUEUE_BYTES,
+        batchRows: config.WRITE_BATCH_ROWS,
+        batchBytes: config.WRITE_BATCH_BYTES,
+        observer: metrics?.writer,
+      },
+      { poolSize: config.DATABASE_POOL_SIZE, timeout: config.DATABASE_TIMEOUT_SECONDS * 1000 },
+    ),
+    import('./app.js'),
+  ]);
+  const app = await buildApp({
+    storage,
+    identityProvider: identityProvider(config),
+    metrics,
+    logger: { level: config.LOG_LEVEL },
+    limits: {
+      bodyLimit: config.BODY_LIMIT_BYTES,
+      bodyBudget: config.BODY_BUDGET_BYTES,
+      headerLimit: config.HEADER_LIMIT_BYTES,
+      requestTimeout: config.REQUEST_TIMEOUT_SECONDS * 1000,
+      keepAliveTimeout: config.KEEP_ALIVE_SECONDS * 1000,
+      stallTimeout: config.STALL_TIMEOUT_SECONDS * 1000,
+      maxConnections: config.MAX_CONNECTIONS,
+      rates: {
+        perSubject: config.RATE_LIMIT_PER_SUBJECT,
+        perAddress: config.RATE_LIMIT_PER_ADDRESS,
+        window: config.RATE_LIMIT_WINDOW_SECONDS * 1000,
+      },
+    },
+    plugins: {
+      securityHeaders: config.SECURITY_HEADERS,
+      compression: config.COMPRESSION,
+      corsOrigins: config.CORS_ORIGINS,
+      maxEventLoopDelay: config.MAX_EVENT_LOOP_DELAY_MS,
+    },
+    trustedProxies: config.TRUST_PROXY,
+    tls: readTls(config),
+  });
+  const operations = await listenForOperators(app, storage, metrics, config);
+  // One address: for a name with several, Fastify would open servers that it neither shows nor waits for at the end.
+  const { address: host } = await lookup(config.HOST, { order: 'ipv4first' });
+  await app.listen({ host, port: config.PORT });
+  app.log.info({ contract: `${app.listeningOrigin}/openapi.yaml` }, 'plant-store is ready');
+  endWith({ app, operations, storage, config });
+  if (process.argv.includes('--dev')) await offerFirstToken(app, storage, config);
+}
+
+/** The identity provider, when there is one: the configuration has all its variables or none. */
+function identityProvider({ OIDC_ISSUER: issuer, OIDC_AUDIENCE: audience, OIDC_JWKS_URL: jwksUrl }: Config) {
+  if (issuer === undefined || audience === undefined || jwksUrl === undefined) return undefined;
+  return { issuer, audience, jwksUrl };
+}
+
+/**
+ * The certificate and its key, when they are configured.
+ * @throws ConfigError when they are no good, the system's error when a file cannot be read.
+ */
+function readTls({ TLS_CERT_FILE: cert, TLS_KEY_FILE: key }: Config): Tls | undefined {
+  if (cert === undefined || key === undefined) return undefined;
+  const tls = { cert: readFileSync(cert), key: readFileSync(key) };
+  try {
+    createSecureContext(tls);
+  } catch (error) {
+    throw new ConfigError(`TLS_CERT_FILE and TLS_KEY_FILE: ${(error as Error).message}`);
+  }
+  return tls;
+}
+
+/** On a developer's own machine, with no token there yet, a first one saves a step. It never gets into the log. */
+async function offerFirstToken(app: FastifyInstance, { tokens }: Storage, config: Config): Promise<void> {
+  const loopback = ['127.0.0.1', '::1', 'localhost'].includes(config.HOST);
+  if (!loopback || config.NODE_ENV === 'production' || (await tokens.list()).length > 0) return;
+  const { token, secret } = await issueToken(tokens, { subject: 'dev', scopes, now: Date.now() });
+  process.stderr.write(`
+A first access token, for subject "${token.subject}". It is shown this once:
+
+  ${secret}
+
+Try it:
+
+  curl -i ${app.listeningOrigin}/plants -H 'Authorization: Bearer ${secret}' \\
+    -H 'Content-Type: application/json' -d '{"id": 1, "name": "Monstera deliciosa", "tag": "indoor"}'
+
+`);
+}
+
+/** Opens the operations listener, where there is to be one. */
+async function listenForOperators(
+  app: FastifyInstance,
+  storage: Storage,
+  metrics: Metrics | undefined,
+  { OPS_HOST, OPS_PORT: port }: Config,
+): Promise<FastifyInstance | undefined> {
+  if (metrics === undefined || port === undefined) return undefined;
+  const { buildOperationsListener } = await import('./http/operations-listener.js');
+  const operations = await buildOperationsListener({
+    serving: () => app.server.listening && !app.draining,
+    checkStorage: () => storage.check(),
+    metrics,
+    log: app.log,
+  });
+  const { address: host } = await lookup(OPS_HOST, { order: 'ipv4first' });
+  await operations.listen({ host, port });
+  app.log.info({ operations: operations.listeningOrigin }, 'operators are served');
+  return operations;
+}
+
+interface Parts {
+  app: FastifyInstance;
+  operations: FastifyInstance | undefined;
+  storage: Storage;
+  config: Config;
+}
+
+/** Sees to an orderly end: on SIGTERM and SIGINT, and when the storage is broken for good. A second signal ends at once. */
+function endWith({ app, operations, storage, config }: Parts): void {
+  let ending = false;
+  const end = async (reason: string, status: number) => {
+    if (ending) process.exit(1);
+    ending = true;
+    app.log.info({ reason }, 'plant-store is shutting down');
+    app.drain();
+    if (config.DRAIN_SECONDS > 0) await pause(config.DRAIN_SECONDS * 1000);
+    await closeServer(app, config.SHUTDOWN_SECONDS * 1000);
+    await storage.close();
+    await operations?.close();
+    app.log.info('plant-store has shut down');
+    process.exit(status);
+  };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void end(signal, 0));
+  void storage.broken.then((error) => {
+    app.log.fatal({ err: error }, 'the storage is broken');
+    void end('storage', 1);
+  });
+}
+
+/** Stops listening and lets running requests end; those that do not within the time lose their connection. */
+async function closeServer(app: FastifyInstance, time: number): Promise<void> {
+  const { server } = app;
+  const deadline = setTimeout(() => {
+    app.log.warn('requests were still running at the end of SHUTDOWN_SECONDS');
+    server.closeAllConnections();
+  }, time);
+  // Only listening ends here: an HTTP server's own close would cut the idle connections too, and so reset the requests
+  // that are on their way. They are answered, with `Connection: close`.
+  Server.prototype.close.call(server);
+  await Promise.race([once(server, 'close'), pause(requestTravelTime)]);
+  // A connection whose last answer was already under way does not close by itself.
+  const idle = setInterval(() => {
+    server.closeIdleConnections();
+  }, 50);
+  await app.close();
+  clearInterval(idle);
+  clearTimeout(deadline);
+}
+
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'syscall' in error;
+}
