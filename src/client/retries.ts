@@ -1,0 +1,87 @@
+// Sends a request until its outcome is known: again after a lost connection or a 503, never for longer than is allowed.
+import { ApiError, ConnectionError, kindOf, type Answer, type ErrorKind } from './errors.js';
+
+/** Time, for the waits between attempts. */
+export interface Clock {
+  /** The time in ms since the epoch. */
+  now(): number;
+  /** Resolves after a number of ms; rejects with the signal's reason as soon as that is aborted. */
+  sleep(time: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** How one attempt ended. `lost` is what the missing answer was lost by. */
+export type Outcome<Value> = { value: Value } | { answer: Answer } | { lost: unknown };
+
+/** A call that may take several attempts. */
+export interface Call<Value> {
+  /** Sends the request once. What it rejects with ends the call. */
+  attempt: () => Promise<Outcome<Value>>;
+  /**
+   * For a write: the error by which a repeated request learns that the one before took effect, and the value that the
+   * call has then.
+   */
+  done?: { kind: ErrorKind; value: Value };
+  signal?: AbortSignal | undefined;
+}
+
+/** The wait before the first retry, in ms; it doubles with every further one. */
+const firstWait = 100;
+/** Who is told to wait for longer, in ms, is told so by an error instead. */
+const longestWait = 60_000;
+
+/**
+ * Carries out a call.
+ * @param retries - How often the request may be sent again.
+ * @throws ApiError, ConnectionError, the signal's reason, and whatever the attempt rejects with.
+ */
+export async function withRetries<Value>(
+  { attempt, done, signal }: Call<Value>,
+  retries: number,
+  clock: Clock,
+): Promise<Value> {
+  let mayHaveTakenEffect = false;
+  for (let attempts = 1; ; attempts++) {
+    const outcome = await attempt();
+    if ('value' in outcome) return outcome.value;
+    const answer = 'answer' in outcome ? outcome.answer : undefined;
+    // It was an earlier attempt of this very call that took effect, as far as anybody can tell.
+    if (done !== undefined && mayHaveTakenEffect && done.kind === kindOf(answer?.error?.error))
+      return done.value;
+    if (done !== undefined) mayHaveTakenEffect ||= answer === undefined || leavesOpen(answer);
+
+    const wait = firstWait * 2 ** (attempts - 1) * (0.5 + Math.random() / 2) + (answer?.retryAfter ?? 0);
+    const again = answer === undefined || answer.status === 503;
+    if (again && attempts <= retries && wait <= longestWait) {
+      await clock.sleep(wait, signal);
+      continue;
+    }
+    const call = { attempts, mayHaveTakenEffect };
+    throw 'answer' in outcome ? new ApiError(call, outcome.answer) : new ConnectionError(call, outcome.lost);
+  }
+}
+
+/** Whether a write with this answer may have taken effect: one that failed on the way, without the word that it has not. */
+function leavesOpen({ status, error }: Answer): boolean {
+  const kind = kindOf(error?.error);
+  if (kind === 'unavailable' || kind === 'overloaded') return false;
+  return status >= 500 || (status >= 200 && status < 300);
+}
+
+/** Real time. */
+export const systemClock: Clock = {
+  now: Date.now,
+  sleep: (time, signal) =>
+    new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
+      const stop = () => {
+        clearTimeout(timer);
+        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the reason is the caller's own
+        reject(signal?.reason);
+      };
+      const timer = setTimeout(() => {
+        signal?.removeEventListener('abort', stop);
+        resolve();
+      }, time);
+      signal?.addEventListener('abort', stop, { once: true });
+    }),
+};
