@@ -1,0 +1,110 @@
+// The guide docs/api.md: its examples do what it says, and its error codes are the catalogue's.
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { build } from 'esbuild';
+import t from 'tap';
+import { catalogue } from '../src/errors.js';
+import { engines, temporaryFolder } from './support/engines.js';
+import { startService } from './support/service.js';
+
+const run = promisify(execFile);
+const root = new URL('..', import.meta.url).pathname;
+const guide = readFileSync(join(root, 'docs/api.md'), 'utf8');
+
+/** All of the guide's code in one language, one block after the other. */
+function blocks(language: string): string {
+  return [...guide.matchAll(/^```(\w+)\n([^]*?)^```$/gm)]
+    .filter(([, name]) => name === language)
+    .map(([, , code]) => code)
+    .join('\n');
+}
+
+/** Whether a command is there. */
+async function has(command: string): Promise<boolean> {
+  return run(command, ['--version']).then(
+    () => true,
+    () => false,
+  );
+}
+
+const [created, listed, gone] = blocks('json')
+  .split('\n\n')
+  .map((text) => JSON.parse(text) as unknown);
+
+t.test('every example does what the guide says', async (t) => {
+  const service = await startService(t, engines[0]!);
+  await service.app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = service.app.server.address() as AddressInfo;
+  const folder = await temporaryFolder(t);
+  /** Runs the examples of one language for a subject of their own, and gives the lines that they print. */
+  const examples = async (command: string, file: string, code: string): Promise<string[]> => {
+    const path = join(folder, file);
+    await writeFile(path, code);
+    const env = {
+      ...process.env,
+      PLANT_STORE_URL: `http://127.0.0.1:${port}`,
+      PLANT_STORE_TOKEN: await service.issue(`guide ${file}`),
+      no_proxy: '127.0.0.1',
+    };
+    const { stdout } = await run(command, [path], { env });
+    return stdout.trimEnd().split('\n');
+  };
+  const ownOutput = [
+    JSON.stringify(created),
+    JSON.stringify(listed),
+    '404 40400 You have no plant with this id.',
+  ];
+
+  t.test('curl', { skip: !(await has('curl')) && 'no curl' }, async (t) => {
+    const lines = await examples('bash', 'examples.sh', blocks('bash'));
+    // curl prints no newline of its own after a body.
+    t.strictSame(lines, [
+      `${JSON.stringify(created)}${JSON.stringify(listed)}204`,
+      JSON.stringify(gone),
+      '404',
+    ]);
+  });
+
+  t.test('Python', { skip: !(await has('python3')) && 'no python3' }, async (t) => {
+    t.strictSame(await examples('python3', 'examples.py', blocks('python')), ownOutput);
+  });
+
+  t.test('TypeScript', async (t) => {
+    const { outputFiles } = await build({
+      stdin: { contents: blocks('ts'), loader: 'ts', resolveDir: root },
+      alias: { 'plant-store/client': join(root, 'src/client/index.ts') },
+      bundle: true,
+      write: false,
+      format: 'esm',
+      platform: 'node',
+    });
+    t.strictSame(await examples('node', 'examples.mjs', outputFiles[0]!.text), ownOutput);
+  });
+});
+
+t.test('its TypeScript is what the compiler checks', (t) => {
+  const checked = readFileSync(join(root, 'examples/guide.ts'), 'utf8');
+  t.equal(checked.replace(/^\/\/ .*\n/, ''), blocks('ts'));
+  t.end();
+});
+
+t.test('the error codes are those of the catalogue', (t) => {
+  const rows = [...guide.matchAll(/^\| (\d{5}) .*$/gm)].map(([row]) =>
+    row
+      .split(/ *\| */)
+      .slice(1, -1)
+      .join(' | '),
+  );
+  t.strictSame(
+    rows,
+    Object.entries(catalogue).map(
+      ([name, { code, message }]) => `${code} | ${Math.floor(code / 100)} | \`${name}\` | ${message}`,
+    ),
+    'npm run generate',
+  );
+  t.end();
+});

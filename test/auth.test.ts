@@ -1,0 +1,305 @@
+// Access tokens: who gets in, with what, and for how long; and that the contract decides it.
+import t from 'tap';
+import { issueToken } from '../src/access-token.js';
+import { buildApp } from '../src/app.js';
+import { loadContract, type Contract } from '../src/contract/contract.js';
+import { scopes, StorageError, type Storage, type Token } from '../src/domain.js';
+import { catalogue } from '../src/errors.js';
+import { engines, sharedStorage } from './support/engines.js';
+import { startService } from './support/service.js';
+
+const engine = engines[0]!;
+const operations = [
+  ['POST', '/plants', 'plants:write'],
+  ['GET', '/plants', 'plants:read'],
+  ['HEAD', '/plants', 'plants:read'],
+  ['DELETE', '/plants/1', 'plants:write'],
+] as const;
+
+t.test('every operation answers 401 without a token, with the challenge of RFC 6750', async (t) => {
+  const { call } = await startService(t, engine);
+  for (const [method, url] of operations) {
+    const answer = await call(method, url);
+    t.equal(answer.status, 401, `${method} ${url}`);
+    t.equal(answer.headers['www-authenticate'], 'Bearer realm="plant-store"');
+  }
+  for (const authorization of ['Basic YTpi', 'pst_abc', 'Bearerx', '']) {
+    const answer = await call('GET', '/plants', { headers: { authorization } });
+    t.match(answer.json, { error: 40100 }, `"${authorization}" is no bearer token at all`);
+    t.equal(answer.headers['www-authenticate'], 'Bearer realm="plant-store"');
+  }
+});
+
+t.test('every operation answers 401 invalid_token to a token that is not good', async (t) => {
+  const { call, token, issue, storage, subject } = await startService(t, engine);
+  const expired = await issue(subject, { expiresAt: Date.now() });
+  const revoked = await issueToken(storage.tokens, { subject, scopes, now: Date.now() });
+  await storage.tokens.revoke(revoked.token.id, Date.now());
+  const unknown = `pst_${'A'.repeat(43)}`;
+  const bad = [
+    expired,
+    revoked.secret,
+    unknown,
+    '',
+    'x',
+    token.slice(0, -1),
+    `${token}A`,
+    token.toUpperCase(),
+    `${token} ${token}`,
+    `${token},`,
+    'ä',
+  ];
+  for (const given of bad) {
+    for (const [method, url] of operations) {
+      const answer = await call(method, url, { token: given });
+      t.equal(answer.status, 401, `${method} with ${given.slice(0, 8)}`);
+      t.equal(answer.headers['www-authenticate'], 'Bearer realm="plant-store", error="invalid_token"');
+      if (method !== 'HEAD')
+        t.strictSame(answer.json, { error: 40101, message: catalogue.invalidToken.message });
+    }
+  }
+});
+
+t.test('the scheme is case-insensitive, the token is not', async (t) => {
+  const { call, token } = await startService(t, engine);
+  for (const scheme of ['Bearer', 'bearer', 'BEARER', 'Bearer  ']) {
+    t.equal(
+      (await call('GET', '/plants', { headers: { authorization: `${scheme} ${token}` } })).status,
+      200,
+      scheme,
+    );
+  }
+});
+
+t.test('every operation answers 403 insufficient_scope to a token without its scope', async (t) => {
+  const { call, issue, subject } = await startService(t, engine);
+  for (const [method, url, needed] of operations) {
+    const lacking = await issue(subject, { scopes: scopes.filter((scope) => scope !== needed) });
+    const answer = await call(method, url, { token: lacking, headers: { 'content-type': 'text/plain' } });
+    t.equal(answer.status, 403, `${method} ${url}`);
+    t.equal(
+      answer.headers['www-authenticate'],
+      `Bearer realm="plant-store", error="insufficient_scope", scope="${needed}"`,
+    );
+    const sufficient = await issue(subject, { scopes: [needed] });
+    t.not((await call(method, url, { token: sufficient })).status, 403);
+  }
+});
+
+t.test('authentication comes before validation', async (t) => {
+  const { call } = await startService(t, engine);
+  t.equal((await call('POST', '/plants', { body: '{' })).status, 401);
+  t.equal((await call('GET', '/plants?limit=0')).status, 401);
+  t.equal((await call('DELETE', '/plants/x')).status, 401);
+});
+
+t.test('a token works at once, and for no longer than it is good', async (t) => {
+  let now = 1_800_000_000_000;
+  const { call, storage, subject } = await startService(t, engine, { now: () => now, monotonic: () => now });
+  const status = async (token: string) => (await call('GET', '/plants', { token })).status;
+  const { secret } = await issueToken(storage.tokens, { subject, scopes, now, expiresAt: now + 10_000 });
+  t.equal(await status(secret), 200);
+  now += 9_999;
+  t.equal(await status(secret), 200);
+  now += 1;
+  t.equal(await status(secret), 401, 'it expires on time, although it was seen just before');
+
+  const other = await issueToken(storage.tokens, { subject, scopes, now });
+  t.equal(await status(other.secret), 200);
+  await storage.tokens.revoke(other.token.id, now);
+  now += 5_000;
+  t.equal(await status(other.secret), 401, 'a revoked one stops within five seconds');
+});
+
+t.test(
+  'a token is looked up once in a while, and by one request at a time; a bad one is never remembered',
+  async (t) => {
+    let now = 1_800_000_000_000;
+    let lookups = 0;
+    const storage = await sharedStorage(engine);
+    const counting = (inner: Storage): Storage => ({
+      broken: inner.broken,
+      check: () => inner.check(),
+      close: () => inner.close(),
+      plants: inner.plants,
+      tokens: {
+        create: (...all) => inner.tokens.create(...all),
+        list: () => inner.tokens.list(),
+        revoke: (...all) => inner.tokens.revoke(...all),
+        find: async (hash) => {
+          lookups++;
+          return inner.tokens.find(hash);
+        },
+      },
+    });
+    const { call, token } = await startService(t, engine, { storage, wrap: counting, monotonic: () => now });
+    const answers = await Promise.all(Array.from({ length: 50 }, () => call('GET', '/plants', { token })));
+    t.ok(answers.every(({ status }) => status === 200));
+    t.equal(lookups, 1);
+    now += 3_001;
+    await call('GET', '/plants', { token });
+    t.equal(lookups, 2);
+    const unknown = `pst_${'B'.repeat(43)}`;
+    for (let i = 0; i < 3; i++) t.equal((await call('GET', '/plants', { token: unknown })).status, 401);
+    t.equal(lookups, 5);
+  },
+);
+
+t.test('a token store that fails is a 503, not a 401', async (t) => {
+  const failing = (inner: Storage): Storage => ({
+    broken: inner.broken,
+    check: () => inner.check(),
+    close: () => inner.close(),
+    plants: inner.plants,
+    tokens: {
+      create: (...all) => inner.tokens.create(...all),
+      list: () => inner.tokens.list(),
+      revoke: (...all) => inner.tokens.revoke(...all),
+      find: (): Promise<Token | undefined> => Promise.reject(new StorageError('unavailable', 'secret')),
+    },
+  });
+  const { call, token } = await startService(t, engine, { wrap: failing });
+  const answer = await call('GET', '/plants', { token });
+  t.strictSame(answer.json, { error: 50300, message: catalogue.unavailable.message });
+  t.equal(answer.headers['www-authenticate'], undefined);
+});
+
+t.test('a subject is a text that every engine can keep', async (t) => {
+  const { tokens } = await sharedStorage(engine);
+  for (const subject of ['', 'a\u0000b', 'a\nb', '\u007f', '\ud800', 'x'.repeat(256)]) {
+    await t.rejects(issueToken(tokens, { subject, scopes, now: 0 }), TypeError, JSON.stringify(subject));
+  }
+});
+
+t.test('no secret is in the log', async (t) => {
+  const lines: string[] = [];
+  const { call, token } = await startService(t, engine, {
+    logger: { level: 'trace', stream: { write: (line: string) => lines.push(line) } },
+  });
+  await call('POST', '/plants', {
+    token,
+    body: { id: 1, name: 'a secret name' },
+    headers: { 'x-request-id': 'mine-1' },
+  });
+  await call('GET', `/plants?access_token=${token}`, {
+    token,
+    headers: { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` },
+  });
+  await call('GET', '/plants', { token: `${token}x` });
+  await call('GET', '/plants', {
+    token,
+    headers: { 'x-request-id': 'not a good one', traceparent: 'neither' },
+  });
+  t.notMatch(lines.join(''), token);
+  t.notMatch(lines.join(''), 'a secret name');
+  const requests = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  t.equal(requests.length, 4, 'one line a request');
+  t.match(requests, [
+    { requestId: 'mine-1', method: 'POST', path: '/plants', status: 200 },
+    {
+      method: 'GET',
+      path: '/plants',
+      status: 400,
+      error: 40006,
+      traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`,
+    },
+    { status: 401, error: 40101 },
+    { requestId: /^[\da-f]{8}-\d+$/, status: 200 },
+  ]);
+  t.equal(requests[3]?.['traceparent'], undefined);
+});
+
+/** The contract with some text replaced. */
+function altered(from: string | RegExp, to: string): Contract {
+  const text = loadContract().bytes.toString();
+  const changed = text.replace(from, to);
+  if (changed === text) throw new Error(`nothing to replace: ${String(from)}`);
+  return loadContract(Buffer.from(changed));
+}
+
+t.test('the service does not start when the contract and the code do not fit', async (t) => {
+  const storage = await sharedStorage(engine);
+  const cases: [string, () => Contract, RegExp][] = [
+    [
+      'an operation without a handler',
+      () => altered('operationId: listPlants', 'operationId: findPlants'),
+      /Operation findPlants of the contract has no handler/,
+    ],
+    [
+      'one that only the prototype has',
+      () => altered('operationId: listPlants', 'operationId: toString'),
+      /Operation toString of the contract has no handler/,
+    ],
+    [
+      'an unknown security scheme',
+      () => altered('  - bearerAuth: []', '  - magic: []'),
+      /security scheme magic, which is not known/,
+    ],
+    [
+      'no security at all',
+      () => altered('security:\n  - bearerAuth: []\n', ''),
+      /createPlant declares no security/,
+    ],
+    [
+      'an operation without an id',
+      () => altered('\n      operationId: deletePlant\n', '\n'),
+      /DELETE \/plants\/{id} has no operationId/,
+    ],
+    [
+      'two success statuses',
+      () => altered("        '204':", "        '200':\n          description: x\n        '204':"),
+      /deletePlant must declare exactly one success status/,
+    ],
+    [
+      'an Error that our errors do not fit',
+      () => altered('required: [error, message]', 'required: [error, message, hint]'),
+      /does not fit the contract.*hint is missing/,
+    ],
+    [
+      'a keyword that Ajv does not know',
+      () =>
+        altered(
+          '          description: The name of the plant. Any',
+          '          patern: x\n          description: The name of the plant. Any',
+        ),
+      /patern|valid specification/,
+    ],
+  ];
+  const { log } = console;
+  for (const [what, contract, message] of cases) {
+    // fastify-openapi-glue tells the console of a document that is no OpenAPI, before it throws.
+    console.log = () => undefined;
+    await t.rejects(async () => buildApp({ storage, contract: contract() }), { message }, what);
+    console.log = log;
+  }
+});
+
+t.test('the contract decides who may call an operation', async (t) => {
+  const storage = await sharedStorage(engine);
+  const app = await buildApp({
+    storage,
+    contract: altered('      x-required-scope: plants:read\n', '      security: []\n'),
+  });
+  t.teardown(() => app.close());
+  // Nobody is known there, so the handler has no subject to list for; but it was let in.
+  t.equal((await app.inject({ url: '/plants' })).statusCode, 500);
+  const other = await buildApp({
+    storage,
+    contract: altered('x-required-scope: plants:read', 'x-required-scope: plants:admin'),
+  });
+  t.teardown(() => other.close());
+  const { secret } = await issueToken(storage.tokens, { subject: 'a', scopes, now: Date.now() });
+  t.equal(
+    (await other.inject({ url: '/plants', headers: { authorization: `Bearer ${secret}` } })).statusCode,
+    403,
+  );
+});
+
+t.test('the error codes of the contract are those of the catalogue', async (t) => {
+  const { description = '' } = loadContract().document.info;
+  const rows = [...description.matchAll(/^\| (\d{5}) \| (.+) \|$/gm)].map(([, code, message]) => ({
+    code: Number(code),
+    message,
+  }));
+  t.strictSame(rows, Object.values(catalogue));
+});

@@ -1,0 +1,487 @@
+// The TypeScript client against the real service, through real sockets, some of which are cut.
+import { createServer, type RequestListener } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { build } from 'esbuild';
+import t, { type Test } from 'tap';
+import {
+  ApiError,
+  ConnectionError,
+  createClient,
+  type Clock,
+  type ClientOptions,
+  type NewPlant,
+  type PlantStoreClient,
+} from '../src/client/index.js';
+import { StorageError, type Storage } from '../src/domain.js';
+import { catalogue } from '../src/errors.js';
+import { startCuttingProxy, type Fate } from './support/cutting-proxy.js';
+import { engines } from './support/engines.js';
+import { startService } from './support/service.js';
+
+const maxId = 9223372036854775807n;
+const minId = -9223372036854775808n;
+const beyondDouble = 9007199254740993n;
+
+/** A clock that does not wait, and tells how long it was asked to. */
+function fastClock(): Clock & { waits: number[] } {
+  const waits: number[] = [];
+  return {
+    waits,
+    now: () => Date.UTC(2030, 0, 1),
+    sleep: (time, signal) => {
+      signal?.throwIfAborted();
+      waits.push(time);
+      return Promise.resolve();
+    },
+  };
+}
+
+/** How the store fails next: for what reason, and whether it has acted before. */
+interface Failure {
+  reason: StorageError['failure'];
+  acts: boolean;
+}
+
+/** The failures of the store that are still to come. */
+const failures: Failure[] = [];
+
+/** The store, which fails as `failures` says. */
+function failing(storage: Storage): Storage {
+  const failed = async <Result>(act: () => Promise<Result>): Promise<Result> => {
+    const next = failures.shift();
+    if (next === undefined) return act();
+    if (next.acts) await act();
+    throw new StorageError(next.reason, 'planted');
+  };
+  return {
+    broken: storage.broken,
+    check: () => storage.check(),
+    close: () => storage.close(),
+    tokens: storage.tokens,
+    plants: {
+      create: (...all) => failed(() => storage.plants.create(...all)),
+      delete: (...all) => failed(() => storage.plants.delete(...all)),
+      list: (...all) => failed(() => storage.plants.list(...all)),
+    },
+  };
+}
+
+/** The one service of these tests, on a loopback port. */
+const service = await startService(t, engines[0]!, { wrap: failing });
+await service.app.listen({ host: '127.0.0.1', port: 0 });
+const { port } = service.app.server.address() as AddressInfo;
+
+interface Setting {
+  subject: string;
+  client: PlantStoreClient;
+  clock: ReturnType<typeof fastClock>;
+  /** What becomes of the next requests. */
+  fates: Fate[];
+  /** All plants, read past the client and the proxy. */
+  stored(): Promise<unknown>;
+  /** A client that differs in the given options. */
+  connect(options?: Partial<ClientOptions>): PlantStoreClient;
+}
+
+let settings = 0;
+
+/** A client of the service with a subject of its own, through a proxy that cuts connections. */
+async function startSetting(t: Test): Promise<Setting> {
+  const subject = `client ${++settings}`;
+  const token = await service.issue(subject);
+  const { url, fates } = await startCuttingProxy(t, port);
+  const clock = fastClock();
+  const connect: Setting['connect'] = (options) => createClient({ baseUrl: url, token, clock, ...options });
+  return {
+    subject,
+    client: connect(),
+    clock,
+    fates,
+    stored: async () => (await service.call('GET', '/plants', { token })).json,
+    connect,
+  };
+}
+
+/** A server of somebody else's at the service's place. */
+async function startStranger(t: Test, answer: RequestListener): Promise<string> {
+  const server = createServer(answer);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** The error that a call gives. */
+async function failure(call: Promise<unknown>): Promise<ApiError | ConnectionError> {
+  try {
+    await call;
+  } catch (error) {
+    if (error instanceof ApiError || error instanceof ConnectionError) return error;
+    throw error;
+  }
+  throw new Error('the call did not fail');
+}
+
+/** What a failed call tells, without its message. */
+function told(error: ApiError | ConnectionError) {
+  const { attempts, mayHaveTakenEffect } = error;
+  const call = { attempts, mayHaveTakenEffect };
+  return error instanceof ApiError
+    ? { ...call, kind: error.kind, code: error.code, status: error.status }
+    : call;
+}
+
+t.test('createPlant, listPlants and deletePlant are exact over the whole range of 64 bits', async (t) => {
+  const { client, stored, clock } = await startSetting(t);
+  const ids = [
+    beyondDouble,
+    maxId,
+    0,
+    minId,
+    beyondDouble - 1n,
+    Number.MAX_SAFE_INTEGER,
+    beyondDouble + 1n,
+    -1n,
+  ];
+  for (const id of ids) t.strictSame(await client.createPlant({ id, name: `${id}` }), { name: `${id}` });
+  t.strictSame(await client.createPlant({ id: 5, name: '', tag: 'a "tag"\u{1F33F}\u2028' }), {
+    name: '',
+    tag: 'a "tag"\u{1F33F}\u2028',
+  });
+  t.strictSame(await client.createPlant({ id: 6, name: 'no tag', tag: undefined } as unknown as NewPlant), {
+    name: 'no tag',
+  });
+  const all = [
+    { name: `${minId}` },
+    { name: '-1' },
+    { name: '0' },
+    { name: '', tag: 'a "tag"\u{1F33F}\u2028' },
+    { name: 'no tag' },
+    { name: '9007199254740991' },
+    { name: '9007199254740992' },
+    { name: '9007199254740993' },
+    { name: '9007199254740994' },
+    { name: `${maxId}` },
+  ];
+  t.strictSame(await client.listPlants(), all);
+  t.strictSame(await client.listPlants({ limit: 3 }), all.slice(0, 3));
+  t.strictSame(await stored(), all);
+  for (const id of [beyondDouble, maxId, minId, 5, 6]) await client.deletePlant(id);
+  t.strictSame(await stored(), [
+    { name: '-1' },
+    { name: '0' },
+    { name: '9007199254740991' },
+    { name: '9007199254740992' },
+    { name: '9007199254740994' },
+  ]);
+  t.strictSame(clock.waits, []);
+});
+
+t.test('ids that are not known exactly are refused before anything is sent', async (t) => {
+  const sent: Request[] = [];
+  const client = createClient({
+    baseUrl: 'http://127.0.0.1:9',
+    token: 'x',
+    fetch: (request) => {
+      sent.push(request);
+      return Promise.reject(new TypeError('nobody is there'));
+    },
+  });
+  for (const id of [2 ** 53, -(2 ** 53), 1.5, NaN, Infinity, maxId + 1n, minId - 1n]) {
+    await t.rejects(client.createPlant({ id, name: 'a' }), RangeError, `${id}`);
+    await t.rejects(client.deletePlant(id), RangeError, `${id}`);
+  }
+  for (const id of ['1', null, undefined, true]) {
+    await t.rejects(client.createPlant({ id: id as never, name: 'a' }), TypeError, String(id));
+    await t.rejects(client.deletePlant(id as never), TypeError, String(id));
+  }
+  t.strictSame(sent, []);
+});
+
+t.test('every error of the service is an ApiError with its status, code, name and request id', async (t) => {
+  const { subject, client, connect, stored, clock } = await startSetting(t);
+  const [readOnly, writeOnly] = await Promise.all([
+    service.issue(subject, { scopes: ['plants:read'] }),
+    service.issue(subject, { scopes: ['plants:write'] }),
+  ]);
+  await client.createPlant({ id: 1, name: 'a' });
+  const cases: [keyof typeof catalogue, () => Promise<unknown>][] = [
+    ['invalidBody', () => client.createPlant({ id: 2, name: 'a', colour: 'green' } as NewPlant)],
+    ['invalidBody', () => client.createPlant({ id: 2, name: '\ud800' })],
+    ['bodyTooLarge', () => client.createPlant({ id: 2, name: 'x'.repeat(2_000_000) })],
+    ['invalidQuery', () => client.listPlants({ limit: 0 })],
+    ['idTaken', () => client.createPlant({ id: 1, name: 'b' })],
+    ['plantExists', () => client.createPlant({ id: 1, name: 'a' })],
+    ['plantNotFound', () => client.deletePlant(2)],
+    ['invalidToken', () => connect({ token: 'nonsense' }).listPlants()],
+    ['insufficientScope', () => connect({ token: writeOnly }).listPlants()],
+    ['insufficientScope', () => connect({ token: readOnly }).deletePlant(1)],
+  ];
+  for (const [kind, call] of cases) {
+    const error = await failure(call());
+    const { code } = catalogue[kind];
+    const status = Math.floor(code / 100);
+    t.strictSame(told(error), { attempts: 1, mayHaveTakenEffect: false, kind, code, status }, kind);
+    t.ok(error.message.startsWith(catalogue[kind].message.slice(0, -1)), error.message);
+    t.match((error as ApiError).requestId, /^[\w.-]+$/);
+  }
+  const taken = await failure(client.createPlant({ id: 1, name: 'b' }));
+  if (taken instanceof ApiError && taken.is('idTaken')) {
+    // These lines are checked by the compiler.
+    const code: 40010 = taken.code;
+    const status: 400 = taken.status;
+    t.strictSame([code, status], [40010, 400]);
+  } else t.fail('it is not idTaken');
+  t.strictSame(await stored(), [{ name: 'a' }]);
+  t.strictSame(clock.waits, [], 'none of these is worth a retry');
+});
+
+t.test('a create whose answer is lost succeeds, and has created one plant', async (t) => {
+  const { client, stored, clock, fates } = await startSetting(t);
+  for (const [id, lost] of [
+    ['lose answer'],
+    ['cut answer'],
+    ['lose request'],
+    ['lose answer', 'lose answer'],
+  ].entries()) {
+    fates.push(...(lost as Fate[]));
+    t.strictSame(await client.createPlant({ id, name: lost.join(), tag: 'x' }), {
+      name: lost.join(),
+      tag: 'x',
+    });
+    t.strictSame(fates, []);
+  }
+  t.match(await stored(), { length: 4 });
+  t.equal(clock.waits.length, 5);
+
+  const own = await failure(client.createPlant({ id: 0, name: 'lose answer', tag: 'x' }));
+  t.match(told(own), { attempts: 1, kind: 'plantExists' }, 'without an attempt of its own it is an error');
+  fates.push('lose request');
+  const taken = await failure(client.createPlant({ id: 0, name: 'another' }));
+  t.match(told(taken), { attempts: 2, kind: 'idTaken' }, "another's plant is never taken for the own one");
+  t.match(await stored(), { length: 4 });
+});
+
+t.test('a delete whose answer is lost succeeds', async (t) => {
+  const { client, stored, fates } = await startSetting(t);
+  await client.createPlant({ id: 1, name: 'a' });
+  await client.createPlant({ id: 2, name: 'b' });
+  for (const [id, fate] of [
+    [1, 'lose answer'],
+    [2, 'lose request'],
+  ] as const) {
+    fates.push(fate);
+    await client.deletePlant(id);
+    t.strictSame(fates, []);
+    t.match(told(await failure(client.deletePlant(id))), { attempts: 1, kind: 'plantNotFound' });
+  }
+  t.strictSame(await stored(), []);
+});
+
+t.test('a list that is cut off is asked for again, never shown in part', async (t) => {
+  const { subject, client, fates } = await startSetting(t);
+  const count = 1_500;
+  await Promise.all(
+    Array.from({ length: count }, (_, i) =>
+      service.storage.plants.create(subject, BigInt(i), { name: `${i}` }),
+    ),
+  );
+  fates.push('cut answer', 'lose answer', 'lose request');
+  t.strictSame(
+    await client.listPlants(),
+    Array.from({ length: count }, (_, i) => ({ name: `${i}` })),
+  );
+  fates.push('cut answer', 'cut answer', 'cut answer', 'cut answer');
+  const error = await failure(client.listPlants());
+  t.type(error, ConnectionError);
+  t.strictSame(told(error), { attempts: 4, mayHaveTakenEffect: false });
+});
+
+t.test('retries end, wait ever longer, and say that the outcome is unknown', async (t) => {
+  const { client, connect, stored, clock, fates } = await startSetting(t);
+  fates.push('lose request', 'lose request', 'lose request', 'lose answer');
+  const error = await failure(client.createPlant({ id: 1, name: 'a' }));
+  t.type(error, ConnectionError);
+  t.ok(error.cause instanceof Error);
+  t.strictSame(told(error), { attempts: 4, mayHaveTakenEffect: true });
+  t.strictSame(await stored(), [{ name: 'a' }], 'it had');
+  for (const [i, wait] of clock.waits.entries()) {
+    t.ok(wait >= 50 * 2 ** i && wait <= 100 * 2 ** i, `wait ${i} is ${wait} ms`);
+  }
+  t.equal(clock.waits.length, 3);
+
+  fates.push('lose answer');
+  t.strictSame(told(await failure(connect({ retries: 0 }).deletePlant(1))), {
+    attempts: 1,
+    mayHaveTakenEffect: true,
+  });
+  t.strictSame(await stored(), []);
+});
+
+t.test('an attempt whose answer does not begin in time is lost', async (t) => {
+  const { connect, fates } = await startSetting(t);
+  fates.push('hold answer');
+  const error = await failure(connect({ timeout: 50, retries: 0 }).createPlant({ id: 1, name: 'a' }));
+  t.match(error.message, /no answer began within 50 ms/);
+  t.strictSame(told(error), { attempts: 1, mayHaveTakenEffect: true });
+});
+
+t.test('503 is retried, not before Retry-After, and believed about its effect', async (t) => {
+  const { client, stored, clock } = await startSetting(t);
+  const unknown = { reason: 'unknown-outcome', acts: true } as const;
+  const unavailable = { reason: 'unavailable', acts: false } as const;
+  const overloaded = { reason: 'overloaded', acts: false } as const;
+
+  failures.push(overloaded, unknown);
+  t.strictSame(await client.createPlant({ id: 1, name: 'a' }), { name: 'a' });
+  t.equal(clock.waits.length, 2);
+  for (const [i, wait] of clock.waits.entries()) t.ok(wait >= 1_000 + 50 * 2 ** i, `wait ${i} is ${wait} ms`);
+  t.strictSame(await stored(), [{ name: 'a' }]);
+
+  failures.push(unavailable);
+  const there = await failure(client.createPlant({ id: 1, name: 'a' }));
+  t.match(
+    told(there),
+    { attempts: 2, mayHaveTakenEffect: false, kind: 'plantExists' },
+    'it was there before',
+  );
+
+  failures.push(unavailable);
+  t.strictSame(await client.listPlants(), [{ name: 'a' }]);
+
+  failures.push(unknown, unavailable);
+  await client.deletePlant(1);
+  t.strictSame(await stored(), []);
+
+  failures.push(overloaded);
+  const gone = await failure(client.deletePlant(1));
+  t.match(
+    told(gone),
+    { attempts: 2, mayHaveTakenEffect: false, kind: 'plantNotFound' },
+    'nothing was deleted',
+  );
+
+  failures.push(unknown, unavailable, unavailable, unavailable);
+  const open = await failure(client.createPlant({ id: 2, name: 'b' }));
+  t.match(
+    told(open),
+    { attempts: 4, mayHaveTakenEffect: true, kind: 'unavailable' },
+    'the first one may have had',
+  );
+  t.strictSame(await stored(), [{ name: 'b' }]);
+});
+
+t.test('answers that are not the service’s are errors, and never taken for success', async (t) => {
+  let requests = 0;
+  let next: [status: number, headers: Record<string, string>, body: string];
+  const url = await startStranger(t, (request, response) => {
+    requests++;
+    request.resume();
+    request.on('end', () => {
+      response.writeHead(next[0], next[1]).end(next[2]);
+    });
+  });
+  const clock = fastClock();
+  const client = createClient({ baseUrl: `${url}/`, token: 't', clock, retries: 1 });
+  const asked = async (...answer: typeof next) => {
+    next = answer;
+    requests = 0;
+    clock.waits.length = 0;
+    return { ...told(await failure(client.createPlant({ id: 1, name: 'a' }))), requests };
+  };
+  const none = { kind: undefined, code: undefined };
+  const page = '<html>Log in</html>';
+  const seen = { attempts: 1, requests: 1 };
+  t.strictSame(await asked(200, {}, page), { ...none, ...seen, mayHaveTakenEffect: true, status: 200 });
+  t.strictSame(await asked(302, { location: '/plants' }, ''), {
+    ...none,
+    ...seen,
+    mayHaveTakenEffect: false,
+    status: 302,
+  });
+  t.strictSame(await asked(502, {}, page), { ...none, ...seen, mayHaveTakenEffect: true, status: 502 });
+  const newer = '{"error":42200,"message":"New."}';
+  t.strictSame(await asked(422, {}, newer), {
+    ...seen,
+    mayHaveTakenEffect: false,
+    kind: undefined,
+    code: 42200,
+    status: 422,
+  });
+  const busy = { ...none, mayHaveTakenEffect: true, status: 503 };
+  t.strictSame(await asked(503, {}, page), { ...busy, attempts: 2, requests: 2 });
+  t.strictSame(await asked(503, { 'retry-after': '61' }, page), { ...busy, ...seen }, 'too long to wait');
+  t.strictSame(clock.waits, []);
+  const soon = new Date(clock.now() + 7_000).toUTCString();
+  t.strictSame(await asked(503, { 'retry-after': soon }, page), { ...busy, attempts: 2, requests: 2 });
+  t.ok(clock.waits[0]! >= 7_050 && clock.waits[0]! <= 7_100, `it waits ${clock.waits[0]} ms`);
+});
+
+t.test('the token is asked for before every attempt, and its failure ends the call', async (t) => {
+  const { connect, fates } = await startSetting(t);
+  let asked = 0;
+  const token = () => {
+    asked++;
+    return Promise.resolve(service.token);
+  };
+  fates.push('lose request');
+  t.strictSame(await connect({ token }).listPlants(), []);
+  t.equal(asked, 2);
+  t.strictSame(await connect({ token: () => service.token }).listPlants(), []);
+  const expired = new Error('log in again');
+  await t.rejects(connect({ token: () => Promise.reject(expired) }).listPlants(), expired);
+  await t.rejects(connect({ baseUrl: 'no URL' }).listPlants(), TypeError);
+});
+
+t.test('a signal ends a call: before, while it waits for an answer, and between attempts', async (t) => {
+  const { client, connect, fates, stored } = await startSetting(t);
+  const reason = new Error('enough');
+  await t.rejects(client.createPlant({ id: 1, name: 'a' }, { signal: AbortSignal.abort(reason) }), reason);
+  t.strictSame(await stored(), []);
+
+  const during = new AbortController();
+  fates.push('hold answer');
+  const held = connect({
+    fetch: (request) => {
+      setImmediate(() => {
+        during.abort(reason);
+      });
+      return fetch(request);
+    },
+  });
+  await t.rejects(held.listPlants({ signal: during.signal }), reason);
+
+  // With real time: the wait of 100 ms is cut short.
+  const between = new AbortController();
+  const waiting = createClient({
+    baseUrl: 'http://service',
+    token: 't',
+    fetch: () => {
+      setImmediate(() => {
+        between.abort(reason);
+      });
+      return Promise.reject(new TypeError('lost'));
+    },
+  });
+  await t.rejects(waiting.deletePlant(1, { signal: between.signal }), reason);
+});
+
+t.test('its bundle for browsers needs nothing else and stays under 10 kB', async (t) => {
+  const { outputFiles } = await build({
+    entryPoints: [new URL('../src/client/index.ts', import.meta.url).pathname],
+    bundle: true,
+    minify: true,
+    write: false,
+    format: 'esm',
+    platform: 'browser',
+  });
+  const bytes = gzipSync(outputFiles[0]!.contents, { level: 9 }).length;
+  t.comment(`${bytes} bytes minified and gzipped`);
+  t.ok(bytes < 10_000, `${bytes} bytes`);
+  t.notMatch(outputFiles[0]!.text, /\bimport\b/);
+});

@@ -1,0 +1,402 @@
+// What happens below the operations, over raw sockets: malformed HTTP, order, unread bodies, slow clients.
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import t, { type Test } from 'tap';
+import type { AppOptions } from '../src/app.js';
+import type { Creation, Storage } from '../src/domain.js';
+import { engines } from './support/engines.js';
+import { RawConnection } from './support/raw-connection.js';
+import { startService, type Service } from './support/service.js';
+
+const engine = engines[0]!;
+
+interface Listening extends Service {
+  port: number;
+  /** Opens a connection that is gone with the test. */
+  open(): Promise<RawConnection>;
+  /** The header lines of an authorized request. */
+  authorized: string;
+}
+
+async function listen(
+  t: Test,
+  options: Partial<AppOptions> & { wrap?: (storage: Storage) => Storage } = {},
+): Promise<Listening> {
+  const service = await startService(t, engine, options);
+  await service.app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = service.app.server.address() as AddressInfo;
+  const open = async () => {
+    const connection = await RawConnection.open(port);
+    t.teardown(() => connection.socket.destroy());
+    return connection;
+  };
+  return { ...service, port, open, authorized: `Host: x\r\nAuthorization: Bearer ${service.token}\r\n` };
+}
+
+const post = (authorized: string, body: string) =>
+  `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+
+/** A store whose creates do not start before they are released. */
+function gated(): { wrap: (storage: Storage) => Storage; release: () => void; started: Promise<void> } {
+  let release: () => void = () => undefined;
+  let start: () => void = () => undefined;
+  const gate = new Promise<void>((resolve) => (release = resolve));
+  const started = new Promise<void>((resolve) => (start = resolve));
+  const wrap = (storage: Storage): Storage => ({
+    broken: storage.broken,
+    check: () => storage.check(),
+    close: () => storage.close(),
+    tokens: storage.tokens,
+    plants: {
+      create: async (...all): Promise<Creation> => {
+        start();
+        await gate;
+        return storage.plants.create(...all);
+      },
+      delete: (...all) => storage.plants.delete(...all),
+      list: (...all) => storage.plants.list(...all),
+    },
+  });
+  return { wrap, release, started };
+}
+
+t.test('malformed HTTP is answered with an Error body, and the connection closes', async (t) => {
+  const { open, authorized, call } = await listen(t);
+  const cases: [string, number, number][] = [
+    ['nonsense\r\n\r\n', 400, 40000],
+    ['GET\r\n\r\n', 400, 40000],
+    ['GET / HTTP/9.9\r\nHost: x\r\n\r\n', 400, 40000],
+    ['FOO /plants HTTP/1.1\r\nHost: x\r\n\r\n', 400, 40000],
+    ['GET /plants HTTP/1.1\r\nHost: x\r\nBad Header: 1\r\n\r\n', 400, 40000],
+    ['GET /plants HTTP/1.1\r\nHost: x\r\nX: a\u0000b\r\n\r\n', 400, 40000],
+    ['GET /pla nts HTTP/1.1\r\nHost: x\r\n\r\n', 400, 40000],
+    [`POST /plants HTTP/1.1\r\n${authorized}Content-Length: -1\r\n\r\n`, 400, 40000],
+    [`POST /plants HTTP/1.1\r\n${authorized}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`, 400, 40000],
+    [
+      `POST /plants HTTP/1.1\r\n${authorized}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      400,
+      40000,
+    ],
+    [
+      `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
+      400,
+      40000,
+    ],
+    [`GET /plants HTTP/1.1\r\nHost: x\r\nX: ${'a'.repeat(20_000)}\r\n\r\n`, 431, 43100],
+    [`GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 431, 43100],
+    ['CONNECT example.com:80 HTTP/1.1\r\nHost: x\r\n\r\n', 404, 40401],
+  ];
+  for (const [bytes, status, code] of cases) {
+    const connection = await open();
+    connection.send(bytes);
+    const answer = await connection.answer();
+    t.equal(answer?.status, status, JSON.stringify(bytes.slice(0, 60)));
+    t.match(JSON.parse(answer?.text ?? '{}'), { error: code });
+    t.equal(await connection.rest(), '', 'and nothing more');
+  }
+  t.equal((await call('GET', '/openapi.json')).status, 200, 'the service lives');
+});
+
+t.test('requests that HTTP lets through but nobody can serve are answered by the contract', async (t) => {
+  const { open, authorized } = await listen(t);
+  const cases: [string, string, number][] = [
+    ['GET /plants HTTP/1.1\r\n\r\n', '/plants', 40009],
+    ['GET /plants HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n', '/plants', 40009],
+    ['GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n', '/%zz', 40008],
+    ['GET /plants/%ff%fe HTTP/1.1\r\nHost: x\r\n\r\n', '/plants/%ff', 40008],
+    ['OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n', '*', 40401],
+    ['GET http://x/nothing HTTP/1.1\r\nHost: x\r\n\r\n', '/nothing', 40401],
+    [`GET /plants HTTP/1.1\r\n${authorized}Expect: something\r\n\r\n`, '/plants', 41700],
+    [
+      'GET /plants HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n',
+      '/plants',
+      40100,
+    ],
+    ['GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YTpi\r\n\r\n', '/plants', 40100],
+    [`DELETE /plants/${'1'.repeat(10_000)} HTTP/1.1\r\n${authorized}\r\n`, '/plants/1', 40007],
+  ];
+  for (const [bytes, url, code] of cases) {
+    const connection = await open();
+    connection.send(bytes);
+    const answer = await connection.answer(bytes.split(' ', 1)[0], url);
+    t.match(JSON.parse(answer?.text ?? '{}'), { error: code }, JSON.stringify(bytes.slice(0, 60)));
+  }
+  const old = await open();
+  old.send(`GET /plants HTTP/1.0\r\nAuthorization: ${authorized.split('Authorization: ')[1]}\r\n`);
+  t.equal((await old.answer('GET', '/plants'))?.text, '[]', 'HTTP/1.0 needs no Host');
+  t.equal(await old.rest(), '');
+  const absolute = await open();
+  absolute.send(`GET http://x/plants HTTP/1.1\r\n${authorized}\r\n`);
+  t.equal((await absolute.answer('GET', '/plants'))?.text, '[]', 'an absolute target is its path');
+});
+
+t.test('HEAD gets the headers and no body, of errors too', async (t) => {
+  const { open, authorized } = await listen(t);
+  const connection = await open();
+  for (const [target, status] of [
+    ['/plants', 200],
+    ['/plants?limit=0', 400],
+    ['/nothing', 404],
+  ] as const) {
+    connection.send(`HEAD ${target} HTTP/1.1\r\n${authorized}\r\n`);
+    const answer = await connection.answer('HEAD', target);
+    t.equal(answer?.status, status);
+  }
+  connection.send(`GET /plants HTTP/1.1\r\n${authorized}Connection: close\r\n\r\n`);
+  t.equal((await connection.answer('GET', '/plants'))?.text, '[]', 'the next answer begins where it should');
+  t.equal(await connection.rest(), '');
+});
+
+t.test('pipelined requests take effect in their order', async (t) => {
+  const { open, authorized } = await listen(t);
+  const connection = await open();
+  const remove = `DELETE /plants/1 HTTP/1.1\r\n${authorized}\r\n`;
+  const list = `GET /plants HTTP/1.1\r\n${authorized}\r\n`;
+  const create = post(authorized, '{"id":1,"name":"a"}');
+  connection.send(create + remove + list + remove + create + list + create);
+  const statuses: unknown[] = [];
+  for (const [method, url] of [
+    ['POST', '/plants'],
+    ['DELETE', '/plants/1'],
+    ['GET', '/plants'],
+    ['DELETE', '/plants/1'],
+    ['POST', '/plants'],
+    ['GET', '/plants'],
+    ['POST', '/plants'],
+  ] as const) {
+    const answer = await connection.answer(method, url);
+    statuses.push(method === 'GET' ? answer?.text : answer?.status);
+  }
+  t.strictSame(statuses, [200, 204, '[]', 404, 200, '[{"name":"a"}]', 400]);
+});
+
+t.test('a long pipeline is answered in order and read no faster than that', async (t) => {
+  const { open, authorized } = await listen(t);
+  const connection = await open();
+  const count = 3_000;
+  connection.send(
+    Array.from({ length: count }, (_, i) => post(authorized, `{"id":${i},"name":"${i}"}`)).join(''),
+  );
+  for (let i = 0; i < count; i++) {
+    const answer = await connection.answer('POST', '/plants');
+    if (answer?.text !== `{"name":"${i}"}`) t.fail(`answer ${i} is ${answer?.text}`);
+  }
+  connection.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+  t.equal((JSON.parse((await connection.answer('GET', '/plants'))?.text ?? '') as unknown[]).length, count);
+});
+
+t.test('an error of the connection is told only behind the answers that it owes', async (t) => {
+  const { wrap, release, started } = gated();
+  const { open, authorized } = await listen(t, { wrap });
+  const connection = await open();
+  connection.send(`${post(authorized, '{"id":1,"name":"a"}')}nonsense\r\n\r\n`);
+  await started;
+  release();
+  const first = await connection.answer('POST', '/plants');
+  t.equal(first?.status, 200, 'the create is answered for what it did');
+  t.match(await connection.answer(), { status: 400 }, 'then the nonsense');
+  t.equal(await connection.rest(), '');
+});
+
+t.test('a client that hangs up does not cancel its queued write', async (t) => {
+  const { wrap, release, started } = gated();
+  const { open, authorized, call, token } = await listen(t, { wrap });
+  const connection = await open();
+  connection.send(post(authorized, '{"id":1,"name":"a"}'));
+  await started;
+  connection.socket.destroy();
+  await once(connection.socket, 'close');
+  release();
+  let text = '[]';
+  while (text === '[]') {
+    await setImmediate();
+    ({ text } = await call('GET', '/plants', { token }));
+  }
+  t.equal(text, '[{"name":"a"}]');
+});
+
+t.test('authentication comes before the body is read', async (t) => {
+  const { open } = await listen(t);
+  const head = 'POST /plants HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
+  const waiting = await open();
+  waiting.send(`${head}Content-Length: 10\r\n\r\n`);
+  t.equal((await waiting.answer('POST', '/plants'))?.status, 401, 'without waiting for a byte of it');
+
+  const expecting = await open();
+  expecting.send(`${head}Content-Length: 10\r\nExpect: 100-continue\r\n\r\n`);
+  t.equal((await expecting.answer('POST', '/plants'))?.status, 401, 'and without asking for it');
+
+  for (const framing of ['Content-Length: 100000000', 'Transfer-Encoding: chunked']) {
+    const large = await open();
+    large.send(`${head}${framing}\r\n\r\n`);
+    const answer = await large.answer('POST', '/plants');
+    t.equal(answer?.status, 401);
+    t.equal(answer?.headers['connection'], 'close', `${framing}: what follows is not worth reading`);
+    // The client goes on sending until it notices that nobody listens any more.
+    const block = Buffer.alloc(65_536, framing.startsWith('T') ? '5\r\nhello\r\n' : 'x');
+    const closed = new Promise((resolve) => large.socket.once('close', resolve));
+    const pump = () => {
+      while (large.socket.writable && large.socket.write(block));
+    };
+    large.socket.on('drain', pump);
+    pump();
+    await closed;
+    t.ok(large.socket.bytesWritten < 20_000_000, 'it is not drained to its end');
+  }
+});
+
+t.test('a small body that nobody reads costs no connection', async (t) => {
+  const { open, authorized } = await listen(t);
+  const connection = await open();
+  const body = 'x'.repeat(1_000);
+  for (const [method, url, lines] of [
+    ['POST', '/plants', 'Host: x\r\n'],
+    ['GET', '/plants', authorized],
+    ['DELETE', '/plants/1', authorized],
+    ['PUT', '/nothing', authorized],
+  ] as const) {
+    connection.send(`${method} ${url} HTTP/1.1\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`);
+    t.ok(await connection.answer(method, url), `${method} ${url}`);
+  }
+});
+
+t.test('a client that waits for 100 Continue is told to go on', async (t) => {
+  const { open, authorized } = await listen(t);
+  const connection = await open();
+  const body = '{"id":1,"name":"a"}';
+  connection.send(
+    `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`,
+  );
+  t.equal((await connection.answer())?.status, 100);
+  connection.send(body);
+  t.equal((await connection.answer('POST', '/plants'))?.status, 200);
+});
+
+t.test('a client that hangs up while its large body waits for its turn holds up nobody', async (t) => {
+  const size = 100_000;
+  const { app, open, authorized } = await listen(t, { limits: { bodyLimit: size, bodyBudget: size } });
+  const ask = async () => {
+    const arrives = once(app.server, 'checkContinue') as Promise<[IncomingMessage]>;
+    const connection = await open();
+    connection.send(
+      `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\nContent-Length: ${size}\r\nExpect: 100-continue\r\n\r\n`,
+    );
+    const [request] = await arrives;
+    return { connection, hangUp: () => (connection.socket.destroy(), once(request.socket, 'close')) };
+  };
+  const first = await ask();
+  t.equal((await first.connection.answer())?.status, 100, 'the first has the whole budget');
+  const second = await ask();
+  await setImmediate();
+  await second.hangUp();
+  await first.hangUp();
+  const third = await ask();
+  t.equal((await third.connection.answer())?.status, 100, 'the third has it now');
+});
+
+t.test('a body that grows too large is refused where it does', async (t) => {
+  const { open, authorized, call, token } = await listen(t, { limits: { bodyLimit: 1_000 } });
+  for (const framing of ['Content-Length: 2000', 'Transfer-Encoding: chunked']) {
+    const connection = await open();
+    connection.send(
+      `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\n${framing}\r\n\r\n`,
+    );
+    connection.send(framing.startsWith('T') ? `7d0\r\n${'x'.repeat(2_000)}\r\n0\r\n\r\n` : 'x'.repeat(2_000));
+    t.match(
+      JSON.parse((await connection.answer('POST', '/plants'))?.text ?? '{}'),
+      { error: 40005 },
+      framing,
+    );
+  }
+  t.equal((await call('GET', '/plants', { token })).text, '[]');
+});
+
+t.test('a request that does not arrive in time is a 408', async (t) => {
+  const { open, authorized } = await listen(t, { limits: { requestTimeout: 100 } });
+  for (const bytes of [
+    'GET /plants HT',
+    `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{`,
+  ]) {
+    const connection = await open();
+    connection.send(bytes);
+    const answer = await connection.answer();
+    t.equal(answer?.status, 408);
+    t.equal(await connection.rest(), '');
+  }
+});
+
+t.test('listPlants cuts off a reader that stalls, and never ends a list that is not whole', async (t) => {
+  const { open, authorized, storage, subject, port, app } = await listen(t, {
+    limits: { stallTimeout: 200 },
+  });
+  const served: Socket[] = [];
+  app.server.on('connection', (socket) => served.push(socket));
+  const name = 'x'.repeat(100_000);
+  await Promise.all(
+    Array.from({ length: 300 }, (_, i) => storage.plants.create(subject, BigInt(i), { name })),
+  );
+  const reader = await open();
+  reader.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+  const whole = await reader.answer('GET', '/plants');
+  t.equal((JSON.parse(whole?.text ?? '') as unknown[]).length, 300, 'one who reads gets all of it');
+
+  const stalled = connect(port, '127.0.0.1');
+  t.teardown(() => stalled.destroy());
+  stalled.write(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+  await once(stalled, 'readable');
+  stalled.pause();
+  // The server's side of it, the newest of its connections, closes while the client does nothing at all.
+  await once(served.at(-1)!, 'close');
+  const chunks: Buffer[] = [];
+  stalled.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', () => undefined);
+  stalled.resume();
+  await once(stalled, 'close');
+  t.notOk(Buffer.concat(chunks).includes('\r\n0\r\n\r\n'), 'what it got has no end');
+});
+
+t.test('listPlants breaks the connection when reading fails in the middle', async (t) => {
+  let pages = 0;
+  const wrap = (storage: Storage): Storage => ({
+    broken: storage.broken,
+    check: () => storage.check(),
+    close: () => storage.close(),
+    tokens: storage.tokens,
+    plants: {
+      create: (...all) => storage.plants.create(...all),
+      delete: (...all) => storage.plants.delete(...all),
+      list: (...all) =>
+        ++pages > 2 ? Promise.reject(new Error('the disk is gone')) : storage.plants.list(...all),
+    },
+  });
+  const { open, authorized, storage, subject } = await listen(t, { wrap });
+  await Promise.all(
+    Array.from({ length: 2_000 }, (_, i) => storage.plants.create(subject, BigInt(i), { name: 'a' })),
+  );
+  const connection = await open();
+  connection.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+  await t.rejects(connection.answer('GET', '/plants'), {
+    message: 'the connection closed in the middle of an answer',
+  });
+});
+
+t.test('while it closes, the service answers what it has accepted', async (t) => {
+  const { wrap, release, started } = gated();
+  const { open, authorized, app } = await listen(t, { wrap });
+  const busy = await open();
+  const idle = await open();
+  idle.send(`HEAD /plants HTTP/1.1\r\n${authorized}\r\n`);
+  await idle.answer('HEAD', '/plants');
+  const unused = await open();
+  busy.send(post(authorized, '{"id":1,"name":"a"}'));
+  await started;
+  const closed = app.close();
+  await idle.rest();
+  await unused.rest();
+  release();
+  const answer = await busy.answer('POST', '/plants');
+  t.equal(answer?.status, 200);
+  t.equal(answer?.headers['connection'], 'close');
+  await closed;
+});

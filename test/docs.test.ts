@@ -1,0 +1,129 @@
+// The documentation page in a real browser: what it loads, what it may do, and that its clicks reach the right plant.
+import { existsSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { chromium } from 'playwright-core';
+import t from 'tap';
+import { engines } from './support/engines.js';
+import { startService } from './support/service.js';
+import { skipFor } from './support/skip.js';
+
+const executablePath = process.env['CHROMIUM_PATH'] ?? '/usr/bin/chromium';
+const noBrowser = existsSync(executablePath)
+  ? undefined
+  : `there is no ${executablePath} (set CHROMIUM_PATH to Chromium or Chrome)`;
+/** Set it to see what the test saw. */
+const screenshots = process.env['SCREENSHOTS'];
+
+t.test('the page is served whole and leads nowhere else', async (t) => {
+  const { app } = await startService(t, engines[0]!);
+  for (const url of ['/', '/docs']) {
+    const { statusCode, headers } = await app.inject(url);
+    t.strictSame([statusCode, headers.location], [302, 'docs/'], 'relative, for a service under a path');
+  }
+  const page = await app.inject('/docs/');
+  t.equal(page.statusCode, 200);
+  t.equal(page.headers['content-type'], 'text/html; charset=utf-8');
+  const parts = [...page.payload.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]!);
+  t.ok(parts.length >= 3);
+  for (const part of parts) {
+    t.notMatch(part, /^\/|:/, 'relative');
+    const { statusCode, headers } = await app.inject(`/docs/${part}`);
+    t.equal(statusCode, 200, part);
+    t.equal(headers['x-content-type-options'], 'nosniff');
+    t.notMatch(headers['content-security-policy'], /unsafe|https?:|upgrade/);
+  }
+});
+
+t.test('a person authorizes, creates, lists and deletes by clicking', skipFor(noBrowser), async (t) => {
+  const { app, call, token } = await startService(t, engines[0]!);
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  const browser = await chromium.launch({
+    executablePath,
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+      // No name leads anywhere but to the service, under a name that browsers do not take for this machine.
+      '--host-resolver-rules=MAP plants.example 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+    ],
+  });
+  t.teardown(() => browser.close());
+  const page = await browser.newPage({ viewport: { width: 1200, height: 1000 } });
+  const origin = `http://plants.example:${port}`;
+  const requests: string[] = [];
+  const complaints: string[] = [];
+  page.on('request', (request) => requests.push(request.url()));
+  page.on('requestfailed', (request) => complaints.push(`failed: ${request.url()}`));
+  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
+  });
+  const look = async (name: string) => {
+    if (screenshots === undefined) return;
+    await mkdir(screenshots, { recursive: true });
+    await page.screenshot({ path: `${screenshots}/${name}.png` });
+  };
+
+  await page.goto(`${origin}/`);
+  t.equal(page.url(), `${origin}/docs/`);
+  await page.click('button.authorize');
+  await page.fill('.auth-container input', token);
+  await page.click('.auth-container button.authorize');
+  await page.click('.auth-container button.btn-done');
+
+  const tryOut = async (operationId: string) => {
+    const operation = page.locator(`#operations-plants-${operationId}`);
+    await operation.locator('.opblock-summary-control').click();
+    await operation.locator('.try-out__btn').click();
+    return operation;
+  };
+  /** Clicks "Execute", and gives the status and text that the page then shows. */
+  const execute = async (operation: ReturnType<typeof page.locator>, path: string) => {
+    const answered = page.waitForResponse((response) => response.url() === `${origin}${path}`);
+    await operation.locator('button.execute').click();
+    const status = (await answered).status();
+    const shown = operation.locator('.live-responses-table .response');
+    await shown.locator(`td.response-col_status:has-text("${status}")`).waitFor();
+    return { status, text: await shown.innerText() };
+  };
+
+  const createPlant = await tryOut('createPlant');
+  for (const id of ['9007199254740992', '9007199254740993']) {
+    await createPlant.locator('textarea.body-param__text').fill(`{"id": ${id}, "name": "plant ${id}"}`);
+    const created = await execute(createPlant, '/plants');
+    t.equal(created.status, 200, 'two ids that a rounding page would take for one');
+    t.match(created.text, `plant ${id}`);
+  }
+  await look('created');
+  await createPlant.locator('.opblock-summary-control').click();
+
+  const listPlants = await tryOut('listPlants');
+  const limit = listPlants.locator('input[placeholder="limit"]');
+  await limit.fill('100');
+  const listed = await execute(listPlants, '/plants?limit=100');
+  t.match(listed.text, /plant 9007199254740992[^]+plant 9007199254740993/);
+  await look('listed');
+
+  const deletePlant = await tryOut('deletePlant');
+  await deletePlant.locator('input[placeholder="id"]').fill('9007199254740993');
+  t.equal((await execute(deletePlant, '/plants/9007199254740993')).status, 204);
+  await look('deleted');
+
+  const left = await execute(listPlants, '/plants?limit=100');
+  t.match(left.text, 'plant 9007199254740992');
+  t.notMatch(left.text, 'plant 9007199254740993');
+  await look('left');
+  t.strictSame((await call('GET', '/plants', { token })).json, [{ name: 'plant 9007199254740992' }]);
+  t.strictSame(complaints, [], 'the policy holds nothing back that the page needs');
+  t.strictSame(
+    requests.filter((url) => !url.startsWith(`${origin}/`) && !url.startsWith('data:')),
+    [],
+    'nothing is asked of anybody else',
+  );
+});

@@ -1,0 +1,254 @@
+// The exact reader of JSON: held equal to a BigInt oracle in all spellings of numbers, and to JSON.parse in all else.
+import fc from 'fast-check';
+import t from 'tap';
+import { parseDecimal, parseExactJson } from '../src/http/exact-json.js';
+
+/** What a number literal means, worked out with nothing but BigInt: an integer, or a fraction. */
+function oracle(literal: string): bigint | 'fraction' {
+  const [mantissa, exponent = '0'] = literal.toLowerCase().split('e') as [string, string?];
+  const [whole, fraction = ''] = mantissa.split('.') as [string, string?];
+  const scale = BigInt(exponent) - BigInt(fraction.length);
+  const digits = BigInt(whole.replace('-', '') + fraction) * (whole.startsWith('-') ? -1n : 1n);
+  if (scale >= 0n) return digits * 10n ** scale;
+  const divisor = 10n ** -scale;
+  return digits % divisor === 0n ? digits / divisor : 'fraction';
+}
+
+const int64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n };
+const nearEdges = fc
+  .record({
+    edge: fc.constantFrom(
+      0n,
+      2n ** 53n,
+      -(2n ** 53n),
+      int64.max,
+      int64.min,
+      10n ** 15n,
+      10n ** 16n,
+      10n ** 19n,
+    ),
+    by: fc.bigInt({ min: -3n, max: 3n }),
+  })
+  .map(({ edge, by }) => edge + by);
+const integer = fc.oneof(nearEdges, fc.bigInt({ min: -(10n ** 21n), max: 10n ** 21n }));
+
+/** Spellings of numbers: an integer with its point moved, zeros added and an exponent that may or may not make up for it. */
+const spelling = fc
+  .record({
+    value: integer,
+    point: fc.nat(25),
+    zeros: fc.nat(5),
+    off: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.integer({ min: -3, max: 3 })),
+    mark: fc.constantFrom('e', 'E', 'e+', 'E+'),
+  })
+  .map(({ value, point, zeros, off, mark }) => {
+    const sign = value < 0n ? '-' : '';
+    const digits = value.toString().replace('-', '');
+    const padded = digits.padStart(point + 1, '0');
+    const whole = padded.slice(0, padded.length - point).replace(/^0+(?=\d)/, '');
+    const fraction = padded.slice(padded.length - point) + '0'.repeat(zeros);
+    const exponent = point + off;
+    const tail = exponent === 0 ? '' : exponent < 0 ? `e${exponent}` : `${mark}${exponent}`;
+    return `${sign}${whole}${fraction === '' ? '' : `.${fraction}`}${tail}`;
+  });
+
+/** What the reader shall give for a literal: exact up to 19 digits, and never an integer for a fraction. */
+function fits(literal: string, value: unknown): boolean {
+  const meant = oracle(literal);
+  if (meant === 'fraction') return typeof value === 'number' && !Number.isInteger(value);
+  if (meant >= int64.min && meant <= int64.max) {
+    return (typeof value === 'bigint' || Number.isSafeInteger(value)) && BigInt(value as number) === meant;
+  }
+  // Beyond int64 it need not be exact, but must not come back into the range.
+  return typeof value === 'bigint'
+    ? value === meant
+    : typeof value === 'number' && BigInt(value) !== meant % 2n ** 63n && Math.abs(value) >= 2 ** 63;
+}
+
+t.test('every spelling of an integer is read exactly, and no fraction as an integer', async () => {
+  fc.assert(
+    fc.property(spelling, (literal) => {
+      const native = JSON.parse(literal) as number;
+      const value = parseExactJson(literal);
+      // What a double holds exactly and shows no sign of more is left to it.
+      return (
+        fits(literal, value) ||
+        (oracle(literal) === 'fraction' && Object.is(value, native) && !Number.isInteger(native))
+      );
+    }),
+    { numRuns: 20_000 },
+  );
+});
+
+t.test('the edges are read exactly', async (t) => {
+  const cases: [string, unknown][] = [
+    ['9007199254740991', 9007199254740991],
+    ['9007199254740992', 9007199254740992n],
+    ['9007199254740993', 9007199254740993n],
+    ['-9007199254740993', -9007199254740993n],
+    ['9007199254740993.0', 9007199254740993n],
+    ['9.007199254740993e15', 9007199254740993n],
+    ['900719925474099300e-2', 9007199254740993n],
+    ['9223372036854775807', 9223372036854775807n],
+    ['-9223372036854775808', -9223372036854775808n],
+    ['9223372036854775808', 9223372036854775808n],
+    ['1.0', 1],
+    ['1e3', 1000],
+    ['1.5', 1.5],
+    ['-0', -0],
+    ['0e999999999', 0],
+    ['0.000', 0],
+    ['900719925474099.14e1', NaN],
+    ['1.00000000000000000001', NaN],
+    ['1e-400', NaN],
+    ['1e400', Infinity],
+    ['1e999999999', Infinity],
+    ['-1e999999999999999999999', -Infinity],
+    ['100000000000000000000', 1e20],
+  ];
+  for (const [literal, value] of cases) {
+    t.ok(Object.is(parseExactJson(literal), value), `${literal} is ${String(value)}`);
+    t.strictSame(
+      parseExactJson(` {"a":[ ${literal} ,${literal}]}\n`),
+      { a: [value, value] },
+      `${literal} inside`,
+    );
+  }
+});
+
+/** Equal in everything but the integers that a double has rounded. */
+function alike(mine: unknown, native: unknown): boolean {
+  if (typeof native === 'number') {
+    return (
+      Object.is(mine, native) ||
+      (Number.isInteger(native) && (typeof mine === 'bigint' || Number.isNaN(mine)))
+    );
+  }
+  if (typeof native !== 'object' || native === null) return mine === native;
+  if (typeof mine !== 'object' || mine === null || Array.isArray(mine) !== Array.isArray(native))
+    return false;
+  if (Object.getPrototypeOf(mine) !== Object.getPrototypeOf(native)) return false;
+  const [names, nativeNames] = [Object.keys(mine), Object.keys(native)];
+  return (
+    names.length === nativeNames.length &&
+    names.every((name, i) => {
+      const value = (of: object) => Object.getOwnPropertyDescriptor(of, name)?.value as unknown;
+      return name === nativeNames[i] && alike(value(mine), value(native));
+    })
+  );
+}
+
+t.test('everything else is what JSON.parse says', async () => {
+  const value = fc.jsonValue({ maxDepth: 4, stringUnit: 'binary' });
+  const text = fc
+    .record({ value, indent: fc.constantFrom('', ' ', '\t', '\n'), twice: fc.boolean() })
+    .map(({ value, indent, twice }) => {
+      const json = JSON.stringify(value, undefined, indent);
+      // The fraction has the text read a second time; the repeated and odd keys must come out as they do natively.
+      return twice
+        ? `{"b":1,"a":1.5,"__proto__":${json},"":${json},"b":${json},"__proto__":{"c":${json}}}`
+        : json;
+    });
+  fc.assert(
+    fc.property(text, (text) => alike(parseExactJson(text), JSON.parse(text))),
+    { numRuns: 5_000 },
+  );
+});
+
+t.test('what JSON.parse refuses is refused, in its words', async () => {
+  const broken = fc.oneof(
+    fc.string(),
+    fc
+      .record({ text: fc.json(), at: fc.nat(), junk: fc.string({ maxLength: 2 }) })
+      .map(({ text, at, junk }) => {
+        const place = at % (text.length + 1);
+        return text.slice(0, place) + junk + text.slice(place + 1);
+      }),
+    fc.constantFrom(
+      '01',
+      '1.',
+      '.5',
+      '1e',
+      '+1',
+      '0x1',
+      '1_000',
+      '1234567890123456x',
+      '[1.5',
+      '"1.5',
+      '-',
+      'NaN',
+      '1e5 1',
+      '\u00a01.5',
+      '{"a":1.5,}',
+    ),
+  );
+  const fault = (read: (text: string) => unknown, text: string) => {
+    try {
+      read(text);
+      return 'none';
+    } catch (error) {
+      return error instanceof SyntaxError ? error.message : `no syntax error: ${String(error)}`;
+    }
+  };
+  fc.assert(
+    fc.property(broken, (text) => fault(parseExactJson, text) === fault(JSON.parse, text)),
+    { numRuns: 5_000 },
+  );
+});
+
+t.test('strings are no numbers, whatever is in them', async (t) => {
+  for (const inside of [
+    '9007199254740993',
+    '\\"9007199254740993',
+    '\\\\',
+    '\\\\\\"1.5',
+    '\\u0022 1e5',
+    ',9007199254740993]',
+  ]) {
+    const text = `["${inside}", 1.5, "${inside}"]`;
+    t.strictSame(parseExactJson(text), JSON.parse(text));
+  }
+});
+
+t.test('hostile texts cost no more than their length', async (t) => {
+  const million = 1_000_000;
+  const deep = 100_000;
+  const texts = [
+    '9'.repeat(million),
+    `0.${'0'.repeat(million)}1`,
+    `1${'0'.repeat(million)}1`,
+    `${'1'.repeat(million)}e-${million}`,
+    `1e${'9'.repeat(million)}`,
+    `["${'\\\\'.repeat(million)}", 1.5]`,
+    `["${'\\"'.repeat(million)}", 1.5]`,
+    `["${'x'.repeat(million)}", 1.5]`,
+    `[1.5${' '.repeat(million)}]`,
+    `[${'1e999999999,'.repeat(million / 10)}1]`,
+    `[1.5,${'['.repeat(deep)}${']'.repeat(deep)}]`,
+    `${'{"a":'.repeat(deep)}9007199254740993${'}'.repeat(deep)}`,
+  ];
+  for (const text of texts) {
+    parseExactJson(text);
+    t.pass(text.slice(0, 20));
+  }
+});
+
+t.test('decimal digits are read when they are canonical', async (t) => {
+  fc.assert(
+    fc.property(
+      fc.bigInt({ min: int64.min, max: int64.max }),
+      (value) => parseDecimal(value.toString()) === value,
+    ),
+  );
+  const canonical = /^(0|-?[1-9]\d{0,18})$/;
+  const almost = fc.stringMatching(/^[-+ 0-9.eExX_]{0,22}$/);
+  fc.assert(
+    fc.property(
+      fc.oneof(almost, fc.string()),
+      (text) => parseDecimal(text) === (canonical.test(text) ? BigInt(text) : undefined),
+    ),
+    { numRuns: 5_000 },
+  );
+  for (const text of ['', '-', '-0', '+1', '00', '1 ', '1\n', '１'])
+    t.equal(parseDecimal(text), undefined, JSON.stringify(text));
+});

@@ -1,0 +1,342 @@
+// Access tokens of an identity provider, against a real issuer on a loopback address.
+import fc from 'fast-check';
+import {
+  exportJWK,
+  exportSPKI,
+  generateKeyPair,
+  SignJWT,
+  UnsecuredJWT,
+  type CryptoKey,
+  type JWK,
+} from 'jose';
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import t, { type Test } from 'tap';
+import { ConfigError, readConfig } from '../src/config.js';
+import { createJwtVerifier } from '../src/http/jwt.js';
+import { engines } from './support/engines.js';
+import { startService } from './support/service.js';
+
+const audience = 'https://plants.example';
+const start = Date.parse('2026-01-01T00:00:00Z');
+
+/** The engine makes no difference to who is let in. */
+const [engine] = engines as [(typeof engines)[0]];
+
+interface Key {
+  alg: string;
+  kid: string;
+  privateKey: CryptoKey;
+  publicKey: CryptoKey;
+  jwk: JWK;
+}
+
+let kids = 0;
+
+async function makeKey(alg: string): Promise<Key> {
+  const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
+  const kid = `key ${++kids}`;
+  return { alg, kid, privateKey, publicKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } };
+}
+
+/** An issuer: it publishes keys, and counts how often it is asked for them. */
+async function startIssuer(t: Test, keys: Key[]) {
+  const issuer = {
+    keys,
+    asked: 0,
+    answer: (response: ServerResponse) => {
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) }));
+    },
+    provider: { issuer: '', audience, jwksUrl: '' },
+    /** A token of this issuer, good for an hour unless the claims or the header say otherwise. */
+    sign: (
+      key: Key,
+      claims: Record<string, unknown> = {},
+      header: Record<string, unknown> = {},
+      secret: CryptoKey | Uint8Array = key.privateKey,
+    ) => {
+      const now = start / 1000;
+      const all = {
+        iss: issuer.provider.issuer,
+        aud: audience,
+        sub: 'alice',
+        scope: 'openid plants:read plants:write',
+        iat: now,
+        exp: now + 3_600,
+        ...claims,
+      };
+      return new SignJWT(all).setProtectedHeader({ alg: key.alg, kid: key.kid, ...header }).sign(secret);
+    },
+  };
+  const server = createServer((_, response) => {
+    issuer.asked++;
+    issuer.answer(response);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  issuer.provider = { issuer: `${origin}/`, audience, jwksUrl: `${origin}/keys` };
+  return issuer;
+}
+
+const plant = { id: 1, name: 'Monstera', tag: 'indoor' };
+const invalid = {
+  status: 401,
+  json: { error: 40101, message: 'The access token is malformed, unknown, expired or revoked.' },
+  headers: { 'www-authenticate': 'Bearer realm="plant-store", error="invalid_token"' },
+};
+const unavailable = {
+  status: 503,
+  json: { error: 50300, message: 'The service is unavailable for now; the request had no effect.' },
+  headers: { 'retry-after': '1' },
+};
+
+t.test('tokens of every algorithm are good, and their subject is theirs alone', async (t) => {
+  const keys = await Promise.all(['RS256', 'ES256', 'EdDSA', 'Ed25519'].map(makeKey));
+  const issuer = await startIssuer(t, keys);
+  const { call, issue, storage } = await startService(t, engine, {
+    identityProvider: issuer.provider,
+    now: () => start,
+  });
+  for (const [i, key] of keys.entries()) {
+    const token = await issuer.sign(key);
+    t.match(await call('POST', '/plants', { token, body: { ...plant, id: i } }), { status: 200 }, key.alg);
+  }
+  const token = await issuer.sign(keys[0]!, { jti: 'another' }, { typ: 'at+jwt' });
+  const list = keys.map(() => ({ name: 'Monstera', tag: 'indoor' }));
+  t.strictSame((await call('GET', '/plants', { token })).json, list);
+
+  const subject = `${issuer.provider.issuer}\nalice`;
+  t.equal((await storage.plants.list(subject, { limit: 10 })).count, 4);
+  const opaque = await issue('alice');
+  t.strictSame(
+    (await call('GET', '/plants', { token: opaque })).json,
+    [],
+    'an opaque token is another subject',
+  );
+  t.strictSame(
+    (await call('GET', '/plants', { token: await issuer.sign(keys[0]!, { sub: 'bob' }) })).json,
+    [],
+  );
+  t.equal(issuer.asked, 1, 'the keys are fetched once');
+});
+
+t.test('scopes come from scope or scp', async (t) => {
+  const key = await makeKey('ES256');
+  const issuer = await startIssuer(t, [key]);
+  const { call } = await startService(t, engine, { identityProvider: issuer.provider, now: () => start });
+  const cases: [Record<string, unknown>, number, number][] = [
+    [{ scope: 'plants:read' }, 200, 403],
+    [{ scope: 'email plants:write' }, 403, 404],
+    [{ scope: undefined, scp: ['plants:read', 'plants:write', 7] }, 200, 404],
+    [{ scope: undefined, scp: 'plants:read plants:write' }, 200, 404],
+    [{ scope: '' }, 403, 403],
+    [{ scope: 'plants:readwrite plants' }, 403, 403],
+    [{ scope: undefined }, 403, 403],
+    [{ scope: { 'plants:read': true } }, 403, 403],
+  ];
+  for (const [claims, read, write] of cases) {
+    const token = await issuer.sign(key, { sub: 'of scopes', ...claims });
+    t.equal((await call('GET', '/plants', { token })).status, read, JSON.stringify(claims));
+    t.equal((await call('DELETE', '/plants/1', { token })).status, write, JSON.stringify(claims));
+  }
+});
+
+t.test('what is no good token is a 401, whatever is wrong with it', async (t) => {
+  const [rsa, ec, stranger, small] = await Promise.all(['RS256', 'ES256', 'RS256', 'RS384'].map(makeKey));
+  const issuer = await startIssuer(t, [rsa!, ec!, small!]);
+  const { call, storage } = await startService(t, engine, {
+    identityProvider: issuer.provider,
+    now: () => start,
+  });
+  const now = start / 1000;
+  const good = await issuer.sign(rsa!);
+  const [header, payload, signature] = good.split('.') as [string, string, string];
+  const publicPem = new TextEncoder().encode(await exportSPKI(rsa!.publicKey));
+  const bad: Record<string, string> = {
+    'alg none': new UnsecuredJWT({ iss: issuer.provider.issuer, aud: audience, sub: 'alice' })
+      .setExpirationTime(now + 60)
+      .encode(),
+    'alg none, with a signature': `${new UnsecuredJWT({ sub: 'alice' }).encode()}${signature}`,
+    'HMAC with the public key': await issuer.sign(rsa!, {}, { alg: 'HS256' }, publicPem),
+    'an algorithm that is not allowed': await issuer.sign(small!),
+    'an unknown kid': await issuer.sign(rsa!, {}, { kid: 'nobody' }),
+    "another key's kid": await issuer.sign(rsa!, {}, { kid: ec!.kid }),
+    'a stranger under a known kid': await issuer.sign(stranger!, {}, { kid: rsa!.kid }),
+    'a key in its own header': await issuer.sign(stranger!, {}, { kid: undefined, jwk: stranger!.jwk }),
+    'an unknown critical header': `${Buffer.from(JSON.stringify({ alg: 'RS256', kid: rsa!.kid, crit: ['x'], x: 1 })).toString('base64url')}.${payload}.${signature}`,
+    'another payload': `${header}.${Buffer.from('{"sub":"mallory"}').toString('base64url')}.${signature}`,
+    'a cut signature': good.slice(0, -8),
+    'another issuer': await issuer.sign(rsa!, { iss: issuer.provider.issuer.slice(0, -1) }),
+    'no issuer': await issuer.sign(rsa!, { iss: undefined }),
+    'another audience': await issuer.sign(rsa!, { aud: ['https://other.example'] }),
+    'no audience': await issuer.sign(rsa!, { aud: undefined }),
+    expired: await issuer.sign(rsa!, { exp: now - 6 }),
+    'no expiry': await issuer.sign(rsa!, { exp: undefined }),
+    'an expiry that is no number': await issuer.sign(rsa!, { exp: `${now + 60}` }),
+    'not yet valid': await issuer.sign(rsa!, { nbf: now + 6 }),
+    'no subject': await issuer.sign(rsa!, { sub: undefined }),
+    'an empty subject': await issuer.sign(rsa!, { sub: '' }),
+    'a subject that is no text': await issuer.sign(rsa!, { sub: 7 }),
+    'a long subject': await issuer.sign(rsa!, { sub: 'x'.repeat(256) }),
+    'a subject with U+0000': await issuer.sign(rsa!, { sub: 'a\0b' }),
+    'a subject with an unpaired surrogate': await issuer.sign(rsa!, { sub: '\ud83d' }),
+    oversized: await issuer.sign(rsa!, { filler: 'x'.repeat(8_192) }),
+    'two parts': `${header}.${payload}`,
+    'five parts, as of a JWE': `${good}.${payload}.${signature}`,
+    'no JSON': `${Buffer.from('{').toString('base64url')}.${payload}.${signature}`,
+    'neither ours nor a JWT': 'opaque',
+    'nearly ours': `pst_${'a'.repeat(42)}`,
+  };
+  for (const [what, token] of Object.entries(bad)) {
+    t.match(await call('POST', '/plants', { token, body: plant }), invalid, what);
+  }
+  t.equal((await storage.plants.list(`${issuer.provider.issuer}\nalice`, { limit: 1 })).count, 0);
+  const edges = [
+    { exp: now - 4 },
+    { nbf: now + 4 },
+    { aud: ['x', audience] },
+    { sub: 'x'.repeat(255) },
+    { sub: 'Ä\n😀' },
+  ];
+  for (const claims of edges) {
+    const token = await issuer.sign(rsa!, { ...claims, jti: 'edge' });
+    t.match(await call('GET', '/plants', { token }), { status: 200, text: '[]' }, JSON.stringify(claims));
+  }
+  t.equal(issuer.asked, 1, 'unknown key ids do not drive requests to the issuer');
+});
+
+t.test('no text takes the verifier by surprise', async (t) => {
+  const key = await makeKey('ES256');
+  const issuer = await startIssuer(t, [key]);
+  const verify = createJwtVerifier(issuer.provider, () => start);
+  const encode = (text: string) => Buffer.from(text).toString('base64url');
+  const header = fc.oneof(
+    fc.json(),
+    fc
+      .record({
+        alg: fc.constantFrom('ES256', 'none', 'HS256'),
+        kid: fc.oneof(fc.constant(key.kid), fc.json()),
+      })
+      .map((value) => JSON.stringify(value)),
+  );
+  const token = fc.tuple(header, fc.oneof(fc.json(), fc.string()), fc.base64String());
+  await fc.assert(
+    fc.asyncProperty(token, async ([head, body, signature]) => {
+      return (
+        (await verify(`${encode(head)}.${encode(body)}.${signature.replaceAll(/[+/=]/g, '_')}`)) === undefined
+      );
+    }),
+    { numRuns: 300 },
+  );
+  t.pass('all were refused, and none threw');
+});
+
+t.test('keys rotate without a restart', async (t) => {
+  const [first, second] = await Promise.all(['RS256', 'RS256'].map(makeKey));
+  const issuer = await startIssuer(t, [first!]);
+  let now = start;
+  const { call } = await startService(t, engine, {
+    identityProvider: { ...issuer.provider, jwksCooldown: 0 },
+    now: () => now,
+    monotonic: () => now,
+  });
+  const old = await issuer.sign(first!, { sub: 'of rotation' });
+  const fresh = await issuer.sign(second!, { sub: 'of rotation' });
+  t.equal((await call('GET', '/plants', { token: old })).status, 200);
+  t.match(await call('GET', '/plants', { token: fresh }), invalid, 'its key is not published yet');
+  issuer.keys = [second!];
+  t.equal((await call('GET', '/plants', { token: fresh })).status, 200, 'it is now');
+  now += 3_001;
+  t.match(await call('GET', '/plants', { token: old }), invalid, 'the old key is not published any more');
+});
+
+t.test('an issuer that does not answer is a 503, and opaque tokens go on', async (t) => {
+  const key = await makeKey('EdDSA');
+  const issuer = await startIssuer(t, [key]);
+  const { call, token: opaque } = await startService(t, engine, {
+    identityProvider: issuer.provider,
+    now: () => start,
+  });
+  const token = await issuer.sign(key, { sub: 'of outage' });
+  const good = issuer.answer;
+  const failures: Record<string, typeof good> = {
+    'a cut connection': (response) => response.destroy(),
+    'a 500': (response) => response.writeHead(500).end('{"keys":[]}'),
+    'a redirection': (response) => response.writeHead(302, { location: '/elsewhere' }).end(),
+    'no JSON': (response) => response.end('<html>'),
+    'no key set': (response) => response.end('{}'),
+  };
+  for (const [what, answer] of Object.entries(failures)) {
+    issuer.answer = answer;
+    t.match(await call('GET', '/plants', { token }), unavailable, what);
+    t.equal((await call('GET', '/plants', { token: opaque })).status, 200, what);
+  }
+  const hmac = await issuer.sign(key, {}, { alg: 'HS256' }, new Uint8Array(32));
+  t.match(await call('GET', '/plants', { token: hmac }), invalid, 'this one is bad, keys or no keys');
+  issuer.answer = good;
+  t.equal((await call('GET', '/plants', { token })).status, 200, 'it is back');
+});
+
+t.test('a verified token is believed for three seconds, and never beyond its expiry', async (t) => {
+  const key = await makeKey('ES256');
+  const issuer = await startIssuer(t, [key]);
+  let now = start;
+  const { call } = await startService(t, engine, {
+    identityProvider: { ...issuer.provider, jwksCooldown: 0 },
+    now: () => now,
+    monotonic: () => now,
+  });
+  const token = await issuer.sign(key, { sub: 'of the cache' });
+  const short = await issuer.sign(key, { sub: 'of the cache', exp: start / 1000 + 1 });
+  for (const each of [token, short]) t.equal((await call('GET', '/plants', { token: each })).status, 200);
+  issuer.keys = [];
+  // Another token with a key that is unknown makes the verifier fetch the keys, of which there are none now.
+  t.match(await call('GET', '/plants', { token: await issuer.sign(key, {}, { kid: 'nobody' }) }), invalid);
+  now = start + 2_900;
+  t.equal((await call('GET', '/plants', { token })).status, 200, 'believed without its key');
+  now = start + 3_100;
+  t.match(await call('GET', '/plants', { token }), invalid, 'verified again');
+
+  issuer.keys = [key];
+  now = start + 5_900;
+  t.equal((await call('GET', '/plants', { token: short })).status, 200, 'within the leeway of five seconds');
+  now = start + 6_000;
+  t.match(await call('GET', '/plants', { token: short }), invalid, 'expired while it was believed');
+});
+
+t.test('without an identity provider no JWT is good', async (t) => {
+  const key = await makeKey('ES256');
+  const issuer = await startIssuer(t, [key]);
+  const { call } = await startService(t, engine, { now: () => start });
+  t.match(await call('GET', '/plants', { token: await issuer.sign(key) }), invalid);
+  t.equal(issuer.asked, 0);
+});
+
+t.test('an identity provider is configured whole or not at all', async (t) => {
+  const whole = {
+    OIDC_ISSUER: 'https://id.example/realms/plants',
+    OIDC_AUDIENCE: audience,
+    OIDC_JWKS_URL: 'http://127.0.0.1:8080/keys',
+  };
+  t.match({ ...readConfig(whole) }, whole);
+  t.match(
+    { ...readConfig({}) },
+    { OIDC_ISSUER: undefined, OIDC_AUDIENCE: undefined, OIDC_JWKS_URL: undefined },
+  );
+  const { OIDC_ISSUER, ...others } = whole;
+  t.throws(
+    () => readConfig(others),
+    new ConfigError('OIDC_ISSUER must be set too, beside OIDC_AUDIENCE and OIDC_JWKS_URL'),
+  );
+  t.throws(() => readConfig({ OIDC_ISSUER }), /OIDC_AUDIENCE must be set.*\nOIDC_JWKS_URL must be set/);
+  for (const url of ['http://id.example', 'id.example', 'ftp://id.example', 'https://id .example', '']) {
+    t.throws(() => readConfig({ ...whole, OIDC_JWKS_URL: url }), /^OIDC_JWKS_URL must be an https URL/, url);
+  }
+});

@@ -1,0 +1,448 @@
+// What an operator relies on, mostly of the real processes from dist: probes, metrics, backup and restore, the way down.
+import { DatabaseSync } from '@photostructure/sqlite';
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFile, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { Agent, get, request, type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { issueToken } from '../src/access-token.js';
+import { scopes } from '../src/domain.js';
+import { createMetrics } from '../src/http/metrics.js';
+import { buildOperationsListener } from '../src/http/operations-listener.js';
+import { backUp } from '../src/storage/backup.js';
+import { openStorage } from '../src/storage/open.js';
+import { temporaryFolder } from './support/engines.js';
+import { skipFor } from './support/skip.js';
+import { run, startServer, type ServerProcess } from './support/processes.js';
+
+/** A new store with plants of `alice`, and a token for her. */
+async function fill(t: Test, count: number, name: (i: number) => string) {
+  const file = join(await temporaryFolder(t), 'plants.db');
+  const env = { DATABASE_URL: `file:${file}` };
+  const storage = await openStorage(env.DATABASE_URL);
+  const { secret } = await issueToken(storage.tokens, { subject: 'alice', scopes, now: Date.now() });
+  await Promise.all(
+    Array.from({ length: count }, (_, i) => storage.plants.create('alice', BigInt(i), { name: name(i) })),
+  );
+  await storage.close();
+  return { file, env, token: secret };
+}
+
+const authorized = (token: string) => ({ authorization: `Bearer ${token}` });
+const list = async (server: ServerProcess, token: string) =>
+  (await (await fetch(`${server.origin}/plants`, { headers: authorized(token) })).json()) as {
+    name: string;
+  }[];
+const operationsOf = (server: ServerProcess) =>
+  server.log.find((line) => 'operations' in line)?.['operations'] as string;
+
+interface Answer {
+  status: number;
+  headers: IncomingMessage['headers'];
+  text: string;
+}
+
+/** One request on an agent's connections; nothing is ever repeated. */
+async function send(
+  agent: Agent,
+  url: string,
+  { method = 'GET', token, body }: { method?: string; token?: string; body?: string } = {},
+): Promise<Answer> {
+  const headers = {
+    ...(token !== undefined && authorized(token)),
+    ...(body !== undefined && {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+    }),
+  };
+  const sent = request(url, { agent, method, headers });
+  sent.end(body);
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  let text = '';
+  for await (const chunk of response) text += String(chunk);
+  return { status: response.statusCode ?? 0, headers: response.headers, text };
+}
+
+/** The samples of a scrape, by name and labels. */
+function samples(text: string): Record<string, number> {
+  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  return Object.fromEntries(
+    lines.map((line) => [
+      line.slice(0, line.lastIndexOf(' ')),
+      Number(line.slice(line.lastIndexOf(' ') + 1)),
+    ]),
+  );
+}
+
+t.test('probes and metrics', async (t) => {
+  const { env, token } = await fill(t, 0, String);
+  const server = await startServer(t, { env: { ...env, OPS_PORT: '0' } });
+  const operations = operationsOf(server);
+  const agent = new Agent();
+
+  for (const [path, body] of [
+    ['/livez', { status: 'alive' }],
+    ['/readyz', { status: 'ready' }],
+  ] as const) {
+    const { status, headers, text } = await send(agent, operations + path);
+    t.strictSame({ status, body: JSON.parse(text) as unknown }, { status: 200, body });
+    t.match(headers, { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' });
+    t.equal((await send(agent, server.origin + path)).status, 404, 'the public listener knows nothing of it');
+  }
+  t.match(await send(agent, `${operations}/plants`), { status: 404, text: /"error":40401/ });
+  t.match(await send(agent, `${operations}/livez`, { method: 'POST' }), {
+    status: 405,
+    text: /"error":40500/,
+  });
+
+  const url = `${server.origin}/plants`;
+  const creates = Array.from({ length: 50 }, (_, i) =>
+    send(agent, url, { method: 'POST', token, body: `{"id":${i},"name":"a"}` }),
+  );
+  for (const { status } of await Promise.all(creates)) t.equal(status, 200);
+  await send(agent, url, { method: 'POST', token, body: '{"id":1,"name":"b"}' });
+  await send(agent, `${url}/1`, { method: 'DELETE', token });
+  await send(agent, `${url}/2`, { method: 'DELETE', token });
+  await send(agent, url, { token });
+  await send(agent, url, { method: 'HEAD', token });
+  await send(agent, url);
+  await send(agent, url, { token: 'nonsense' });
+  await send(agent, url, { method: 'REPORT' });
+  await send(agent, `${server.origin}/nothing/at/all`);
+  const broken = request(url, { method: 'POST', headers: { ...authorized(token), 'content-length': 10 } });
+  broken.setHeader('content-type', 'application/json');
+  broken.write('{');
+  broken.once('error', () => undefined);
+
+  const durations = (method: string, route: string, status: number | string) =>
+    `plant_store_http_request_duration_seconds_count{method="${method}",route="${route}",status="${status}"}`;
+  let scrape = await send(agent, `${operations}/metrics`);
+  while (samples(scrape.text)['plant_store_http_requests_running'] !== 1) {
+    scrape = await send(agent, `${operations}/metrics`);
+  }
+  t.pass('the request whose body has not come is running');
+  broken.destroy();
+  while (samples(scrape.text)['plant_store_http_requests_running'] !== 0) {
+    scrape = await send(agent, `${operations}/metrics`);
+  }
+  t.match(scrape.headers['content-type'], /^text\/plain; version=/);
+  const measured = samples(scrape.text);
+  const expected = {
+    [durations('POST', '/plants', 200)]: 50,
+    [durations('POST', '/plants', 400)]: 1,
+    [durations('POST', '/plants', 'aborted')]: 1,
+    [durations('DELETE', '/plants/:id', 204)]: 2,
+    [durations('GET', '/plants', 200)]: 1,
+    [durations('HEAD', '/plants', 200)]: 1,
+    [durations('GET', '/plants', 401)]: 2,
+    [durations('other', 'unmatched', 405)]: 1,
+    [durations('GET', 'unmatched', 404)]: 3,
+  };
+  const counts = Object.entries(measured).filter(([name]) =>
+    name.startsWith('plant_store_http_request_duration_seconds_count'),
+  );
+  t.same(Object.fromEntries(counts), expected, 'every request is counted, under labels that nobody makes up');
+  t.match(measured, {
+    'plant_store_authentications_total{outcome="accepted"}': 56,
+    'plant_store_authentications_total{outcome="missing"}': 1,
+    'plant_store_authentications_total{outcome="invalid"}': 1,
+    'plant_store_authentications_total{outcome="failed"}': 0,
+    plant_store_write_batch_rows_sum: 53,
+    plant_store_write_queue_rows: 0,
+  });
+  t.equal(
+    measured['plant_store_write_commit_duration_seconds_count'],
+    measured['plant_store_write_batch_rows_count'],
+  );
+  t.notMatch(scrape.text, token.slice(4), 'no token is in the metrics');
+  t.equal(await server.end('SIGTERM'), 0);
+});
+
+t.test('every metric is in docs/operate.md, and nothing else', async (t) => {
+  const page = await readFile(new URL('../docs/operate.md', import.meta.url), 'utf8');
+  const told = [...page.matchAll(/^\| `((?:plant_store|nodejs|process)_\w+)` +\| (\w+) +\|/gm)].map((row) => [
+    row[1]!,
+    row[2]!,
+  ]);
+  const { registry } = createMetrics();
+  const known = registry.getMetricsAsArray().map(({ name, type }) => [name, String(type)]);
+  // Some metrics of the process exist on Linux only.
+  const here = new Set(known.map(([name]) => name));
+  const expected = process.platform === 'linux' ? told : told.filter(([name]) => here.has(name));
+  const sorted = (rows: string[][]) => rows.map((row) => row.join(' ')).sort();
+  t.strictSame(sorted(expected), sorted(known));
+});
+
+t.test('readiness follows the storage, asks it once at a time, and waits for it only so long', async (t) => {
+  const { env } = await fill(t, 0, String);
+  const storage = await openStorage(env.DATABASE_URL);
+  let serving = false;
+  let asked = 0;
+  let checkStorage = () => storage.check();
+  const told: unknown[] = [];
+  const app = await buildOperationsListener({
+    serving: () => serving,
+    checkStorage: () => {
+      asked++;
+      return checkStorage();
+    },
+    metrics: createMetrics(),
+    log: {
+      info: (message: unknown) => told.push(message),
+      warn: ({ reason }: { reason: string }) => told.push(reason),
+    },
+    deadline: 20,
+  });
+  t.teardown(() => app.close());
+  const unavailable = {
+    statusCode: 503,
+    payload: '{"error":50300,"message":"The service is unavailable for now; the request had no effect."}',
+  };
+  t.match(await app.inject('/readyz'), unavailable, 'it does not listen yet');
+  t.equal(asked, 0);
+  serving = true;
+  t.match(await app.inject('/readyz'), { statusCode: 200, payload: '{"status":"ready"}' });
+  t.match(await app.inject('/readyz'), { statusCode: 200 });
+  await storage.close();
+  t.match(await app.inject('/readyz'), unavailable, 'the storage is closed');
+
+  asked = 0;
+  let answer: () => void = () => undefined;
+  checkStorage = () => new Promise((resolve) => (answer = resolve));
+  t.match(await Promise.all([app.inject('/readyz'), app.inject('/readyz')]), [unavailable, unavailable]);
+  t.match(await app.inject('/readyz'), unavailable);
+  t.equal(asked, 1, 'a storage that hangs is not asked again');
+  t.match(await app.inject('/livez'), { statusCode: 200 }, 'the process is alive all the same');
+  answer();
+  checkStorage = () => Promise.resolve();
+  t.match(await app.inject('/readyz'), { statusCode: 200 }, 'it is back');
+  t.match(told, [
+    'the server is starting or shutting down',
+    'ready',
+    /^SQLite: /,
+    'no answer within 20 ms',
+    'ready',
+  ]);
+});
+
+t.test('a backup that is taken while the server writes is whole, and is restored by its place', async (t) => {
+  const { file, env, token } = await fill(t, 2_000, (i) => `plant ${i}`);
+  const server = await startServer(t, { env });
+  const agent = new Agent({ keepAlive: true, maxSockets: 16 });
+  t.teardown(() => {
+    agent.destroy();
+  });
+  const life = { over: false };
+  let acknowledged = 2_000;
+  let next = acknowledged;
+  const clients = Array.from({ length: 16 }, async () => {
+    while (!life.over) {
+      const id = next++;
+      const { status } = await send(agent, `${server.origin}/plants`, {
+        method: 'POST',
+        token,
+        body: `{"id":${id},"name":"plant ${id}"}`,
+      });
+      if (status !== 200) throw new Error(`answered ${status}`);
+      acknowledged++;
+    }
+  });
+  while (acknowledged < 2_100) await clientsGetOn();
+  const before = acknowledged;
+  const copy = join(file, '..', 'copy.db');
+  const { code, stderr, stdout } = await run('cli.js', ['backup', copy], env);
+  const after = next;
+  life.over = true;
+  await Promise.all(clients);
+  t.strictSame({ code, stdout }, { code: 0, stdout: '' });
+  const [, told] =
+    /^Copied (\d+) plants to .+copy\.db \(\d+ bytes\), and checked the copy\.\n$/.exec(stderr) ?? [];
+  t.ok(Number(told) >= before && Number(told) <= after, `${before} <= ${told} <= ${after}`);
+  t.ok(after > before + 16, 'the server went on writing');
+  t.equal((await stat(copy)).mode & 0o777, 0o600, 'it is for its owner only');
+  t.equal((await list(server, token)).length, acknowledged);
+  t.equal(await server.end('SIGTERM'), 0);
+
+  const database = new DatabaseSync(copy, { readOnly: true });
+  t.match(database.prepare('PRAGMA integrity_check').all(), [{ integrity_check: 'ok' }]);
+  database.close();
+  const folder = join(file, '..', 'restored');
+  await mkdir(folder);
+  await copyFile(copy, join(folder, 'plants.db'));
+  const restored = await startServer(t, { env: { DATABASE_URL: `file:${join(folder, 'plants.db')}` } });
+  const names = new Set((await list(restored, token)).map(({ name }) => name));
+  t.equal(names.size, Number(told));
+  for (let i = 0; i < before - 16; i++) if (!names.has(`plant ${i}`)) t.fail(`plant ${i} is missing`);
+  t.equal(await restored.end('SIGTERM'), 0);
+
+  async function clientsGetOn() {
+    await send(agent, `${server.origin}/openapi.json`);
+  }
+});
+
+t.test('a backup overwrites nothing, and says why it cannot be taken', async (t) => {
+  const { file, env } = await fill(t, 1, String);
+  const folder = join(file, '..');
+  await writeFile(join(folder, 'there'), 'precious');
+  const there = join(folder, 'there');
+  const copy = join(folder, 'copy');
+  const { code, stdout, stderr } = await run('cli.js', ['backup', there], env);
+  t.match(
+    { code, stdout, stderr },
+    { code: 1, stdout: '', stderr: /^plant-store: .+there exists, and is not overwritten\n$/ },
+  );
+  t.equal(await readFile(there, 'utf8'), 'precious');
+  t.throws(() => backUp(env.DATABASE_URL, join(folder, 'no', 'folder')), /cannot be made: ENOENT/);
+  const nothing = join(folder, 'nothing.db');
+  t.throws(() => backUp(`file:${nothing}`, copy), /there is no store at .+nothing\.db$/);
+  await t.rejects(stat(nothing), 'and none is made');
+  t.throws(() => backUp('postgres://127.0.0.1/x', copy), /use pg_dump/);
+  const damaged = await readFile(file);
+  await writeFile(join(folder, 'damaged.db'), damaged.fill(0x55, 4_096));
+  t.throws(() => backUp(`file:${folder}/damaged.db`, copy), /the copy failed: /);
+  for (const name of ['copy', 'copy.partial']) await t.rejects(stat(join(folder, name)), 'nothing is left');
+});
+
+t.test('SIGTERM under load loses no acknowledged write and resets no connection', async (t) => {
+  const { file, env, token } = await fill(t, 0, String);
+  const connections = 32;
+  for (const drain of ['0', '1']) {
+    const server = await startServer(t, {
+      env: { ...env, OPS_PORT: '0', DRAIN_SECONDS: drain, LOG_LEVEL: 'info' },
+    });
+    const operations = operationsOf(server);
+    const acknowledged: number[] = [];
+    let next = drain === '0' ? 0 : 1_000_000;
+    let answered = 0;
+    let signalled = false;
+    /** Sends on one connection until the server asks it to go elsewhere. */
+    const client = async () => {
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+      for (let first = true; ; first = false) {
+        const id = next++;
+        const { status, headers } = await send(agent, `${server.origin}/plants`, {
+          method: 'POST',
+          token,
+          body: `{"id":${id},"name":"${id}"}`,
+        });
+        if (status !== 200) throw new Error(`answered ${status}`);
+        acknowledged.push(id);
+        if (first) answered++;
+        if (answered === connections && acknowledged.length > 500 && !signalled) {
+          signalled = true;
+          server.child.kill('SIGTERM');
+        }
+        if (headers.connection === 'close') break;
+      }
+      agent.destroy();
+    };
+    const outcomes = await Promise.allSettled(Array.from({ length: connections }, client));
+    t.ok(signalled);
+    t.strictSame(
+      outcomes.filter(({ status }) => status === 'rejected'),
+      [],
+      'every connection got its last answer',
+    );
+    if (drain !== '0') {
+      const agent = new Agent();
+      t.match(
+        await send(agent, `${operations}/readyz`),
+        { status: 503, text: /50300/ },
+        'not ready: it drains',
+      );
+      t.match(await send(agent, `${operations}/livez`), { status: 200 });
+      t.match(
+        await send(agent, `${server.origin}/plants`, { token }),
+        { status: 200, headers: { connection: 'close' } },
+        'who has not heard of it yet is served',
+      );
+    }
+    t.equal(await server.end('SIGCONT'), 0);
+
+    const database = new DatabaseSync(file, { readOnly: true });
+    const rows = database.prepare('SELECT id FROM plants').all() as { id: number }[];
+    database.close();
+    const there = new Set(rows.map(({ id }) => id));
+    t.strictSame(
+      acknowledged.filter((id) => !there.has(id)),
+      [],
+      'every acknowledged write is there',
+    );
+  }
+});
+
+t.test('a stalled reader does not hold the exit beyond SHUTDOWN_SECONDS', async (t) => {
+  const { env, token } = await fill(t, 2_500, (i) => `${i}:`.padEnd(8_000, 'x'));
+  const server = await startServer(t, { env: { ...env, OPS_PORT: '0', SHUTDOWN_SECONDS: '2' } });
+  const operations = operationsOf(server);
+  const { hostname, port } = new URL(server.origin);
+  const socket = connect(Number(port), hostname);
+  socket.on('error', () => undefined);
+  socket.write(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+  await once(socket, 'data');
+  socket.pause();
+  // On this one nothing is ever sent.
+  const unused = connect(Number(port), hostname);
+  unused.on('error', () => undefined);
+  await once(unused, 'connect');
+
+  server.child.kill('SIGTERM');
+  const agent = new Agent();
+  const answers = async () => {
+    try {
+      await send(agent, `${server.origin}/openapi.json`);
+      return true;
+    } catch (error) {
+      // A reset one had not been accepted yet.
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'ECONNREFUSED') return false;
+      if (code !== 'ECONNRESET') throw error;
+      return true;
+    }
+  };
+  while (await answers());
+  t.match(await send(agent, `${operations}/livez`), { status: 200 }, 'operators are served to the end');
+  t.match(await send(agent, `${operations}/readyz`), { status: 503 });
+  t.equal(await server.end('SIGCONT'), 0);
+  socket.destroy();
+  unused.destroy();
+  const told = server.log.map(({ msg }) => msg);
+  t.ok(told.includes('requests were still running at the end of SHUTDOWN_SECONDS'));
+  t.equal(told.at(-1), 'plant-store has shut down');
+});
+
+const lacksSystemd = spawnSync('systemd-analyze', ['--version']).error
+  ? 'there is no systemd-analyze'
+  : undefined;
+
+t.test('the systemd unit is valid, and takes privileges away', skipFor(lacksSystemd), async (t) => {
+  const unit = await readFile(new URL('../deploy/plant-store.service', import.meta.url), 'utf8');
+  const file = join(await temporaryFolder(t), 'plant-store.service');
+  // The verification wants a program and a user that this machine has.
+  await writeFile(
+    file,
+    unit.replace('/usr/bin/node', process.execPath).replaceAll('=plant-store\n', '=root\n'),
+  );
+  const verified = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
+  t.match(verified, { status: 0, stderr: '' });
+  const rated = spawnSync('systemd-analyze', ['security', '--offline=true', '--threshold=20', file]);
+  t.equal(rated.status, 0, 'exposed to 2.0 at most');
+});
+
+t.test('a host name with several addresses gives one listener, with all that belongs to it', async (t) => {
+  const { env } = await fill(t, 0, String);
+  const server = await startServer(t, { env: { ...env, HOST: 'localhost' } });
+  t.equal(new URL(server.origin).hostname, '127.0.0.1');
+  const asked = get(`${server.origin}/plants`, { headers: { expect: 'nonsense' } });
+  const [response] = (await once(asked, 'response')) as [IncomingMessage];
+  t.equal(response.statusCode, 417);
+  t.equal(response.headers['content-type'], 'application/json; charset=utf-8');
+  const { port } = new URL(server.origin);
+  const other = get({ host: '::1', port, path: '/openapi.json' });
+  const [error] = (await once(other, 'error')) as [NodeJS.ErrnoException];
+  t.match(error.code, /^E(CONNREFUSED|ADDRNOTAVAIL|AFNOSUPPORT)$/);
+  response.destroy();
+  t.equal(await server.end('SIGTERM'), 0);
+});

@@ -1,0 +1,431 @@
+// PostgreSQL in trouble: each failure is provoked on a real server, and must end in an answer that is true.
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import t, { type Test } from 'tap';
+import { StorageError, type Storage } from '../src/domain.js';
+import { loadMigrations, type Migration } from '../src/storage/migrations.js';
+import type { PostgresOptions } from '../src/storage/postgres-pool.js';
+import { migratePostgres, openPostgres } from '../src/storage/postgres.js';
+import { engines, noPostgres } from './support/engines.js';
+import { startServer, type PostgresServer } from './support/postgres-server.js';
+import { startService } from './support/service.js';
+import { skipFor } from './support/skip.js';
+
+/** The longest that a request may wait for the database in these tests, in ms; a statement may take a third. */
+const timeout = 4_500;
+const postgres = engines.find(({ name }) => name === 'postgres')!;
+const plant = { name: 'Ficus' };
+
+t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
+  const server = await startServer(t);
+
+  /** A store in a database of its own. */
+  async function openStore(
+    t: Test,
+    options: Partial<PostgresOptions> = {},
+  ): Promise<Storage & { url: string; database: string }> {
+    const url = await server.createDatabase(t);
+    const storage = await openPostgres({ url, timeout, ...options });
+    t.teardown(() => storage.close());
+    return Object.assign(storage, { url, database: new URL(url).pathname.slice(1) });
+  }
+
+  /** A client that holds a transaction open. */
+  async function begin(t: Test, url: string, ...statements: string[]): Promise<Client> {
+    const client = new Client({ connectionString: url });
+    client.on('error', () => undefined);
+    await client.connect();
+    t.teardown(() => client.end());
+    await client.query('BEGIN');
+    for (const statement of statements) await client.query(statement);
+    return client;
+  }
+
+  /** Waits until a session of the store is like this in pg_stat_activity, and gives its process id. */
+  async function session(database: string, condition: string): Promise<number> {
+    const row = await until(
+      server,
+      `SELECT pid FROM pg_stat_activity WHERE datname = '${database}' AND application_name = 'plant-store' AND ${condition}`,
+    );
+    return row['pid'] as number;
+  }
+
+  /** Waits until a server process has ended. */
+  async function gone(pid: number): Promise<void> {
+    await until(server, `SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = ${pid})`);
+  }
+
+  /** Changes a setting of the server; what it returns changes it back, as the end of the test does. */
+  async function configure(t: Test, name: string, value: string): Promise<() => Promise<void>> {
+    const before = (await server.sql(`SHOW ${name}`))[0]![name] as string;
+    const apply = async (statement: string, expected: string) => {
+      await server.sql(statement);
+      await server.sql('SELECT pg_reload_conf()');
+      await until(server, `SELECT 1 WHERE current_setting('${name}') = '${expected}'`);
+    };
+    const reset = () => apply(`ALTER SYSTEM RESET ${name}`, before);
+    t.teardown(reset);
+    await apply(`ALTER SYSTEM SET ${name} = '${value}'`, value);
+    return reset;
+  }
+
+  const waitsForLock = "wait_event_type = 'Lock'";
+
+  t.test('a server that goes away', async (t) => {
+    const own = await startServer(t);
+    const url = await own.createDatabase(t);
+    const store = await openPostgres({ url, timeout });
+    t.teardown(() => store.close());
+    const { plants, tokens } = store;
+    t.equal(await plants.create('s', 1n, plant), 'created');
+
+    await own.stop('SIGINT');
+    t.equal(await failure(plants.create('s', 2n, plant)), 'unavailable', 'connection refused: no effect');
+    t.equal(await failure(plants.delete('s', 1n)), 'unavailable');
+    t.equal(await failure(plants.list('s', { limit: 1 })), 'unavailable');
+    t.equal(await failure(tokens.list()), 'unavailable');
+    t.equal(await failure(store.check()), 'unavailable');
+    t.equal(await failure(openPostgres({ url, timeout })), 'unavailable');
+    t.equal(await failure(migratePostgres(url)), 'unavailable');
+
+    await own.start();
+    await store.check();
+    t.equal(await plants.create('s', 2n, plant), 'created', 'it is found again when it is back');
+    t.equal((await plants.list('s', { limit: 9 })).count, 2);
+
+    await begin(t, url, "INSERT INTO plants VALUES ('s', 3, '{}')");
+    const create = failure(plants.create('s', 3n, plant));
+    await until(own, `SELECT 1 FROM pg_stat_activity WHERE ${waitsForLock}`);
+    await own.stop('SIGQUIT');
+    t.equal(await create, 'unknown-outcome', 'it shut down in mid-statement');
+
+    await writeFile(join(own.data, 'standby.signal'), '');
+    await own.start();
+    t.equal(await failure(plants.create('s', 3n, plant)), 'unavailable', 'a standby is refused');
+    t.equal(
+      await failure(plants.list('s', { limit: 1 })),
+      'unavailable',
+      'for reading too: it may lag behind',
+    );
+    await t.rejects(openPostgres({ url, timeout }), { message: /read-only, a standby perhaps/ });
+    await own.sql('SELECT pg_promote()');
+    t.equal(await plants.create('s', 3n, plant), 'created', 'and used once it is promoted');
+  });
+
+  t.test('a connection lost in mid-statement leaves a write open, and has a read done again', async (t) => {
+    const { plants, url, database } = await openStore(t);
+    await plants.create('s', 9n, plant);
+    const blocker = await begin(t, url, "INSERT INTO plants VALUES ('s', 1, '{}')");
+    const create = failure(plants.create('s', 1n, plant));
+    await server.sql(`SELECT pg_terminate_backend(${await session(database, waitsForLock)})`);
+    t.equal(await create, 'unknown-outcome');
+    await blocker.query('ROLLBACK; BEGIN; LOCK TABLE plants IN ACCESS EXCLUSIVE MODE');
+    const list = plants.list('s', { limit: 9 });
+    await server.sql(`SELECT pg_terminate_backend(${await session(database, waitsForLock)})`);
+    await blocker.query('ROLLBACK');
+    t.equal((await list).json, JSON.stringify(plant));
+    t.equal(await plants.create('s', 1n, plant), 'created', 'nothing of it was left');
+  });
+
+  t.test('statement timeout: a locked row or table has no effect, in time', async (t) => {
+    const { plants, url } = await openStore(t);
+    await plants.create('s', 2n, plant);
+    const blocker = await begin(t, url, "INSERT INTO plants VALUES ('s', 1, '{}')");
+    t.equal(await failure(plants.create('s', 1n, plant)), 'unavailable');
+    await blocker.query('LOCK TABLE plants IN ACCESS EXCLUSIVE MODE');
+    const started = performance.now();
+    const stuck = [plants.create('s', 3n, plant), plants.delete('s', 2n), plants.list('s', { limit: 1 })];
+    t.strictSame(await Promise.all(stuck.map(failure)), ['unavailable', 'unavailable', 'unavailable']);
+    t.ok(performance.now() - started < timeout);
+    await blocker.query('ROLLBACK');
+    t.equal(await plants.create('s', 3n, plant), 'created');
+    t.equal((await plants.list('s', { limit: 9 })).count, 2);
+  });
+
+  t.test('serialization failure 40001: rolled back, so it is done again', async (t) => {
+    const url = await server.createDatabase(t);
+    const database = new URL(url).pathname.slice(1);
+    await server.sql(`ALTER DATABASE ${database} SET default_transaction_isolation = 'repeatable read'`);
+    const store = await openPostgres({ url, timeout });
+    t.teardown(() => store.close());
+    for (const id of [1n, 2n]) await store.plants.create('s', id, plant);
+    const blocker = await begin(t, url, 'DELETE FROM plants WHERE id = 1');
+    const both = Promise.all([store.plants.delete('s', 1n), store.plants.delete('s', 2n)]);
+    await session(database, waitsForLock);
+    const before = server.log.length;
+    await blocker.query('COMMIT');
+    t.strictSame(await both, [false, true]);
+    t.ok(
+      server.log.slice(before).some((line) => line.startsWith('40001 ')),
+      'it was provoked',
+    );
+  });
+
+  t.test('deadlock 40P01: rolled back, so it is done again', async (t) => {
+    const url = await server.createDatabase(t);
+    const database = new URL(url).pathname.slice(1);
+    // Of two that wait for each other, the one whose time is up first is rolled back.
+    await server.sql(`ALTER DATABASE ${database} SET deadlock_timeout = '1s'`);
+    const store = await openPostgres({ url, timeout: 60_000 });
+    t.teardown(() => store.close());
+    for (const id of [1n, 2n]) await store.plants.create('s', id, plant);
+    const blocker = await begin(t, url, "SET deadlock_timeout = '1h'", 'DELETE FROM plants WHERE id = 2');
+    const both = Promise.all([store.plants.delete('s', 1n), store.plants.delete('s', 2n)]);
+    await session(database, waitsForLock);
+    const before = server.log.length;
+    await blocker.query('DELETE FROM plants WHERE id = 1');
+    t.ok(
+      server.log.slice(before).some((line) => line.startsWith('40P01 ')),
+      'it was provoked',
+    );
+    await blocker.query('ROLLBACK');
+    t.strictSame(await both, [true, true]);
+  });
+
+  t.test(
+    'a stopped server process: the outcome is open, and what is left of it never takes effect',
+    async (t) => {
+      const { plants, database } = await openStore(t);
+      await plants.create('s', 1n, plant);
+      const stopped = await session(database, "query LIKE 'INSERT%'");
+      process.kill(stopped, 'SIGSTOP');
+      const started = performance.now();
+      t.equal(await failure(plants.delete('s', 1n)), 'unknown-outcome');
+      t.ok(performance.now() - started < timeout);
+      t.equal(await plants.create('s', 1n, plant), 'identical', 'it did not take effect');
+      t.equal(await plants.delete('s', 1n), true);
+      t.equal(await plants.create('s', 1n, plant), 'created');
+      process.kill(stopped, 'SIGCONT');
+      await gone(stopped);
+      t.equal(
+        (await plants.list('s', { limit: 1 })).count,
+        1,
+        'nor did it later, on the plant of the same key',
+      );
+    },
+  );
+
+  t.test('no connection to spare: reads are refused in time, writes have their own', async (t) => {
+    const { plants, tokens, database } = await openStore(t, { poolSize: 1 });
+    const reader = await session(database, "query LIKE '%migrations%'");
+    process.kill(reader, 'SIGSTOP');
+    const reads = Array.from({ length: 3 }, () => failure(plants.list('s', { limit: 1 })));
+    t.equal(await plants.create('s', 1n, plant), 'created');
+    t.strictSame(await Promise.all(reads), ['unavailable', 'overloaded', 'overloaded']);
+    process.kill(reader, 'SIGCONT');
+    t.equal((await plants.list('s', { limit: 1 })).count, 1);
+    const many = await Promise.all(Array.from({ length: 1_500 }, () => failure(tokens.list())));
+    t.strictSame([...new Set(many)].sort(), ['no failure', 'overloaded'], 'those that wait are bounded');
+  });
+
+  t.test('a server without a connection to spare: nothing had an effect', async (t) => {
+    const { url, database } = await openStore(t);
+    await server.sql(`CREATE ROLE one LOGIN CONNECTION LIMIT 1; GRANT ALL ON DATABASE ${database} TO one`);
+    await server.sql('GRANT ALL ON ALL TABLES IN SCHEMA public TO one', database);
+    const { plants, close } = await openPostgres({ url: url.replace('postgres@', 'one@'), timeout }).then(
+      (store) => ({
+        plants: store.plants,
+        close: () => store.close(),
+      }),
+    );
+    t.teardown(close);
+    const before = server.log.length;
+    t.equal(await failure(plants.create('s', 1n, plant)), 'unavailable');
+    t.ok(
+      server.log.slice(before).some((line) => line.startsWith('53300 ')),
+      'it was provoked',
+    );
+    t.equal((await plants.list('s', { limit: 1 })).count, 0);
+  });
+
+  t.test(
+    'a server that turns read-only: nothing had an effect, and the connection is given up',
+    async (t) => {
+      const { plants, database, url } = await openStore(t);
+      await plants.create('s', 1n, plant);
+      const writer = await session(database, "query LIKE 'INSERT%'");
+      const reset = await configure(t, 'default_transaction_read_only', 'on');
+      t.equal(await failure(plants.delete('s', 1n)), 'unavailable');
+      await gone(writer);
+      t.equal(await failure(plants.delete('s', 1n)), 'unavailable');
+      await t.rejects(openPostgres({ url, timeout }), { message: /read-only/ });
+      await reset();
+      t.equal(await plants.delete('s', 1n), true);
+    },
+  );
+
+  t.test('a lost synchronous standby is never taken for success, and a retry finds the plant', async (t) => {
+    const storage = await openStore(t);
+    const { call, token } = await startService(t, postgres, { storage });
+    const reset = await configure(t, 'synchronous_standby_names', '*');
+    const waits = "wait_event = 'SyncRep'";
+    const body = { id: 1, name: 'Ficus' };
+    const timedOut = await call('POST', '/plants', { token, body });
+    t.match(timedOut, { status: 503, json: { error: 50302 }, headers: { 'retry-after': '1' } });
+    const cancelled = call('POST', '/plants', { token, body: { ...body, id: 2 } });
+    // The earlier backend still waits; the later one has the higher process id, or it has started later at any rate.
+    const pid = await session(
+      storage.database,
+      `${waits} AND backend_start = (SELECT max(backend_start) FROM pg_stat_activity WHERE ${waits})
+       AND 2 <= (SELECT count(*) FROM pg_stat_activity WHERE ${waits})`,
+    );
+    await server.sql(`SELECT pg_cancel_backend(${pid})`);
+    t.match(
+      await cancelled,
+      { status: 503, json: { error: 50302 } },
+      'the server itself calls this a success',
+    );
+    await reset();
+    for (const id of [1, 2]) {
+      t.match(await call('POST', '/plants', { token, body: { ...body, id } }), {
+        status: 400,
+        json: { error: 40011 },
+      });
+    }
+    t.equal((await call('GET', '/plants', { token })).text, '[{"name":"Ficus"},{"name":"Ficus"}]');
+  });
+
+  t.test('a row that the database does not take fails alone', async (t) => {
+    const { plants, database } = await openStore(t);
+    await server.sql("ALTER TABLE plants ADD CHECK (plant NOT LIKE '%forbidden%')", database);
+    const outcomes = await Promise.all(
+      Array.from({ length: 100 }, (_, i) =>
+        plants
+          .create('s', BigInt(i), { name: i % 40 === 7 ? 'forbidden' : 'allowed' })
+          .catch((error: unknown) => (error as StorageError).failure),
+      ),
+    );
+    t.strictSame(
+      outcomes,
+      outcomes.map((_, i) => (i % 40 === 7 ? 'unavailable' : 'created')),
+    );
+    t.equal((await plants.list('s', { limit: 200 })).count, 97);
+  });
+
+  t.test('a list holds no transaction open between its pages', async (t) => {
+    const { plants, database } = await openStore(t);
+    await Promise.all(Array.from({ length: 600 }, (_, i) => plants.create('s', BigInt(i), plant)));
+    const page = await plants.list('s', { limit: 600 });
+    t.equal(page.more, true);
+    t.strictSame(
+      await server.sql(
+        `SELECT 1 FROM pg_stat_activity WHERE datname = '${database}' AND application_name = 'plant-store'
+         AND (xact_start IS NOT NULL OR state <> 'idle')`,
+      ),
+      [],
+    );
+  });
+
+  t.test('a server that would not keep our promises is refused', async (t) => {
+    const url = await server.createDatabase(t);
+    const database = new URL(url).pathname.slice(1);
+    await server.sql(`ALTER DATABASE ${database} SET synchronous_commit = off`);
+    await t.rejects(openPostgres({ url, timeout }), { message: /would not be durable/ });
+    await server.sql("CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0");
+    await t.rejects(openPostgres({ url: server.url('ascii'), timeout }), { message: /encoding SQL_ASCII/ });
+    await t.rejects(migratePostgres(server.url('ascii')), { message: /encoding SQL_ASCII/ });
+    await t.rejects(openPostgres({ url: 'postgres://a:b@c:99999999/d', timeout }), { message: /./ });
+  });
+
+  t.test(
+    'migrations: one of many at a time does it, and a server without them names the command',
+    async (t) => {
+      const url = await server.createDatabase(t, { schema: false });
+      await t.rejects(openPostgres({ url, timeout }), { message: /run "plant-store migrate"/ });
+      const applied = await Promise.all(Array.from({ length: 8 }, () => migratePostgres(url)));
+      t.strictSame(applied.map((migrations) => migrations.length).sort(), [
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        loadMigrations('postgres').length,
+      ]);
+      const store = await openPostgres({ url, timeout });
+      t.equal(await store.plants.create('s', 1n, plant), 'created');
+      await store.close();
+    },
+  );
+
+  t.test(
+    'migrations: an old release writes on during and after a new one, until one gives it up',
+    async (t) => {
+      const store = await openStore(t);
+      const { plants, url } = store;
+      const second: Migration = {
+        version: 2,
+        name: 'watering',
+        oldestApplication: '1.0.0',
+        sql: `ALTER TABLE plants ADD COLUMN watered_at bigint NOT NULL DEFAULT 0;
+            UPDATE plants SET watered_at = 1`,
+      };
+      let migrating = true as boolean;
+      const outcomes: unknown[] = [];
+      const writing = (async () => {
+        for (let id = 0n; migrating || id < 100n; id++) {
+          outcomes.push(await plants.create('s', id, plant).catch((error: unknown) => error));
+        }
+      })();
+      const migrations = [...loadMigrations('postgres'), second];
+      t.strictSame(await migratePostgres(url, migrations), [second]);
+      migrating = false;
+      await writing;
+      t.strictSame(new Set(outcomes), new Set(['created']));
+      await store.check();
+      const again = await openPostgres({ url, timeout });
+      t.equal(await again.plants.delete('s', 1n), true);
+      await again.close();
+
+      const third: Migration = {
+        ...second,
+        version: 3,
+        name: 'contract',
+        oldestApplication: '99.0.0',
+        sql: 'SELECT 1',
+      };
+      t.equal(await failure(migratePostgres(url, [...migrations, third])), 'no failure');
+      await t.rejects(store.check(), {
+        message: /needs plant-store 99\.0\.0 or later, and this is .*: install a newer one/,
+      });
+      await t.rejects(openPostgres({ url, timeout }), { message: /needs plant-store 99\.0\.0/ });
+      await t.rejects(migratePostgres(url), { message: /needs plant-store 99\.0\.0/ });
+    },
+  );
+
+  t.test('a migration that fails leaves nothing behind', async (t) => {
+    const { url, database } = await openStore(t);
+    const broken: Migration = {
+      version: 2,
+      name: 'broken',
+      oldestApplication: '1.0.0',
+      sql: 'CREATE TABLE half (id int); SELECT 1 / 0',
+    };
+    t.equal(await failure(migratePostgres(url, [...loadMigrations('postgres'), broken])), 'unavailable');
+    t.strictSame(
+      await server.sql(
+        "SELECT to_regclass('half') AS half, max(version) AS version FROM migrations",
+        database,
+      ),
+      [{ half: null, version: 1 }],
+    );
+  });
+});
+
+/** Asks until there is a row. */
+async function until(server: PostgresServer, query: string): Promise<Record<string, unknown>> {
+  for (;;) {
+    const [row] = await server.sql(query);
+    if (row !== undefined) return row;
+  }
+}
+
+/** Why the store could not do it. */
+async function failure(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => 'no failure',
+    (error: unknown) => (error instanceof StorageError ? error.failure : error),
+  );
+}

@@ -1,0 +1,269 @@
+// The real processes from dist: start, first token, command line, configuration, crash, memory, shutdown.
+import { DatabaseSync } from '@photostructure/sqlite';
+import { randomInt } from 'node:crypto';
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { ConfigError, readConfig, variables } from '../src/config.js';
+import { temporaryFolder } from './support/engines.js';
+import { create, list, remove, run, startServer } from './support/processes.js';
+
+const json = 'application/json; charset=utf-8';
+
+async function newDatabase(t: Test): Promise<{ file: string; env: { DATABASE_URL: string } }> {
+  const file = join(await temporaryFolder(t), 'new folder', 'plants.db');
+  return { file, env: { DATABASE_URL: `file:${file}` } };
+}
+
+/** A token for `alice`, made by the command. */
+async function createToken(env: Record<string, string>, ...args: string[]): Promise<string> {
+  const { stdout, stderr, code } = await run('cli.js', ['token', 'create', 'alice', ...args], env);
+  if (code !== 0) throw new Error(stderr);
+  return stdout.trim();
+}
+
+t.test('a first start makes the store and shows a first token, once, that works as told', async (t) => {
+  const { file, env } = await newDatabase(t);
+  const first = await startServer(t, { env, args: ['--dev'] });
+  const health = await fetch(`${first.origin}/openapi.json`);
+  t.equal(health.status, 200);
+  while (!first.stderr().includes('curl'))
+    await new Promise((resolve) => first.child.stderr?.once('data', resolve));
+  const [token = ''] = /pst_[\w-]{43}/.exec(first.stderr()) ?? [];
+  const curl = /curl -i (\S+) -H '(\S+): (.+?)' \\\n +-H '(\S+): (\S+)' -d '(.+)'\n/.exec(first.stderr());
+  t.ok(curl, first.stderr());
+  const [, url = '', name1 = '', value1 = '', name2 = '', value2 = '', body = ''] = curl ?? [];
+  const created = await fetch(url, { method: 'POST', headers: { [name1]: value1, [name2]: value2 }, body });
+  t.equal(created.status, 200, 'the line that it shows works');
+  t.strictSame(await (await list(first, token)).json(), [{ name: 'Monstera deliciosa', tag: 'indoor' }]);
+  t.notMatch(JSON.stringify(first.log), token, 'and the token is in no log');
+  t.equal((await stat(file)).mode & 0o777, 0o600, 'the file is for its owner only');
+  t.equal((await stat(join(file, '..'))).mode & 0o777, 0o700, 'and so is the folder');
+  t.equal(await first.end('SIGTERM'), 0);
+
+  const second = await startServer(t, { env, args: ['--dev'] });
+  t.strictSame(await (await list(second, token)).json(), [{ name: 'Monstera deliciosa', tag: 'indoor' }]);
+  t.equal(await second.end('SIGINT'), 0);
+  t.equal(second.stderr(), '', 'with a token in the store none is made');
+
+  for (const extra of [{ NODE_ENV: 'production' }, { HOST: '0.0.0.0' }]) {
+    const { env: fresh } = await newDatabase(t);
+    const server = await startServer(t, { env: { ...fresh, ...extra }, args: ['--dev'] });
+    t.equal(await server.end('SIGTERM'), 0);
+    t.equal(server.stderr(), '', JSON.stringify(extra));
+  }
+});
+
+t.test('token create, list and revoke work while the server runs', async (t) => {
+  const { env } = await newDatabase(t);
+  const server = await startServer(t, { env });
+  const both = await run('cli.js', ['token', 'create', 'alice'], env);
+  t.match(both.stdout, /^pst_[\w-]{43}\n$/, 'the token stands alone on standard output');
+  t.match(
+    both.stderr,
+    /^Token [\da-f]{12} for subject "alice", scopes plants:read plants:write, expires never:\n$/,
+  );
+  const token = both.stdout.trim();
+  t.equal((await create(server, token, '{"id":1,"name":"a"}')).status, 200, 'it works at once');
+
+  const reader = await run(
+    'cli.js',
+    ['token', 'create', 'bob', '--scope', 'plants:read', '--expires', '90d'],
+    env,
+  );
+  t.match(reader.stderr, /scopes plants:read, expires \d{4}-\d\d-\d\dT/);
+  t.equal((await create(server, reader.stdout.trim(), '{"id":1,"name":"a"}')).status, 403);
+
+  const table = await run('cli.js', ['token', 'list'], env);
+  t.match(
+    table.stdout,
+    /^ID +SUBJECT +SCOPES +CREATED +EXPIRES +STATE\n[\da-f]{12} +alice +plants:read plants:write +\S+Z +never +valid\n/,
+  );
+  t.notMatch(table.stdout, token.slice(4));
+  const all = JSON.parse((await run('cli.js', ['token', 'list', '--json'], env)).stdout) as Record<
+    string,
+    string
+  >[];
+  t.match(all, [
+    { subject: 'alice', state: 'valid' },
+    { subject: 'bob', scopes: 'plants:read', state: 'valid' },
+  ]);
+
+  const { id = '' } = all[0] ?? {};
+  const revoked = await run('cli.js', ['token', 'revoke', id], env);
+  t.strictSame(revoked, { code: 0, stdout: '', stderr: `Token ${id} is revoked.\n` });
+  const deadline = Date.now() + 5_000;
+  while ((await list(server, token)).status === 200 && Date.now() < deadline);
+  t.equal((await list(server, token)).status, 401, 'it stops within five seconds');
+  t.match((await run('cli.js', ['token', 'list'], env)).stdout, /alice .* revoked\n/);
+  t.equal(await server.end('SIGTERM'), 0);
+});
+
+t.test('the command tells of bad use in a clear line, and exits with a status', async (t) => {
+  const { env } = await newDatabase(t);
+  const cases: [string[], RegExp][] = [
+    [['token', 'create'], /missing required argument 'subject'/],
+    [['token', 'create', ''], /1 to 255 characters/],
+    [['token', 'create', 'a\nb'], /no control characters/],
+    [['token', 'create', 'a', '--scope', 'plants:admin'], /Allowed choices are plants:read, plants:write/],
+    [['token', 'create', 'a', '--expires', '90'], /a number and s, m, h, d or w, as 90d/],
+    [['token', 'create', 'a', '--expires', '0d'], /a number and s, m, h, d or w, as 90d/],
+    [['token', 'create', 'a', '--expires', '999999999w'], /too long/],
+    [['token', 'create', 'a', 'b'], /too many arguments/],
+    [['token', 'revoke', 'nothing'], /there is no token "nothing"/],
+    [['token', 'lst'], /unknown command 'lst'/],
+    [['nonsense'], /unknown command 'nonsense'/],
+    [[], /Usage: plant-store/],
+  ];
+  const finished = await Promise.all(cases.map(([args]) => run('cli.js', args, env)));
+  for (const [i, [args, message]] of cases.entries()) {
+    const { code, stdout, stderr } = finished[i]!;
+    t.not(code, 0, args.join(' '));
+    t.equal(stdout, '');
+    t.match(stderr, message);
+    t.notMatch(stderr, / at .*:\d+:\d+/, 'without a stack');
+  }
+  const wrong = await run('cli.js', ['token', 'list'], { DATABASE_URL: 'mysql://x', PORT: 'x' });
+  t.match(wrong, {
+    code: 1,
+    stderr:
+      /PORT must be a whole number from 0 to 65535\n.*DATABASE_URL must be|DATABASE_URL must be(.|\n)*PORT must be/,
+  });
+  const help = await run('cli.js', ['token', 'create', '--help'], env);
+  t.match(help, { code: 0, stdout: /--scope <scope...>(.|\n)*--expires <duration>/ });
+  t.match(await run('cli.js', ['--version'], env), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ });
+});
+
+t.test('the server tells what keeps it from starting, and ends', async (t) => {
+  const { file, env } = await newDatabase(t);
+  const bad = await run('main.js', [], {
+    ...env,
+    PORT: '99999',
+    LOG_LEVEL: 'loud',
+    BODY_LIMIT_BYTES: '1e6',
+    DATABASE_URL: 'x',
+  });
+  t.equal(bad.code, 1);
+  for (const name of ['PORT', 'LOG_LEVEL', 'BODY_LIMIT_BYTES', 'DATABASE_URL'])
+    t.match(bad.stderr, `${name} must be`);
+  t.equal(bad.stdout, '');
+
+  const server = await startServer(t, { env });
+  const port = new URL(server.origin).port;
+  t.match(await run('main.js', [], { ...env, PORT: port }), { code: 1, stderr: /address already in use/ });
+  t.equal(await server.end('SIGTERM'), 0);
+
+  const database = new DatabaseSync(file);
+  database.exec("INSERT INTO migrations VALUES (9000, 'of_the_future', '99.0.0', 0)");
+  database.close();
+  const old = await run('main.js', [], env);
+  t.match(old, {
+    code: 1,
+    stderr: /^plant-store: the database needs plant-store 99\.0\.0 or later, and this is \d/,
+  });
+
+  await writeFile(`${file}.txt`, 'this is no database, however long it may be. '.repeat(100));
+  t.match(await run('main.js', [], { DATABASE_URL: `file:${file}.txt` }), {
+    code: 1,
+    stderr: /^plant-store: SQLite: file is not a database\n$/,
+  });
+  t.match(await run('main.js', [], { DATABASE_URL: `file:${file}/below` }), {
+    code: 1,
+    stderr: /^plant-store: /,
+  });
+});
+
+t.test('every variable is checked, and the README tells of all of them', async (t) => {
+  const defaults = readConfig({});
+  t.equal(defaults.PORT, 3000);
+  t.equal(defaults.DATABASE_URL, 'file:./data/plants.db');
+  for (const value of ['', ' 1', '1.5', '-1', '0x10', '1e3', 'abc', '99999999999999999999']) {
+    t.throws(() => readConfig({ PORT: value }), ConfigError, `PORT=${value}`);
+  }
+  t.throws(() => readConfig({ PORT: 'x', HOST: '' }), { message: /^(?=[^]*PORT must)(?=[^]*HOST must)/ });
+
+  const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
+  const rows = [...readme.matchAll(/^\| `([A-Z][A-Z_]+)` +\| (.*?) +\| (.*?) +\|$/gm)].map((row) =>
+    row.slice(1),
+  );
+  const expected = Object.entries(variables).map(([name, { default: value, desc }]) => [
+    name,
+    String(value ?? '') && `\`${String(value)}\``,
+    desc,
+  ]);
+  t.strictSame(rows, expected);
+});
+
+t.test('what was acknowledged survives SIGKILL at any moment', async (t) => {
+  const { file, env } = await newDatabase(t);
+  const token = await createToken(env);
+  /** What must be there, what must not, and what nobody can know. */
+  const state = new Map<number, 'there' | 'gone' | 'unknown'>();
+  let nextId = 0;
+  for (let round = 0; round < 5; round++) {
+    const server = await startServer(t, { env });
+    let acknowledged = 0;
+    let killed = false;
+    const isKilled = () => killed;
+    const enough = randomInt(20, 400);
+    const client = async () => {
+      while (!isKilled()) {
+        const there = [...state].find(([, value]) => value === 'there' && Math.random() < 0.3)?.[0];
+        const deletes = there !== undefined && Math.random() < 0.4;
+        const id = deletes ? there : nextId++;
+        state.set(id, 'unknown');
+        try {
+          const answer = await (deletes
+            ? remove(server, token, id)
+            : create(server, token, `{"id":${id},"name":"${id}"}`));
+          if (answer.status !== (deletes ? 204 : 200)) throw new Error(`answered ${answer.status}`);
+          await answer.arrayBuffer();
+        } catch (error) {
+          if (!isKilled()) throw error;
+          return;
+        }
+        state.set(id, deletes ? 'gone' : 'there');
+        if (++acknowledged === enough) {
+          killed = true;
+          server.child.kill('SIGKILL');
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: 32 }, client));
+    t.equal(await server.end('SIGKILL'), 'SIGKILL');
+
+    const check = new DatabaseSync(file);
+    const { integrity_check: integrity } = check.prepare('PRAGMA integrity_check').get() as {
+      integrity_check: string;
+    };
+    check.close();
+    t.equal(integrity, 'ok', `round ${round}: killed after ${acknowledged} answers`);
+    const restarted = await startServer(t, { env });
+    const names = new Set(
+      ((await (await list(restarted, token)).json()) as { name: string }[]).map(({ name }) => Number(name)),
+    );
+    const lost = [...state].filter(([id, value]) => value === 'there' && !names.has(id));
+    const back = [...state].filter(([id, value]) => value === 'gone' && names.has(id));
+    t.strictSame({ lost, back }, { lost: [], back: [] });
+    for (const [id, value] of state) if (value === 'unknown') state.set(id, names.has(id) ? 'there' : 'gone');
+    t.equal(await restarted.end('SIGTERM'), 0);
+  }
+});
+
+t.test('SIGTERM goes on serving for DRAIN_SECONDS, and a second signal does not wait', async (t) => {
+  const { env } = await newDatabase(t);
+  const token = await createToken(env);
+  const server = await startServer(t, { env: { ...env, DRAIN_SECONDS: '60' } });
+  t.equal((await create(server, token, '{"id":1,"name":"a"}')).status, 200);
+  server.child.kill('SIGTERM');
+  let answer: Response;
+  do answer = await list(server, token);
+  while (answer.headers.get('connection') !== 'close');
+  t.strictSame(
+    await answer.json(),
+    [{ name: 'a' }],
+    'while it drains it serves, and sends clients elsewhere',
+  );
+  t.equal(answer.headers.get('content-type'), json);
+  t.equal(await server.end('SIGTERM'), 1, 'the second signal ends it at once');
+});

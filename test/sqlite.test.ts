@@ -1,0 +1,114 @@
+// What is the embedded engine's own: how it writes, its schema, its file, and other processes on it.
+import { DatabaseSync } from '@photostructure/sqlite';
+import { once } from 'node:events';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import t, { type Test } from 'tap';
+import { StorageError } from '../src/domain.js';
+import { loadMigrations, pendingMigrations } from '../src/storage/migrations.js';
+import { openStorage } from '../src/storage/open.js';
+import type { WriterData } from '../src/storage/sqlite-writer.js';
+import { temporaryFolder } from './support/engines.js';
+
+const newFile = async (t: Test) => join(await temporaryFolder(t), 'plants.db');
+
+t.test("the writer's own connection syncs every commit", async (t) => {
+  const file = await newFile(t);
+  await (await openStorage(`file:${file}`)).close();
+  const workerData: WriterData = { file, synchronous: 'FULL' };
+  const worker = new Worker(new URL('../src/storage/sqlite-writer.js', import.meta.url), { workerData });
+  t.strictSame(await once(worker, 'message'), [{ synchronous: 2, journal: 'wal' }]);
+  worker.postMessage('close');
+  await once(worker, 'exit');
+});
+
+t.test('a store is named by a path or a file URL', async (t) => {
+  const folder = await temporaryFolder(t);
+  const file = join(folder, 'with space', 'plants.db');
+  const one = await openStorage(`file:${file}`);
+  await one.plants.create('s', 1n, { name: 'a' });
+  await one.close();
+  const two = await openStorage(pathToFileURL(file).href);
+  t.equal((await two.plants.list('s', { limit: 1 })).count, 1);
+  await two.close();
+  await t.rejects(openStorage('mysql://x'), {
+    name: 'StorageError',
+    message: 'no storage engine for a URL that starts with mysql:',
+  });
+});
+
+t.test('people and SQL tools see the fields of a plant', async (t) => {
+  const file = await newFile(t);
+  const storage = await openStorage(`file:${file}`);
+  await storage.plants.create('s', 1n, { name: 'a "b"', tag: 'ä' });
+  await storage.plants.create('s', 2n, { name: '' });
+  await storage.close();
+  const database = new DatabaseSync(file);
+  const rows = database.prepare('SELECT subject, id, name, tag FROM plants').all() as object[];
+  t.strictSame(
+    rows.map((row) => ({ ...row })),
+    [
+      { subject: 's', id: 1, name: 'a "b"', tag: 'ä' },
+      { subject: 's', id: 2, name: '', tag: null },
+    ],
+  );
+  database.close();
+});
+
+t.test('an orderly close leaves everything in the one file', async (t) => {
+  const file = await newFile(t);
+  const storage = await openStorage(`file:${file}`);
+  await storage.plants.create('s', 1n, { name: 'a' });
+  await storage.close();
+  const copy = new DatabaseSync(`file:${file}?immutable=1`, { readOnly: true });
+  t.equal((copy.prepare('SELECT count(*) AS plants FROM plants').get() as { plants: number }).plants, 1);
+  copy.close();
+});
+
+t.test(
+  'a store that another process locks for long is unavailable, and serves again afterwards',
+  async (t) => {
+    const file = await newFile(t);
+    const storage = await openStorage(`file:${file}`);
+    t.teardown(() => storage.close());
+    const other = new DatabaseSync(file);
+    other.exec('BEGIN IMMEDIATE');
+    const refused: unknown = await storage.plants
+      .create('s', 1n, { name: 'a' })
+      .catch((error: unknown) => error);
+    t.match(refused, { name: 'StorageError', failure: 'unavailable' });
+    t.equal((await storage.plants.list('s', { limit: 1 })).count, 0, 'reading goes on meanwhile');
+    other.exec('ROLLBACK');
+    other.close();
+    t.equal(await storage.plants.create('s', 1n, { name: 'a' }), 'created');
+  },
+);
+
+t.test('migrations are applied once, in order, as far as they are missing', async (t) => {
+  const folder = await temporaryFolder(t);
+  const directory = pathToFileURL(`${folder}/`);
+  await writeFile(join(folder, '0002_second.sql'), '-- oldest-application: 1.1.0\nSELECT 2;');
+  await writeFile(join(folder, '0001_first.sql'), '-- oldest-application: 1.0.0\nSELECT 1;');
+  await writeFile(join(folder, '0010_tenth.sql'), '-- oldest-application: 1.10.0\nSELECT 10;');
+  await mkdir(join(folder, 'other'));
+  const migrations = loadMigrations('sqlite', directory);
+  t.strictSame(
+    migrations.map(({ version, name }) => `${version} ${name}`),
+    ['1 first', '2 second', '10 tenth'],
+  );
+  const pending = (versions: number[], application: string) =>
+    pendingMigrations(
+      migrations,
+      migrations.filter(({ version }) => versions.includes(version)),
+      application,
+    ).map(({ version }) => version);
+  t.strictSame(pending([], '1.0.0'), [1, 2, 10]);
+  t.strictSame(pending([1], '1.0.0'), [2, 10]);
+  t.strictSame(pending([1, 2, 10], '1.10.0'), []);
+  t.strictSame(pending([1, 2, 10], '1.11.3'), [], 'versions are compared as numbers');
+  t.throws(() => pending([1, 2, 10], '1.9.0'), StorageError, 'the schema has given up this application');
+  await writeFile(join(folder, '0011_silent.sql'), 'SELECT 11;');
+  t.throws(() => loadMigrations('sqlite', directory), /0011_silent.sql does not name the oldest application/);
+});

@@ -1,0 +1,376 @@
+// The promises of storage, by examples and against a model: every engine passes all of it.
+import fc from 'fast-check';
+import t from 'tap';
+import {
+  StorageError,
+  type Creation,
+  type Plant,
+  type PlantRepository,
+  type Storage,
+  type Token,
+} from '../src/domain.js';
+import { engines, openEmptyStorage, sharedStorage } from './support/engines.js';
+
+const maxId = 9223372036854775807n;
+const minId = -9223372036854775808n;
+let subjects = 0;
+const newSubject = () => `storage subject ${++subjects}`;
+
+/** All of a subject's plants, with the number of pages it took. */
+async function listAll(
+  plants: PlantRepository,
+  subject: string,
+  limit = Infinity,
+): Promise<{ json: string; pages: number }> {
+  const texts: string[] = [];
+  let after: bigint | undefined;
+  let pages = 0;
+  for (;;) {
+    const page = await plants.list(subject, { after, limit });
+    pages++;
+    if (page.count > 0) texts.push(page.json);
+    if (!page.more) return { json: `[${texts.join(',')}]`, pages };
+    after = page.lastId;
+  }
+}
+
+async function failureOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => 'no failure',
+    (error: unknown) => (error instanceof StorageError ? error.failure : error),
+  );
+}
+
+for (const engine of engines) {
+  t.test(engine.name, engine.options, async (t) => {
+    const shared = await sharedStorage(engine);
+    const { plants } = shared;
+
+    t.test('create tells created, identical and different', async (t) => {
+      const subject = newSubject();
+      const outcomes: Creation[] = [];
+      for (const plant of [{ name: 'a' }, { name: 'a' }, { name: 'A' }, { name: 'a', tag: '' }]) {
+        outcomes.push(await plants.create(subject, 1n, plant));
+      }
+      t.strictSame(outcomes, ['created', 'identical', 'different', 'different']);
+      await plants.create(subject, 2n, { tag: 't', name: 'n' });
+      t.equal(
+        await plants.create(subject, 2n, { name: 'n', tag: 't' }),
+        'identical',
+        'whatever the order of the fields',
+      );
+      t.strictSame((await listAll(plants, subject)).json, '[{"name":"a"},{"name":"n","tag":"t"}]');
+    });
+
+    t.test('delete tells whether there was one, of this subject alone', async (t) => {
+      const [mine, other] = [newSubject(), newSubject()];
+      await plants.create(mine, 1n, { name: 'a' });
+      t.equal(await plants.delete(other, 1n), false);
+      t.equal(await plants.delete(mine, 1n), true);
+      t.equal(await plants.delete(mine, 1n), false);
+      t.equal((await listAll(plants, mine)).json, '[]');
+    });
+
+    t.test('ids are exact and in numerical order over the whole range', async (t) => {
+      const subject = newSubject();
+      const ids = [
+        0n,
+        -1n,
+        1n,
+        10n,
+        9n,
+        2n ** 53n,
+        2n ** 53n + 1n,
+        -(2n ** 53n) - 1n,
+        maxId,
+        maxId - 1n,
+        minId,
+        minId + 1n,
+      ];
+      for (const id of ids) t.equal(await plants.create(subject, id, { name: `${id}` }), 'created');
+      const sorted = [...ids].sort((a, b) => (a < b ? -1 : 1));
+      t.equal((await listAll(plants, subject)).json, JSON.stringify(sorted.map((id) => ({ name: `${id}` }))));
+      for (const [i, id] of sorted.entries()) {
+        const page = await plants.list(subject, { after: id, limit: 1 });
+        t.equal(page.lastId, sorted[i + 1], `after ${id}`);
+      }
+      t.equal(await plants.delete(subject, 2n ** 53n + 1n), true);
+      t.equal(await plants.create(subject, 2n ** 53n, { name: `${2n ** 53n}` }), 'identical');
+    });
+
+    t.test('list renders every text to the byte as JSON.stringify does', async (t) => {
+      const subject = newSubject();
+      const stored: Plant[] = [];
+      // Every character of the basic plane but U+0000 and the surrogates, which callers refuse; then some beyond it.
+      for (let start = 1; start <= 0xffff; start += 1_024) {
+        const codes = Array.from({ length: Math.min(1_024, 0x10000 - start) }, (_, i) => start + i);
+        stored.push({ name: String.fromCharCode(...codes.filter((code) => code < 0xd800 || code > 0xdfff)) });
+      }
+      stored.push(
+        { name: '', tag: '' },
+        { name: '😀\u{10ffff}', tag: '"\\"' },
+        { name: '{"name":1}', tag: "';--" },
+      );
+      await Promise.all(stored.map((plant, i) => plants.create(subject, BigInt(i), plant)));
+      t.equal((await listAll(plants, subject)).json, JSON.stringify(stored));
+    });
+
+    t.test('list is bounded in rows and bytes, and always gets on', async (t) => {
+      const subject = newSubject();
+      const sizes = [
+        ...Array.from({ length: 1_200 }, () => 10),
+        700_000,
+        300_000,
+        10,
+        900_000,
+        ...Array.from({ length: 20 }, () => 60_000),
+      ];
+      const stored = sizes.map((size, i) => ({ name: `${i}:`.padEnd(size, 'ä') }));
+      await Promise.all(stored.map((plant, i) => plants.create(subject, BigInt(i), plant)));
+      let after: bigint | undefined;
+      const seen: Plant[] = [];
+      for (;;) {
+        const page = await plants.list(subject, { after, limit: Infinity });
+        const list = JSON.parse(`[${page.json}]`) as Plant[];
+        t.equal(list.length, page.count);
+        t.ok(
+          page.count <= 1_000 && (page.count <= 1 || page.json.length <= 1_000_000),
+          `${page.count} rows, ${page.json.length} characters`,
+        );
+        seen.push(...list);
+        if (!page.more) break;
+        t.ok(page.count > 0, 'a page before the last is not empty');
+        after = page.lastId;
+      }
+      t.strictSame(seen, stored);
+    });
+
+    t.test('list gives at most the limit, and tells when nothing follows', async (t) => {
+      const subject = newSubject();
+      t.strictSame(await plants.list(subject, { limit: 5 }), {
+        json: '',
+        count: 0,
+        lastId: undefined,
+        more: false,
+      });
+      for (let id = 1n; id <= 3n; id++) await plants.create(subject, id, { name: `${id}` });
+      const page = await plants.list(subject, { limit: 2 });
+      t.strictSame(page, { json: '{"name":"1"},{"name":"2"}', count: 2, lastId: 2n, more: true });
+      const rest = await plants.list(subject, { after: 2n, limit: 2 });
+      t.strictSame(rest, { json: '{"name":"3"}', count: 1, lastId: 3n, more: false });
+      const end = await plants.list(subject, { after: maxId, limit: 2 });
+      t.strictSame(end, { json: '', count: 0, lastId: undefined, more: false });
+    });
+
+    t.test('subjects that look alike are apart', async (t) => {
+      const base = newSubject();
+      const alike = [
+        base,
+        base.toUpperCase(),
+        `${base} `,
+        `${base}'`,
+        `${base}%`,
+        `${base}\n`,
+        `é${base}`,
+        `e\u0301${base}`,
+      ];
+      for (const subject of alike) t.equal(await plants.create(subject, 1n, { name: subject }), 'created');
+      for (const subject of alike)
+        t.equal((await listAll(plants, subject)).json, JSON.stringify([{ name: subject }]));
+    });
+
+    t.test('operations on one key take effect in the order of the calls', async (t) => {
+      const subject = newSubject();
+      const outcomes = await Promise.all([
+        plants.create(subject, 1n, { name: 'a' }),
+        plants.create(subject, 1n, { name: 'b' }),
+        plants.delete(subject, 1n),
+        plants.delete(subject, 1n),
+        plants.create(subject, 1n, { name: 'b' }),
+        plants.create(subject, 1n, { name: 'b' }),
+        plants.delete(subject, 1n),
+        plants.create(subject, 1n, { name: 'c' }),
+      ]);
+      t.strictSame(outcomes, ['created', 'different', true, false, 'created', 'identical', true, 'created']);
+      t.equal((await listAll(plants, subject)).json, '[{"name":"c"}]');
+    });
+
+    t.test('of concurrent creates of one key exactly one wins', async (t) => {
+      const subject = newSubject();
+      const outcomes = await Promise.all(
+        Array.from({ length: 500 }, (_, i) => plants.create(subject, 1n, { name: `${i}` })),
+      );
+      t.equal(outcomes.filter((outcome) => outcome === 'created').length, 1);
+      t.equal(outcomes[0], 'created', 'the first one');
+    });
+
+    t.test('a read that starts after a write was acknowledged sees it', async (t) => {
+      const subject = newSubject();
+      for (let id = 0n; id < 50n; id++) {
+        await plants.create(subject, id, { name: 'a' });
+        t.equal((await plants.list(subject, { after: id - 1n, limit: 1 })).lastId, id);
+        if (id % 2n === 0n) {
+          await plants.delete(subject, id);
+          t.equal((await plants.list(subject, { after: id - 1n, limit: 1 })).count, 0);
+        }
+      }
+    });
+
+    t.test('any sequence of operations does what a plain map does', async () => {
+      const id = fc.oneof(fc.bigInt({ min: 0n, max: 3n }), fc.bigInt({ min: minId, max: maxId }));
+      const plant = fc.record(
+        { name: fc.string({ unit: 'grapheme', maxLength: 3 }), tag: fc.constantFrom('', 'x') },
+        { requiredKeys: ['name'] },
+      );
+      const operation = fc.oneof(
+        fc.record({ kind: fc.constant('create' as const), id, plant }),
+        fc.record({ kind: fc.constant('delete' as const), id }),
+        fc.record({ kind: fc.constant('list' as const), limit: fc.integer({ min: 1, max: 5 }) }),
+        // What stands before it has been acknowledged; the others are in flight together.
+        fc.record({ kind: fc.constant('settle' as const) }),
+      );
+      await fc.assert(
+        fc.asyncProperty(fc.array(operation, { maxLength: 40 }), async (operations) => {
+          const subject = newSubject();
+          const model = new Map<bigint, string>();
+          let inFlight: Promise<void>[] = [];
+          const expect = (actual: Promise<unknown>, expected: unknown) => {
+            inFlight.push(
+              actual.then((value) => {
+                if (value !== expected) throw new Error(`expected ${String(expected)}, got ${String(value)}`);
+              }),
+            );
+          };
+          for (const step of operations) {
+            if (step.kind === 'create') {
+              const text = JSON.stringify({ name: step.plant.name, tag: step.plant.tag });
+              const old = model.get(step.id);
+              if (old === undefined) model.set(step.id, text);
+              expect(
+                plants.create(subject, step.id, step.plant),
+                old === undefined ? 'created' : old === text ? 'identical' : 'different',
+              );
+            } else if (step.kind === 'delete') {
+              expect(plants.delete(subject, step.id), model.delete(step.id));
+            } else {
+              await Promise.all(inFlight);
+              inFlight = [];
+              if (step.kind === 'settle') continue;
+              const sorted = [...model].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => text);
+              expect(
+                plants.list(subject, { limit: step.limit }).then((page) => page.json),
+                sorted.slice(0, step.limit).join(','),
+              );
+              // A write that comes while a list is read may or may not be in it.
+              await Promise.all(inFlight);
+            }
+          }
+          await Promise.all(inFlight);
+          const texts = [...model].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => text);
+          const { json } = await listAll(plants, subject);
+          if (json !== `[${texts.join(',')}]`) throw new Error(`listed ${json}`);
+        }),
+        { numRuns: 60 },
+      );
+    });
+
+    t.test('tokens are kept, found by their hash, listed and revoked', async (t) => {
+      const { tokens } = await openEmptyStorage(t, engine);
+      t.strictSame(await tokens.list(), []);
+      const first: Token = {
+        id: 'one',
+        subject: 'ä\u2028',
+        scopes: ['plants:read'],
+        createdAt: 1_700_000_000_000,
+        expiresAt: undefined,
+        revokedAt: undefined,
+      };
+      const second: Token = {
+        ...first,
+        id: 'two',
+        scopes: ['plants:read', 'plants:write'],
+        createdAt: 1,
+        expiresAt: 8_640_000_000_000_000,
+      };
+      await tokens.create(first, Buffer.alloc(32, 1));
+      await tokens.create(second, Buffer.alloc(32, 2));
+      t.strictSame(await tokens.list(), [second, first]);
+      t.strictSame(await tokens.find(Buffer.alloc(32, 1)), first);
+      t.equal(await tokens.find(Buffer.alloc(32, 3)), undefined);
+      t.equal(await tokens.revoke('none', 5), false);
+      t.equal(await tokens.revoke('one', 5), true);
+      t.equal(await tokens.revoke('one', 6), true, 'twice is no fault');
+      t.strictSame(await tokens.find(Buffer.alloc(32, 1)), { ...first, revokedAt: 5 });
+      t.strictSame(await tokens.find(Buffer.alloc(32, 2)), second);
+    });
+
+    t.test('a full queue refuses further writes and loses none of those it took', async (t) => {
+      const storage = await openEmptyStorage(t, engine, { queueRows: 10, batchRows: 3 });
+      const outcomes = await Promise.all(
+        Array.from({ length: 50 }, (_, i) =>
+          storage.plants
+            .create('s', BigInt(i), { name: 'a' })
+            .catch((error: unknown) => (error as StorageError).failure),
+        ),
+      );
+      const created = outcomes.filter((outcome) => outcome === 'created').length;
+      t.equal(created, 10);
+      t.equal(outcomes.filter((outcome) => outcome === 'overloaded').length, 40);
+      t.equal((await storage.plants.list('s', { limit: 100 })).count, created);
+      t.equal(
+        await storage.plants.create('s', 99n, { name: 'a' }),
+        'created',
+        'afterwards it takes writes again',
+      );
+    });
+
+    t.test('a queue is bounded in bytes too, but takes one write of any size', async (t) => {
+      const storage = await openEmptyStorage(t, engine, { queueBytes: 10_000, batchBytes: 1 });
+      const large = { name: 'x'.repeat(100_000) };
+      const outcomes = await Promise.all(
+        [1n, 2n].map((id) =>
+          storage.plants.create('s', id, large).catch((error: unknown) => (error as StorageError).failure),
+        ),
+      );
+      t.strictSame(outcomes, ['created', 'overloaded']);
+    });
+
+    t.test('close commits what is queued, and refuses what comes later', async (t) => {
+      const url = await engine.createUrl(t);
+      const first = await engine.open(url);
+      const writes = Array.from({ length: 100 }, (_, i) =>
+        first.plants.create('s', BigInt(i), { name: 'a' }),
+      );
+      await first.close();
+      await first.close();
+      t.ok((await Promise.all(writes)).every((outcome) => outcome === 'created'));
+      t.equal(await failureOf(first.plants.create('s', 1n, { name: 'a' })), 'unavailable');
+      t.equal(await failureOf(first.plants.delete('s', 1n)), 'unavailable');
+      t.equal(await failureOf(first.plants.list('s', { limit: 1 })), 'unavailable');
+      t.equal(await failureOf(first.tokens.list()), 'unavailable');
+      t.equal(await failureOf(first.check()), 'unavailable');
+      const second = await engine.open(url);
+      await second.check();
+      t.equal((await second.plants.list('s', { limit: 1_000 })).count, 100);
+      await second.close();
+    });
+
+    t.test('two stores on one database keep every promise', async (t) => {
+      const url = await engine.createUrl(t);
+      const stores: Storage[] = [await engine.open(url), await engine.open(url)];
+      for (const store of stores) t.teardown(() => store.close());
+      const [one, two] = stores.map((store) => store.plants) as [PlantRepository, PlantRepository];
+      const outcomes = await Promise.all(
+        Array.from({ length: 100 }, (_, i) => [
+          one.create('s', BigInt(i), { name: 'one' }),
+          two.create('s', BigInt(i), { name: 'two' }),
+        ]).flat(),
+      );
+      t.equal(outcomes.filter((outcome) => outcome === 'created').length, 100);
+      t.equal(outcomes.filter((outcome) => outcome === 'different').length, 100);
+      t.equal((await listAll(one, 's')).json, (await listAll(two, 's')).json);
+      await one.delete('s', 1n);
+      t.equal(await two.delete('s', 1n), false);
+    });
+  });
+}

