@@ -1,0 +1,69 @@
+// Shows what group commit brings: durable creates through HTTP with WRITE_BATCH_ROWS as it is by default and at 1, in
+// turns, and how late the event loop is meanwhile. Needs `npm run build`.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { putUnderLoad, requestText } from './bench/load.js';
+import { startServer } from './bench/server-process.js';
+import { median } from './bench/statistics.js';
+import { fillStore } from './bench/store.js';
+
+const connections = 256;
+const rounds = 5;
+const roundTime = 2_000;
+
+const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
+try {
+  const sides = await Promise.all([
+    startSide('groups', 26_101, {}),
+    startSide('one by one', 26_102, { WRITE_BATCH_ROWS: '1' }),
+  ]);
+  for (let round = 0; round <= rounds; round++) {
+    for (const side of sides) {
+      await side.server.reset();
+      const { rate } = await putUnderLoad({
+        port: side.server.port,
+        connections,
+        time: roundTime,
+        next: side.next,
+      });
+      const { loopDelay } = await side.server.usage();
+      // The first round warms up.
+      if (round > 0) side.results.push({ rate, loopDelay });
+    }
+  }
+  for (const { name, results } of sides) {
+    const rates = results.map(({ rate }) => Math.round(rate));
+    const delays = results.map(({ loopDelay }) => loopDelay);
+    console.log(
+      `${name.padEnd(10)}  creates/s: ${median(rates)} (${rates.join(', ')})  event loop's delay, p99: ${median(delays).toFixed(1)} ms`,
+    );
+  }
+  const [groups, single] = sides.map(({ results }) => median(results.map(({ rate }) => rate)));
+  console.log(`ratio       ${(Number(groups) / Number(single)).toFixed(2)}`);
+  await Promise.all(sides.map(({ server }) => server.stop()));
+} finally {
+  await rm(folder, { recursive: true, force: true });
+}
+
+/** @param {string} name @param {number} port @param {Record<string, string>} env */
+async function startSide(name, port, env) {
+  const DATABASE_URL = `file:${join(folder, `${port}.db`)}`;
+  const tokens = await fillStore(DATABASE_URL, [{ subject: 'bench', plants: 0 }]);
+  const token = tokens.get('bench');
+  const server = await startServer(new URL('../dist/main.js', import.meta.url), {
+    port,
+    env: { DATABASE_URL, ...env },
+  });
+  let id = 0;
+  const next = () =>
+    requestText({
+      method: 'POST',
+      path: '/plants',
+      token,
+      body: `{"id":${++id},"name":"Monstera deliciosa","tag":"indoor"}`,
+    });
+  /** @type {{ rate: number, loopDelay: number }[]} */
+  const results = [];
+  return { name, server, next, results };
+}

@@ -1,0 +1,198 @@
+// Measures the service on PostgreSQL against itself, both sides in one run: group commit against single commits, a stalled
+// server against a well one, and a long list against the embedded engine's. Needs "npm run build".
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { join } from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Client } from 'pg';
+import { openStorage } from '../dist/storage/open.js';
+import {
+  folder,
+  freePort,
+  initdb,
+  plantStore,
+  processesOf,
+  startServer,
+  startService,
+} from './postgres-cluster.js';
+
+const port = await freePort();
+const server = await startServer(await initdb('data'), port);
+const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
+await plantStore(url, 'migrate');
+const token = await plantStore(url, 'token', 'create', 'bench');
+let nextId = 0;
+
+/**
+ * Sends a request; gives its status, its body and how long it took, in ms.
+ * @param {Agent} agent
+ * @param {string} base
+ * @param {string} method
+ * @param {string} bearer
+ * @returns {Promise<{ status: number, body: Buffer, time: number }>}
+ */
+function send(agent, base, method, bearer = token) {
+  const started = performance.now();
+  return new Promise((resolve, reject) => {
+    const message = request(
+      `${base}/plants`,
+      { agent, method, headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' } },
+      (response) => {
+        /** @type {Buffer[]} */
+        const chunks = [];
+        response.on('data', (chunk) => chunks.push(chunk));
+        response.on('end', () => {
+          const time = performance.now() - started;
+          resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks), time });
+        });
+      },
+    );
+    message.on('error', reject);
+    message.end(method === 'POST' ? `{"id":${nextId++},"name":"Monstera deliciosa"}` : undefined);
+  });
+}
+
+/**
+ * Creates plants over a number of connections for a time, and gives the answers.
+ * @param {string} base
+ * @param {number} connections
+ * @param {number} time - In ms.
+ */
+async function load(base, connections, time) {
+  const agent = new Agent({ keepAlive: true, maxSockets: connections });
+  const end = performance.now() + time;
+  let created = 0;
+  let slowest = 0;
+  /** @type {Record<string, number>} */
+  const others = {};
+  await Promise.all(
+    Array.from({ length: connections }, async () => {
+      while (performance.now() < end) {
+        const answer = await send(agent, base, 'POST');
+        slowest = Math.max(slowest, answer.time);
+        if (answer.status === 200) {
+          created++;
+          continue;
+        }
+        const code = String(JSON.parse(answer.body.toString()).error);
+        others[code] = (others[code] ?? 0) + 1;
+        // As Retry-After asks, but for a tenth of it.
+        await pause(100);
+      }
+    }),
+  );
+  agent.destroy();
+  return { rate: created / (time / 1000), slowest, others };
+}
+
+/** @param {number[]} values */
+const median = (values) => values.sort((a, b) => a - b)[values.length >> 1] ?? NaN;
+/** @param {import('node:child_process').ChildProcess} child */
+const memory = (child) =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024;
+
+const timeout = 6;
+const grouped = await startService(url, { DATABASE_TIMEOUT_SECONDS: `${timeout}` });
+const single = await startService(url, { WRITE_BATCH_ROWS: '1' });
+
+console.log('Durable creates per second through one process, 256 connections, medians of 5 rounds in turn:');
+/** @type {number[]} */
+const groupedRates = [];
+/** @type {number[]} */
+const singleRates = [];
+for (const base of [grouped.base, single.base]) await load(base, 256, 2_000);
+for (let round = 0; round < 5; round++) {
+  groupedRates.push((await load(grouped.base, 256, 2_000)).rate);
+  singleRates.push((await load(single.base, 256, 2_000)).rate);
+}
+single.child.kill();
+const [group, one] = [median(groupedRates), median(singleRates)];
+console.log(
+  `  grouped ${Math.round(group)}, a batch size of 1 ${Math.round(one)}: ratio ${(group / one).toFixed(2)}`,
+);
+
+const locker = new Client({ connectionString: url });
+await locker.connect();
+const stalls = {
+  'its processes are stopped': {
+    begin: async () => {
+      for (const pid of processesOf(server)) process.kill(pid, 'SIGSTOP');
+    },
+    end: async () => {
+      for (const pid of processesOf(server)) process.kill(pid, 'SIGCONT');
+    },
+  },
+  'the table is locked': {
+    begin: async () => {
+      await locker.query('BEGIN; LOCK TABLE plants IN ACCESS EXCLUSIVE MODE');
+    },
+    end: async () => {
+      await locker.query('COMMIT');
+    },
+  },
+};
+for (const [how, { begin, end }] of Object.entries(stalls)) {
+  const before = await load(grouped.base, 64, 3_000);
+  const rss = memory(grouped.child);
+  console.log(
+    `PostgreSQL stalls for 10 s under 64 connections, ${how}; every answer is due within ${timeout} s:`,
+  );
+  await begin();
+  const stalled = load(grouped.base, 64, 10_000 + timeout * 1000);
+  await pause(10_000);
+  const highest = memory(grouped.child);
+  await end();
+  const { slowest, others } = await stalled;
+  const after = await load(grouped.base, 64, 3_000);
+  console.log(`  slowest answer ${(slowest / 1000).toFixed(2)} s; answers by code ${JSON.stringify(others)}`);
+  console.log(`  memory ${Math.round(rss)} MB before, ${Math.round(highest)} MB at the end of the stall`);
+  console.log(`  throughput afterwards / before: ${(after.rate / before.rate).toFixed(2)}`);
+}
+await locker.end();
+
+console.log('A list of 100,000 plants, PostgreSQL and the embedded engine:');
+const file = `file:${join(folder, 'plants.db')}`;
+/** @type {{ hash: string, bytes: number, time: number }[]} */
+const lists = [];
+for (const place of [url, file]) {
+  const storage = await openStorage(place);
+  for (let start = 0; start < 100_000; start += 10_000) {
+    await Promise.all(
+      Array.from({ length: 10_000 }, (_, i) => {
+        const name = `Plant ${start + i} "ä😀\u2028" ${'x'.repeat(i % 100)}`;
+        return storage.plants.create(
+          'lister',
+          BigInt(start + i) * 92_233_720_368_547n,
+          i % 2 ? { name } : { name, tag: 't' },
+        );
+      }),
+    );
+  }
+  await storage.close();
+  const bearer = await plantStore(place, 'token', 'create', 'lister');
+  const { base, child } = place === url ? grouped : await startService(place);
+  const agent = new Agent({ keepAlive: true });
+  const times = [];
+  /** @type {Buffer} */
+  let body = Buffer.alloc(0);
+  for (let round = 0; round < 3; round++) {
+    const answer = await send(agent, base, 'GET', bearer);
+    times.push(answer.time);
+    ({ body } = answer);
+  }
+  agent.destroy();
+  lists.push({
+    hash: createHash('sha256').update(body).digest('hex'),
+    bytes: body.length,
+    time: median(times),
+  });
+  child.kill();
+}
+const [postgres, sqlite] = /** @type {[typeof lists[0], typeof lists[0]]} */ (lists);
+console.log(
+  `  ${postgres.hash === sqlite.hash ? 'the same' : 'DIFFERENT'} ${postgres.bytes} bytes; ` +
+    `time on PostgreSQL / embedded: ${(postgres.time / sqlite.time).toFixed(2)}`,
+);
+process.exit(postgres.hash === sqlite.hash && group / one >= 2 ? 0 : 1);

@@ -1,0 +1,28 @@
+// The constant answers of the floors: as long as those that the Plant Store gives to the same requests.
+
+const plant = '{"name":"Monstera deliciosa","tag":"indoor"}';
+
+/** @param {number} count */
+const list = (count) => Buffer.from(`[${Array(count).fill(plant).join(',')}]`);
+
+const refused = Buffer.from('{"error":40100,"message":"The access token is missing."}');
+const lists = { hundred: list(100), twenty: list(20), long: list(100_000) };
+
+/**
+ * The status and the body of the answer to a request.
+ * @param {string | undefined} method
+ * @param {string | undefined} path
+ * @param {string | undefined} authorization
+ * @returns {{ status: number, body: Buffer }}
+ */
+export function answer(method, path, authorization) {
+  if (authorization === undefined) return { status: 401, body: refused };
+  if (method === 'GET') {
+    if (path === '/plants') return { status: 200, body: lists.long };
+    return { status: 200, body: path === '/plants?limit=20' ? lists.twenty : lists.hundred };
+  }
+  return method === 'POST' ? created : deleted;
+}
+
+const created = { status: 200, body: Buffer.from(plant) };
+const deleted = { status: 204, body: Buffer.alloc(0) };

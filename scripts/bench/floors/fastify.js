@@ -1,0 +1,21 @@
+// The floor of everything on Fastify: it parses the body as JSON and answers a constant; a hook answers 401.
+import Fastify from 'fastify';
+import { answer } from './answers.js';
+
+const app = Fastify();
+/** @param {import('fastify').FastifyRequest} request @param {import('fastify').FastifyReply} reply */
+const handler = (request, reply) => {
+  const { status, body } = answer(request.method, request.url, '');
+  return reply.code(status).header('content-type', 'application/json; charset=utf-8').send(body);
+};
+app.post('/plants', handler);
+app.get('/plants', handler);
+app.delete('/plants/:id', handler);
+app.post('/refused', {
+  onRequest: (_request, reply) => {
+    const { status, body } = answer('POST', '/plants', undefined);
+    reply.code(status).header('content-type', 'application/json; charset=utf-8').send(body);
+  },
+  handler,
+});
+await app.listen({ host: String(process.env['HOST']), port: Number(process.env['PORT']) });

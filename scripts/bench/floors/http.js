@@ -1,0 +1,15 @@
+// The floor of everything in Node: bare node:http, which reads the body and answers a constant.
+import { createServer } from 'node:http';
+import { answer } from './answers.js';
+
+createServer((request, response) => {
+  request.on('data', () => {});
+  request.on('end', () => {
+    const { status, body } = answer(request.method, request.url, request.headers.authorization);
+    response.writeHead(status, {
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': body.length,
+    });
+    response.end(body);
+  });
+}).listen(Number(process.env['PORT']), process.env['HOST']);

@@ -1,0 +1,188 @@
+// A load generator: keeps a number of connections busy, one request at a time on each, and checks every answer.
+// It speaks just as much HTTP as the servers here do, since a full client costs as much as a server, on the same cores.
+import { connect } from 'node:net';
+import { createHistogram } from 'node:perf_hooks';
+
+const headEnd = Buffer.from('\r\n\r\n');
+const lastChunk = Buffer.from('0\r\n\r\n');
+
+/**
+ * The bytes of a request, as text in Latin-1.
+ * @param {{ method: string, path: string, token?: string | undefined, body?: string | undefined }} request
+ */
+export function requestText({ method, path, token, body }) {
+  return (
+    `${method} ${path} HTTP/1.1\r\nHost: localhost\r\n` +
+    (token === undefined ? '' : `Authorization: Bearer ${token}\r\n`) +
+    (body === undefined ? '' : `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`) +
+    `\r\n${body ?? ''}`
+  );
+}
+
+/**
+ * @typedef {object} Load
+ * @property {number} port - Of a server on 127.0.0.1.
+ * @property {number} connections - How many are busy at a time.
+ * @property {number} time - How long requests are started, in ms.
+ * @property {() => string | undefined} next - The next request; undefined when there are no more.
+ * @property {(status: number) => boolean} [expect] - Which statuses are right; 200 and 204 unless told otherwise.
+ */
+
+/**
+ * @typedef {object} LoadResult
+ * @property {number} requests - How many were answered.
+ * @property {number} seconds - From the first request to the last answer.
+ * @property {number} rate - Requests a second.
+ * @property {number} bytes - Of all answers.
+ * @property {number} p50 - The median latency, in ms.
+ * @property {number} p99 - In ms.
+ * @property {number} cpu - What this process used of one core, 0 to 1: near 1 the generator is the limit, not the server.
+ */
+
+/**
+ * Puts a server under load.
+ * @param {Load} load
+ * @returns {Promise<LoadResult>}
+ * @throws Error on an answer that is not expected, and when a connection breaks.
+ */
+export async function putUnderLoad({ port, connections, time, next, expect = isSuccess }) {
+  const latencies = createHistogram();
+  let requests = 0;
+  let bytes = 0;
+  /** @type {bigint} */
+  let end;
+
+  /** @param {import('node:net').Socket} socket @param {AnswerReader} reader @returns {Promise<void>} */
+  const keepBusy = (socket, reader) =>
+    new Promise((resolve, reject) => {
+      let started = 0n;
+      const start = () => {
+        started = process.hrtime.bigint();
+        const request = started < end ? next() : undefined;
+        if (request === undefined) {
+          socket.removeListener('close', broken);
+          socket.destroy();
+          resolve();
+        } else {
+          socket.write(request, 'latin1');
+        }
+      };
+      const broken = () => {
+        reject(new Error('a connection broke off'));
+      };
+      reader.onAnswer = (status, length) => {
+        latencies.record(process.hrtime.bigint() - started);
+        requests++;
+        bytes += length;
+        if (expect(status)) start();
+        else reject(new Error(`an answer with status ${status}`));
+      };
+      socket.on('error', reject);
+      socket.on('close', broken);
+      start();
+    });
+
+  const open = await Promise.all(Array.from({ length: connections }, () => openConnection(port)));
+  const cpu = process.cpuUsage();
+  const begin = process.hrtime.bigint();
+  end = begin + BigInt(Math.round(time * 1e6));
+  try {
+    await Promise.all(open.map(({ socket, reader }) => keepBusy(socket, reader)));
+  } finally {
+    for (const { socket } of open) socket.destroy();
+  }
+  const seconds = Number(process.hrtime.bigint() - begin) / 1e9;
+  const used = process.cpuUsage(cpu);
+  return {
+    requests,
+    seconds,
+    rate: requests / seconds,
+    bytes,
+    p50: latencies.percentile(50) / 1e6,
+    p99: latencies.percentile(99) / 1e6,
+    cpu: (used.user + used.system) / 1e6 / seconds,
+  };
+}
+
+/** @param {number} status */
+function isSuccess(status) {
+  return status === 200 || status === 204;
+}
+
+/**
+ * @param {number} port
+ * @returns {Promise<{ socket: import('node:net').Socket, reader: AnswerReader }>}
+ */
+function openConnection(port) {
+  return new Promise((resolve, reject) => {
+    const reader = new AnswerReader();
+    const socket = connect({
+      port,
+      host: '127.0.0.1',
+      noDelay: true,
+      onread: {
+        buffer: Buffer.allocUnsafe(64 * 1024),
+        callback: (length, buffer) => {
+          reader.read(/** @type {Buffer} */ (buffer).subarray(0, length));
+          return true;
+        },
+      },
+    });
+    socket.once('error', reject);
+    socket.once('connect', () => {
+      socket.off('error', reject);
+      resolve({ socket, reader });
+    });
+  });
+}
+
+/** Finds the end of each answer on a connection, in whatever pieces it comes. */
+class AnswerReader {
+  /** @type {(status: number, bytes: number) => void} */
+  onAnswer = () => {};
+  #status = 0;
+  #bytes = 0;
+  /** Bytes of the body still to come; -1 for a body in chunks, and before the head is complete. */
+  #left = -1;
+  #chunked = false;
+  /** What came of a head that is not complete, or the last bytes of a body in chunks. */
+  #kept = Buffer.alloc(0);
+
+  /** @param {Buffer} piece */
+  read(piece) {
+    this.#bytes += piece.length;
+    if (this.#status === 0) {
+      const bytes = this.#kept.length > 0 ? Buffer.concat([this.#kept, piece]) : piece;
+      const end = bytes.indexOf(headEnd);
+      if (end === -1) {
+        this.#kept = Buffer.from(bytes);
+        return;
+      }
+      this.#kept = Buffer.alloc(0);
+      const head = bytes.toString('latin1', 0, end).toLowerCase();
+      this.#status = Number(head.slice(9, 12));
+      this.#chunked = head.includes('\r\ntransfer-encoding: chunked');
+      const length = head.indexOf('\r\ncontent-length: ');
+      this.#left = length === -1 ? 0 : parseInt(head.slice(length + 18), 10);
+      piece = bytes.subarray(end + headEnd.length);
+    }
+    if (this.#chunked) {
+      // No JSON text has a CR in it, so this is the end and nothing else.
+      const tail = Buffer.concat([this.#kept, piece.subarray(-lastChunk.length)]).subarray(-lastChunk.length);
+      if (tail.equals(lastChunk)) this.#end();
+      else this.#kept = tail;
+    } else {
+      this.#left -= piece.length;
+      if (this.#left === 0) this.#end();
+    }
+  }
+
+  #end() {
+    const status = this.#status;
+    const bytes = this.#bytes;
+    this.#status = 0;
+    this.#bytes = 0;
+    this.#kept = Buffer.alloc(0);
+    this.onAnswer(status, bytes);
+  }
+}

@@ -1,0 +1,158 @@
+// What a run has measured, as text for the terminal, and as docs/benchmarks.md with its charts.
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { cpus, release, totalmem, type } from 'node:os';
+import prettier from 'prettier';
+import { barChart } from './chart.js';
+import { rateOf } from './reach.js';
+import { median, spread } from './statistics.js';
+
+/** @typedef {import('./run.js').Result} Result */
+/**
+ * @typedef {object} Report
+ * @property {readonly Result[]} results
+ * @property {readonly import('./reach.js').Reach[]} reach
+ * @property {readonly number[]} connectionCounts
+ * @property {readonly import('./workloads.js').Workload[]} workloads
+ * @property {number} rounds
+ * @property {number} roundTime - In ms.
+ */
+
+/** From this share of a core on, the generator may be what limits a row. */
+const busyGenerator = 0.9;
+const docs = new URL('../../docs/', import.meta.url);
+
+/** @param {Report} report */
+export function printReport(report) {
+  console.log(tables(report).join('\n'));
+}
+
+/** Writes docs/benchmarks.md and a chart for each workload. @param {Report} report */
+export async function writeReport(report) {
+  const charts = new URL('benchmarks/', docs);
+  await mkdir(charts, { recursive: true });
+  const most = Math.max(...report.connectionCounts);
+  const pictures = [];
+  for (const { name, title } of report.workloads) {
+    const bars = report.results
+      .map((result) => ({
+        label: result.name,
+        value: rateOf(result, name, most),
+        emphasis: result.kind === 'ours',
+        faint: result.kind === 'limit' || result.kind === 'floor',
+      }))
+      .filter(({ value }) => Number.isFinite(value));
+    await writeFile(new URL(`${name}.svg`, charts), barChart(`${title}, requests a second`, bars));
+    pictures.push(`![${title}: requests a second](benchmarks/${name}.svg)`);
+  }
+  const introduction = await readFile(new URL('introduction.md', import.meta.url), 'utf8');
+  const text = [
+    '<!-- Written by `npm run bench`; the words are in scripts/bench. -->',
+    introduction,
+    await conditions(report),
+    '## Charts',
+    `At ${most} connections.`,
+    ...pictures,
+    ...tables(report),
+  ].join('\n\n');
+  const file = new URL('benchmarks.md', docs);
+  const style = await prettier.resolveConfig(file);
+  await writeFile(file, await prettier.format(text, { ...style, parser: 'markdown' }));
+}
+
+/** @param {Report} report */
+async function conditions({ rounds, roundTime, results }) {
+  const packages = JSON.parse(await readFile(new URL('package-lock.json', import.meta.url), 'utf8')).packages;
+  const versions = [
+    'express',
+    'express-openapi-validator',
+    '@nestjs/core',
+    'hono',
+    '@hono/zod-openapi',
+    'fastify-openapi-glue',
+    'fastify',
+    '@photostructure/sqlite',
+  ].map((name) => `${name} ${packages[`node_modules/${name}`]?.version}`);
+  return [
+    '## Conditions',
+    `- Date: ${new Date().toISOString().slice(0, 10)}.`,
+    `- Machine: ${cpus().length} cores (${cpus()[0]?.model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB, ${type()} ${release()}, Node.js ${process.version}. Servers, load generator and everything else share it.`,
+    `- Versions: ${versions.join(', ')}.`,
+    `- ${rounds} rounds of ${roundTime / 1000} s a server, workload and number of connections, after one to warm up, in turns; medians, ± half the distance between the extremes.`,
+    ...results.map(({ name, durability }) => `- ${name}: ${durability}.`),
+  ].join('\n');
+}
+
+/** @param {Report} report @returns {string[]} */
+function tables({ results, reach, connectionCounts, workloads }) {
+  const names = workloads.map(({ name }) => name);
+  const blocks = [];
+  for (const connections of connectionCounts) {
+    /** @param {(samples: import('./run.js').Measurement['samples']) => string} show */
+    const rows = (show) =>
+      results.map((result) => [
+        result.name,
+        ...names.map((name) => {
+          const found = result.measurements.find(
+            ({ workload, connections: count }) => workload === name && count === connections,
+          );
+          return found === undefined || found.samples.length === 0 ? '–' : show(found.samples);
+        }),
+      ]);
+    blocks.push(
+      `## ${connections} connections`,
+      '### Requests a second',
+      table(
+        ['', ...names],
+        rows((samples) => {
+          const rates = samples.map(({ rate }) => rate);
+          const limited = samples.some(({ cpu }) => cpu > busyGenerator) ? ' \\*' : '';
+          return `${number(median(rates))} ± ${Math.round(100 * spread(rates))} %${limited}`;
+        }),
+      ),
+      `\\* The generator used more than ${100 * busyGenerator} % of a core: it may be the limit, not the server.`,
+      '### Latency: median / 99th percentile, in ms',
+      table(
+        ['', ...names],
+        rows(
+          (samples) =>
+            `${number(median(samples.map(({ p50 }) => p50)))} / ${number(median(samples.map(({ p99 }) => p99)))}`,
+        ),
+      ),
+      '### CPU of the server a request, in µs',
+      table(
+        ['', ...names],
+        rows((samples) => number(1000 * median(samples.map(({ cpuPerRequest }) => cpuPerRequest)))),
+      ),
+    );
+  }
+  blocks.push(
+    '## Start and memory',
+    table(
+      ['', 'start, ms', 'most memory, MB'],
+      results.map(({ name, startTime, memory }) => [name, number(startTime), number(memory / 1e6)]),
+    ),
+    '## Reach',
+    'How many times as fast the Plant Store on SQLite was, and the mark that it is to reach.',
+    table(
+      ['', 'times', 'mark', ''],
+      reach.map(({ what, ratio, mark }) => [
+        what,
+        ratio.toFixed(2),
+        String(mark),
+        ratio >= mark ? 'reached' : 'missed',
+      ]),
+    ),
+  );
+  return blocks;
+}
+
+/** @param {readonly string[]} head @param {readonly (readonly string[])[]} rows */
+function table(head, rows) {
+  const lines = [head, head.map((_, i) => (i === 0 ? '---' : '---:')), ...rows];
+  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+/** Three digits that count. @param {number} value */
+function number(value) {
+  return Number(value.toPrecision(3)).toLocaleString('en');
+}

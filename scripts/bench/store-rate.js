@@ -1,0 +1,20 @@
+// How fast the store alone yields a long list as JSON: reads it again and again for a time, and prints lists a second.
+import { performance } from 'node:perf_hooks';
+import { openStorage } from '../../dist/storage/open.js';
+
+const [url = '', subject = '', time = '1000'] = process.argv.slice(2);
+const storage = await openStorage(url);
+const begin = performance.now();
+let lists = 0;
+do {
+  /** @type {bigint | undefined} */
+  let after;
+  for (let more = true; more;) {
+    const page = await storage.plants.list(subject, { after, limit: Infinity });
+    after = page.lastId;
+    more = page.more;
+  }
+  lists++;
+} while (performance.now() - begin < Number(time));
+console.log((lists * 1000) / (performance.now() - begin));
+await storage.close();

@@ -1,0 +1,50 @@
+// The round trip of scripts/test-clients.js by progenitor's client for Rust.
+mod client {
+    progenitor::generate_api!(spec = "openapi.json", interface = Positional);
+}
+
+use client::types::{Error, NewPlant};
+use client::Client;
+use std::env::var;
+
+type Failure = Box<dyn std::error::Error>;
+
+fn connect(token: &str) -> Result<Client, Failure> {
+    let mut headers = reqwest::header::HeaderMap::new();
+    headers.insert("authorization", format!("Bearer {token}").parse()?);
+    let http = reqwest::Client::builder().default_headers(headers).build()?;
+    Ok(Client::new_with_client(&var("BASE_URL")?, http))
+}
+
+fn plant(id: i64, name: &str) -> Result<NewPlant, Failure> {
+    Ok(NewPlant { id, name: name.parse()?, tag: None })
+}
+
+/// The status and the code of a typed error.
+fn told<T>(result: Result<T, progenitor_client::Error<Error>>) -> [i64; 2] {
+    match result {
+        Err(progenitor_client::Error::ErrorResponse(answer)) => {
+            [answer.status().as_u16().into(), answer.error.into()]
+        }
+        _ => [0, 0],
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Failure> {
+    let client = connect(&var("TOKEN")?)?;
+    let own = (1 << 53) + 1;
+    client.create_plant(&plant(own, "own")?).await?;
+    client.create_plant(&plant(i64::MAX, "max")?).await?;
+    let first = client.list_plants(Some(3.try_into()?)).await?;
+    let list: Vec<_> = first.iter().map(|plant| plant.name.clone()).collect();
+    client.delete_plant(own).await?;
+    let errors = [
+        told(client.create_plant(&plant(i64::MAX, "other")?).await),
+        told(connect("wrong")?.list_plants(None).await),
+        told(connect(&var("READ_TOKEN")?)?.delete_plant(1).await),
+        told(client.delete_plant(own).await),
+    ];
+    println!("{}", serde_json::json!({ "list": list, "errors": errors }));
+    Ok(())
+}

@@ -1,0 +1,209 @@
+// Long run: mixed load of several subjects, and whether memory, handles and latency end as they were after the first minute.
+// npm run long-run [-- MINUTES], 10 by default, 3 at least. Exits with 1 when one of them has grown, or an answer was wrong.
+import { Agent, request } from 'node:http';
+import { createServer } from 'node:net';
+import { performance } from 'node:perf_hooks';
+import { setTimeout as pause } from 'node:timers/promises';
+import { startServer } from './server-process.js';
+
+const minutes = Math.max(3, Number(process.argv[2] ?? 10));
+const subjects = ['alice', 'bob', 'carol', 'dave'];
+const connectionsPerSubject = 8;
+/** A client's pause between two requests in ms, so that the load is the same all the time. */
+const thinkTime = 10;
+/** How many plants a subject has, about. */
+const plantsKept = 2_000;
+
+const operationsPort = await freePort();
+const server = await startServer({ env: { OPS_PORT: String(operationsPort) } });
+/** @type {string[]} */
+const faults = [];
+/** @type {number[]} */
+let latencies = [];
+const life = { over: false };
+const clients = [];
+for (const subject of subjects) {
+  const token = await server.createToken(subject);
+  /** @type {State} */
+  const state = { ids: [], next: 0 };
+  for (let i = 0; i < connectionsPerSubject; i++) clients.push(runClient(token, state));
+}
+
+const operations = new Agent({ keepAlive: true, maxSockets: 1 });
+const rows = [];
+for (let minute = 1; minute <= minutes; minute++) {
+  latencies = [];
+  const heap = [];
+  const resident = [];
+  const handles = [];
+  const end = performance.now() + 60_000;
+  while (performance.now() < end) {
+    await pause(1_000);
+    const sample = await scrape();
+    heap.push(sample['nodejs_heap_size_used_bytes'] ?? NaN);
+    resident.push(sample['process_resident_memory_bytes'] ?? NaN);
+    handles.push(sample['process_open_fds'] ?? sample['nodejs_active_resources_total'] ?? NaN);
+  }
+  const sorted = latencies.sort((a, b) => a - b);
+  const row = {
+    minute,
+    requests: sorted.length,
+    'p50 ms': round(sorted[Math.floor(sorted.length * 0.5)]),
+    'p99 ms': round(sorted[Math.floor(sorted.length * 0.99)]),
+    // The least of a minute is what a collection leaves behind.
+    'heap MiB': round(Math.min(...heap) / 2 ** 20),
+    'resident MiB': round(Math.max(...resident) / 2 ** 20),
+    // Connections that a client has just given up come on top.
+    handles: Math.min(...handles),
+  };
+  rows.push(row);
+  console.log(JSON.stringify(row));
+}
+life.over = true;
+await Promise.all(clients);
+operations.destroy();
+const status = await server.stop();
+
+const [, second = rows[0]] = rows;
+const last = rows.at(-1);
+if (last === undefined || second === undefined) throw new Error('nothing was measured');
+const verdicts = {
+  'every answer was as expected': faults.length === 0,
+  'the server logged no fault and ended in order': server.faults.length === 0 && status === 0,
+  'heap: at most a quarter and 4 MiB more than in the second minute':
+    last['heap MiB'] <= 1.25 * second['heap MiB'] + 4,
+  'resident: at most a quarter and 16 MiB more': last['resident MiB'] <= 1.25 * second['resident MiB'] + 16,
+  'handles: no more': last.handles <= second.handles,
+  'median latency: at most twice': last['p50 ms'] <= 2 * second['p50 ms'] + 1,
+};
+console.table(rows);
+for (const [what, holds] of Object.entries(verdicts)) console.log(`${holds ? 'yes' : 'NO '}  ${what}`);
+if (faults.length > 0) console.log(faults.slice(0, 10).join('\n'));
+if (server.faults.length > 0) console.log(server.faults.slice(0, 10).join('\n'));
+process.exitCode = Object.values(verdicts).every(Boolean) ? 0 : 1;
+
+/**
+ * What a subject's connections share: the ids of its plants, and the next one.
+ * @typedef {{ ids: number[], next: number }} State
+ */
+
+/**
+ * A request, beyond its URL.
+ * @typedef {{ method?: string, token?: string, body?: string | undefined }} Request
+ */
+
+/**
+ * One connection of a subject: creates, deletes, lists and mistakes, in turn by chance.
+ * @param {string} token
+ * @param {State} state
+ */
+async function runClient(token, state) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  while (!life.over) {
+    const chance = Math.random();
+    if (chance < 0.03) await expect(401, agent, 'GET', '/plants', 'unknown');
+    else if (chance < 0.06) await expect(400, agent, 'POST', '/plants', token, '{"id":1.5,"name":"x"}');
+    else if (chance < 0.09) await expect(404, agent, 'DELETE', '/plants/-1', token);
+    else if (chance < 0.12) await hangUp(token);
+    else if (chance < 0.22) await expect(200, agent, 'GET', '/plants?limit=100', token);
+    else if (chance < 0.23) await expect(200, agent, 'GET', '/plants', token);
+    else if (state.ids.length > plantsKept || chance < 0.55) {
+      const id = state.ids.shift();
+      if (id !== undefined) await expect(204, agent, 'DELETE', `/plants/${id}`, token);
+    } else {
+      const id = state.next++;
+      const name = 'x'.repeat(20 + Math.floor(Math.random() * 100));
+      await expect(200, agent, 'POST', '/plants', token, `{"id":${id},"name":"${name}","tag":"indoor"}`);
+      state.ids.push(id);
+    }
+    await pause(thinkTime);
+  }
+  agent.destroy();
+}
+
+/**
+ * Sends a request, reads the answer to its end, and notes the time and whether the status is the expected one.
+ * @param {number} status
+ * @param {Agent} agent
+ * @param {string} method
+ * @param {string} path
+ * @param {string} token
+ * @param {string} [body]
+ */
+async function expect(status, agent, method, path, token, body) {
+  const start = performance.now();
+  try {
+    const answer = await send(agent, `${server.origin}${path}`, { method, token, body });
+    latencies.push(performance.now() - start);
+    if (answer.status !== status) faults.push(`${method} ${path}: ${answer.status} ${answer.text}`);
+  } catch (error) {
+    faults.push(`${method} ${path}: ${error}`);
+  }
+}
+
+/**
+ * Asks for a list and goes away.
+ * @param {string} token
+ */
+function hangUp(token) {
+  return new Promise((resolve) => {
+    const asked = request(`${server.origin}/plants`, { headers: { authorization: `Bearer ${token}` } });
+    asked.once('error', resolve).once('response', () => {
+      asked.destroy();
+      resolve(undefined);
+    });
+    asked.end();
+  });
+}
+
+/**
+ * @param {Agent} agent
+ * @param {string} url
+ * @param {Request} [options]
+ * @returns {Promise<{ status: number | undefined, text: string }>}
+ */
+function send(agent, url, { method = 'GET', token, body } = {}) {
+  return new Promise((resolve, reject) => {
+    const headers = {
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(body !== undefined && {
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
+      }),
+    };
+    const sent = request(url, { agent, method, headers });
+    sent.once('error', reject).once('response', (response) => {
+      let text = '';
+      response.on('data', (chunk) => (text += chunk));
+      response.once('error', reject).once('end', () => resolve({ status: response.statusCode, text }));
+    });
+    sent.end(body);
+  });
+}
+
+/**
+ * The server's metrics that have no labels.
+ * @returns {Promise<Record<string, number>>}
+ */
+async function scrape() {
+  const { text } = await send(operations, `http://127.0.0.1:${operationsPort}/metrics`);
+  return Object.fromEntries(
+    [...text.matchAll(/^(\w+) (\S+)$/gm)].map(([, name, value]) => [name, Number(value)]),
+  );
+}
+
+/** @returns {Promise<number>} */
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once('error', reject).listen(0, '127.0.0.1', () => {
+      const { port } = /** @type {import('node:net').AddressInfo} */ (probe.address());
+      probe.close(() => resolve(port));
+    });
+  });
+}
+
+/** @param {number | undefined} value */
+function round(value = NaN) {
+  return Math.round(value * 10) / 10;
+}
