@@ -153,7 +153,8 @@ export async function buildApp({
     contract,
     handlers: createHandlers(storage.plants),
     verifiers: { bearerAuth: metrics?.observeVerifier(bearerAuth) ?? bearerAuth },
-    bodies: new BodyBudget(limits.bodyBudget, limits.bodyLimit),
+    // Half of its time is left to a body that had to wait.
+    bodies: new BodyBudget(limits.bodyBudget, limits.bodyLimit, limits.requestTimeout / 2),
     lists: { stallTime: limits.stallTimeout },
     countCaller: rates.subject,
   });

