@@ -2,14 +2,14 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import t from 'tap';
 import { catalogue } from '../src/errors.js';
-import { engines, temporaryFolder } from './support/engines.js';
-import { startService } from './support/service.js';
+import { temporaryFolder } from './support/engines.js';
+import { startListening } from './support/service.js';
+import { skipFor } from './support/skip.js';
 
 const run = promisify(execFile);
 const root = new URL('..', import.meta.url).pathname;
@@ -23,11 +23,11 @@ function blocks(language: string): string {
     .join('\n');
 }
 
-/** Whether a command is there. */
-async function has(command: string): Promise<boolean> {
+/** Options for a test that needs a command. */
+async function needs(command: string): Promise<ReturnType<typeof skipFor>> {
   return run(command, ['--version']).then(
-    () => true,
-    () => false,
+    () => skipFor(undefined),
+    () => skipFor(`there is no ${command}`),
   );
 }
 
@@ -36,9 +36,7 @@ const [created, listed, gone] = blocks('json')
   .map((text) => JSON.parse(text) as unknown);
 
 t.test('every example does what the guide says', async (t) => {
-  const service = await startService(t, engines[0]!);
-  await service.app.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = service.app.server.address() as AddressInfo;
+  const service = await startListening(t);
   const folder = await temporaryFolder(t);
   /** Runs the examples of one language for a subject of their own, and gives the lines that they print. */
   const examples = async (command: string, file: string, code: string): Promise<string[]> => {
@@ -46,7 +44,7 @@ t.test('every example does what the guide says', async (t) => {
     await writeFile(path, code);
     const env = {
       ...process.env,
-      PLANT_STORE_URL: `http://127.0.0.1:${port}`,
+      PLANT_STORE_URL: `http://127.0.0.1:${service.port}`,
       PLANT_STORE_TOKEN: await service.issue(`guide ${file}`),
       no_proxy: '127.0.0.1',
     };
@@ -59,7 +57,7 @@ t.test('every example does what the guide says', async (t) => {
     '404 40400 You have no plant with this id.',
   ];
 
-  t.test('curl', { skip: !(await has('curl')) && 'no curl' }, async (t) => {
+  t.test('curl', await needs('curl'), async (t) => {
     const lines = await examples('bash', 'examples.sh', blocks('bash'));
     // curl prints no newline of its own after a body.
     t.strictSame(lines, [
@@ -69,7 +67,7 @@ t.test('every example does what the guide says', async (t) => {
     ]);
   });
 
-  t.test('Python', { skip: !(await has('python3')) && 'no python3' }, async (t) => {
+  t.test('Python', await needs('python3'), async (t) => {
     t.strictSame(await examples('python3', 'examples.py', blocks('python')), ownOutput);
   });
 

@@ -14,11 +14,10 @@ import {
   type NewPlant,
   type PlantStoreClient,
 } from '../src/client/index.js';
-import { StorageError, type Storage } from '../src/domain.js';
+import { StorageError } from '../src/domain.js';
 import { catalogue } from '../src/errors.js';
 import { startCuttingProxy, type Fate } from './support/cutting-proxy.js';
-import { engines } from './support/engines.js';
-import { startService } from './support/service.js';
+import { startListening, withMethods } from './support/service.js';
 
 const maxId = 9223372036854775807n;
 const minId = -9223372036854775808n;
@@ -48,7 +47,7 @@ interface Failure {
 const failures: Failure[] = [];
 
 /** The store, which fails as `failures` says. */
-function failing(storage: Storage): Storage {
+const failing = withMethods(({ plants }) => {
   const failed = async <Result>(act: () => Promise<Result>): Promise<Result> => {
     const next = failures.shift();
     if (next === undefined) return act();
@@ -56,22 +55,17 @@ function failing(storage: Storage): Storage {
     throw new StorageError(next.reason, 'planted');
   };
   return {
-    broken: storage.broken,
-    check: () => storage.check(),
-    close: () => storage.close(),
-    tokens: storage.tokens,
     plants: {
-      create: (...all) => failed(() => storage.plants.create(...all)),
-      delete: (...all) => failed(() => storage.plants.delete(...all)),
-      list: (...all) => failed(() => storage.plants.list(...all)),
+      create: (...all) => failed(() => plants.create(...all)),
+      delete: (...all) => failed(() => plants.delete(...all)),
+      list: (...all) => failed(() => plants.list(...all)),
     },
   };
-}
+});
 
 /** The one service of these tests, on a loopback port. */
-const service = await startService(t, engines[0]!, { wrap: failing });
-await service.app.listen({ host: '127.0.0.1', port: 0 });
-const { port } = service.app.server.address() as AddressInfo;
+const service = await startListening(t, { wrap: failing });
+const { port } = service;
 
 interface Setting {
   subject: string;

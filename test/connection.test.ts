@@ -1,39 +1,11 @@
 // What happens below the operations, over raw sockets: malformed HTTP, order, unread bodies, slow clients.
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
-import { connect, type AddressInfo, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
-import t, { type Test } from 'tap';
-import type { AppOptions } from '../src/app.js';
-import type { Creation, Storage } from '../src/domain.js';
-import { engines } from './support/engines.js';
-import { RawConnection } from './support/raw-connection.js';
-import { startService, type Service } from './support/service.js';
-
-const engine = engines[0]!;
-
-interface Listening extends Service {
-  port: number;
-  /** Opens a connection that is gone with the test. */
-  open(): Promise<RawConnection>;
-  /** The header lines of an authorized request. */
-  authorized: string;
-}
-
-async function listen(
-  t: Test,
-  options: Partial<AppOptions> & { wrap?: (storage: Storage) => Storage } = {},
-): Promise<Listening> {
-  const service = await startService(t, engine, options);
-  await service.app.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = service.app.server.address() as AddressInfo;
-  const open = async () => {
-    const connection = await RawConnection.open(port);
-    t.teardown(() => connection.socket.destroy());
-    return connection;
-  };
-  return { ...service, port, open, authorized: `Host: x\r\nAuthorization: Bearer ${service.token}\r\n` };
-}
+import t from 'tap';
+import type { Storage } from '../src/domain.js';
+import { startListening, withMethods } from './support/service.js';
 
 const post = (authorized: string, body: string) =>
   `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
@@ -44,26 +16,20 @@ function gated(): { wrap: (storage: Storage) => Storage; release: () => void; st
   let start: () => void = () => undefined;
   const gate = new Promise<void>((resolve) => (release = resolve));
   const started = new Promise<void>((resolve) => (start = resolve));
-  const wrap = (storage: Storage): Storage => ({
-    broken: storage.broken,
-    check: () => storage.check(),
-    close: () => storage.close(),
-    tokens: storage.tokens,
+  const wrap = withMethods(({ plants }) => ({
     plants: {
-      create: async (...all): Promise<Creation> => {
+      create: async (...all) => {
         start();
         await gate;
-        return storage.plants.create(...all);
+        return plants.create(...all);
       },
-      delete: (...all) => storage.plants.delete(...all),
-      list: (...all) => storage.plants.list(...all),
     },
-  });
+  }));
   return { wrap, release, started };
 }
 
 t.test('malformed HTTP is answered with an Error body, and the connection closes', async (t) => {
-  const { open, authorized, call } = await listen(t);
+  const { open, authorized, call } = await startListening(t);
   const cases: [string, number, number][] = [
     ['nonsense\r\n\r\n', 400, 40000],
     ['GET\r\n\r\n', 400, 40000],
@@ -100,7 +66,7 @@ t.test('malformed HTTP is answered with an Error body, and the connection closes
 });
 
 t.test('requests that HTTP lets through but nobody can serve are answered by the contract', async (t) => {
-  const { open, authorized } = await listen(t);
+  const { open, authorized } = await startListening(t);
   const cases: [string, string, number][] = [
     ['GET /plants HTTP/1.1\r\n\r\n', '/plants', 40009],
     ['GET /plants HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n', '/plants', 40009],
@@ -133,7 +99,7 @@ t.test('requests that HTTP lets through but nobody can serve are answered by the
 });
 
 t.test('HEAD gets the headers and no body, of errors too', async (t) => {
-  const { open, authorized } = await listen(t);
+  const { open, authorized } = await startListening(t);
   const connection = await open();
   for (const [target, status] of [
     ['/plants', 200],
@@ -150,7 +116,7 @@ t.test('HEAD gets the headers and no body, of errors too', async (t) => {
 });
 
 t.test('pipelined requests take effect in their order', async (t) => {
-  const { open, authorized } = await listen(t);
+  const { open, authorized } = await startListening(t);
   const connection = await open();
   const remove = `DELETE /plants/1 HTTP/1.1\r\n${authorized}\r\n`;
   const list = `GET /plants HTTP/1.1\r\n${authorized}\r\n`;
@@ -173,7 +139,7 @@ t.test('pipelined requests take effect in their order', async (t) => {
 });
 
 t.test('a long pipeline is answered in order and read no faster than that', async (t) => {
-  const { open, authorized } = await listen(t);
+  const { open, authorized } = await startListening(t);
   const connection = await open();
   const count = 3_000;
   connection.send(
@@ -189,7 +155,7 @@ t.test('a long pipeline is answered in order and read no faster than that', asyn
 
 t.test('an error of the connection is told only behind the answers that it owes', async (t) => {
   const { wrap, release, started } = gated();
-  const { open, authorized } = await listen(t, { wrap });
+  const { open, authorized } = await startListening(t, { wrap });
   const connection = await open();
   connection.send(`${post(authorized, '{"id":1,"name":"a"}')}nonsense\r\n\r\n`);
   await started;
@@ -202,7 +168,7 @@ t.test('an error of the connection is told only behind the answers that it owes'
 
 t.test('a client that hangs up does not cancel its queued write', async (t) => {
   const { wrap, release, started } = gated();
-  const { open, authorized, call, token } = await listen(t, { wrap });
+  const { open, authorized, call, token } = await startListening(t, { wrap });
   const connection = await open();
   connection.send(post(authorized, '{"id":1,"name":"a"}'));
   await started;
@@ -218,7 +184,7 @@ t.test('a client that hangs up does not cancel its queued write', async (t) => {
 });
 
 t.test('authentication comes before the body is read', async (t) => {
-  const { open } = await listen(t);
+  const { open } = await startListening(t);
   const head = 'POST /plants HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
   const waiting = await open();
   waiting.send(`${head}Content-Length: 10\r\n\r\n`);
@@ -248,7 +214,7 @@ t.test('authentication comes before the body is read', async (t) => {
 });
 
 t.test('a small body that nobody reads costs no connection', async (t) => {
-  const { open, authorized } = await listen(t);
+  const { open, authorized } = await startListening(t);
   const connection = await open();
   const body = 'x'.repeat(1_000);
   for (const [method, url, lines] of [
@@ -263,7 +229,7 @@ t.test('a small body that nobody reads costs no connection', async (t) => {
 });
 
 t.test('a client that waits for 100 Continue is told to go on', async (t) => {
-  const { open, authorized } = await listen(t);
+  const { open, authorized } = await startListening(t);
   const connection = await open();
   const body = '{"id":1,"name":"a"}';
   connection.send(
@@ -276,7 +242,9 @@ t.test('a client that waits for 100 Continue is told to go on', async (t) => {
 
 t.test('a client that hangs up while its large body waits for its turn holds up nobody', async (t) => {
   const size = 100_000;
-  const { app, open, authorized } = await listen(t, { limits: { bodyLimit: size, bodyBudget: size } });
+  const { app, open, authorized } = await startListening(t, {
+    limits: { bodyLimit: size, bodyBudget: size },
+  });
   const ask = async () => {
     const arrives = once(app.server, 'checkContinue') as Promise<[IncomingMessage]>;
     const connection = await open();
@@ -297,7 +265,7 @@ t.test('a client that hangs up while its large body waits for its turn holds up 
 });
 
 t.test('a body that grows too large is refused where it does', async (t) => {
-  const { open, authorized, call, token } = await listen(t, { limits: { bodyLimit: 1_000 } });
+  const { open, authorized, call, token } = await startListening(t, { limits: { bodyLimit: 1_000 } });
   for (const framing of ['Content-Length: 2000', 'Transfer-Encoding: chunked']) {
     const connection = await open();
     connection.send(
@@ -314,7 +282,7 @@ t.test('a body that grows too large is refused where it does', async (t) => {
 });
 
 t.test('a request that does not arrive in time is a 408', async (t) => {
-  const { open, authorized } = await listen(t, { limits: { requestTimeout: 100 } });
+  const { open, authorized } = await startListening(t, { limits: { requestTimeout: 100 } });
   for (const bytes of [
     'GET /plants HT',
     `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{`,
@@ -328,7 +296,7 @@ t.test('a request that does not arrive in time is a 408', async (t) => {
 });
 
 t.test('listPlants cuts off a reader that stalls, and never ends a list that is not whole', async (t) => {
-  const { open, authorized, storage, subject, port, app } = await listen(t, {
+  const { open, authorized, storage, subject, port, app } = await startListening(t, {
     limits: { stallTimeout: 200 },
   });
   const served: Socket[] = [];
@@ -358,19 +326,12 @@ t.test('listPlants cuts off a reader that stalls, and never ends a list that is 
 
 t.test('listPlants breaks the connection when reading fails in the middle', async (t) => {
   let pages = 0;
-  const wrap = (storage: Storage): Storage => ({
-    broken: storage.broken,
-    check: () => storage.check(),
-    close: () => storage.close(),
-    tokens: storage.tokens,
+  const wrap = withMethods(({ plants }) => ({
     plants: {
-      create: (...all) => storage.plants.create(...all),
-      delete: (...all) => storage.plants.delete(...all),
-      list: (...all) =>
-        ++pages > 2 ? Promise.reject(new Error('the disk is gone')) : storage.plants.list(...all),
+      list: (...all) => (++pages > 2 ? Promise.reject(new Error('the disk is gone')) : plants.list(...all)),
     },
-  });
-  const { open, authorized, storage, subject } = await listen(t, { wrap });
+  }));
+  const { open, authorized, storage, subject } = await startListening(t, { wrap });
   await Promise.all(
     Array.from({ length: 2_000 }, (_, i) => storage.plants.create(subject, BigInt(i), { name: 'a' })),
   );
@@ -383,7 +344,7 @@ t.test('listPlants breaks the connection when reading fails in the middle', asyn
 
 t.test('while it closes, the service answers what it has accepted', async (t) => {
   const { wrap, release, started } = gated();
-  const { open, authorized, app } = await listen(t, { wrap });
+  const { open, authorized, app } = await startListening(t, { wrap });
   const busy = await open();
   const idle = await open();
   idle.send(`HEAD /plants HTTP/1.1\r\n${authorized}\r\n`);

@@ -1,11 +1,10 @@
 // The documentation page in a real browser: what it loads, what it may do, and that its clicks reach the right plant.
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
 import { chromium } from 'playwright-core';
 import t from 'tap';
 import { engines } from './support/engines.js';
-import { startService } from './support/service.js';
+import { startListening, startService } from './support/service.js';
 import { skipFor } from './support/skip.js';
 
 const executablePath = process.env['CHROMIUM_PATH'] ?? '/usr/bin/chromium';
@@ -36,9 +35,7 @@ t.test('the page is served whole and leads nowhere else', async (t) => {
 });
 
 t.test('a person authorizes, creates, lists and deletes by clicking', skipFor(noBrowser), async (t) => {
-  const { app, call, token } = await startService(t, engines[0]!);
-  await app.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = app.server.address() as AddressInfo;
+  const { call, token, port } = await startListening(t);
   const browser = await chromium.launch({
     executablePath,
     args: [

@@ -5,56 +5,23 @@ import { randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
-import type { AppOptions } from '../src/app.js';
 import { ConfigError, readConfig } from '../src/config.js';
-import type { Creation, PlantPage, Storage } from '../src/domain.js';
+import type { Creation, PlantPage } from '../src/domain.js';
 import { checkAnswer, type Answer } from './support/contract-check.js';
 import { engines, temporaryFolder } from './support/engines.js';
 import { run, startServer } from './support/processes.js';
-import { RawConnection } from './support/raw-connection.js';
-import { startService, type Service } from './support/service.js';
+import { startListening, startService, withMethods } from './support/service.js';
 import { skipFor } from './support/skip.js';
 
 const engine = engines[0]!;
 const noRates = { perSubject: 0, perAddress: 0, window: 60_000 };
-
-async function listen(
-  t: Test,
-  options: Partial<AppOptions> & { wrap?: (storage: Storage) => Storage } = {},
-): Promise<Service & { port: number; open(): Promise<RawConnection> }> {
-  const service = await startService(t, engine, options);
-  await service.app.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = service.app.server.address() as AddressInfo;
-  const open = async () => {
-    const connection = await RawConnection.open(port);
-    t.teardown(() => connection.socket.destroy());
-    return connection;
-  };
-  return { ...service, port, open };
-}
-
-/** A storage of which some methods of the plants are others. */
-const withPlants =
-  (change: (storage: Storage) => Partial<Storage['plants']>) =>
-  (storage: Storage): Storage => ({
-    broken: storage.broken,
-    check: () => storage.check(),
-    close: () => storage.close(),
-    tokens: storage.tokens,
-    plants: {
-      create: (...all) => storage.plants.create(...all),
-      delete: (...all) => storage.plants.delete(...all),
-      list: (...all) => storage.plants.list(...all),
-      ...change(storage),
-    },
-  });
 
 /** The state that the rate limit tells with an answer. */
 const rate = ({ headers }: Answer) =>
@@ -152,7 +119,7 @@ t.test('while the event loop lags, requests are refused', async (t) => {
 });
 
 t.test('connections beyond the most there may be are closed at once', async (t) => {
-  const { open } = await listen(t, { limits: { maxConnections: 2 } });
+  const { open } = await startListening(t, { limits: { maxConnections: 2 } });
   const get = 'GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n';
   const first = await open();
   const second = await open();
@@ -169,9 +136,9 @@ t.test(
   async (t) => {
     let finish: (creation: Creation) => void = () => undefined;
     const gate = new Promise<Creation>((resolve) => (finish = resolve));
-    const { app, open, token } = await listen(t, {
+    const { app, open, token } = await startListening(t, {
       limits: { stallTimeout: 100, requestTimeout: 200 },
-      wrap: withPlants(() => ({ create: () => gate })),
+      wrap: withMethods(() => ({ plants: { create: () => gate } })),
     });
     const waiting = await open();
     const body = '{"id":1,"name":"a"}';
@@ -196,10 +163,12 @@ t.test(
 
 /** Lists without an end, whose every page is as large as given and cannot be compressed. */
 const endless = (bytes: number) =>
-  withPlants(() => ({
-    list: (): Promise<PlantPage> => {
-      const json = JSON.stringify({ name: randomBytes(bytes / 2).toString('hex') });
-      return Promise.resolve({ json, count: 1, lastId: 1n, more: true });
+  withMethods(() => ({
+    plants: {
+      list: (): Promise<PlantPage> => {
+        const json = JSON.stringify({ name: randomBytes(bytes / 2).toString('hex') });
+        return Promise.resolve({ json, count: 1, lastId: 1n, more: true });
+      },
     },
   }));
 
@@ -236,13 +205,15 @@ t.test('a list is tagged, and not sent again to whoever has it', async (t) => {
 });
 
 t.test('a list of many pages has no tag', async (t) => {
-  const pages = withPlants(() => ({
-    list: (_subject, { after }): Promise<PlantPage> =>
-      Promise.resolve(
-        after === undefined
-          ? { json: '{"name":"a"}', count: 1, lastId: 1n, more: true }
-          : { json: '{"name":"b"}', count: 1, lastId: 2n, more: false },
-      ),
+  const pages = withMethods(() => ({
+    plants: {
+      list: (_subject, { after }): Promise<PlantPage> =>
+        Promise.resolve(
+          after === undefined
+            ? { json: '{"name":"a"}', count: 1, lastId: 1n, more: true }
+            : { json: '{"name":"b"}', count: 1, lastId: 2n, more: false },
+        ),
+    },
   }));
   const { call, token } = await startService(t, engine, { wrap: pages });
   const listed = await call('GET', '/plants', { token, headers: { 'if-none-match': '*' } });
@@ -309,7 +280,7 @@ t.test('a compressed list is cut off like any other', async (t) => {
     `GET /plants HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\nAuthorization: Bearer ${token}\r\n\r\n`;
   const options = { limits: { stallTimeout: 100 }, plugins: { compression: true } };
 
-  const stalled = await listen(t, { ...options, wrap: endless(200_000) });
+  const stalled = await startListening(t, { ...options, wrap: endless(200_000) });
   const connected = once(stalled.app.server, 'connection') as Promise<[Socket]>;
   const reader = await stalled.open();
   const [socket] = await connected;
@@ -318,13 +289,15 @@ t.test('a compressed list is cut off like any other', async (t) => {
   await once(socket, 'close');
 
   let left = 5;
-  const failing = withPlants(() => ({
-    list: (): Promise<PlantPage> =>
-      --left > 0
-        ? Promise.resolve({ json: '{"name":"a"}', count: 1, lastId: 1n, more: true })
-        : Promise.reject(new Error('the disk is gone')),
+  const failing = withMethods(() => ({
+    plants: {
+      list: (): Promise<PlantPage> =>
+        --left > 0
+          ? Promise.resolve({ json: '{"name":"a"}', count: 1, lastId: 1n, more: true })
+          : Promise.reject(new Error('the disk is gone')),
+    },
   }));
-  const broken = await listen(t, { ...options, wrap: failing });
+  const broken = await startListening(t, { ...options, wrap: failing });
   const connection = await broken.open();
   connection.send(request(broken.token));
   const whole = await connection.answer('GET', '/plants');

@@ -1,11 +1,19 @@
 // The service under test: the real app on a store of its own, and the one way in which tests talk to it.
+import type { AddressInfo } from 'node:net';
 import type { FastifyInstance, InjectOptions } from 'fastify';
 import type { Test } from 'tap';
 import { issueToken } from '../../src/access-token.js';
 import { buildApp, type AppOptions } from '../../src/app.js';
-import { scopes, type Scope, type Storage } from '../../src/domain.js';
+import {
+  scopes,
+  type PlantRepository,
+  type Scope,
+  type Storage,
+  type TokenRepository,
+} from '../../src/domain.js';
 import { checkAnswer, type Answer } from './contract-check.js';
-import { sharedStorage, type Engine } from './engines.js';
+import { engines, sharedStorage, type Engine } from './engines.js';
+import { RawConnection } from './raw-connection.js';
 
 /** An answer whose body has been read: `json` is lossy beyond 2^53, `text` never. */
 export interface JsonAnswer extends Answer {
@@ -34,14 +42,13 @@ export interface Service {
   call(method: string, url: string, options?: CallOptions): Promise<JsonAnswer>;
 }
 
+/** What a test may have otherwise than the service does by itself. */
+export type ServiceOptions = Partial<AppOptions> & { wrap?: (storage: Storage) => Storage };
+
 let subjects = 0;
 
 /** Starts the service for a test, and ends it with the test. */
-export async function startService(
-  t: Test,
-  engine: Engine,
-  options: Partial<AppOptions> & { wrap?: (storage: Storage) => Storage } = {},
-): Promise<Service> {
+export async function startService(t: Test, engine: Engine, options: ServiceOptions = {}): Promise<Service> {
   const storage = options.storage ?? (await sharedStorage(engine));
   const subject = `subject ${++subjects}`;
   const { wrap = (same: Storage) => same, ...appOptions } = options;
@@ -87,6 +94,55 @@ export async function startService(
     },
   };
 }
+
+/** A service that listens on a port of loopback. */
+export interface ListeningService extends Service {
+  readonly port: number;
+  /** Opens a connection that is gone with the test. */
+  open(): Promise<RawConnection>;
+  /** The header lines of an authorized request. */
+  readonly authorized: string;
+}
+
+/** Starts the service for a test, on SQLite, and has it listen; it ends with the test. */
+export async function startListening(t: Test, options: ServiceOptions = {}): Promise<ListeningService> {
+  const service = await startService(t, engines[0]!, options);
+  await service.app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = service.app.server.address() as AddressInfo;
+  const open = async () => {
+    const connection = await RawConnection.open(port);
+    t.teardown(() => connection.socket.destroy());
+    return connection;
+  };
+  return { ...service, port, open, authorized: `Host: x\r\nAuthorization: Bearer ${service.token}\r\n` };
+}
+
+/** Gives a storage other methods: to hold them up, to count them or to have them fail. */
+export const withMethods =
+  (
+    change: (storage: Storage) => { plants?: Partial<PlantRepository>; tokens?: Partial<TokenRepository> },
+  ): ((storage: Storage) => Storage) =>
+  (storage) => {
+    const { plants, tokens } = change(storage);
+    return {
+      broken: storage.broken,
+      check: () => storage.check(),
+      close: () => storage.close(),
+      plants: {
+        create: (...all) => storage.plants.create(...all),
+        delete: (...all) => storage.plants.delete(...all),
+        list: (...all) => storage.plants.list(...all),
+        ...plants,
+      },
+      tokens: {
+        create: (...all) => storage.tokens.create(...all),
+        find: (...all) => storage.tokens.find(...all),
+        list: () => storage.tokens.list(),
+        revoke: (...all) => storage.tokens.revoke(...all),
+        ...tokens,
+      },
+    };
+  };
 
 /** JSON in which a bigint stands as bare digits. */
 export function jsonText(value: unknown): string {
