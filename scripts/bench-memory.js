@@ -1,0 +1,60 @@
+// Shows that memory does not grow with what was served: resident memory after 100,000 requests and after a million.
+// Needs `npm run build`. node scripts/bench-memory.js
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { putUnderLoad } from './bench/load.js';
+import { startServer } from './bench/server-process.js';
+import { median } from './bench/statistics.js';
+import { fillStore } from './bench/store.js';
+import { seed, workloads } from './bench/workloads.js';
+
+const connections = 64;
+/** Requests between two looks at the memory. */
+const step = 5_000;
+/** How many looks before a mark count: garbage makes each of them differ. */
+const looks = 10;
+const most = 1.1;
+
+const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
+try {
+  const DATABASE_URL = `file:${join(folder, 'plants.db')}`;
+  const tokens = await fillStore(DATABASE_URL, seed);
+  const port = 26_121;
+  const server = await startServer(new URL('../dist/main.js', import.meta.url), {
+    port,
+    env: { DATABASE_URL },
+  });
+  const target = {
+    tokenOf: (/** @type {string} */ subject) => /** @type {string} */ (tokens.get(subject)),
+    refusedPath: '/plants',
+    remembers: true,
+    created: 0,
+    deleted: 0,
+    random: 1,
+  };
+  const mix = workloads.find(({ name }) => name === 'mix');
+  /** @type {number[]} */
+  const memory = [];
+  /** The median of the last looks, in MB. */
+  const recent = () => median(memory.slice(-looks)) / 1e6;
+  let first = NaN;
+  for (let served = 0; served < 1_000_000;) {
+    const end = served + step;
+    await putUnderLoad({
+      port,
+      connections,
+      time: 600_000,
+      next: () => (served++ < end ? mix?.next(target) : undefined),
+    });
+    served = end;
+    memory.push((await server.usage()).rss);
+    if (served % 100_000 === 0) console.log(`${served} requests: ${recent().toFixed(1)} MB`);
+    if (served === 100_000) first = recent();
+  }
+  await server.stop();
+  const ratio = recent() / first;
+  console.log(`ratio: ${ratio.toFixed(3)}, ${ratio <= most ? 'at most' : 'MORE than'} ${most}`);
+} finally {
+  await rm(folder, { recursive: true, force: true });
+}

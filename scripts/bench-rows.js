@@ -1,0 +1,80 @@
+// Shows what a large store costs: creates and deletes through HTTP on 10 million plants and on 10 thousand, in turns.
+// Needs `npm run build`, about 1 GB of disk and some minutes. node scripts/bench-rows.js [ROWS], 10 million by default.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { putUnderLoad, requestText } from './bench/load.js';
+import { startServer } from './bench/server-process.js';
+import { median } from './bench/statistics.js';
+import { fillStore } from './bench/store.js';
+
+const connections = 256;
+const rounds = 7;
+const roundTime = 2_000;
+const subjects = 1_000;
+const mark = 0.7;
+
+/** @typedef {'create' | 'delete'} Operation */
+
+const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
+try {
+  const few = await startSide(10_000, 26_111);
+  const many = await startSide(Number(process.argv[2] ?? 10_000_000), 26_112);
+  /** @type {Record<Operation, number[]>} */
+  const ratios = { create: [], delete: [] };
+  for (let round = 0; round <= rounds; round++) {
+    for (const operation of /** @type {const} */ (['create', 'delete'])) {
+      const rates = [];
+      for (const side of [few, many]) rates.push(await side.rateOf(operation));
+      const ratio = Number(rates[1]) / Number(rates[0]);
+      console.log(
+        `${operation}s/s: ${rates.map((rate) => Math.round(rate)).join(' and ')}, ratio ${ratio.toFixed(2)}${round === 0 ? ', to warm up' : ''}`,
+      );
+      if (round > 0) ratios[operation].push(ratio);
+    }
+  }
+  await Promise.all([few, many].map(({ stop }) => stop()));
+  for (const [operation, all] of Object.entries(ratios)) {
+    const ratio = median(all);
+    console.log(`${operation}: ${ratio.toFixed(2)}, ${ratio >= mark ? 'reached' : 'missed'} ${mark}`);
+  }
+} finally {
+  await rm(folder, { recursive: true, force: true });
+}
+
+/** @param {number} rows @param {number} port */
+async function startSide(rows, port) {
+  const DATABASE_URL = `file:${join(folder, `${port}.db`)}`;
+  console.log(`filling a store with ${rows} plants`);
+  const seed = Array.from({ length: subjects }, (_, i) => ({
+    subject: `subject ${i}`,
+    plants: rows / subjects,
+  }));
+  const tokens = [...(await fillStore(DATABASE_URL, seed)).values()];
+  const server = await startServer(new URL('../dist/main.js', import.meta.url), {
+    port,
+    env: { DATABASE_URL },
+  });
+  /** Plants that were created here, wherever they came to lie in the store. @type {{ token: string, id: number }[]} */
+  const created = [];
+  let deleted = 0;
+  const nextOf = {
+    create: () => {
+      const token = String(tokens[Math.floor(Math.random() * tokens.length)]);
+      const id = Math.floor(Math.random() * Number.MAX_SAFE_INTEGER);
+      created.push({ token, id });
+      const body = `{"id":${id},"name":"Monstera deliciosa","tag":"indoor"}`;
+      return requestText({ method: 'POST', path: '/plants', token, body });
+    },
+    delete: () => {
+      const plant = created[deleted++];
+      return plant && requestText({ method: 'DELETE', path: `/plants/${plant.id}`, token: plant.token });
+    },
+  };
+  return {
+    /** @param {Operation} operation */
+    rateOf: async (operation) =>
+      (await putUnderLoad({ port, connections, time: roundTime, next: nextOf[operation] })).rate,
+    stop: server.stop,
+  };
+}
