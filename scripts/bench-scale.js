@@ -1,0 +1,91 @@
+// Shows what a second process brings on one PostgreSQL: durable creates through one process and through two, in turns, and
+// what a create costs each part in CPU. Needs `npm run build` and the system's PostgreSQL. node scripts/bench-scale.js
+import { readFileSync } from 'node:fs';
+import { putUnderLoad, requestText } from './bench/load.js';
+import { startServer as startService } from './bench/server-process.js';
+import { median } from './bench/statistics.js';
+import { freePort, initdb, plantStore, processesOf, startServer } from './postgres-cluster.js';
+
+const connections = 256;
+const rounds = 7;
+const roundTime = 2_000;
+/** How long a unit of time in /proc is, in µs (USER_HZ of Linux). */
+const tick = 10_000;
+
+const port = await freePort();
+const server = await startServer(await initdb('data'), port);
+const DATABASE_URL = `postgres://postgres@127.0.0.1:${port}/postgres`;
+await plantStore(DATABASE_URL, 'migrate');
+const token = await plantStore(DATABASE_URL, 'token', 'create', 'bench');
+/** @type {import('./bench/server-process.js').ServerProcess[]} */
+const services = [];
+for (let i = 0; i < 2; i++) {
+  const url = new URL('../dist/main.js', import.meta.url);
+  services.push(await startService(url, { port: await freePort(), env: { DATABASE_URL } }));
+}
+
+let id = 0;
+const next = () =>
+  requestText({
+    method: 'POST',
+    path: '/plants',
+    token,
+    body: `{"id":${++id},"name":"Monstera deliciosa","tag":"indoor"}`,
+  });
+
+/** The CPU that PostgreSQL's living processes have used, in µs. */
+function postgresTime() {
+  return processesOf(server).reduce((sum, pid) => {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
+      .replace(/^.*\) /s, '')
+      .split(' ');
+    return sum + (Number(fields[11]) + Number(fields[12])) * tick;
+  }, 0);
+}
+
+/** Creates through the first processes. @param {number} processes */
+async function measure(processes) {
+  const used = services.slice(0, processes);
+  for (const service of used) await service.reset();
+  const before = postgresTime();
+  const loads = await Promise.all(
+    used.map((service) =>
+      putUnderLoad({
+        port: service.port,
+        connections: connections / processes,
+        time: roundTime,
+        next,
+      }),
+    ),
+  );
+  const after = postgresTime();
+  const usages = await Promise.all(used.map((service) => service.usage()));
+  const creates = loads.reduce((sum, { requests }) => sum + requests, 0);
+  return {
+    rate: loads.reduce((sum, { rate }) => sum + rate, 0),
+    service: (usages.reduce((sum, { cpu }) => sum + cpu, 0) * 1000) / creates,
+    postgres: (after - before) / creates,
+    // All loads run in this one process, so each tells its whole use.
+    generator: (Math.max(...loads.map(({ cpu, seconds }) => cpu * seconds)) * 1e6) / creates,
+  };
+}
+
+/** @type {Awaited<ReturnType<typeof measure>>[][]} */
+const results = [[], []];
+for (let round = 0; round <= rounds; round++) {
+  for (const [i, all] of results.entries()) {
+    const result = await measure(i + 1);
+    // The first round warms up.
+    if (round > 0) all.push(result);
+  }
+}
+for (const [i, all] of results.entries()) {
+  const of = (/** @type {keyof (typeof all)[0]} */ key) => Math.round(median(all.map((one) => one[key])));
+  console.log(
+    `${i + 1} process${i === 0 ? '  ' : 'es'}: ${of('rate')} creates/s; CPU a create, in µs: service ${of('service')}, PostgreSQL ${of('postgres')}, load generator ${of('generator')}`,
+  );
+}
+const [one = NaN, two = NaN] = results.map((all) => median(all.map(({ rate }) => rate)));
+console.log(`ratio: ${(two / one).toFixed(2)}`);
+await Promise.all(services.map(({ stop }) => stop()));
+process.exit(0);
