@@ -1,5 +1,7 @@
 // PostgreSQL in trouble: each failure is provoked on a real server, and must end in an answer that is true.
-import { writeFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { rename, symlink, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import t, { type Test } from 'tap';
@@ -112,6 +114,82 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
     await own.sql('SELECT pg_promote()');
     t.equal(await plants.create('s', 3n, plant), 'created', 'and used once it is promoted');
   });
+
+  // A device on which nothing ever fits stands in for a disk that is full, without a right to mount one.
+  const noFullDevice = existsSync('/dev/full') ? undefined : 'there is no /dev/full';
+
+  t.test(
+    'a full disk: nothing had an effect, and what needs no space goes on',
+    skipFor(noFullDevice),
+    async (t) => {
+      const own = await startServer(t);
+      const url = await own.createDatabase(t);
+      const database = new URL(url).pathname.slice(1);
+      const [toast] = await own.sql(
+        "SELECT pg_relation_filepath(reltoastrelid) AS file FROM pg_class WHERE relname = 'plants'",
+        database,
+      );
+      // Where PostgreSQL puts long texts that it cannot compress. There is none yet.
+      const file = join(own.data, toast!['file'] as string);
+      const long = { name: randomBytes(50_000).toString('base64') };
+      await own.stop('SIGINT');
+      await rename(file, `${file}.aside`);
+      await symlink('/dev/full', file);
+      await own.start();
+      const storage = await openPostgres({ url, timeout });
+      const { call, token } = await startService(t, postgres, { storage });
+      const create = (id: number, plant: object) =>
+        call('POST', '/plants', { token, body: { id, ...plant } });
+      t.equal((await create(1, plant)).status, 200);
+      const provoked = own.logged('53100');
+      t.match(await create(2, long), { status: 503, json: { error: 50300 } });
+      await provoked;
+      t.equal((await create(3, plant)).status, 200);
+      t.equal((await call('DELETE', '/plants/1', { token })).status, 204);
+      t.strictSame((await call('GET', '/plants', { token })).json, [plant]);
+
+      await own.stop('SIGINT');
+      await unlink(file);
+      await rename(`${file}.aside`, file);
+      await own.start();
+      t.equal((await create(2, long)).status, 200, 'there is space again');
+      t.strictSame((await call('GET', '/plants', { token })).json, [long, plant]);
+    },
+  );
+
+  t.test(
+    "a full disk of the server's log: nobody knows, and nothing is lost",
+    skipFor(noFullDevice),
+    async (t) => {
+      // Whoever commits writes the log, not the process that does so now and then; and one panic is enough.
+      const own = await startServer(t, { wal_writer_delay: '10s', restart_after_crash: 'off' });
+      const url = await own.createDatabase(t);
+      const first = await openPostgres({ url, timeout });
+      t.equal(await first.plants.create('s', 1n, plant), 'created');
+      await first.close();
+      const [wal] = await own.sql('SELECT pg_walfile_name(pg_current_wal_lsn()) AS file');
+      const file = join(own.data, 'pg_wal', wal!['file'] as string);
+      const { plants, close } = await openPostgres({ url, timeout }).then((store) => ({
+        plants: store.plants,
+        close: () => store.close(),
+      }));
+      t.teardown(close);
+      await rename(file, `${file}.aside`);
+      await symlink('/dev/full', file);
+      const provoked = own.logged('53100');
+      t.equal(await failure(plants.create('s', 2n, plant)), 'unknown-outcome');
+      await provoked;
+      await own.ended();
+      t.equal(await failure(plants.delete('s', 1n)), 'unavailable', 'the server has given up');
+
+      await unlink(file);
+      await rename(`${file}.aside`, file);
+      await own.start();
+      t.equal(await plants.create('s', 2n, plant), 'created', 'there is space again');
+      t.equal(await plants.delete('s', 1n), true);
+      t.equal((await plants.list('s', { limit: 9 })).count, 1);
+    },
+  );
 
   t.test('a connection lost in mid-statement leaves a write open, and has a read done again', async (t) => {
     const { plants, url, database } = await openStore(t);

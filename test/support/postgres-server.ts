@@ -40,6 +40,8 @@ export interface OwnServer extends PostgresServer {
   start(settings?: Record<string, string>): Promise<void>;
   /** Ends the process: at once, without a checkpoint, when the signal is SIGQUIT. */
   stop(signal?: 'SIGINT' | 'SIGQUIT'): Promise<void>;
+  /** Resolves when the process has ended by itself. */
+  ended(): Promise<void>;
   /** The postmaster's process id. */
   readonly pid: number;
   readonly port: number;
@@ -126,6 +128,9 @@ export async function startServer(t: Test, settings: Record<string, string> = {}
     running.kill(signal);
     await once(running, 'exit');
   };
+  const ended = async (): Promise<void> => {
+    if (child?.exitCode === null && child.signalCode === null) await once(child, 'exit');
+  };
   await start();
   t.teardown(() => stop());
   process.once('exit', () => child?.kill('SIGQUIT'));
@@ -134,6 +139,7 @@ export async function startServer(t: Test, settings: Record<string, string> = {}
     ...databases(url, url('postgres')),
     start,
     stop,
+    ended,
     get pid() {
       return child!.pid!;
     },

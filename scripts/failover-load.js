@@ -1,0 +1,112 @@
+// Clients that create and delete without a pause, through all copies of the service, and the check that nothing that was
+// acknowledged is lost. By itself, with an access token of its own in TOKEN: node scripts/failover-load.js SECONDS URL...
+import { performance } from 'node:perf_hooks';
+import { setTimeout as pause } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+
+const clients = 48;
+/** Silences shorter than this are not told, in ms. */
+const shortest = 500;
+
+/**
+ * Starts the load.
+ * @param {string[]} bases - The copies' addresses; the subject of the token must have no plants.
+ * @param {string} token
+ */
+export function startLoad(bases, token) {
+  const headers = { authorization: `Bearer ${token}` };
+  /** What every plant must be in the end, by its id. @type {Map<number, boolean>} */
+  const expected = new Map();
+  const counts = { created: 0, deleted: 0, unavailable: 0, unknown: 0 };
+  /** The times without any success: when each began, in ms since the epoch, and its length in ms. @type {{ at: number, length: number }[]} */
+  const silences = [];
+  let last = performance.now();
+  let longest = 0;
+  let running = true;
+
+  /**
+   * Repeats a request until its outcome is known: an unknown one is told by the repetition.
+   * @param {string} base
+   * @param {string} path
+   * @param {RequestInit} init
+   * @param {readonly number[]} done - The statuses that tell it.
+   */
+  async function settle(base, path, init, done) {
+    for (;;) {
+      const answer = await globalThis.fetch(base + path, {
+        ...init,
+        headers: { ...headers, ...(init.body && { 'content-type': 'application/json' }) },
+      });
+      const text = await answer.text();
+      if (done.includes(answer.status) && (answer.status !== 400 || text.includes('40011'))) {
+        const length = performance.now() - last;
+        last += length;
+        longest = Math.max(longest, length);
+        if (length >= shortest) silences.push({ at: Date.now() - length, length });
+        return;
+      }
+      if (answer.status !== 503) throw new Error(`${init.method} ${path} answered ${answer.status} ${text}`);
+      if (text.includes('50302')) counts.unknown++;
+      else counts.unavailable++;
+      await pause(20);
+    }
+  }
+
+  const ended = Promise.all(
+    Array.from({ length: clients }, async (_, client) => {
+      const base = /** @type {string} */ (bases[client % bases.length]);
+      for (let id = client; running; id += clients) {
+        const body = JSON.stringify({ id, name: `${id}` });
+        await settle(base, '/plants', { method: 'POST', body }, [200, 400]);
+        expected.set(id, true);
+        counts.created++;
+        if (id % 3 === 0) {
+          await settle(base, `/plants/${id}`, { method: 'DELETE' }, [204, 404]);
+          expected.set(id, false);
+          counts.deleted++;
+        }
+      }
+    }),
+  );
+  // Whoever awaits the end hears of a failure.
+  ended.catch(() => undefined);
+
+  return {
+    counts,
+    /** Ends the load, and tells how many acknowledged plants are missing, and how many deleted ones are there. */
+    async finish() {
+      running = false;
+      await ended;
+      const list = await globalThis.fetch(`${bases[0]}/plants`, { headers });
+      const names = new Set(/** @type {{ name: string }[]} */ (await list.json()).map(({ name }) => name));
+      const wrong = (/** @type {boolean} */ is) =>
+        [...expected].filter(([id, there]) => there === is && names.has(`${id}`) !== is).length;
+      const result = { lost: wrong(true), back: wrong(false) };
+      console.log(
+        `${counts.created} creates and ${counts.deleted} deletes acknowledged; ` +
+          `meanwhile ${counts.unavailable} answers "no effect", ${counts.unknown} "unknown", ` +
+          `and at most ${Math.round(longest)} ms without a success`,
+      );
+      for (const { at, length } of silences) {
+        console.log(
+          `${new Date(at).toISOString().slice(11, 23)}: no success for ${(length / 1_000).toFixed(2)} s`,
+        );
+      }
+      console.log(`acknowledged and lost: ${result.lost}; deleted and back: ${result.back}`);
+      return result;
+    },
+  };
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  const [seconds, ...bases] = process.argv.slice(2);
+  const token = process.env['TOKEN'];
+  if (!(Number(seconds) > 0) || bases.length === 0 || !token) {
+    console.error('usage: TOKEN=... node scripts/failover-load.js SECONDS URL...');
+    process.exit(2);
+  }
+  const load = startLoad(bases, token);
+  await pause(Number(seconds) * 1_000);
+  const { lost, back } = await load.finish();
+  process.exit(lost + back > 0 ? 1 : 0);
+}
