@@ -55,7 +55,12 @@ export interface OwnServer extends PostgresServer {
 export async function sharedServer(t: Test): Promise<PostgresServer> {
   const given = process.env['TEST_DATABASE_URL'];
   if (given === undefined) return startServer(t);
-  return databases((database) => Object.assign(new URL(given), { pathname: `/${database}` }).href, given);
+  const server = databases(
+    (database) => Object.assign(new URL(given), { pathname: `/${database}` }).href,
+    given,
+  );
+  t.teardown(server.dropTemplate);
+  return server;
 }
 
 /** Starts a server, which ends with the test. */
@@ -157,7 +162,10 @@ export async function startServer(t: Test, settings: Record<string, string> = {}
   };
 }
 
-function databases(url: (database: string) => string, admin: string): PostgresServer {
+function databases(
+  url: (database: string) => string,
+  admin: string,
+): PostgresServer & { dropTemplate: () => Promise<void> } {
   const prefix = `plants_test_${process.pid}_${Date.now()}`;
   let template: Promise<string> | undefined;
   let count = 0;
@@ -173,6 +181,9 @@ function databases(url: (database: string) => string, admin: string): PostgresSe
   return {
     url,
     sql,
+    dropTemplate: async () => {
+      await sql(`DROP DATABASE IF EXISTS ${prefix}_template`);
+    },
     async createDatabase(t, { schema = true } = {}) {
       const name = `${prefix}_${++count}`;
       // A copy of a database with the schema costs less than the migrations.
