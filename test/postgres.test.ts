@@ -345,6 +345,16 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
       { status: 503, json: { error: 50302 } },
       'the server itself calls this a success',
     );
+    for (const [method, path, again] of [
+      ['POST', '/plants', { ...body, id: 2 }],
+      ['DELETE', '/plants/3', undefined],
+    ] as const) {
+      t.match(
+        await call(method, path, { token, body: again }),
+        { status: 503 },
+        'nor is what a later one finds, which a failover may undo',
+      );
+    }
     await reset();
     for (const id of [1, 2]) {
       t.match(await call('POST', '/plants', { token, body: { ...body, id } }), {

@@ -26,6 +26,15 @@ export type Row = readonly unknown[];
  * delete could take effect long after it was given up, on a plant that was created since.
  */
 export const begunInTime = '1 / (statement_timestamp() < to_timestamp($1::float8 / 1000))::int = 1';
+
+/**
+ * SQL that is true, for statements that tell of rows which they did not write. Such a row may be committed on this server
+ * alone: when the wait for the synchronous standby was cancelled, or the server restarted meanwhile. A failover would then
+ * undo what the client was told. A transaction that writes nothing does not wait for the standby, so this writes a word
+ * into the server's log, once a statement.
+ */
+export const standbyHasIt = `(SELECT CASE WHEN current_setting('synchronous_standby_names') = '' THEN true
+  ELSE pg_logical_emit_message(true, 'plant-store', ''::text) IS NOT NULL END)`;
 const DIVISION_BY_ZERO = '22012';
 
 /** The connections of one process: a pool that reads, and one connection that writes, so that neither waits for the other. */

@@ -18,7 +18,14 @@ import {
   type WriteOutcome,
 } from './group-writer.js';
 import { loadMigrations, pendingMigrations, type AppliedMigration, type Migration } from './migrations.js';
-import { begunInTime, isRowError, PostgresPool, type PostgresOptions, type Row } from './postgres-pool.js';
+import {
+  begunInTime,
+  isRowError,
+  PostgresPool,
+  standbyHasIt,
+  type PostgresOptions,
+  type Row,
+} from './postgres-pool.js';
 
 /** The most rows in a page of a list, which bounds how long reading it holds a connection. */
 const pageRows = 500;
@@ -335,7 +342,8 @@ class PostgresWriter {
   async #compare(creates: readonly Write[], end: number): Promise<[Set<string>, Set<string>]> {
     const rows = await this.#pool.read(
       `SELECT subject, id, plants.plant = given.plant
-       FROM unnest($1::text[], $2::bigint[], $3::text[]) AS given (subject, id, plant) JOIN plants USING (subject, id)`,
+       FROM unnest($1::text[], $2::bigint[], $3::text[]) AS given (subject, id, plant) JOIN plants USING (subject, id)
+       WHERE ${standbyHasIt}`,
       [...columnsOf(creates), creates.map(({ plant }) => plant)],
       end,
     );
@@ -347,7 +355,7 @@ class PostgresWriter {
       await this.#pool.write(
         `WITH doomed AS (
            SELECT subject, id FROM unnest($2::text[], $3::bigint[]) AS given (subject, id) JOIN plants USING (subject, id)
-           WHERE ${begunInTime} ORDER BY subject, id FOR UPDATE OF plants)
+           WHERE ${begunInTime} AND ${standbyHasIt} ORDER BY subject, id FOR UPDATE OF plants)
          DELETE FROM plants USING doomed WHERE plants.subject = doomed.subject AND plants.id = doomed.id
          RETURNING plants.subject, plants.id`,
         columnsOf(deletes),
