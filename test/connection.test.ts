@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
 import type { Storage } from '../src/domain.js';
+import { createMetrics } from '../src/http/metrics.js';
 import { startListening, withMethods } from './support/service.js';
 
 const post = (authorized: string, body: string) =>
@@ -182,6 +183,87 @@ t.test('a client that hangs up does not cancel its queued write', async (t) => {
   }
   t.equal(text, '[{"name":"a"}]');
 });
+
+t.test(
+  'each request leaves one line in the log, also when its client does not wait for the answer',
+  async (t) => {
+    const { wrap, release, started } = gated();
+    const lines: Record<string, unknown>[] = [];
+    let written: () => void = () => undefined;
+    const stream = {
+      write: (line: string) => {
+        lines.push(JSON.parse(line) as Record<string, unknown>);
+        written();
+      },
+    };
+    const metrics = createMetrics();
+    const { app, open, authorized, storage, subject } = await startListening(t, {
+      wrap,
+      metrics,
+      logger: { stream },
+    });
+    const name = 'x'.repeat(100_000);
+    await Promise.all(
+      Array.from({ length: 300 }, (_, i) => storage.plants.create(subject, BigInt(i), { name })),
+    );
+    const named = (id: string) => `${authorized}X-Request-Id: ${id}\r\n`;
+    const list = (id: string) => `GET /plants HTTP/1.1\r\n${named(id)}\r\n`;
+
+    const early = await open();
+    early.send(post(named('early'), '{"id":-1,"name":"a"}') + list('behind-it') + list('behind-both'));
+    await started;
+    early.socket.resetAndDestroy();
+    // A client that only ends its side may still want the answer, and nobody knows that it does not.
+    const silent = await open();
+    silent.send(post(named('silent'), '{"id":-2,"name":"a"}'));
+    silent.socket.destroy();
+    const sending = await open();
+    const arrives = once(app.server, 'request');
+    sending.send(
+      `POST /plants HTTP/1.1\r\n${named('sending')}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{`,
+    );
+    await arrives;
+    sending.socket.destroy();
+    const reading = await open();
+    reading.send(list('reading'));
+    await once(reading.socket, 'data');
+    reading.socket.destroy();
+    const left = ['early', 'behind-it', 'behind-both', 'sending', 'reading'];
+    const logged = async (ids: string[]) => {
+      while (!ids.every((id) => lines.some(({ requestId }) => requestId === id))) {
+        await new Promise<void>((resolve) => (written = resolve));
+      }
+    };
+    await logged(left);
+    release();
+    await logged(['silent']);
+    const whole = await open();
+    whole.send(`GET /openapi.json HTTP/1.1\r\n${named('whole')}Connection: close\r\n\r\n`);
+    await whole.rest();
+    await app.close();
+
+    const told = lines.filter(({ method }) => method !== undefined);
+    t.strictSame(
+      told.map(({ requestId }) => requestId as string).sort(),
+      [...left, 'silent', 'whole'].sort(),
+      'none is missing, and none is there twice',
+    );
+    const line = (id: string) => told.find(({ requestId }) => requestId === id);
+    for (const id of left) {
+      t.match(line(id), { msg: 'request broken off', aborted: true, ms: Number }, id);
+      t.equal(line(id)?.['status'], id === 'reading' ? 200 : undefined, 'only a status that was sent');
+    }
+    t.match(line('whole'), { msg: 'request', status: 200, path: '/openapi.json' });
+    t.notHas(line('whole'), { aborted: true });
+    t.notMatch(
+      lines.filter(({ method }) => method === undefined).map(({ level }) => level),
+      [50],
+      'and no fault of the service',
+    );
+    const { values } = await metrics.registry.getSingleMetric('plant_store_http_requests_running')!.get();
+    t.match(values, [{ value: 0 }], 'none is taken for running');
+  },
+);
 
 t.test('authentication comes before the body is read', async (t) => {
   const { open } = await startListening(t);

@@ -24,7 +24,8 @@ const connections = new WeakMap<Socket, Turns>();
 /**
  * An onRequest hook: a request starts after the earlier ones on its connection are answered (RFC 9112 section 9.3.2
  * asks it for requests that are not safe). Without it a DELETE would overtake the POST before it, whose body it does
- * not have to wait for. One that cannot be answered any more, because its connection closes, never starts.
+ * not have to wait for. One that cannot be answered any more, because its connection closes, never starts; Node does not
+ * close its response, which has no socket yet, so this does: the log and the metrics wait for it.
  */
 export const startInOrder: onRequestHookHandler = (request, reply, done) => {
   const { socket } = request.raw;
@@ -37,17 +38,20 @@ export const startInOrder: onRequestHookHandler = (request, reply, done) => {
   const previous = turns.last;
   turns.previous = previous;
   turns.last = reply.raw;
-  if (previous.closed) {
+  const start = () => {
     if (socket.writable) done();
+    else reply.raw.emit('close');
+  };
+  if (previous.closed) {
+    start();
     return;
   }
   if (++turns.waiting > pipelineDepth) socket.pause();
   previous.once('close', () => {
     turns.waiting--;
-    if (!socket.writable) return;
     // Reading on for each answer would bring in more requests than it takes away.
-    if (turns.waiting <= pipelineDepth) socket.resume();
-    done();
+    if (socket.writable && turns.waiting <= pipelineDepth) socket.resume();
+    start();
   });
 };
 

@@ -16,37 +16,47 @@ export function requestId(request: Pick<IncomingMessage, 'headers'>): string {
 /** W3C Trace Context, section 3.2. */
 const traceparent = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 
-/** Fastify's log lines: nothing when a request arrives, one line when it is done. */
+/** Fastify's log lines: nothing when a request arrives, one line when its answer is out, or when it will never be. */
 export class RequestLog extends LogController {
   constructor() {
     super({ requestIdLogLabel: 'requestId' });
   }
 
-  override incomingRequest(): void {
-    // The line at the end of the request tells all of it.
+  override incomingRequest(request: FastifyRequest, reply: FastifyReply): void {
+    // Fastify's own requestCompleted does not hear of a client that hangs up.
+    reply.raw.once('close', () => {
+      logRequest(request, reply);
+    });
+  }
+
+  override requestCompleted(): void {
+    // Its line is written when the response closes.
   }
 
   override routeNotFound(): void {
     // The status in the line tells it.
   }
 
-  override requestCompleted(
-    error: Error | null | undefined,
-    request: FastifyRequest,
-    reply: FastifyReply,
-  ): void {
-    const trace = request.headers['traceparent'];
-    const line = {
-      method: request.method,
-      // A query may hold what somebody took for a place to put a token.
-      path: request.url.split('?', 1)[0],
-      status: reply.statusCode,
-      error: request.errorCode,
-      ms: Math.round(reply.elapsedTime * 1000) / 1000,
-      subject: request.caller?.subject,
-      ...(typeof trace === 'string' && traceparent.test(trace) && { traceparent: trace }),
-    };
-    if (error) reply.log.warn({ ...line, err: error }, 'request broken off');
-    else reply.log.info(line, 'request');
+  override streamError(error: Error, request: FastifyRequest, reply: FastifyReply): void {
+    // That the client has hung up, the line tells.
+    if ('code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE') return;
+    super.streamError(error, request, reply);
   }
+}
+
+function logRequest(request: FastifyRequest, reply: FastifyReply): void {
+  const trace = request.headers['traceparent'];
+  const { headersSent, writableFinished: answered } = reply.raw;
+  const line = {
+    method: request.method,
+    // A query may hold what somebody took for a place to put a token.
+    path: request.url.split('?', 1)[0],
+    status: answered || headersSent ? reply.statusCode : undefined,
+    error: request.errorCode,
+    aborted: answered ? undefined : true,
+    ms: Math.round(reply.elapsedTime * 1000) / 1000,
+    subject: request.caller?.subject,
+    ...(typeof trace === 'string' && traceparent.test(trace) && { traceparent: trace }),
+  };
+  reply.log.info(line, answered ? 'request' : 'request broken off');
 }
