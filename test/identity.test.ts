@@ -284,6 +284,33 @@ t.test('an issuer that does not answer is a 503, and opaque tokens go on', async
   t.equal((await call('GET', '/plants', { token })).status, 200, 'it is back');
 });
 
+t.test(
+  'an issuer that takes the question and never answers is a 503, and holds up no opaque token',
+  async (t) => {
+    const key = await makeKey('ES256');
+    const issuer = await startIssuer(t, [key]);
+    const answer = issuer.answer;
+    const asked = new Promise<ServerResponse>((resolve) => (issuer.answer = resolve));
+    const patient = await startService(t, engine, { identityProvider: issuer.provider, now: () => start });
+    const token = await issuer.sign(key);
+    const waiting = patient.call('GET', '/plants', { token });
+    const silent = await asked;
+    const opaque = await patient.call('GET', '/plants', { token: patient.token });
+    t.equal(opaque.status, 200, 'answered while the other still waits for its keys');
+    silent.destroy();
+    t.match(await waiting, unavailable);
+
+    const short = await startService(t, engine, {
+      identityProvider: { ...issuer.provider, jwksTimeout: 20 },
+      now: () => start,
+    });
+    t.match(await short.call('GET', '/plants', { token }), unavailable, 'the wait has an end');
+    t.equal((await short.call('GET', '/plants', { token: short.token })).status, 200);
+    issuer.answer = answer;
+    t.equal((await patient.call('GET', '/plants', { token })).status, 200, 'the issuer is back');
+  },
+);
+
 t.test('a verified token is believed for three seconds, and never beyond its expiry', async (t) => {
   const key = await makeKey('ES256');
   const issuer = await startIssuer(t, [key]);

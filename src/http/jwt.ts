@@ -23,6 +23,8 @@ export interface IdentityProvider {
   jwksUrl: string;
   /** How long no keys are asked for after they were, whatever key ids tokens name, in ms. */
   jwksCooldown?: number;
+  /** How long the provider may take to answer with its keys, in ms. */
+  jwksTimeout?: number;
 }
 
 const tokenForm = /^[\w-]+\.[\w-]+\.[\w-]+$/;
@@ -37,13 +39,13 @@ const tokenForm = /^[\w-]+\.[\w-]+\.[\w-]+$/;
  * @param now - The time in milliseconds since the epoch.
  */
 export function createJwtVerifier(
-  { issuer, audience, jwksUrl, jwksCooldown = 30_000 }: IdentityProvider,
+  { issuer, audience, jwksUrl, jwksCooldown = 30_000, jwksTimeout = 5_000 }: IdentityProvider,
   now: () => number,
 ): (token: string) => Promise<Grant | undefined> {
   const keys = createRemoteJWKSet(new URL(jwksUrl), {
     cooldownDuration: jwksCooldown,
     cacheMaxAge: 600_000,
-    timeoutDuration: 5_000,
+    timeoutDuration: jwksTimeout,
   });
   const keyOf: JWTVerifyGetKey = async (header, token) => {
     try {
