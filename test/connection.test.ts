@@ -250,7 +250,7 @@ t.test(
     );
     const line = (id: string) => told.find(({ requestId }) => requestId === id);
     for (const id of left) {
-      t.match(line(id), { msg: 'request broken off', aborted: true, ms: Number }, id);
+      t.match(line(id), { msg: 'request broken off', aborted: true, ms: Number, address: '127.0.0.1' }, id);
       t.equal(line(id)?.['status'], id === 'reading' ? 200 : undefined, 'only a status that was sent');
     }
     t.match(line('whole'), { msg: 'request', status: 200, path: '/openapi.json' });

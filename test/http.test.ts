@@ -83,7 +83,15 @@ t.test('an address has so many requests in a window, with or without a token', a
 
 t.test('the address of a client behind trusted proxies is the one that they tell', async (t) => {
   const limits = { rates: { ...noRates, perAddress: 1 } };
-  const behind = await startService(t, engine, { limits, trustedProxies: ['127.0.0.0/8', '10.0.0.1'] });
+  const addresses: unknown[] = [];
+  const stream = {
+    write: (line: string) => addresses.push((JSON.parse(line) as Record<string, unknown>)['address']),
+  };
+  const behind = await startService(t, engine, {
+    limits,
+    logger: { stream },
+    trustedProxies: ['127.0.0.0/8', '10.0.0.1'],
+  });
   const status = async (forwarded: string) =>
     (await behind.call('GET', '/openapi.json', { headers: { 'x-forwarded-for': forwarded } })).status;
   t.equal(await status('1.1.1.1'), 200);
@@ -97,6 +105,11 @@ t.test('the address of a client behind trusted proxies is the one that they tell
   t.equal(await status('2001:db8:1:2::1'), 200);
   t.equal(await status('2001:db8:1:2:ffff::2'), 429, 'one network of IPv6 is one client');
   t.equal(await status('2001:db8:1:3::1'), 200);
+  t.strictSame(
+    addresses.slice(0, 5),
+    ['1.1.1.1', '2.2.2.2', '1.1.1.1', '2.2.2.2', '2.2.2.2'],
+    'in the log too',
+  );
 });
 
 t.test('while the event loop lags, requests are refused', async (t) => {

@@ -23,9 +23,11 @@ export class RequestLog extends LogController {
   }
 
   override incomingRequest(request: FastifyRequest, reply: FastifyReply): void {
+    // A connection that is gone does not tell it any more.
+    const address = request.ip;
     // Fastify's own requestCompleted does not hear of a client that hangs up.
     reply.raw.once('close', () => {
-      logRequest(request, reply);
+      logRequest(request, reply, address);
     });
   }
 
@@ -44,7 +46,7 @@ export class RequestLog extends LogController {
   }
 }
 
-function logRequest(request: FastifyRequest, reply: FastifyReply): void {
+function logRequest(request: FastifyRequest, reply: FastifyReply, address: string): void {
   const trace = request.headers['traceparent'];
   const { headersSent, writableFinished: answered } = reply.raw;
   const line = {
@@ -55,6 +57,7 @@ function logRequest(request: FastifyRequest, reply: FastifyReply): void {
     error: request.errorCode,
     aborted: answered ? undefined : true,
     ms: Math.round(reply.elapsedTime * 1000) / 1000,
+    address,
     subject: request.caller?.subject,
     ...(typeof trace === 'string' && traceparent.test(trace) && { traceparent: trace }),
   };
