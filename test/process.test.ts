@@ -171,6 +171,13 @@ t.test('the server tells what keeps it from starting, and ends', async (t) => {
     code: 1,
     stderr: /^plant-store: /,
   });
+  // Nothing can be made in /proc, which other systems than Linux do not have.
+  if (process.platform === 'linux') {
+    t.match(await run('main.js', [], { DATABASE_URL: 'file:/proc/nope/below/plants.db' }), {
+      code: 1,
+      stderr: /^plant-store: SQLite: ENOENT: no such file or directory, mkdir '\/proc\/nope'\n$/,
+    });
+  }
 });
 
 t.test('every variable is checked, and the README tells of all of them', async (t) => {

@@ -1,6 +1,6 @@
 // The embedded engine: one SQLite file. Reads run here, on the main thread; writes are group committed in a worker.
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
-import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { LRUCache } from 'lru-cache';
 import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -89,7 +89,7 @@ export function migrateSqlite(file: string): Migration[] {
 }
 
 function openDatabase(file: string): DatabaseSyncInstance {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(file));
   // SQLite gives its other files the permissions of this one.
   closeSync(openSync(file, 'a', 0o600));
   const database = new DatabaseSync(file, { timeout: 5_000 });
@@ -100,6 +100,19 @@ function openDatabase(file: string): DatabaseSyncInstance {
   // Only tokens are written through this connection, by the command line. A checkpoint is the writer's business.
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;');
   return database;
+}
+
+/** Makes a folder and those above it. Node's `recursive` does not end where nothing can be made, as in /proc (Node 20). */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  const parent = dirname(folder);
+  if (parent !== folder) makeFolder(parent);
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    // Another process may have been quicker.
+    if (!existsSync(folder)) throw error;
+  }
 }
 
 function migrate(database: DatabaseSyncInstance): Migration[] {
