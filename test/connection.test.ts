@@ -30,12 +30,15 @@ function gated(): { wrap: (storage: Storage) => Storage; release: () => void; st
 }
 
 t.test('malformed HTTP is answered with an Error body, and the connection closes', async (t) => {
-  const { open, authorized, call } = await startListening(t);
+  const { open, authorized, call, token } = await startListening(t);
   const cases: [string, number, number][] = [
     ['nonsense\r\n\r\n', 400, 40000],
     ['GET\r\n\r\n', 400, 40000],
     ['GET / HTTP/9.9\r\nHost: x\r\n\r\n', 400, 40000],
     ['FOO /plants HTTP/1.1\r\nHost: x\r\n\r\n', 400, 40000],
+    ['PRI *-HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 40000],
+    [`PRI *\r\n\r\n${post(authorized, '{"id":1,"name":"a"}')}`, 400, 40000],
+    ['PRI /plants HTTP/1.1\r\nHost: x\r\n\r\n', 400, 40000],
     ['GET /plants HTTP/1.1\r\nHost: x\r\nBad Header: 1\r\n\r\n', 400, 40000],
     ['GET /plants HTTP/1.1\r\nHost: x\r\nX: a\u0000b\r\n\r\n', 400, 40000],
     ['GET /pla nts HTTP/1.1\r\nHost: x\r\n\r\n', 400, 40000],
@@ -63,7 +66,11 @@ t.test('malformed HTTP is answered with an Error body, and the connection closes
     t.match(JSON.parse(answer?.text ?? '{}'), { error: code });
     t.equal(await connection.rest(), '', 'and nothing more');
   }
-  t.equal((await call('GET', '/openapi.json')).status, 200, 'the service lives');
+  t.equal(
+    (await call('GET', '/plants', { token })).text,
+    '[]',
+    'nothing has taken effect, and the service lives',
+  );
 });
 
 t.test('requests that HTTP lets through but nobody can serve are answered by the contract', async (t) => {

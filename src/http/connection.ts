@@ -29,19 +29,19 @@ const connections = new WeakMap<Socket, Turns>();
  */
 export const startInOrder: onRequestHookHandler = (request, reply, done) => {
   const { socket } = request.raw;
+  const start = () => {
+    if (socket.destroyed || closing.has(socket)) reply.raw.emit('close');
+    else done();
+  };
   const turns = connections.get(socket);
   if (turns === undefined) {
     connections.set(socket, { last: reply.raw, previous: undefined, waiting: 0 });
-    done();
+    start();
     return;
   }
   const previous = turns.last;
   turns.previous = previous;
   turns.last = reply.raw;
-  const start = () => {
-    if (socket.writable) done();
-    else reply.raw.emit('close');
-  };
   if (previous.closed) {
     start();
     return;

@@ -1,7 +1,7 @@
 // Makes the HTTP server: its bounds on connections and their pace, and TLS when there is a certificate.
 import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import { cutOffStalledReaders, interceptNode } from './connection.js';
+import { answerClientError, cutOffStalledReaders, interceptNode } from './connection.js';
 
 /** The bounds of what a connection may send and how long it may take. Lengths in bytes, times in ms. */
 export interface ServerLimits {
@@ -39,10 +39,15 @@ export function createServer(listener: RequestListener, limits: ServerLimits, tl
     keepAliveTimeout,
     connectionsCheckingInterval: checkingInterval,
   };
+  const serve: RequestListener = (request, response) => {
+    // The beginning of HTTP/2, which Node's parser takes for a method, and which no route and no hook gets to see.
+    if (request.method === 'PRI') answerClientError(new Error('PRI is no method'), request.socket);
+    else listener(request, response);
+  };
   const server =
     tls === undefined
-      ? createHttpServer(options, listener)
-      : createHttpsServer({ ...options, ...tls, handshakeTimeout: requestTimeout }, listener);
+      ? createHttpServer(options, serve)
+      : createHttpsServer({ ...options, ...tls, handshakeTimeout: requestTimeout }, serve);
   server.maxConnections = maxConnections;
   interceptNode(server);
   // A slow request is first of all answered 408.
