@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
 import t, { type Test } from 'tap';
+import type * as ClientModule from '../src/client/index.js';
 import {
   ApiError,
   ConnectionError,
@@ -16,8 +17,10 @@ import {
 } from '../src/client/index.js';
 import { StorageError } from '../src/domain.js';
 import { catalogue } from '../src/errors.js';
+import { noBrowser, startBrowser } from './support/browser.js';
 import { startCuttingProxy, type Fate } from './support/cutting-proxy.js';
 import { startListening, withMethods } from './support/service.js';
+import { skipFor } from './support/skip.js';
 
 const maxId = 9223372036854775807n;
 const minId = -9223372036854775808n;
@@ -465,7 +468,8 @@ t.test('a signal ends a call: before, while it waits for an answer, and between 
   await t.rejects(waiting.deletePlant(1, { signal: between.signal }), reason);
 });
 
-t.test('its bundle for browsers needs nothing else and stays under 10 kB', async (t) => {
+/** The client and all it needs in one module, as a page loads it. */
+async function bundle(): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [new URL('../src/client/index.ts', import.meta.url).pathname],
     bundle: true,
@@ -474,8 +478,47 @@ t.test('its bundle for browsers needs nothing else and stays under 10 kB', async
     format: 'esm',
     platform: 'browser',
   });
-  const bytes = gzipSync(outputFiles[0]!.contents, { level: 9 }).length;
+  return outputFiles[0]!.text;
+}
+
+t.test('its bundle for browsers needs nothing else and stays under 10 kB', async (t) => {
+  const text = await bundle();
+  const bytes = gzipSync(text, { level: 9 }).length;
   t.comment(`${bytes} bytes minified and gzipped`);
   t.ok(bytes < 10_000, `${bytes} bytes`);
-  t.notMatch(outputFiles[0]!.text, /\bimport\b/);
+  t.notMatch(text, /\bimport\b/);
 });
+
+t.test(
+  'its bundle is exact and typed in a browser, on a page of another origin',
+  skipFor(noBrowser),
+  async (t) => {
+    const text = await bundle();
+    const origin = await startStranger(t, ({ url }, response) => {
+      const script = url === '/client.js';
+      response.setHeader('content-type', script ? 'text/javascript' : 'text/html').end(script ? text : '');
+    });
+    const { port, token } = await startListening(t, { plugins: { corsOrigins: [origin] } });
+    const page = await (await startBrowser(t)).newPage();
+    await page.goto(origin);
+    const seen = await page.evaluate(
+      async ({ module, baseUrl, token }) => {
+        const { ApiError, createClient } = (await import(module)) as typeof ClientModule;
+        const client = createClient({ baseUrl, token });
+        const ids = [9007199254740992n, 9007199254740993n];
+        for (const id of ids) await client.createPlant({ id, name: `${id}` });
+        const listed = await client.listPlants({ limit: 10 });
+        await client.deletePlant(ids[1]!);
+        const left = await client.listPlants();
+        const error: unknown = await client.deletePlant(ids[1]!).catch((thrown: unknown) => thrown);
+        if (!(error instanceof ApiError)) throw error;
+        const { kind, code, status, requestId } = error;
+        return { listed, left, error: { kind, code, status, requestId } };
+      },
+      { module: '/client.js', baseUrl: `http://127.0.0.1:${port}`, token },
+    );
+    t.strictSame(seen.listed, [{ name: '9007199254740992' }, { name: '9007199254740993' }]);
+    t.strictSame(seen.left, [{ name: '9007199254740992' }]);
+    t.match(seen.error, { kind: 'plantNotFound', code: 40400, status: 404, requestId: /^[\da-f]{8}-\d+$/ });
+  },
+);

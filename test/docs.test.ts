@@ -1,16 +1,11 @@
 // The documentation page in a real browser: what it loads, what it may do, and that its clicks reach the right plant.
-import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { chromium } from 'playwright-core';
 import t from 'tap';
+import { noBrowser, startBrowser } from './support/browser.js';
 import { engines } from './support/engines.js';
 import { startListening, startService } from './support/service.js';
 import { skipFor } from './support/skip.js';
 
-const executablePath = process.env['CHROMIUM_PATH'] ?? '/usr/bin/chromium';
-const noBrowser = existsSync(executablePath)
-  ? undefined
-  : `there is no ${executablePath} (set CHROMIUM_PATH to Chromium or Chrome)`;
 /** Set it to see what the test saw. */
 const screenshots = process.env['SCREENSHOTS'];
 
@@ -36,21 +31,7 @@ t.test('the page is served whole and leads nowhere else', async (t) => {
 
 t.test('a person authorizes, creates, lists and deletes by clicking', skipFor(noBrowser), async (t) => {
   const { call, token, port } = await startListening(t);
-  const browser = await chromium.launch({
-    executablePath,
-    args: [
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-quic',
-      '--no-first-run',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-      // No name leads anywhere but to the service, under a name that browsers do not take for this machine.
-      '--host-resolver-rules=MAP plants.example 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
-    ],
-  });
-  t.teardown(() => browser.close());
+  const browser = await startBrowser(t);
   const page = await browser.newPage({ viewport: { width: 1200, height: 1000 } });
   const origin = `http://plants.example:${port}`;
   const requests: string[] = [];
