@@ -1,0 +1,65 @@
+// Shows what metrics cost: the server's CPU time for a request with and without OPS_PORT, in turns. Needs `npm run build`.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { putUnderLoad, requestText } from './bench/load.js';
+import { startServer } from './bench/server-process.js';
+import { median, spread } from './bench/statistics.js';
+import { fillStore } from './bench/store.js';
+
+const connections = 64;
+const rounds = Number(process.argv[2] ?? 9);
+const roundTime = 1_500;
+const workloads = /** @type {const} */ (['create', 'list']);
+
+const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
+try {
+  const sides = [await startSide(26_103, {}), await startSide(26_104, { OPS_PORT: '26105' })];
+  for (const workload of workloads) {
+    for (let round = 0; round <= rounds; round++) {
+      for (const { server, next, costs } of sides) {
+        await server.reset();
+        const load = { port: server.port, connections, time: roundTime, next: next[workload] };
+        const { requests } = await putUnderLoad(load);
+        const { cpu } = await server.usage();
+        // The first round warms up.
+        if (round > 0) costs[workload].push((1000 * cpu) / requests);
+      }
+    }
+    const [off, on] = sides.map(({ costs }) => costs[workload]);
+    const ratios = (on ?? []).map((cost, round) => cost / Number(off?.[round]));
+    console.log(
+      `${workload.padEnd(6)}  CPU for a request: ${median(off ?? []).toFixed(1)} µs without metrics, ` +
+        `${median(on ?? []).toFixed(1)} µs with; ratio ${median(ratios).toFixed(3)}, ± ${(100 * spread(ratios)).toFixed(0)} %`,
+    );
+  }
+  for (const { server } of sides) await server.stop();
+} finally {
+  await rm(folder, { recursive: true, force: true });
+}
+
+/** @param {number} port @param {Record<string, string>} env */
+async function startSide(port, env) {
+  const DATABASE_URL = `file:${join(folder, `${port}.db`)}`;
+  const seed = [
+    { subject: 'create', plants: 0 },
+    { subject: 'list', plants: 1 },
+  ];
+  const tokens = await fillStore(DATABASE_URL, seed);
+  const server = await startServer(new URL('../dist/main.js', import.meta.url), {
+    port,
+    env: { DATABASE_URL, LOG_LEVEL: 'silent', ...env },
+  });
+  let id = 0;
+  const list = requestText({ method: 'GET', path: '/plants', token: tokens.get('list') });
+  const next = {
+    create: () => {
+      const body = `{"id":${++id},"name":"Monstera deliciosa","tag":"indoor"}`;
+      return requestText({ method: 'POST', path: '/plants', token: tokens.get('create'), body });
+    },
+    list: () => list,
+  };
+  /** @type {Record<'create' | 'list', number[]>} In µs. */
+  const costs = { create: [], list: [] };
+  return { server, next, costs };
+}
