@@ -76,7 +76,7 @@ export function createMetrics(): Metrics {
       app.addHook('onRequest', (request, reply, done) => {
         running.inc();
         // Not onResponse, which a client that hangs up spares itself.
-        reply.raw.once('close', () => {
+        reply.raw.on('close', () => {
           running.dec();
           const labels = {
             method: commonMethods.has(request.method) ? request.method : 'other',

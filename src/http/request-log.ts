@@ -26,7 +26,7 @@ export class RequestLog extends LogController {
     // A connection that is gone does not tell it any more.
     const address = request.ip;
     // Fastify's own requestCompleted does not hear of a client that hangs up.
-    reply.raw.once('close', () => {
+    reply.raw.on('close', () => {
       logRequest(request, reply, address);
     });
   }
