@@ -25,9 +25,12 @@ export class RequestLog extends LogController {
   override incomingRequest(request: FastifyRequest, reply: FastifyReply): void {
     // A connection that is gone does not tell it any more.
     const address = request.ip;
-    // Fastify's own requestCompleted does not hear of a client that hangs up.
+    let open: FastifyReply | undefined = reply;
+    // Fastify's own requestCompleted does not hear of a client that hangs up. `once` costs more than all of this.
     reply.raw.on('close', () => {
-      logRequest(request, reply, address);
+      if (open !== undefined) logRequest(open, address);
+      // The connection keeps its last response: through this, that would keep the body of its request.
+      open = undefined;
     });
   }
 
@@ -46,7 +49,8 @@ export class RequestLog extends LogController {
   }
 }
 
-function logRequest(request: FastifyRequest, reply: FastifyReply, address: string): void {
+function logRequest(reply: FastifyReply, address: string): void {
+  const { request } = reply;
   const trace = request.headers['traceparent'];
   const { headersSent, writableFinished: answered } = reply.raw;
   const line = {
