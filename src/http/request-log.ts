@@ -25,12 +25,9 @@ export class RequestLog extends LogController {
   override incomingRequest(request: FastifyRequest, reply: FastifyReply): void {
     // A connection that is gone does not tell it any more.
     const address = request.ip;
-    let open: FastifyReply | undefined = reply;
-    // Fastify's own requestCompleted does not hear of a client that hangs up. `once` costs more than all of this.
+    // Fastify's own requestCompleted does not hear of a client that hangs up.
     reply.raw.on('close', () => {
-      if (open !== undefined) logRequest(open, address);
-      // The connection keeps its last response: through this, that would keep the body of its request.
-      open = undefined;
+      logRequest(reply, address);
     });
   }
 
