@@ -75,7 +75,7 @@ async function conditions({ rounds, roundTime, results }) {
   return [
     '## Conditions',
     `- Date: ${new Date().toISOString().slice(0, 10)}.`,
-    `- Machine: ${cpus().length} cores (${cpus()[0]?.model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB, ${type()} ${release()}, Node.js ${process.version}. Servers, load generator and everything else share it.`,
+    `- Machine: ${cpus().length} cores (${cpus()[0]?.model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB, ${type()} ${release().split('-')[0]}, Node.js ${process.version}. Servers, load generator and everything else share it.`,
     `- Versions: ${versions.join(', ')}.`,
     `- ${rounds} rounds of ${roundTime / 1000} s a server, workload and number of connections, after one to warm up, in turns; medians, ± half the distance between the extremes.`,
     ...results.map(({ name, durability }) => `- ${name}: ${durability}.`),
