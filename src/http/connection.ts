@@ -35,8 +35,14 @@ export const startInOrder: onRequestHookHandler = (request, reply, done) => {
   const { raw } = request;
   const { socket } = raw;
   const start = () => {
-    if (socket.destroyed || closing.has(socket)) reply.raw.emit('close');
-    else done();
+    if (!socket.destroyed && !closing.has(socket)) {
+      done();
+      return;
+    }
+    // Later Nodes close it themselves by then.
+    setImmediate(() => {
+      if (!reply.raw.closed) reply.raw.emit('close');
+    });
   };
   // Not `once`, which costs several times as much.
   reply.raw.on('close', forgetResponse);
