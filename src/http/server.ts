@@ -2,6 +2,7 @@
 import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import { answerClientError, cutOffStalledReaders, interceptNode } from './connection.js';
+import { writeTogether } from './write-together.js';
 
 /** The bounds of what a connection may send and how long it may take. Lengths in bytes, times in ms. */
 export interface ServerLimits {
@@ -50,6 +51,7 @@ export function createServer(listener: RequestListener, limits: ServerLimits, tl
       : createHttpsServer({ ...options, ...tls, handshakeTimeout: requestTimeout }, serve);
   server.maxConnections = maxConnections;
   interceptNode(server);
+  writeTogether(server);
   // A slow request is first of all answered 408.
   cutOffStalledReaders(server, Math.max(stallTimeout, requestTimeout + 2 * checkingInterval));
   return server;

@@ -1,0 +1,38 @@
+// Writes the answers of one turn of the event loop together: each write that finds its reader asleep has to wake it.
+import type { Server } from 'node:http';
+import { Socket } from 'node:net';
+
+/** How many connections are held at most: the first of them waits for the work on all others. */
+const mostHeld = 64;
+
+/**
+ * Holds what is written to the server's connections until the turn of the event loop ends, or there is much of it. Where many
+ * clients are on the same machine, as a proxy is, that saves up to a fifth of an answer's time (docs/benchmarks.md).
+ */
+export function writeTogether(server: Server): void {
+  const held = new Set<Socket>();
+  const releaseAll = () => {
+    for (const socket of held) release(socket);
+  };
+  const release = (socket: Socket) => {
+    held.delete(socket);
+    // It may have been corked again behind the uncorking that was held.
+    while (socket.writableCorked > 0) Socket.prototype.uncork.call(socket);
+  };
+
+  function hold(this: Socket): void {
+    held.add(this);
+    if (held.size === 1) setImmediate(releaseAll);
+    else if (held.size === mostHeld) releaseAll();
+  }
+  /** Otherwise what was answered just before would be lost. */
+  function releaseAndDestroy(this: Socket, error?: Error): Socket {
+    if (held.has(this)) release(this);
+    return Socket.prototype.destroy.call(this, error);
+  }
+  const prepare = (socket: Socket) => {
+    // Node's HTTP corks a connection while it writes the parts of an answer, and then uncorks it.
+    Object.assign(socket, { uncork: hold, destroy: releaseAndDestroy });
+  };
+  server.on('connection', prepare).on('secureConnection', prepare);
+}
