@@ -11,6 +11,7 @@ import { ConfigError, readConfig, type Config } from './config.js';
 import { scopes, StorageError, type Storage } from './domain.js';
 import type { Metrics } from './http/metrics.js';
 import type { Tls } from './http/server.js';
+import { openLog } from './log-destination.js';
 import { openStorage } from './storage/open.js';
 
 /** How long after the end of listening a request that a client has sent may still be on its way, in ms. */
@@ -49,7 +50,7 @@ async function main(): Promise<void> {
     storage,
     identityProvider: identityProvider(config),
     metrics,
-    logger: { level: config.LOG_LEVEL },
+    logger: { level: config.LOG_LEVEL, stream: openLog() },
     limits: {
       bodyLimit: config.BODY_LIMIT_BYTES,
       bodyBudget: config.BODY_BUDGET_BYTES,

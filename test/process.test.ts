@@ -1,8 +1,11 @@
 // The real processes from dist: start, first token, command line, configuration, crash, memory, shutdown.
 import { DatabaseSync } from '@photostructure/sqlite';
+import { spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { ConfigError, readConfig, variables } from '../src/config.js';
 import { temporaryFolder } from './support/engines.js';
@@ -254,6 +257,39 @@ t.test('what was acknowledged survives SIGKILL at any moment', async (t) => {
     t.strictSame({ lost, back }, { lost: [], back: [] });
     for (const [id, value] of state) if (value === 'unknown') state.set(id, names.has(id) ? 'there' : 'gone');
     t.equal(await restarted.end('SIGTERM'), 0);
+  }
+});
+
+t.test('the log has a whole line for every request, up to the last', async (t) => {
+  const { env } = await newDatabase(t);
+  const token = await createToken(env);
+  const server = await startServer(t, { env });
+  const closed = once(server.child, 'close');
+  const bodies = Array.from({ length: 300 }, (_, i) => JSON.stringify({ id: i, name: `Plant ${i}` }));
+  await Promise.all(bodies.map((body) => create(server, token, body)));
+  t.equal(await server.end('SIGTERM'), 0);
+  await closed;
+  const requests = server.log.filter(({ msg }) => msg === 'request');
+  t.equal(requests.length, 300);
+  t.equal(new Set(requests.map(({ requestId }) => requestId)).size, 300);
+  t.match(server.log.at(-1), { msg: 'plant-store has shut down' });
+});
+
+t.test('what was logged in the turn in which the process ends is not lost', async (t) => {
+  const log = fileURLToPath(new URL('../dist/log-destination.js', import.meta.url));
+  for (const end of ['process.exit()', 'throw new Error("a defect")']) {
+    const script = `import { openLog } from ${JSON.stringify(log)};
+      const log = openLog();
+      for (let i = 0; i < 1000; i++) log.write(i + ' of 1000\\n');
+      ${end};`;
+    const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+      encoding: 'utf8',
+    });
+    t.strictSame(
+      stdout.split('\n'),
+      Array.from({ length: 1001 }, (_, i) => (i < 1000 ? `${i} of 1000` : '')),
+      end,
+    );
   }
 });
 

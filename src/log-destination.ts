@@ -1,0 +1,44 @@
+// Where the log goes: standard output, and all lines of one turn of the event loop in one write.
+import { destination } from 'pino';
+
+/** What pino needs of a destination. */
+export interface LogDestination {
+  write(line: string): void;
+  /** Pino calls it behind a line of level fatal. */
+  flushSync(): void;
+}
+
+/** How much text is collected at most, in characters: longer strings cost more, and a pipe takes as much at once. */
+const mostText = 4_096;
+
+/**
+ * Opens standard output for the log. A line is out when the turn of the event loop that wrote it ends, and at the latest when the
+ * process exits: only a process that is killed in the middle of a turn loses lines, those of that turn. A write for each
+ * line would cost more than all else about it.
+ */
+export function openLog(): LogDestination {
+  const output = destination({ dest: 1, sync: true });
+  let lines = '';
+  let due = false;
+  const flushSync = () => {
+    const text = lines;
+    lines = '';
+    if (text !== '') output.write(text);
+  };
+  const endTurn = () => {
+    due = false;
+    flushSync();
+  };
+  process.on('exit', flushSync);
+  return {
+    write(line) {
+      lines += line;
+      if (lines.length >= mostText) flushSync();
+      else if (!due) {
+        due = true;
+        setImmediate(endTurn);
+      }
+    },
+    flushSync,
+  };
+}
