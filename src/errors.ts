@@ -71,6 +71,7 @@ export class ApiError extends Error {
   /** The HTTP status. Fastify and its plugins read it under this name. */
   readonly statusCode: number;
   readonly headers: Record<string, string>;
+  #json: string | undefined;
 
   constructor(kind: ErrorKind, options: ApiErrorOptions = {}) {
     const { code, message } = catalogue[kind];
@@ -88,8 +89,8 @@ export class ApiError extends Error {
     this.headers = statusCode === 503 ? { 'retry-after': '1', ...options.headers } : (options.headers ?? {});
   }
 
-  /** The Error body of the contract. */
-  get body(): { error: number; message: string } {
-    return { error: this.code, message: this.message };
+  /** The Error body of the contract, as JSON; made once for an error that answers many requests. */
+  get json(): string {
+    return (this.#json ??= JSON.stringify({ error: this.code, message: this.message }));
   }
 }

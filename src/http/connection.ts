@@ -264,15 +264,14 @@ let unparsed = 0;
 
 /** Writes an answer as bytes, where there is no response object to do it. */
 function endWith(socket: Socket, error: ApiError): void {
-  const body = JSON.stringify(error.body);
   const head = [
     `HTTP/1.1 ${error.statusCode} ${STATUS_CODES[error.statusCode]}`,
     'Content-Type: application/json; charset=utf-8',
-    `Content-Length: ${Buffer.byteLength(body)}`,
+    `Content-Length: ${Buffer.byteLength(error.json)}`,
     `X-Request-Id: unparsed-${++unparsed}`,
     `Date: ${new Date().toUTCString()}`,
     'Connection: close',
   ];
-  socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
+  socket.write(`${head.join('\r\n')}\r\n\r\n${error.json}`);
   closeGently(socket);
 }

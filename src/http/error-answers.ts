@@ -43,7 +43,7 @@ export function answerError(thrown: unknown, request: FastifyRequest, reply: Fas
     .headers(error.headers)
     .header('x-request-id', request.id)
     .header('content-type', 'application/json; charset=utf-8')
-    .send(error.body);
+    .send(error.json);
 }
 
 declare module 'fastify' {

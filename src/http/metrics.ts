@@ -1,6 +1,7 @@
 // What the service tells Prometheus. docs/operate.md lists every metric, and a test holds the list equal to this.
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { Caller } from '../domain.js';
 import { ApiError } from '../errors.js';
 import type { Verifier } from './auth.js';
 
@@ -88,15 +89,17 @@ export function createMetrics(): Metrics {
         done();
       });
     },
-    observeVerifier: (verify) => async (request) => {
-      try {
-        const caller = await verify(request);
-        authentications.inc({ outcome: 'accepted' });
+    observeVerifier: (verify) => (request) => {
+      const count = <T extends Caller | ApiError>(caller: T): T => {
+        authentications.inc({ outcome: outcomeOf(caller) });
         return caller;
-      } catch (error) {
-        authentications.inc({ outcome: outcomeOf(error) });
+      };
+      const caller = verify(request);
+      if (!(caller instanceof Promise)) return count(caller);
+      return caller.then(count, (error: unknown) => {
+        authentications.inc({ outcome: 'failed' });
         throw error;
-      }
+      });
     },
     writer: {
       queue(rows) {
@@ -110,7 +113,7 @@ export function createMetrics(): Metrics {
   };
 }
 
-function outcomeOf(error: unknown): string {
-  if (!(error instanceof ApiError) || error.statusCode !== 401) return 'failed';
-  return error.kind === 'missingToken' ? 'missing' : 'invalid';
+function outcomeOf(caller: Caller | ApiError): string {
+  if (!(caller instanceof ApiError)) return 'accepted';
+  return caller.kind === 'missingToken' ? 'missing' : 'invalid';
 }

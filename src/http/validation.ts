@@ -73,7 +73,7 @@ export function createValidatorCompiler(ajv: Ajv): FastifySchemaCompiler<AnySche
 export function checkCatalogue(ajv: Ajv, errorSchema: object): void {
   const validate = ajv.compile(errorSchema);
   for (const kind of Object.keys(catalogue) as ErrorKind[]) {
-    if (!validate(new ApiError(kind).body)) {
+    if (!validate(JSON.parse(new ApiError(kind).json))) {
       throw new Error(`Error ${kind} does not fit the contract: ${describe(validate.errors ?? [])}`);
     }
   }
