@@ -5,10 +5,11 @@ import type { operations } from './types.gen.js';
 /** The JSON array of an answer, page by page. T is the type of its items, which the pages hold as text. */
 export class JsonArray<T> {
   declare protected readonly item: T;
-  readonly pages: AsyncIterable<PlantPage>;
+  /** Reads the next page; not to be called after one with nothing behind it. */
+  readonly nextPage: () => Promise<PlantPage>;
 
-  constructor(pages: AsyncIterable<PlantPage>) {
-    this.pages = pages;
+  constructor(nextPage: () => Promise<PlantPage>) {
+    this.nextPage = nextPage;
   }
 }
 

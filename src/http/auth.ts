@@ -125,9 +125,11 @@ export function createBearerVerifier({ tokens, verifyForeign, now, monotonic }: 
     const { authorization = '' } = request.headers;
     if (!bearerScheme.test(authorization)) return missingToken;
     const token = bearer.exec(authorization)?.[1];
-    if (token === undefined || !(isSecret(token) || verifyForeign !== undefined)) return invalidToken;
+    if (token === undefined) return invalidToken;
     const known = cache.get(token);
-    return known === undefined ? cache.fetch(token).then(check) : check(known);
+    if (known !== undefined) return check(known);
+    if (!isSecret(token) && verifyForeign === undefined) return invalidToken;
+    return cache.fetch(token).then(check);
   };
 }
 

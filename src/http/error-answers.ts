@@ -62,7 +62,9 @@ const preflightRoute = '*';
  */
 export function refuseUnknownRoutes(app: FastifyInstance): void {
   app.addHook('onRequest', (request, _reply, done) => {
-    if (!request.is404 && request.routeOptions.url !== preflightRoute) {
+    // The method comes first, since Fastify makes routeOptions anew for whoever looks at them.
+    const preflight = request.method === 'OPTIONS' && request.routeOptions.url === preflightRoute;
+    if (!request.is404 && !preflight) {
       done();
       return;
     }

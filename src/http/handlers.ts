@@ -26,19 +26,14 @@ export function createHandlers(plants: PlantRepository): Handlers {
   };
 }
 
-/** The subject's plants up to `limit`, a page at a time: the next one is read when the last one has been taken. */
-async function* pages(
-  plants: PlantRepository,
-  subject: string,
-  limit = Infinity,
-): AsyncGenerator<PlantPage, void, undefined> {
+/** Reads the subject's plants up to `limit`, a page at each call. */
+function pages(plants: PlantRepository, subject: string, limit = Infinity): () => Promise<PlantPage> {
   let after: bigint | undefined;
-  for (let left = limit; ;) {
+  let left = limit;
+  return async () => {
     const page = await plants.list(subject, { after, limit: left });
-    left -= page.count;
-    const more = page.more && left > 0;
-    yield { ...page, more };
-    if (!more) return;
     after = page.lastId;
-  }
+    left -= page.count;
+    return left > 0 ? page : { ...page, more: false };
+  };
 }

@@ -18,18 +18,15 @@ export interface JsonArrayOptions {
  */
 export async function sendJsonArray(
   reply: FastifyReply,
-  { pages }: JsonArray<unknown>,
+  { nextPage }: JsonArray<unknown>,
   { stallTime }: JsonArrayOptions,
 ): Promise<FastifyReply> {
   reply
     .header('content-type', 'application/json; charset=utf-8')
     .header('cache-control', 'private, no-cache');
-  const iterator = pages[Symbol.asyncIterator]();
-  const first = await iterator.next();
-  if (first.done === true || !first.value.more) {
-    return sendWhole(reply, `[${first.done === true ? '' : first.value.json}]`);
-  }
-  return reply.send(Readable.from(chunks(first.value, iterator, reply, stallTime), { objectMode: false }));
+  const first = await nextPage();
+  if (!first.more) return sendWhole(reply, `[${first.json}]`);
+  return reply.send(Readable.from(chunks(first, nextPage, reply, stallTime), { objectMode: false }));
 }
 
 /**
@@ -49,7 +46,7 @@ function sendWhole(reply: FastifyReply, json: string): FastifyReply {
 
 async function* chunks(
   first: PlantPage,
-  rest: AsyncIterator<PlantPage>,
+  nextPage: () => Promise<PlantPage>,
   reply: FastifyReply,
   stallTime: number,
 ): AsyncGenerator<string, void, undefined> {
@@ -67,9 +64,7 @@ async function* chunks(
       }
     }
     if (!page.more) break;
-    const next = await rest.next();
-    if (next.done === true) break;
-    page = next.value;
+    page = await nextPage();
   }
   const stalled = watch();
   reply.raw.once('close', () => {

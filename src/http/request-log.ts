@@ -60,7 +60,7 @@ function logRequest(reply: FastifyReply, address: string): void {
     ms: Math.round(reply.elapsedTime * 1000) / 1000,
     address,
     subject: request.caller?.subject,
-    ...(typeof trace === 'string' && traceparent.test(trace) && { traceparent: trace }),
+    traceparent: typeof trace === 'string' && traceparent.test(trace) ? trace : undefined,
   };
   reply.log.info(line, answered ? 'request' : 'request broken off');
 }
