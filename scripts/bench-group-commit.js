@@ -3,10 +3,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { putUnderLoad, requestText } from './bench/load.js';
+import { putUnderLoad } from './bench/load.js';
 import { startServer } from './bench/server-process.js';
 import { median } from './bench/statistics.js';
 import { fillStore } from './bench/store.js';
+import { createRequest } from './bench/workloads.js';
 
 const connections = 256;
 const rounds = 5;
@@ -56,13 +57,7 @@ async function startSide(name, port, env) {
     env: { DATABASE_URL, ...env },
   });
   let id = 0;
-  const next = () =>
-    requestText({
-      method: 'POST',
-      path: '/plants',
-      token,
-      body: `{"id":${++id},"name":"Monstera deliciosa","tag":"indoor"}`,
-    });
+  const next = () => createRequest(token, ++id);
   /** @type {{ rate: number, loopDelay: number }[]} */
   const results = [];
   return { name, server, next, results };

@@ -6,6 +6,7 @@ import { putUnderLoad, requestText } from './bench/load.js';
 import { startServer } from './bench/server-process.js';
 import { median, spread } from './bench/statistics.js';
 import { fillStore } from './bench/store.js';
+import { createRequest } from './bench/workloads.js';
 
 const connections = 64;
 const rounds = Number(process.argv[2] ?? 9);
@@ -53,10 +54,7 @@ async function startSide(port, env) {
   let id = 0;
   const list = requestText({ method: 'GET', path: '/plants', token: tokens.get('list') });
   const next = {
-    create: () => {
-      const body = `{"id":${++id},"name":"Monstera deliciosa","tag":"indoor"}`;
-      return requestText({ method: 'POST', path: '/plants', token: tokens.get('create'), body });
-    },
+    create: () => createRequest(tokens.get('create'), ++id),
     list: () => list,
   };
   /** @type {Record<'create' | 'list', number[]>} In µs. */

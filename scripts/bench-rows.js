@@ -7,6 +7,7 @@ import { putUnderLoad, requestText } from './bench/load.js';
 import { startServer } from './bench/server-process.js';
 import { median } from './bench/statistics.js';
 import { fillStore } from './bench/store.js';
+import { createRequest } from './bench/workloads.js';
 
 const connections = 256;
 const rounds = 7;
@@ -63,8 +64,7 @@ async function startSide(rows, port) {
       const token = String(tokens[Math.floor(Math.random() * tokens.length)]);
       const id = Math.floor(Math.random() * Number.MAX_SAFE_INTEGER);
       created.push({ token, id });
-      const body = `{"id":${id},"name":"Monstera deliciosa","tag":"indoor"}`;
-      return requestText({ method: 'POST', path: '/plants', token, body });
+      return createRequest(token, id);
     },
     delete: () => {
       const plant = created[deleted++];

@@ -1,9 +1,10 @@
 // Shows what a second process brings on one PostgreSQL: durable creates through one process and through two, in turns, and
 // what a create costs each part in CPU. Needs `npm run build` and the system's PostgreSQL. node scripts/bench-scale.js
 import { readFileSync } from 'node:fs';
-import { putUnderLoad, requestText } from './bench/load.js';
+import { putUnderLoad } from './bench/load.js';
 import { startServer as startService } from './bench/server-process.js';
 import { median } from './bench/statistics.js';
+import { createRequest } from './bench/workloads.js';
 import { freePort, initdb, plantStore, processesOf, startServer } from './postgres-cluster.js';
 
 const connections = 256;
@@ -25,13 +26,7 @@ for (let i = 0; i < 2; i++) {
 }
 
 let id = 0;
-const next = () =>
-  requestText({
-    method: 'POST',
-    path: '/plants',
-    token,
-    body: `{"id":${++id},"name":"Monstera deliciosa","tag":"indoor"}`,
-  });
+const next = () => createRequest(token, ++id);
 
 /** The CPU that PostgreSQL's living processes have used, in µs. */
 function postgresTime() {

@@ -75,9 +75,14 @@ function body(id) {
   return `{"id":${id},"name":"Monstera deliciosa","tag":"indoor"}`;
 }
 
+/** The request that creates a plant. @param {string | undefined} token @param {number} id */
+export function createRequest(token, id) {
+  return requestText({ method: 'POST', path: '/plants', token, body: body(id) });
+}
+
 /** @param {Target} target @param {number} id */
 function create(target, id) {
-  return requestText({ method: 'POST', path: '/plants', token: target.tokenOf('writer'), body: body(id) });
+  return createRequest(target.tokenOf('writer'), id);
 }
 
 /** @param {Target} target @param {string} subject @param {string} query */
