@@ -17,13 +17,16 @@ const mostText = 4_096;
  * line would cost more than all else about it.
  */
 export function openLog(): LogDestination {
-  const output = destination({ dest: 1, sync: true });
+  // As text it would be measured first; as bytes, of which its types do not know, it is not.
+  const output = destination({ dest: 1, sync: true, contentMode: 'buffer' }) as unknown as {
+    write(bytes: Buffer): void;
+  };
   let lines = '';
   let due = false;
   const flushSync = () => {
     const text = lines;
     lines = '';
-    if (text !== '') output.write(text);
+    if (text !== '') output.write(Buffer.from(text));
   };
   const endTurn = () => {
     due = false;

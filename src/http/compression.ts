@@ -34,4 +34,9 @@ export function compressAnswers(app: FastifyInstance): void {
         );
     },
   );
+  // A list that fails before its first byte is answered by an Error body, as it is.
+  app.addHook('onError', (_request, reply, _error, done) => {
+    reply.removeHeader('content-encoding');
+    done();
+  });
 }

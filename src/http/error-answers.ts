@@ -31,17 +31,14 @@ export function toApiError(thrown: unknown): ApiError {
   return new ApiError(kind ?? 'internal', { cause: thrown });
 }
 
-/** Answers with what was thrown. Fastify's error handler, and its handler for errors of the framework. */
+/** Answers with what was thrown. Fastify's error handler. */
 export function answerError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const error = toApiError(thrown);
   if (error.statusCode >= 500) request.log.error({ err: error }, 'request failed');
   request.errorCode = error.code;
   reply
     .code(error.statusCode)
-    // A list that fails before its first byte may have been meant to be compressed.
-    .removeHeader('content-encoding')
     .headers(error.headers)
-    .header('x-request-id', request.id)
     .header('content-type', 'application/json; charset=utf-8')
     .send(error.json);
 }
