@@ -1,11 +1,6 @@
 // The composition root: puts the service together from what it is given. It never listens and never reads the environment.
 import fastifyAuth from '@fastify/auth';
-import Fastify, {
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-  type FastifyServerOptions,
-} from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
 import { loadContract, type Contract } from './contract/contract.js';
 import type { Storage } from './domain.js';
 import { createBearerVerifier } from './http/auth.js';
@@ -18,7 +13,12 @@ import {
   trackUnusedConnections,
 } from './http/connection.js';
 import { serveDocsPage } from './http/docs-page.js';
-import { answerError, refuseUnknownRoutes } from './http/error-answers.js';
+import {
+  answerError,
+  answerFrameworkError,
+  refuseUnknownRoutes,
+  tellRequestId,
+} from './http/error-answers.js';
 import { createHandlers } from './http/handlers.js';
 import type { IdentityProvider } from './http/jwt.js';
 import type { Metrics } from './http/metrics.js';
@@ -81,10 +81,6 @@ declare module 'fastify' {
   }
 }
 
-function tellRequestId(request: FastifyRequest, reply: FastifyReply): void {
-  reply.header('x-request-id', request.id);
-}
-
 /**
  * Builds the service, ready to listen or to be injected into. Closing it does not close the storage.
  * @throws Error when the contract and the code do not fit together.
@@ -114,11 +110,7 @@ export async function buildApp({
     return503OnClosing: false,
     // The length of a path is bounded by the header section's; what an id may look like, the contract says.
     routerOptions: { maxParamLength: limits.headerLimit },
-    frameworkErrors: (error, request, reply) => {
-      // No hook has run.
-      tellRequestId(request, reply);
-      answerError(error, request, reply);
-    },
+    frameworkErrors: answerFrameworkError,
     clientErrorHandler: answerClientError,
     serverFactory: (listener) => createServer(listener, limits, tls),
     // The server is made above; this makes Fastify tell its address with the right scheme.

@@ -8,12 +8,15 @@ export interface LogDestination {
   flushSync(): void;
 }
 
-/** How much text is collected at most, in characters: longer strings cost more, and a pipe takes as much at once. */
+/**
+ * How much text is collected at most, in characters; a longer line goes out alone. A pipe takes as many bytes at once, without a
+ * part of another process's line in between, and longer strings cost more.
+ */
 const mostText = 4_096;
 
 /**
  * Opens standard output for the log. A line is out when the turn of the event loop that wrote it ends, and at the latest when the
- * process exits: only a process that is killed in the middle of a turn loses lines, those of that turn. A write for each
+ * process exits: only one that is killed, or aborts, in the middle of a turn loses lines, those of that turn. A write for each
  * line would cost more than all else about it.
  */
 export function openLog(): LogDestination {
@@ -35,9 +38,9 @@ export function openLog(): LogDestination {
   process.on('exit', flushSync);
   return {
     write(line) {
+      if (lines.length + line.length > mostText) flushSync();
       lines += line;
-      if (lines.length >= mostText) flushSync();
-      else if (!due) {
+      if (!due) {
         due = true;
         setImmediate(endTurn);
       }

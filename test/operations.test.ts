@@ -96,6 +96,11 @@ t.test('probes and metrics', async (t) => {
     status: 405,
     text: /"error":40500/,
   });
+  t.match(await send(agent, `${operations}/%zz`), {
+    status: 400,
+    text: /"error":40008/,
+    headers: { 'x-request-id': /./ },
+  });
 
   const url = `${server.origin}/plants`;
   const creates = Array.from({ length: 50 }, (_, i) =>

@@ -5,7 +5,7 @@ import type { operations } from './types.gen.js';
 /** The JSON array of an answer, page by page. T is the type of its items, which the pages hold as text. */
 export class JsonArray<T> {
   declare protected readonly item: T;
-  /** Reads the next page; not to be called after one with nothing behind it. */
+  /** Reads the next page; not to be called again after a page whose `more` is false. */
   readonly nextPage: () => Promise<PlantPage>;
 
   constructor(nextPage: () => Promise<PlantPage>) {

@@ -8,8 +8,8 @@ import { ApiError } from '../errors.js';
 
 /**
  * Finds out who makes a request, by one security scheme.
- * @returns The caller, or a 401 when the credentials are not good: thrown, it would take a twentieth of the answer's time. The
- *   promise rejects with a StorageError when that cannot be told.
+ * @returns The caller, or a 401 when the credentials are not good: returned, since a throw takes a twentieth of that answer's
+ *   time. The promise rejects when it cannot be told, with a StorageError or an ApiError 503.
  */
 export type Verifier = (request: FastifyRequest) => Promise<Caller | ApiError> | Caller | ApiError;
 

@@ -43,6 +43,17 @@ export function answerError(thrown: unknown, request: FastifyRequest, reply: Fas
     .send(error.json);
 }
 
+/** Answers what Fastify refuses before any hook has run: no other place has told the request's id by then. */
+export function answerFrameworkError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  tellRequestId(request, reply);
+  answerError(error, request, reply);
+}
+
+/** Names the request in its answer. */
+export function tellRequestId(request: FastifyRequest, reply: FastifyReply): void {
+  reply.header('x-request-id', request.id);
+}
+
 declare module 'fastify' {
   interface FastifyRequest {
     /** The code of the error that was answered, for the log. */

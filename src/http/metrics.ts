@@ -90,13 +90,13 @@ export function createMetrics(): Metrics {
       });
     },
     observeVerifier: (verify) => (request) => {
-      const count = <T extends Caller | ApiError>(caller: T): T => {
-        authentications.inc({ outcome: outcomeOf(caller) });
-        return caller;
+      const count = (result: Caller | ApiError) => {
+        authentications.inc({ outcome: outcomeOf(result) });
+        return result;
       };
-      const caller = verify(request);
-      if (!(caller instanceof Promise)) return count(caller);
-      return caller.then(count, (error: unknown) => {
+      const result = verify(request);
+      if (!(result instanceof Promise)) return count(result);
+      return result.then(count, (error: unknown) => {
         authentications.inc({ outcome: 'failed' });
         throw error;
       });
@@ -113,7 +113,7 @@ export function createMetrics(): Metrics {
   };
 }
 
-function outcomeOf(caller: Caller | ApiError): string {
-  if (!(caller instanceof ApiError)) return 'accepted';
-  return caller.kind === 'missingToken' ? 'missing' : 'invalid';
+function outcomeOf(result: Caller | ApiError): string {
+  if (!(result instanceof ApiError)) return 'accepted';
+  return result.kind === 'missingToken' ? 'missing' : 'invalid';
 }

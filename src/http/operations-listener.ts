@@ -2,7 +2,7 @@
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ApiError } from '../errors.js';
-import { answerError, refuseUnknownRoutes } from './error-answers.js';
+import { answerError, answerFrameworkError, refuseUnknownRoutes, tellRequestId } from './error-answers.js';
 import type { Metrics } from './metrics.js';
 import { requestId } from './request-log.js';
 
@@ -27,12 +27,13 @@ export async function buildOperationsListener(options: OperationsOptions): Promi
     requestTimeout: 10_000,
     forceCloseConnections: true,
     return503OnClosing: false,
-    frameworkErrors: answerError,
+    frameworkErrors: answerFrameworkError,
   });
   app.setErrorHandler(answerError);
   app.decorateRequest('errorCode', undefined);
   app.addHook('onRequest', (request, reply, done) => {
-    reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store' });
+    tellRequestId(request, reply);
+    reply.header('cache-control', 'no-store');
     done();
   });
   refuseUnknownRoutes(app);

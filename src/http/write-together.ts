@@ -6,8 +6,8 @@ import { Socket } from 'node:net';
 const mostHeld = 64;
 
 /**
- * Holds what is written to the server's connections until the turn of the event loop ends, or there is much of it. Where many
- * clients are on the same machine, as a proxy is, that saves up to a fifth of an answer's time (docs/benchmarks.md).
+ * Holds what is written to the server's connections until the turn of the event loop ends, or so many of them are held. Where many
+ * clients are on the same machine, as a proxy is, that saves up to a fifth of an answer's time (DESIGN.md).
  */
 export function writeTogether(server: Server): void {
   const held = new Set<Socket>();
@@ -16,7 +16,7 @@ export function writeTogether(server: Server): void {
   };
   const release = (socket: Socket) => {
     held.delete(socket);
-    // It may have been corked again behind the uncorking that was held.
+    // Every uncorking that was held has left it corked once more.
     while (socket.writableCorked > 0) Socket.prototype.uncork.call(socket);
   };
 
@@ -31,7 +31,7 @@ export function writeTogether(server: Server): void {
     return Socket.prototype.destroy.call(this, error);
   }
   const prepare = (socket: Socket) => {
-    // Node's HTTP corks a connection while it writes the parts of an answer, and then uncorks it.
+    // Node's HTTP corks a connection while it writes the parts of an answer that has a body, and then uncorks it.
     Object.assign(socket, { uncork: hold, destroy: releaseAndDestroy });
   };
   server.on('connection', prepare).on('secureConnection', prepare);
