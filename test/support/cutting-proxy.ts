@@ -23,6 +23,7 @@ export async function startCuttingProxy(t: Test, port: number): Promise<CuttingP
   const server = createServer((client) => {
     const service = connect(port, '127.0.0.1');
     let fate: Fate | undefined;
+    let answering = false;
     for (const socket of [client, service]) {
       sockets.add(socket);
       // A connection that is cut reports it as an error; the closing is what counts.
@@ -34,16 +35,19 @@ export async function startCuttingProxy(t: Test, port: number): Promise<CuttingP
       });
     }
     client.on('data', (bytes) => {
+      // A request may come in pieces, and so may the answer before it.
+      if (answering) fate = undefined;
+      answering = false;
       fate ??= fates.shift() ?? 'pass';
       if (fate === 'lose request') client.destroy();
       else service.write(bytes);
     });
     service.on('data', (bytes) => {
-      if (fate === 'hold answer') return;
+      const first = !answering;
+      answering = true;
       if (fate === 'pass') client.write(bytes);
-      else if (fate === 'cut answer') client.end(bytes.subarray(0, bytes.length / 2));
-      else client.destroy();
-      fate = undefined;
+      else if (fate === 'cut answer' && first) client.end(bytes.subarray(0, bytes.length / 2));
+      else if (fate === 'lose answer') client.destroy();
     });
   });
   server.listen(0, '127.0.0.1');
