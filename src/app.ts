@@ -15,8 +15,8 @@ import {
 import { serveDocsPage } from './http/docs-page.js';
 import {
   answerError,
-  answerFrameworkError,
   refuseUnknownRoutes,
+  routeMalformedTarget,
   tellRequestId,
 } from './http/error-answers.js';
 import { createHandlers } from './http/handlers.js';
@@ -99,7 +99,7 @@ export async function buildApp({
   monotonic = () => performance.now(),
 }: AppOptions): Promise<FastifyInstance> {
   const limits = { ...defaultLimits, ...givenLimits };
-  const app = Fastify({
+  const app: FastifyInstance = Fastify({
     logger,
     logController: new RequestLog(),
     genReqId: requestId,
@@ -109,8 +109,12 @@ export async function buildApp({
     // While it closes, the service still answers what it has accepted.
     return503OnClosing: false,
     // The length of a path is bounded by the header section's; what an id may look like, the contract says.
-    routerOptions: { maxParamLength: limits.headerLimit },
-    frameworkErrors: answerFrameworkError,
+    routerOptions: {
+      maxParamLength: limits.headerLimit,
+      onBadUrl: (_path, request, response) => {
+        routeMalformedTarget(app, request, response);
+      },
+    },
     clientErrorHandler: answerClientError,
     serverFactory: (listener) => createServer(listener, limits, tls),
     // The server is made above; this makes Fastify tell its address with the right scheme.

@@ -177,6 +177,27 @@ t.test('an error of the connection is told only behind the answers that it owes'
   t.equal(await connection.rest(), '');
 });
 
+t.test(
+  'nothing is told behind an answer that closes the connection, and its request waits for its turn',
+  async (t) => {
+    // Once a malformed target passed by the hooks: nobody knew of its answer, and an error was told behind it.
+    for (const target of ['/%zz', '/nothing', '/plants?limit=0']) {
+      const { wrap, release, started } = gated();
+      const { open, authorized } = await startListening(t, { wrap });
+      const connection = await open();
+      const last = `GET ${target} HTTP/1.1\r\n${authorized}Connection: close\r\n\r\n`;
+      connection.send(
+        `${post(authorized, '{"id":1,"name":"a"}')}${last}GET /plants HTTP/1.1\r\n${authorized}\r\n`,
+      );
+      await started;
+      release();
+      t.match(await connection.answer('POST', '/plants'), { status: 200 }, target);
+      t.match(await connection.answer('GET', target), { headers: { connection: 'close' } }, target);
+      t.equal(await connection.rest(), '', target);
+    }
+  },
+);
+
 t.test('a client that hangs up does not cancel its queued write', async (t) => {
   const { wrap, release, started } = gated();
   const { open, authorized, call, token } = await startListening(t, { wrap });
@@ -250,12 +271,15 @@ t.test(
     const whole = await open();
     whole.send(`GET /openapi.json HTTP/1.1\r\n${named('whole')}Connection: close\r\n\r\n`);
     await whole.rest();
+    const malformed = await open();
+    malformed.send(`GET /%zz?token=x HTTP/1.1\r\n${named('malformed')}Connection: close\r\n\r\n`);
+    await malformed.rest();
     await app.close();
 
     const told = lines.filter(({ method }) => method !== undefined);
     t.strictSame(
       told.map(({ requestId }) => requestId as string).sort(),
-      [...left, 'silent', 'whole'].sort(),
+      [...left, 'silent', 'whole', 'malformed'].sort(),
       'none is missing, and none is there twice',
     );
     const line = (id: string) => told.find(({ requestId }) => requestId === id);
@@ -265,6 +289,7 @@ t.test(
     }
     t.match(line('whole'), { msg: 'request', status: 200, path: '/openapi.json' });
     t.notHas(line('whole'), { aborted: true });
+    t.match(line('malformed'), { status: 400, error: 40008, path: '/%zz' }, 'the target as it was asked for');
     t.notMatch(
       lines.filter(({ method }) => method === undefined).map(({ level }) => level),
       [50],
@@ -286,11 +311,16 @@ t.test('authentication comes before the body is read', async (t) => {
   expecting.send(`${head}Content-Length: 10\r\nExpect: 100-continue\r\n\r\n`);
   t.equal((await expecting.answer('POST', '/plants'))?.status, 401, 'and without asking for it');
 
-  for (const framing of ['Content-Length: 100000000', 'Transfer-Encoding: chunked']) {
+  for (const [target, status, framing] of [
+    ['/plants', 401, 'Content-Length: 100000000'],
+    ['/plants', 401, 'Transfer-Encoding: chunked'],
+    ['/%zz', 400, 'Content-Length: 100000000'],
+    ['/nothing', 404, 'Content-Length: 100000000'],
+  ] as const) {
     const large = await open();
-    large.send(`${head}${framing}\r\n\r\n`);
-    const answer = await large.answer('POST', '/plants');
-    t.equal(answer?.status, 401);
+    large.send(`${head.replace('/plants', target)}${framing}\r\n\r\n`);
+    const answer = await large.answer('POST', target);
+    t.equal(answer?.status, status);
     t.equal(answer?.headers['connection'], 'close', `${framing}: what follows is not worth reading`);
     // The client goes on sending until it notices that nobody listens any more.
     const block = Buffer.alloc(65_536, framing.startsWith('T') ? '5\r\nhello\r\n' : 'x');

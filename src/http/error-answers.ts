@@ -1,12 +1,11 @@
 // Turns whatever goes wrong into the one kind of error answer that the contract knows.
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { StorageError, type StorageFailure } from '../domain.js';
 import { ApiError, type ErrorKind } from '../errors.js';
 
 /** What Fastify itself can refuse, by its codes. */
 const fastifyErrors: Readonly<Record<string, ErrorKind>> = {
-  FST_ERR_BAD_URL: 'malformedTarget',
-  FST_ERR_MAX_PARAM_LENGTH: 'invalidPath',
   FST_ERR_CTP_BODY_TOO_LARGE: 'bodyTooLarge',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupportedMediaType',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'malformedRequest',
@@ -43,12 +42,6 @@ export function answerError(thrown: unknown, request: FastifyRequest, reply: Fas
     .send(error.json);
 }
 
-/** Answers what Fastify refuses before any hook has run: no other place has told the request's id by then. */
-export function answerFrameworkError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  tellRequestId(request, reply);
-  answerError(error, request, reply);
-}
-
 /** Names the request in its answer. */
 export function tellRequestId(request: FastifyRequest, reply: FastifyReply): void {
   reply.header('x-request-id', request.id);
@@ -61,11 +54,30 @@ declare module 'fastify' {
   }
 }
 
+const malformedTargets = new WeakSet<IncomingMessage>();
+/** A target for which there is no route, whatever is registered. */
+const nowhere = '//';
+
+/**
+ * Sends a request whose target is no URL path on its way as one to an unknown path. Fastify would answer it without the hooks: out
+ * of its turn on the connection, and with all of its body read. Fastify's onBadUrl, of an app that refuses unknown routes.
+ */
+export function routeMalformedTarget(
+  app: FastifyInstance,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  malformedTargets.add(request);
+  // Where Fastify keeps the target that was asked for.
+  Object.assign(request, { originalUrl: request.url, url: nowhere });
+  app.routing(request, response);
+}
+
 /** The route by which the CORS plugin lets preflights in; for any other request it is none. */
 const preflightRoute = '*';
 
 /**
- * Makes unknown paths and methods errors of the catalogue: an onRequest hook decides them before the body is read. To be
+ * Makes malformed targets, unknown paths and methods errors of the catalogue: an onRequest hook decides them before the body is read. To be
  * registered before all routes.
  */
 export function refuseUnknownRoutes(app: FastifyInstance): void {
@@ -74,6 +86,10 @@ export function refuseUnknownRoutes(app: FastifyInstance): void {
     const preflight = request.method === 'OPTIONS' && request.routeOptions.url === preflightRoute;
     if (!request.is404 && !preflight) {
       done();
+      return;
+    }
+    if (malformedTargets.has(request.raw)) {
+      done(new ApiError('malformedTarget'));
       return;
     }
     const url = request.url.split('?', 1)[0]!;

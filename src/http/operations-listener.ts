@@ -2,7 +2,7 @@
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ApiError } from '../errors.js';
-import { answerError, answerFrameworkError, refuseUnknownRoutes, tellRequestId } from './error-answers.js';
+import { answerError, refuseUnknownRoutes, routeMalformedTarget, tellRequestId } from './error-answers.js';
 import type { Metrics } from './metrics.js';
 import { requestId } from './request-log.js';
 
@@ -22,12 +22,16 @@ export interface OperationsOptions {
 /** Builds the operations listener, ready to listen. */
 export async function buildOperationsListener(options: OperationsOptions): Promise<FastifyInstance> {
   const { serving, checkStorage, metrics, log, deadline = 2_000 } = options;
-  const app = Fastify({
+  const app: FastifyInstance = Fastify({
     genReqId: requestId,
     requestTimeout: 10_000,
     forceCloseConnections: true,
     return503OnClosing: false,
-    frameworkErrors: answerFrameworkError,
+    routerOptions: {
+      onBadUrl: (_path, request, response) => {
+        routeMalformedTarget(app, request, response);
+      },
+    },
   });
   app.setErrorHandler(answerError);
   app.decorateRequest('errorCode', undefined);

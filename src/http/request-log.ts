@@ -53,7 +53,7 @@ function logRequest(reply: FastifyReply, address: string): void {
   const line = {
     method: request.method,
     // A query may hold what somebody took for a place to put a token.
-    path: request.url.split('?', 1)[0],
+    path: request.originalUrl.split('?', 1)[0],
     status: answered || headersSent ? reply.statusCode : undefined,
     error: request.errorCode,
     aborted: answered ? undefined : true,
