@@ -4,8 +4,9 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
+import { issueToken } from '../src/access-token.js';
 import { defaultLimits } from '../src/app.js';
-import type { Storage } from '../src/domain.js';
+import { scopes, type Storage } from '../src/domain.js';
 import { createMetrics } from '../src/http/metrics.js';
 import { createServer } from '../src/http/server.js';
 import { RawConnection } from './support/raw-connection.js';
@@ -299,6 +300,55 @@ t.test(
     t.match(values, [{ value: 0 }], 'none is taken for running');
   },
 );
+
+t.test(
+  'whatever is asked by whomever, the log tells it in one line of JSON, as the rest of the log',
+  async (t) => {
+    const lines: string[] = [];
+    const { app, open, storage } = await startListening(t, {
+      logger: { stream: { write: (line: string) => lines.push(line) } },
+    });
+    lines.length = 0;
+    app.log.info('the rest');
+    const subject = 'é " \\ \u2028 {"a":1},';
+    const { secret } = await issueToken(storage.tokens, { subject, scopes, now: Date.now() });
+    const authorized = `Host: x\r\nAuthorization: Bearer ${secret}\r\n`;
+    const connection = await open();
+    connection.send(`GET /plants HTTP/1.1\r\n${authorized}X-Request-Id: named\r\n\r\n`);
+    await connection.answer('GET', '/plants');
+    connection.send('GET /"\\{%22%0a HTTP/1.1\r\nHost: x\r\nX-Request-Id: odd\r\nConnection: close\r\n\r\n');
+    await connection.rest();
+    await app.close();
+    t.ok(lines.every((line) => line.indexOf('\n') === line.length - 1));
+    const parsed = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+    const rest = parsed[0]!;
+    t.match(rest, { level: 30, time: Number, msg: 'the rest' });
+    const told = (requestId: string) => parsed.find((line) => line['requestId'] === requestId);
+    for (const fields of [
+      { requestId: 'named', method: 'GET', path: '/plants', status: 200, subject },
+      { requestId: 'odd', method: 'GET', path: '/"\\{%22%0a', status: 404, error: 40401 },
+    ]) {
+      const line = told(fields.requestId)!;
+      const { time, ms } = line;
+      t.strictSame(line, { ...rest, ...fields, time, ms, address: '127.0.0.1', msg: 'request' });
+      t.match({ time, ms }, { time: Number, ms: Number });
+    }
+  },
+);
+
+t.test('a log that is to tell less tells of no request', async (t) => {
+  const lines: string[] = [];
+  const { app, open } = await startListening(t, {
+    logger: { level: 'warn', stream: { write: (line: string) => lines.push(line) } },
+  });
+  const connection = await open();
+  connection.send('GET /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  await connection.rest();
+  await app.close();
+  app.log.warn('the rest');
+  t.equal(lines.length, 1);
+  t.match(lines, [/"msg":"the rest"/]);
+});
 
 t.test('authentication comes before the body is read', async (t) => {
   const { open } = await startListening(t);

@@ -2,6 +2,7 @@
 import { LogController, type FastifyReply, type FastifyRequest } from 'fastify';
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { symbols } from 'pino';
 
 const clientRequestId = /^[\w.-]{1,64}$/;
 const processId = randomBytes(4).toString('hex');
@@ -23,8 +24,8 @@ export class RequestLog extends LogController {
   }
 
   override incomingRequest(request: FastifyRequest, reply: FastifyReply): void {
-    // A connection that is gone does not tell it any more.
-    const address = request.ip;
+    // A connection that is gone does not tell it any more, and may be gone already.
+    const address: string | undefined = request.ip;
     // Fastify's own requestCompleted does not hear of a client that hangs up.
     reply.raw.on('close', () => {
       logRequest(reply, address);
@@ -46,21 +47,36 @@ export class RequestLog extends LogController {
   }
 }
 
-function logRequest(reply: FastifyReply, address: string): void {
+/** What a line takes over from pino. The logger of a service that logs nothing is not pino's, and has none of it. */
+interface RequestLogger {
+  isLevelEnabled?(level: string): boolean;
+  readonly [symbols.streamSym]: { write(line: string): void };
+  /** What stands in each of its lines, as JSON behind a comma: the request's id, the process and the host. */
+  readonly [symbols.chindingsSym]: string;
+}
+
+/**
+ * Writes the line of a request, in pino's form. Pino would make it from an object, but that takes twice the time: a twentieth of a
+ * refused request's.
+ */
+function logRequest(reply: FastifyReply, address: string | undefined): void {
+  const log = reply.log as unknown as RequestLogger;
+  if (log.isLevelEnabled?.('info') !== true) return;
   const { request } = reply;
-  const trace = request.headers['traceparent'];
   const { headersSent, writableFinished: answered } = reply.raw;
-  const line = {
-    method: request.method,
-    // A query may hold what somebody took for a place to put a token.
-    path: request.originalUrl.split('?', 1)[0],
-    status: answered || headersSent ? reply.statusCode : undefined,
-    error: request.errorCode,
-    aborted: answered ? undefined : true,
-    ms: Math.round(reply.elapsedTime * 1000) / 1000,
-    address,
-    subject: request.caller?.subject,
-    traceparent: typeof trace === 'string' && traceparent.test(trace) ? trace : undefined,
-  };
-  reply.log.info(line, answered ? 'request' : 'request broken off');
+  // A query may hold what somebody took for a place to put a token.
+  const path = request.originalUrl.split('?', 1)[0]!;
+  const trace = request.headers['traceparent'];
+  let fields = `"method":${JSON.stringify(request.method)},"path":${JSON.stringify(path)}`;
+  if (answered || headersSent) fields += `,"status":${reply.statusCode}`;
+  if (request.errorCode !== undefined) fields += `,"error":${request.errorCode}`;
+  if (!answered) fields += ',"aborted":true';
+  fields += `,"ms":${Math.round(reply.elapsedTime * 1000) / 1000}`;
+  if (address !== undefined) fields += `,"address":${JSON.stringify(address)}`;
+  if (request.caller) fields += `,"subject":${JSON.stringify(request.caller.subject)}`;
+  if (typeof trace === 'string' && traceparent.test(trace)) fields += `,"traceparent":"${trace}"`;
+  const message = answered ? 'request' : 'request broken off';
+  log[symbols.streamSym].write(
+    `{"level":30,"time":${Date.now()}${log[symbols.chindingsSym]},${fields},"msg":"${message}"}\n`,
+  );
 }
