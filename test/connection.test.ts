@@ -561,6 +561,32 @@ t.test('the answers of one turn of the event loop are written together, 64 at a 
   t.strictSame(written, [...Array<boolean>(64).fill(true), ...Array<boolean>(6).fill(false)]);
 });
 
+t.test('an answer arrives as it was written, in whatever parts', async (t) => {
+  const long = 'é€'.repeat(1_000_000);
+  for (const parts of [
+    ['answered'],
+    ['é€'],
+    [''],
+    [Buffer.from('é€')],
+    ['é', Buffer.from('€'), ''],
+    [long],
+    [long, Buffer.from(long), 'end'],
+  ]) {
+    const open = await startBareServer(t, (_request, response) => {
+      // Not in chunks: the end of the connection is the end.
+      response.removeHeader('Transfer-Encoding');
+      for (const part of parts.slice(0, -1)) response.write(part);
+      response.end(parts.at(-1));
+    });
+    const body = parts.map((part) => Buffer.from(part)).reduce((all, part) => Buffer.concat([all, part]));
+    const received = Buffer.from(await (await open()).rest(), 'latin1');
+    t.ok(
+      received.subarray(received.indexOf('\r\n\r\n') + 4).equals(body),
+      `${parts.length} parts, ${body.length} bytes`,
+    );
+  }
+});
+
 t.test('what was answered in the turn in which its connection is destroyed still arrives', async (t) => {
   const open = await startBareServer(t, (_request, response) => {
     const { socket } = response;

@@ -59,8 +59,9 @@ const malformedTargets = new WeakSet<IncomingMessage>();
 const nowhere = '//';
 
 /**
- * Sends a request whose target is no URL path on its way as one to an unknown path. Fastify would answer it without the hooks: out
- * of its turn on the connection, and with all of its body read. Fastify's onBadUrl, of an app that refuses unknown routes.
+ * Sends a request whose target is no URL path on its way, as one to an unknown path: Fastify's onBadUrl. Fastify itself would
+ * answer it without the hooks, out of its turn on the connection and with all of its body read.
+ * @param app - Which is to refuse unknown routes (see refuseUnknownRoutes).
  */
 export function routeMalformedTarget(
   app: FastifyInstance,
@@ -77,8 +78,8 @@ export function routeMalformedTarget(
 const preflightRoute = '*';
 
 /**
- * Makes malformed targets, unknown paths and methods errors of the catalogue: an onRequest hook decides them before the body is read. To be
- * registered before all routes.
+ * Makes malformed targets, unknown paths and methods errors of the catalogue: an onRequest hook decides them before the body is
+ * read. To be registered before all routes.
  */
 export function refuseUnknownRoutes(app: FastifyInstance): void {
   app.addHook('onRequest', (request, _reply, done) => {
