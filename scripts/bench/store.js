@@ -10,6 +10,7 @@ const groupSize = 10_000;
  * @param {string} url
  * @param {Iterable<{ subject: string, plants: number }>} seed
  * @returns {Promise<Map<string, string>>} The secrets by subject.
+ * @throws Error when the store is not empty: what is there already would be refused in the middle of the benchmark.
  */
 export async function fillStore(url, seed) {
   await migrateStorage(url);
@@ -21,11 +22,14 @@ export async function fillStore(url, seed) {
       const { secret } = await issueToken(storage.tokens, { subject, scopes, now: Date.now() });
       tokens.set(subject, secret);
       for (let from = 1; from <= plants; from += groupSize) {
-        await Promise.all(
+        const outcomes = await Promise.all(
           Array.from({ length: Math.min(groupSize, plants - from + 1) }, (_, i) =>
             storage.plants.create(subject, BigInt(-from - i), { name: 'Monstera deliciosa', tag: 'indoor' }),
           ),
         );
+        if (outcomes.some((outcome) => outcome !== 'created')) {
+          throw new Error('the store has plants already: give the benchmark an empty database');
+        }
       }
     }
     return tokens;
