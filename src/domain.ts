@@ -20,10 +20,8 @@ export interface PlantPage {
   readonly json: string;
   /** How many plants there are in it. */
   readonly count: number;
-  /** The id of its last plant; undefined when it is empty. */
-  readonly lastId: bigint | undefined;
-  /** False when nothing follows. When it is true, the next page may still turn out empty. */
-  readonly more: boolean;
+  /** The id behind which the next page begins, which may turn out empty; undefined when nothing follows. */
+  readonly next: bigint | undefined;
 }
 
 /** What became of a create. */

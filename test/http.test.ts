@@ -180,7 +180,7 @@ const endless = (bytes: number) =>
     plants: {
       list: (): Promise<PlantPage> => {
         const json = JSON.stringify({ name: randomBytes(bytes / 2).toString('hex') });
-        return Promise.resolve({ json, count: 1, lastId: 1n, more: true });
+        return Promise.resolve({ json, count: 1, next: 1n });
       },
     },
   }));
@@ -223,8 +223,8 @@ t.test('a list of many pages has no tag', async (t) => {
       list: (_subject, { after }): Promise<PlantPage> =>
         Promise.resolve(
           after === undefined
-            ? { json: '{"name":"a"}', count: 1, lastId: 1n, more: true }
-            : { json: '{"name":"b"}', count: 1, lastId: 2n, more: false },
+            ? { json: '{"name":"a"}', count: 1, next: 1n }
+            : { json: '{"name":"b"}', count: 1, next: undefined },
         ),
     },
   }));
@@ -306,7 +306,7 @@ t.test('a compressed list is cut off like any other', async (t) => {
     plants: {
       list: (): Promise<PlantPage> =>
         --left > 0
-          ? Promise.resolve({ json: '{"name":"a"}', count: 1, lastId: 1n, more: true })
+          ? Promise.resolve({ json: '{"name":"a"}', count: 1, next: 1n })
           : Promise.reject(new Error('the disk is gone')),
     },
   }));

@@ -112,3 +112,30 @@ t.test('migrations are applied once, in order, as far as they are missing', asyn
   await writeFile(join(folder, '0011_silent.sql'), 'SELECT 11;');
   t.throws(() => loadMigrations('sqlite', directory), /0011_silent.sql does not name the oldest application/);
 });
+
+t.test(
+  'a store from before there was an index of long plants gets it, with the plants that it has',
+  async (t) => {
+    const url = `file:${await newFile(t)}`;
+    const old = await openStorage(url);
+    const names = [10, 300_000, 10].map((length) => 'x'.repeat(length));
+    for (const [i, name] of names.entries()) await old.plants.create('s', BigInt(i), { name });
+    await old.close();
+    const database = new DatabaseSync(url);
+    database.exec('DROP INDEX long_plants; DELETE FROM migrations WHERE version = 2');
+    database.close();
+    const storage = await openStorage(url);
+    t.teardown(() => storage.close());
+    const pages: string[] = [];
+    let after: bigint | undefined;
+    do {
+      const page = await storage.plants.list('s', { after, limit: 10 });
+      pages.push(page.json);
+      after = page.next;
+    } while (after !== undefined);
+    t.strictSame(
+      pages.filter((json) => json !== ''),
+      names.map((name) => JSON.stringify({ name })),
+    );
+  },
+);

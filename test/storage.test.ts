@@ -29,8 +29,8 @@ async function listAll(
     const page = await plants.list(subject, { after, limit });
     pages++;
     if (page.count > 0) texts.push(page.json);
-    if (!page.more) return { json: `[${texts.join(',')}]`, pages };
-    after = page.lastId;
+    if (page.next === undefined) return { json: `[${texts.join(',')}]`, pages };
+    after = page.next;
   }
 }
 
@@ -92,7 +92,8 @@ for (const engine of engines) {
       t.equal((await listAll(plants, subject)).json, JSON.stringify(sorted.map((id) => ({ name: `${id}` }))));
       for (const [i, id] of sorted.entries()) {
         const page = await plants.list(subject, { after: id, limit: 1 });
-        t.equal(page.lastId, sorted[i + 1], `after ${id}`);
+        const following = sorted.slice(i + 1, i + 2).map((name) => `{"name":"${name}"}`);
+        t.equal(page.json, following.join(), `after ${id}`);
       }
       t.equal(await plants.delete(subject, 2n ** 53n + 1n), true);
       t.equal(await plants.create(subject, 2n ** 53n, { name: `${2n ** 53n}` }), 'identical');
@@ -138,11 +139,48 @@ for (const engine of engines) {
           `${page.count} rows, ${page.json.length} characters`,
         );
         seen.push(...list);
-        if (!page.more) break;
+        if (page.next === undefined) break;
         t.ok(page.count > 0, 'a page before the last is not empty');
-        after = page.lastId;
+        after = page.next;
       }
       t.strictSame(seen, stored);
+    });
+
+    t.test('pages of plants of any length are bounded, and one behind the other are the list', async () => {
+      const id = fc.oneof(
+        fc.constantFrom(minId, minId + 1n, maxId - 1n, maxId),
+        fc.bigInt({ min: 0n, max: 9n }),
+      );
+      // On both sides of what an engine may take for long, and for too much.
+      const size = fc.oneof(
+        fc.integer({ min: 490, max: 520 }),
+        fc.constantFrom(1, 100_000, 131_000, 262_000, 300_000),
+      );
+      await fc.assert(
+        fc.asyncProperty(
+          fc.uniqueArray(fc.tuple(id, size), { selector: ([id]) => id, maxLength: 8 }),
+          fc.constantFrom(1, 2, 3, Infinity),
+          async (sizes, limit) => {
+            const subject = newSubject();
+            await Promise.all(
+              sizes.map(([id, size]) => plants.create(subject, id, { name: 'x'.repeat(size) })),
+            );
+            const expected = sizes.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, size]) => size);
+            const seen: number[] = [];
+            let after: bigint | undefined;
+            do {
+              const page = await plants.list(subject, { after, limit });
+              if (page.count > limit || (page.count > 1 && page.json.length > 600_000)) {
+                throw new Error(`a page of ${page.count} plants and ${page.json.length} characters`);
+              }
+              seen.push(...(JSON.parse(`[${page.json}]`) as Plant[]).map(({ name }) => name.length));
+              after = page.next;
+            } while (after !== undefined);
+            if (seen.join() !== expected.join()) throw new Error(`lengths ${seen.join()}`);
+          },
+        ),
+        { numRuns: 40 },
+      );
     });
 
     t.test('list gives at most the limit, and tells when nothing follows', async (t) => {
@@ -150,16 +188,15 @@ for (const engine of engines) {
       t.strictSame(await plants.list(subject, { limit: 5 }), {
         json: '',
         count: 0,
-        lastId: undefined,
-        more: false,
+        next: undefined,
       });
       for (let id = 1n; id <= 3n; id++) await plants.create(subject, id, { name: `${id}` });
       const page = await plants.list(subject, { limit: 2 });
-      t.strictSame(page, { json: '{"name":"1"},{"name":"2"}', count: 2, lastId: 2n, more: true });
+      t.strictSame(page, { json: '{"name":"1"},{"name":"2"}', count: 2, next: 2n });
       const rest = await plants.list(subject, { after: 2n, limit: 2 });
-      t.strictSame(rest, { json: '{"name":"3"}', count: 1, lastId: 3n, more: false });
+      t.strictSame(rest, { json: '{"name":"3"}', count: 1, next: undefined });
       const end = await plants.list(subject, { after: maxId, limit: 2 });
-      t.strictSame(end, { json: '', count: 0, lastId: undefined, more: false });
+      t.strictSame(end, { json: '', count: 0, next: undefined });
     });
 
     t.test('subjects that look alike are apart', async (t) => {
@@ -208,7 +245,7 @@ for (const engine of engines) {
       const subject = newSubject();
       for (let id = 0n; id < 50n; id++) {
         await plants.create(subject, id, { name: 'a' });
-        t.equal((await plants.list(subject, { after: id - 1n, limit: 1 })).lastId, id);
+        t.equal((await plants.list(subject, { after: id - 1n, limit: 1 })).count, 1);
         if (id % 2n === 0n) {
           await plants.delete(subject, id);
           t.equal((await plants.list(subject, { after: id - 1n, limit: 1 })).count, 0);

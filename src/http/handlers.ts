@@ -32,8 +32,8 @@ function pages(plants: PlantRepository, subject: string, limit = Infinity): () =
   let left = limit;
   return async () => {
     const page = await plants.list(subject, { after, limit: left });
-    after = page.lastId;
+    after = page.next;
     left -= page.count;
-    return left > 0 ? page : { ...page, more: false };
+    return left > 0 ? page : { ...page, next: undefined };
   };
 }

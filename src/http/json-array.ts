@@ -25,7 +25,7 @@ export async function sendJsonArray(
     .header('content-type', 'application/json; charset=utf-8')
     .header('cache-control', 'private, no-cache');
   const first = await nextPage();
-  if (!first.more) return sendWhole(reply, `[${first.json}]`);
+  if (first.next === undefined) return sendWhole(reply, `[${first.json}]`);
   return reply.send(Readable.from(chunks(first, nextPage, reply, stallTime), { objectMode: false }));
 }
 
@@ -63,7 +63,7 @@ async function* chunks(
         clearTimeout(stalled);
       }
     }
-    if (!page.more) break;
+    if (page.next === undefined) break;
     page = await nextPage();
   }
   const stalled = watch();

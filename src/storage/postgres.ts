@@ -191,12 +191,8 @@ class PostgresPlants implements PlantRepository {
       [subject, after, rows, pageBytes],
     );
     const [json, count, lastId, found] = row as [string | null, number, string | null, number];
-    return {
-      json: json ?? '',
-      count,
-      lastId: lastId === null ? undefined : BigInt(lastId),
-      more: found === rows || count < found,
-    };
+    const more = found === rows || count < found;
+    return { json: json ?? '', count, next: more ? BigInt(lastId!) : undefined };
   }
 }
 

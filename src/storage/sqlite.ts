@@ -1,7 +1,6 @@
 // The embedded engine: one SQLite file. Reads run here, on the main thread; writes are group committed in a worker.
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
 import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
-import { LRUCache } from 'lru-cache';
 import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import {
@@ -34,10 +33,10 @@ import {
 const oldestSqlite = '3.51.3';
 /** The most rows in a page of a list, which bounds how long reading it holds up the event loop. */
 const pageRows = 500;
-/** The most bytes in a page of a list (a single plant may have more). */
+/** The most bytes that the long plants in a page have (a single one may have more), and about the most that the others have. */
 const pageBytes = 256 * 1024;
-/** The most rows in a page of long plants. */
-const longRows = 16;
+/** How many bytes a plant has at most that is not long: the condition of the index long_plants. */
+const longBytes = 512;
 const minId = -(2n ** 63n);
 const maxId = 2n ** 63n - 1n;
 
@@ -189,35 +188,32 @@ class SqlitePlants implements PlantRepository {
   readonly database: DatabaseSyncInstance;
   readonly #writer: SqliteWriter;
   readonly #page: StatementSyncInstance;
-  readonly #pageOfLong: StatementSyncInstance;
-  /** How many plants the next page takes, of the subjects whose plants are long. */
-  readonly #rowsOfLong = new LRUCache<string, number>({ max: 10_000 });
+  readonly #pageWithoutLong: StatementSyncInstance;
+  readonly #long: StatementSyncInstance;
 
   constructor(database: DatabaseSyncInstance, writer: SqliteWriter) {
     this.database = database;
     this.#writer = writer;
+    const longPlants = `FROM plants INDEXED BY long_plants
+      WHERE subject = ?1 AND id >= ?2 AND octet_length(plant) > ${longBytes}`;
     // The page's last id is looked up first, so that the page is one range of the key, whose order group_concat then follows:
-    // a subquery with a LIMIT would take its rows one by one, for 70 µs instead of 40 for a hundred. How long a plant is, SQLite
-    // knows without reading it, and one that is too long for the page is not read here.
-    this.#page = database.prepare(`
-      SELECT group_concat(CASE WHEN octet_length(plant) <= ?4 THEN plant END, ','), count(*), CAST(max(id) AS TEXT),
-        max(octet_length(plant))
-      FROM plants
-      WHERE subject = ?1 AND id >= ?2 AND id <= ifnull(
-        (SELECT id FROM plants WHERE subject = ?1 AND id >= ?2 ORDER BY id LIMIT 1 OFFSET ?3 - 1),
-        ${maxId})`);
-    this.#page.setReturnArrays(true);
-    // As many plants as fit, by a running total of their lengths; the first in any case.
-    this.#pageOfLong = database.prepare(`
-      SELECT group_concat(plant, ','), count(*), CAST(max(id) AS TEXT)
-      FROM plants
-      WHERE subject = ?1 AND id >= ?2 AND id <= (
-        SELECT max(id) FROM (
-          SELECT id, bytes, sum(bytes) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS total
-          FROM (SELECT id, octet_length(plant) AS bytes FROM plants
-                WHERE subject = ?1 AND id >= ?2 ORDER BY id LIMIT ?3))
-        WHERE total <= ${pageBytes} OR total = bytes)`);
-    this.#pageOfLong.setReturnArrays(true);
+    // a subquery with a LIMIT would take its rows one by one, for 70 µs instead of 40 for a hundred.
+    const page = (condition: string) =>
+      database.prepare(`
+        SELECT group_concat(plant, ','), count(*), CAST(last AS TEXT)
+        FROM (
+          SELECT (
+            SELECT id FROM plants WHERE subject = ?1 AND id BETWEEN ?2 AND ?3 ORDER BY id LIMIT 1 OFFSET ?4 - 1
+          ) AS last
+          WHERE ${condition}
+        ) CROSS JOIN plants
+        WHERE subject = ?1 AND id BETWEEN ?2 AND ifnull(last, ?3)`);
+    this.#page = page('true');
+    this.#pageWithoutLong = page(`NOT EXISTS (SELECT 1 ${longPlants})`);
+    this.#long = database.prepare(
+      `SELECT CAST(id AS TEXT), octet_length(plant) ${longPlants} ORDER BY id LIMIT ${pageRows}`,
+    );
+    for (const statement of [this.#page, this.#pageWithoutLong, this.#long]) statement.setReturnArrays(true);
   }
 
   create(subject: string, id: bigint, { name, tag }: Plant): ReturnType<PlantRepository['create']> {
@@ -234,36 +230,49 @@ class SqlitePlants implements PlantRepository {
     subject: string,
     { after, limit }: { after?: bigint | undefined; limit: number },
   ): Promise<PlantPage> {
-    if (after === maxId) return { json: '', count: 0, lastId: undefined, more: false };
-    return guard(() =>
-      this.#readPage(subject, after === undefined ? minId : after + 1n, Math.min(limit, pageRows)),
-    );
+    if (after === maxId) return { json: '', count: 0, next: undefined };
+    const from = after === undefined ? minId : after + 1n;
+    return guard(() => this.#readPage(subject, from, Math.min(limit, pageRows)));
   }
 
-  /**
-   * Where plants are long, a page takes fewer of them, so that it does not hold up everyone for as long as it takes: SQLite
-   * reads a row of this table whole just to compare its key.
-   */
-  #readPage(subject: string, from: bigint, limit: number): PlantPage {
-    const known = this.#rowsOfLong.get(subject);
-    const rows = Math.min(limit, known ?? pageRows);
-    const share = Math.floor(pageBytes / rows);
-    const [text, found, last, longest] = this.#page.get(subject, from, rows, share) as PageRow;
-    if ((longest ?? 0) <= share) {
-      if (known !== undefined && known * 2 < pageRows) this.#rowsOfLong.set(subject, known * 2);
-      else if (known !== undefined) this.#rowsOfLong.delete(subject);
-      return toPage(text, found, last, found === rows);
+  #readPage(subject: string, from: bigint, rows: number): PlantPage {
+    const page = readRange(this.#pageWithoutLong, subject, from, maxId, rows);
+    if (page.count > 0) return page;
+    // There are none, or some of them are long.
+    const tooMuch = this.#firstTooMuch(subject, from);
+    if (tooMuch === undefined) return readRange(this.#page, subject, from, maxId, rows);
+    if (tooMuch > from) {
+      const before = readRange(this.#page, subject, from, tooMuch - 1n, rows);
+      if (before.count > 0) return before;
     }
-    const [json, count, lastId] = this.#pageOfLong.get(subject, from, Math.min(rows, longRows)) as PageRow;
-    this.#rowsOfLong.set(subject, count);
-    return toPage(json, count, lastId, count < found || found === rows);
+    return readRange(this.#page, subject, tooMuch, tooMuch, 1);
+  }
+
+  /** The first plant that does not fit in a page any more, for the long ones before it and its own length. */
+  #firstTooMuch(subject: string, from: bigint): bigint | undefined {
+    let total = 0;
+    // Row by row, since SQLite reads a row of this table whole even to find it, and one more than fits is enough.
+    for (const row of this.#long.iterate(subject, from)) {
+      const [id, bytes] = row as unknown as [string, number];
+      total += bytes;
+      if (total > pageBytes) return BigInt(id);
+    }
+    return undefined;
   }
 }
 
-type PageRow = [json: string | null, count: number, lastId: string | null, longest?: number | null];
-
-function toPage(json: string | null, count: number, lastId: string | null, more: boolean): PlantPage {
-  return { json: json ?? '', count, lastId: lastId === null ? undefined : BigInt(lastId), more };
+/** The first plants of a range of ids, both ends included. */
+function readRange(
+  page: StatementSyncInstance,
+  subject: string,
+  from: bigint,
+  to: bigint,
+  rows: number,
+): PlantPage {
+  const [json, count, last] = page.get(subject, from, to, rows) as [string | null, number, string | null];
+  // The last one of a full page, or where the page had to end.
+  const next = last !== null ? BigInt(last) : to < maxId ? to : undefined;
+  return { json: json ?? '', count, next };
 }
 
 interface TokenRow {
