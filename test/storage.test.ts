@@ -372,14 +372,16 @@ for (const engine of engines) {
       t.strictSame(outcomes, ['created', 'overloaded']);
     });
 
-    t.test('close commits what is queued, and refuses what comes later', async (t) => {
+    t.test('close commits what is queued, lets reads end, and refuses what comes later', async (t) => {
       const url = await engine.createUrl(t);
       const first = await engine.open(url);
       const writes = Array.from({ length: 100 }, (_, i) =>
         first.plants.create('s', BigInt(i), { name: 'a' }),
       );
+      const read = first.plants.list('nobody', { limit: 1 });
       await first.close();
       await first.close();
+      t.equal((await read).count, 0);
       t.ok((await Promise.all(writes)).every((outcome) => outcome === 'created'));
       t.equal(await failureOf(first.plants.create('s', 1n, { name: 'a' })), 'unavailable');
       t.equal(await failureOf(first.plants.delete('s', 1n)), 'unavailable');
