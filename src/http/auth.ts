@@ -111,12 +111,18 @@ export function createBearerVerifier({ tokens, verifyForeign, now, monotonic }: 
     maxSize: cacheText,
     sizeCalculation: (_, token) => token.length,
     ttl: cacheTime,
-    // What does not get in is not kept: undefined is never cached.
-    fetchMethod: (token) => (isSecret(token) ? tokens.find(hashSecret(token)) : verifyForeign?.(token)),
     perf: { now: monotonic },
     // Asking the clock costs less than the timer that would spare it.
     ttlResolution: 0,
   });
+  // The cache could do this too (`fetch`), which takes a twentieth of a list's time.
+  const underWay = new Map<string, Promise<Grant | undefined>>();
+  const find = async (token: string): Promise<Grant | undefined> => {
+    const grant = await (isSecret(token) ? tokens.find(hashSecret(token)) : verifyForeign?.(token));
+    // What does not get in is not kept.
+    if (grant !== undefined) cache.set(token, grant);
+    return grant;
+  };
   const check = (grant: Grant | undefined): Grant | ApiError => {
     if (grant === undefined || grant.revokedAt !== undefined) return invalidToken;
     if (grant.expiresAt !== undefined && grant.expiresAt <= now()) return invalidToken;
@@ -130,7 +136,12 @@ export function createBearerVerifier({ tokens, verifyForeign, now, monotonic }: 
     const known = cache.get(token);
     if (known !== undefined) return check(known);
     if (!isSecret(token) && verifyForeign === undefined) return invalidToken;
-    return cache.fetch(token).then(check);
+    let found = underWay.get(token);
+    if (found === undefined) {
+      found = find(token).finally(() => underWay.delete(token));
+      underWay.set(token, found);
+    }
+    return found.then(check);
   };
 }
 
