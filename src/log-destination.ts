@@ -20,16 +20,19 @@ const mostText = 4_096;
  * line would cost more than all else about it.
  */
 export function openLog(): LogDestination {
-  // As text it would be measured first; as bytes, of which its types do not know, it is not.
+  // Its types do not know of bytes. What it is given is written when it returns, so that the bytes can be others then.
   const output = destination({ dest: 1, sync: true, contentMode: 'buffer' }) as unknown as {
     write(bytes: Buffer): void;
   };
-  let lines = '';
+  // A character takes three bytes at most. As one text the lines would be copied once more, into memory made for each write.
+  const bytes = Buffer.allocUnsafe(mostText * 3);
+  let characters = 0;
+  let end = 0;
   let due = false;
   const flushSync = () => {
-    const text = lines;
-    lines = '';
-    if (text !== '') output.write(Buffer.from(text));
+    const written = end;
+    characters = end = 0;
+    if (written > 0) output.write(bytes.subarray(0, written));
   };
   const endTurn = () => {
     due = false;
@@ -38,8 +41,13 @@ export function openLog(): LogDestination {
   process.on('exit', flushSync);
   return {
     write(line) {
-      if (lines.length + line.length > mostText) flushSync();
-      lines += line;
+      if (characters + line.length > mostText) flushSync();
+      if (line.length > mostText) {
+        output.write(Buffer.from(line));
+        return;
+      }
+      characters += line.length;
+      end += bytes.write(line, end);
       if (!due) {
         due = true;
         setImmediate(endTurn);

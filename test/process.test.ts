@@ -275,23 +275,28 @@ t.test('the log has a whole line for every request, up to the last', async (t) =
   t.match(server.log.at(-1), { msg: 'plant-store has shut down' });
 });
 
-t.test('what was logged in the turn in which the process ends is not lost', async (t) => {
-  const log = fileURLToPath(new URL('../dist/log-destination.js', import.meta.url));
-  for (const end of ['process.exit()', 'throw new Error("a defect")']) {
-    const script = `import { openLog } from ${JSON.stringify(log)};
+t.test(
+  'lines of any length are logged in their order, also in the turn in which the process ends',
+  async (t) => {
+    const log = fileURLToPath(new URL('../dist/log-destination.js', import.meta.url));
+    for (const end of ['process.exit()', 'throw new Error("a defect")']) {
+      const script = `import { openLog } from ${JSON.stringify(log)};
       const log = openLog();
-      for (let i = 0; i < 1000; i++) log.write(i + ' of 1000\\n');
+      for (let i = 0; i < 1000; i++) log.write(i + 'ä'.repeat(i % 100 === 99 ? 5000 : i % 7) + '\\n');
       ${end};`;
-    const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
-      encoding: 'utf8',
-    });
-    t.strictSame(
-      stdout.split('\n'),
-      Array.from({ length: 1001 }, (_, i) => (i < 1000 ? `${i} of 1000` : '')),
-      end,
-    );
-  }
-});
+      const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+        encoding: 'utf8',
+      });
+      t.strictSame(
+        stdout.split('\n'),
+        Array.from({ length: 1001 }, (_, i) =>
+          i < 1000 ? `${i}${'ä'.repeat(i % 100 === 99 ? 5000 : i % 7)}` : '',
+        ),
+        end,
+      );
+    }
+  },
+);
 
 t.test('SIGTERM goes on serving for DRAIN_SECONDS, and a second signal does not wait', async (t) => {
   const { env } = await newDatabase(t);

@@ -13,7 +13,8 @@ const pipelineDepth = 16;
 
 /** The requests of one connection that are not answered yet. */
 interface Turns {
-  newest: IncomingMessage;
+  /** The newest request, as long as it is not answered or its body is not complete. */
+  newest: IncomingMessage | undefined;
   /**
    * The response to the newest request, and to the one before it, as long as they are open: much hangs on a response, and an
    * idle connection would keep all of it.
@@ -34,22 +35,12 @@ const connections = new WeakMap<Socket, Turns>();
 export const startInOrder: onRequestHookHandler = (request, reply, done) => {
   const { raw } = request;
   const { socket } = raw;
-  const start = () => {
-    if (!socket.destroyed && !closing.has(socket)) {
-      done();
-      return;
-    }
-    // Later Nodes close it themselves by then.
-    setImmediate(() => {
-      if (!reply.raw.closed) reply.raw.emit('close');
-    });
-  };
   // Not `once`, which costs several times as much.
   reply.raw.on('close', forgetResponse);
   const turns = connections.get(socket);
   if (turns === undefined) {
     connections.set(socket, { newest: raw, last: reply.raw, previous: undefined, waiting: 0 });
-    start();
+    start(socket, reply, done);
     return;
   }
   const previous = turns.last;
@@ -57,7 +48,7 @@ export const startInOrder: onRequestHookHandler = (request, reply, done) => {
   turns.last = reply.raw;
   turns.newest = raw;
   if (previous === undefined) {
-    start();
+    start(socket, reply, done);
     return;
   }
   if (++turns.waiting > pipelineDepth) socket.pause();
@@ -65,14 +56,27 @@ export const startInOrder: onRequestHookHandler = (request, reply, done) => {
     turns.waiting--;
     // Reading on for each answer would bring in more requests than it takes away.
     if (socket.writable && turns.waiting <= pipelineDepth) socket.resume();
-    start();
+    start(socket, reply, done);
   });
 };
 
+function start(socket: Socket, reply: FastifyReply, done: () => void): void {
+  if (!socket.destroyed && !closing.has(socket)) {
+    done();
+    return;
+  }
+  // Later Nodes close it themselves by then.
+  setImmediate(() => {
+    if (!reply.raw.closed) reply.raw.emit('close');
+  });
+}
+
 function forgetResponse(this: ServerResponse): void {
   const turns = connections.get(this.req.socket);
-  if (turns?.last === this) turns.last = undefined;
-  if (turns?.previous === this) turns.previous = undefined;
+  if (turns === undefined) return;
+  if (turns.last === this) turns.last = undefined;
+  if (turns.previous === this) turns.previous = undefined;
+  if (turns.newest === this.req && this.req.complete) turns.newest = undefined;
 }
 
 /**
@@ -229,9 +233,9 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Socket):
 
 function answerBroken(error: NodeJS.ErrnoException, socket: Socket): void {
   const turns = connections.get(socket);
-  const inBody = turns?.newest.complete === false;
+  const inBody = turns?.newest?.complete === false;
   const unanswerable =
-    inBody && turns.last?.headersSent === false && takesBody.has(turns.newest.method ?? '');
+    inBody && turns.last?.headersSent === false && takesBody.has(turns.newest?.method ?? '');
   const owed = unanswerable ? turns.previous : turns?.last;
   if (owed?.closed === false) {
     whenAnswered(socket, owed, () => {

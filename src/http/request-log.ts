@@ -64,14 +64,16 @@ function logRequest(reply: FastifyReply, address: string | undefined): void {
   if (log.isLevelEnabled?.('info') !== true) return;
   const { request } = reply;
   const { headersSent, writableFinished: answered } = reply.raw;
+  const { method, originalUrl } = request;
   // A query may hold what somebody took for a place to put a token.
-  const path = request.originalUrl.split('?', 1)[0]!;
+  const query = originalUrl.indexOf('?');
+  const path = query === -1 ? originalUrl : originalUrl.slice(0, query);
   const trace = request.headers['traceparent'];
-  let fields = `"method":${JSON.stringify(request.method)},"path":${JSON.stringify(path)}`;
+  let fields = `"method":"${method}","path":${JSON.stringify(path)}`;
   if (answered || headersSent) fields += `,"status":${reply.statusCode}`;
   if (request.errorCode !== undefined) fields += `,"error":${request.errorCode}`;
   if (!answered) fields += ',"aborted":true';
-  fields += `,"ms":${Math.round(reply.elapsedTime * 1000) / 1000}`;
+  fields += `,"ms":${reply.elapsedTime.toFixed(3)}`;
   if (address !== undefined) fields += `,"address":${JSON.stringify(address)}`;
   if (request.caller) fields += `,"subject":${JSON.stringify(request.caller.subject)}`;
   if (typeof trace === 'string' && traceparent.test(trace)) fields += `,"traceparent":"${trace}"`;

@@ -14,20 +14,18 @@ type WriteCallback = WriteParameters[1];
  * clients are on the same machine, as a proxy is, that saves up to a fifth of an answer's time (DESIGN.md).
  */
 export function writeTogether(server: Server): void {
-  const held = new Set<Socket>();
+  /** Some may be in it twice, or be released already. */
+  let held: Socket[] = [];
   const releaseAll = () => {
-    for (const socket of held) release(socket);
-  };
-  const release = (socket: Socket) => {
-    held.delete(socket);
-    // Every uncorking that was held has left it corked once more.
-    while (socket.writableCorked > 0) Socket.prototype.uncork.call(socket);
+    const sockets = held;
+    held = [];
+    for (const socket of sockets) release(socket);
   };
 
   function hold(this: Socket): void {
-    held.add(this);
-    if (held.size === 1) setImmediate(releaseAll);
-    else if (held.size === mostHeld) releaseAll();
+    const count = held.push(this);
+    if (count === 1) setImmediate(releaseAll);
+    else if (count === mostHeld) releaseAll();
   }
   /**
    * An answer is its head and body in one text, and an empty text behind it by which Node learns that it is out. For several texts
@@ -40,7 +38,7 @@ export function writeTogether(server: Server): void {
   }
   /** Otherwise what was answered just before would be lost. */
   function releaseAndDestroy(this: Socket, error?: Error): Socket {
-    if (held.has(this)) release(this);
+    if (held.includes(this)) release(this);
     return Socket.prototype.destroy.call(this, error);
   }
   const prepare = (socket: Socket) => {
@@ -48,4 +46,9 @@ export function writeTogether(server: Server): void {
     Object.assign(socket, { uncork: hold, _writev: writeOne, destroy: releaseAndDestroy });
   };
   server.on('connection', prepare).on('secureConnection', prepare);
+}
+
+function release(socket: Socket): void {
+  // Every uncorking that was held has left it corked once more.
+  while (socket.writableCorked > 0) Socket.prototype.uncork.call(socket);
 }
