@@ -13,8 +13,7 @@ import { median, spread } from './statistics.js';
  * @property {readonly import('./reach.js').Reach[]} reach
  * @property {readonly number[]} connectionCounts
  * @property {readonly import('./workloads.js').Workload[]} workloads
- * @property {number} rounds
- * @property {number} roundTime - In ms.
+ * @property {Record<'short' | 'long', { rounds: number, time: number }>} plan - Times in ms.
  */
 
 /** From this share of a core on, the generator may be what limits a row. */
@@ -60,7 +59,7 @@ export async function writeReport(report) {
 }
 
 /** @param {Report} report */
-async function conditions({ rounds, roundTime, results }) {
+async function conditions({ plan: { short, long }, results }) {
   const packages = JSON.parse(await readFile(new URL('package-lock.json', import.meta.url), 'utf8')).packages;
   const versions = [
     'express',
@@ -77,7 +76,7 @@ async function conditions({ rounds, roundTime, results }) {
     `- Date: ${new Date().toISOString().slice(0, 10)}.`,
     `- Machine: ${cpus().length} cores (${cpus()[0]?.model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB, ${type()} ${release().split('-')[0]}, Node.js ${process.version}. Servers, load generator and everything else share it.`,
     `- Versions: ${versions.join(', ')}.`,
-    `- ${rounds} rounds of ${roundTime / 1000} s a server, workload and number of connections, after one to warm up, in turns; medians, ± half the distance between the extremes.`,
+    `- ${short.rounds} rounds of ${short.time / 1000} s (lists of 100,000: ${long.rounds} of ${long.time / 1000} s) a server, workload and number of connections, after one to warm up, in turns; medians, ± half the distance between the extremes.`,
     ...results.map(({ name, durability }) => `- ${name}: ${durability}.`),
   ].join('\n');
 }
