@@ -21,13 +21,13 @@ const { values: options } = parseArgs({
 });
 
 const connectionCounts = options.quick ? [256] : [16, 256];
-const warmTime = options.quick ? 400 : 1_500;
+const warmTime = options.quick ? 350 : 1_500;
 /**
  * How often each server has its turn, and for how long, in ms. A shared machine's speed changes within seconds, so many short rounds
  * compare better than few long ones; but a list of 100,000 takes a peer the better part of a second.
  */
 const plan = options.quick
-  ? { short: { rounds: 5, time: 300 }, long: { rounds: 3, time: 600 } }
+  ? { short: { rounds: 5, time: 250 }, long: { rounds: 3, time: 400 } }
   : { short: { rounds: 9, time: 700 }, long: { rounds: 3, time: 2_000 } };
 
 const chosen = allServers().filter(({ name }) => options.server?.some((part) => name.includes(part)) ?? true);
