@@ -33,9 +33,9 @@ import {
 const oldestSqlite = '3.51.3';
 /** The most rows in a page of a list, which bounds how long reading it holds up the event loop. */
 const pageRows = 500;
-/** The most bytes that the long plants in a page have (a single one may have more), and about the most that the others have. */
+/** The most bytes that the long plants of a page have together (a single one may have more); the others have no more either. */
 const pageBytes = 256 * 1024;
-/** How many bytes a plant has at most that is not long: the condition of the index long_plants. */
+/** A plant of more bytes is long: the condition of the index long_plants. */
 const longBytes = 512;
 /** The most pages that are read at a time: whoever comes meanwhile waits for all of them. */
 const mostRead = 64;
@@ -193,7 +193,7 @@ class SqlitePlants implements PlantRepository {
   readonly #page: StatementSyncInstance;
   readonly #pageWithoutLong: StatementSyncInstance;
   readonly #long: StatementSyncInstance;
-  #asked: PageRequest[] = [];
+  readonly #asked: PageRequest[] = [];
 
   constructor(database: DatabaseSyncInstance, writer: SqliteWriter) {
     this.#database = database;
@@ -277,7 +277,7 @@ class SqlitePlants implements PlantRepository {
   /** The first plant that does not fit in a page any more, for the long ones before it and its own length. */
   #firstTooMuch(subject: string, from: bigint): bigint | undefined {
     let total = 0;
-    // Row by row, since SQLite reads a row of this table whole even to find it, and one more than fits is enough.
+    // Row by row: SQLite reads a row of this table whole even to find it, so no more of them than one that does not fit.
     for (const row of this.#long.iterate(subject, from)) {
       const [id, bytes] = row as unknown as [string, number];
       total += bytes;
