@@ -10,7 +10,7 @@ export interface LogDestination {
 
 /**
  * How much text is collected at most, in characters; a longer line goes out alone. A pipe takes as many bytes at once, without a
- * part of another process's line in between, and longer strings cost more.
+ * part of another process's line in between.
  */
 const mostText = 4_096;
 
@@ -20,7 +20,7 @@ const mostText = 4_096;
  * line would cost more than all else about it.
  */
 export function openLog(): LogDestination {
-  // Its types do not know of bytes. What it is given is written when it returns, so that the bytes can be others then.
+  // Its types do not know of bytes. Being synchronous, it has written them when it returns, so that their memory can be used again.
   const output = destination({ dest: 1, sync: true, contentMode: 'buffer' }) as unknown as {
     write(bytes: Buffer): void;
   };

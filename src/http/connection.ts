@@ -176,7 +176,7 @@ export function continueIfExpected(request: FastifyRequest, reply: FastifyReply)
 
 /**
  * Called when an answer is about to be sent: a body that has not been read, as of a refused request, is not read to
- * its end just to keep the connection. Up to a bound it is; beyond, the connection closes behind the answer.
+ * its end just to keep the connection. Up to a bound it is, from now on; beyond, the connection closes behind the answer.
  * @param keep - How long a body may be, in bytes, to be read to its end; by default 64 KiB.
  */
 export function settleUnreadBody(request: FastifyRequest, reply: FastifyReply, keep = drainLimit): void {
