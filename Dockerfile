@@ -13,7 +13,6 @@ WORKDIR /app
 COPY --from=build /app/package.json /app/openapi.yaml ./
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
-COPY --from=build /app/src/storage/migrations ./src/storage/migrations
 # The command for "docker run IMAGE plant-store …" and "docker exec".
 RUN ln -s /app/dist/cli.js /usr/local/bin/plant-store && chmod 0755 dist/cli.js \
   && mkdir -m 0700 /data && chown node:node /data

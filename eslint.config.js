@@ -3,16 +3,20 @@ import eslint from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 /**
- * Files may not import from the given folders and modules.
- * @param {string[]} files
- * @param {string[]} patterns
+ * A room of src/, and what its files may not import.
+ * @param {string} room - A folder or a file, below src/.
+ * @param {string} others - A regular expression of the rooms and files, below src/, that it may not know.
  * @param {string} message
  * @returns {import('typescript-eslint').ConfigArray[number]}
  */
-const mayNotImport = (files, patterns, message) => ({
-  files,
-  rules: { 'no-restricted-imports': ['error', { patterns: [{ group: patterns, message }] }] },
+const mayNotImport = (room, others, message) => ({
+  files: [`src/${room}`],
+  rules: {
+    'no-restricted-imports': ['error', { patterns: [{ regex: `^\\.{1,2}/(.*/)?(${others})`, message }] }],
+  },
 });
+/** Only these read the environment, and put the rest together. */
+const processFiles = 'app\\.js|main\\.js|cli\\.js|config\\.js';
 
 export default tseslint.config(
   { ignores: ['dist', '.tap', '**/.venv', '**/*.gen.ts', 'scripts/clients'] },
@@ -60,28 +64,53 @@ export default tseslint.config(
     },
   },
   mayNotImport(
-    ['src/domain.ts', 'src/errors.ts'],
-    ['./*', '!./contract', '!./contract/types.gen.js'],
-    'The domain and the errors know nothing of ours but the generated types.',
+    'domain/**',
+    `${processFiles}|errors\\.js|http/|storage/|operations/|observability/|client/`,
+    'The domain imports no project code but the generated types.',
+  ),
+  mayNotImport('errors.ts', '.', 'The errors import no project code.'),
+  mayNotImport(
+    'contract/**',
+    `${processFiles}|http/|storage/|operations/|observability/|client/`,
+    'The contract knows the domain and the errors alone.',
   ),
   mayNotImport(
-    ['src/storage/**'],
-    ['../*', '!../domain.js', '!../version.js'],
+    'operations/**',
+    `${processFiles}|http/|storage/|observability/|client/`,
+    'Operations know the domain, the errors and the contract alone.',
+  ),
+  mayNotImport(
+    'storage/**',
+    `${processFiles}|errors\\.js|http/|operations/|observability/|contract/|client/`,
     'The storage knows the domain alone.',
   ),
-  mayNotImport(
-    ['src/http/**', 'src/contract/**'],
-    ['../storage/*', '../config.js', '../main.js', '../cli.js', '../app.js'],
-    'HTTP knows the domain, the errors and the contract alone.',
+  ...[
+    ['connection', 'routing/|security/|request/|response/|pages/'],
+    ['security', 'routing/|connection/|request/|response/|pages/'],
+    ['request', 'routing/|security/|response/|pages/'],
+    ['response', 'routing/|connection/|security/|request/|pages/'],
+    ['pages', 'routing/|connection/|security/|request/'],
+    ['routing', 'pages/'],
+  ].map(([room, others]) =>
+    mayNotImport(
+      `http/${room}/**`,
+      `${processFiles}|storage/|operations/|observability/|client/|${others}`,
+      'HTTP does not know what it serves, and its rooms know only those before them (DESIGN.md).',
+    ),
   ),
   mayNotImport(
-    ['src/client/**'],
-    ['node:*', '../*', '!../contract', '!../contract/types.gen.js', '!../errors.js'],
-    'The client runs in browsers, and knows the contract and its error codes alone.',
+    'observability/**',
+    `${processFiles}|storage/|operations/|client/`,
+    'What watches the service does not know what it does.',
   ),
   mayNotImport(
-    ['src/app.ts'],
-    ['./storage/*', './config.js', './main.js', './cli.js'],
-    'The app is given its storage and its settings.',
+    'client/**',
+    `${processFiles}|version\\.js|contract/(contract|handlers)|domain/|http/|storage/|operations/|observability/`,
+    'The client knows the contract and its error codes alone.',
   ),
+  {
+    files: ['src/client/**'],
+    rules: { '@typescript-eslint/no-restricted-imports': ['error', { patterns: ['node:*'] }] },
+  },
+  mayNotImport('app.ts', 'storage/|config\\.js|main\\.js|cli\\.js', 'The app is given its storage.'),
 );

@@ -2,32 +2,26 @@
 import fastifyAuth from '@fastify/auth';
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
 import { loadContract, type Contract } from './contract/contract.js';
-import type { Storage } from './domain.js';
-import { createBearerVerifier } from './http/auth.js';
-import { BodyBudget } from './http/body-budget.js';
-import {
-  answerClientError,
-  checkHeaders,
-  settleUnreadBody,
-  startInOrder,
-  trackUnusedConnections,
-} from './http/connection.js';
-import { serveDocsPage } from './http/docs-page.js';
-import {
-  answerError,
-  refuseUnknownRoutes,
-  routeMalformedTarget,
-  tellRequestId,
-} from './http/error-answers.js';
-import { createHandlers } from './http/handlers.js';
-import type { IdentityProvider } from './http/jwt.js';
-import type { Metrics } from './http/metrics.js';
+import type { Storage } from './domain/storage.js';
+import { answerClientError } from './http/connection/client-errors.js';
+import { checkHeaders } from './http/connection/host-and-expect.js';
+import { startInOrder } from './http/connection/request-order.js';
+import { createServer, type ServerLimits, type Tls } from './http/connection/server.js';
+import { trackUnusedConnections } from './http/connection/shutdown.js';
+import { settleUnreadBody } from './http/connection/unread-body.js';
+import { serveDocsPage } from './http/pages/docs-page.js';
+import { publishContract } from './http/pages/published-contract.js';
 import { refuseUnderPressure, registerPlugins, type PluginOptions } from './http/plugins.js';
-import { publishContract } from './http/published-contract.js';
-import { createRateLimits, type RateLimits } from './http/rate-limit.js';
-import { requestId, RequestLog } from './http/request-log.js';
-import { registerRoutes } from './http/routes.js';
-import { createServer, type ServerLimits, type Tls } from './http/server.js';
+import { BodyBudget } from './http/request/body-budget.js';
+import { answerError, tellRequestId } from './http/response/error-answer.js';
+import { registerRoutes } from './http/routing/routes.js';
+import { refuseUnknownRoutes, routeMalformedTarget } from './http/routing/unknown-routes.js';
+import { createBearerVerifier } from './http/security/bearer.js';
+import type { IdentityProvider } from './http/security/jwt.js';
+import { createRateLimits, type RateLimits } from './http/security/rate-limit.js';
+import type { Metrics } from './observability/metrics.js';
+import { requestId, RequestLog } from './observability/request-log.js';
+import { createHandlers } from './operations/plants.js';
 
 /** The bounds of what clients may send, how long they may take, and how often they may come. Lengths in bytes. */
 export interface Limits extends ServerLimits {
@@ -155,7 +149,7 @@ export async function buildApp({
 
   // Loaded only for those who use it: the start waits for every import.
   const verifyForeign =
-    identityProvider && (await import('./http/jwt.js')).createJwtVerifier(identityProvider, now);
+    identityProvider && (await import('./http/security/jwt.js')).createJwtVerifier(identityProvider, now);
   await app.register(fastifyAuth);
   const bearerAuth = createBearerVerifier({ tokens: storage.tokens, verifyForeign, now, monotonic });
   await registerRoutes(app, {

@@ -1,12 +1,13 @@
 #!/usr/bin/env node
 // The command plant-store: tokens, and the server for those who start it from the package.
-import { Command, InvalidArgumentError, Option } from 'commander';
-import { isSubject, issueToken } from './access-token.js';
-import { ConfigError, readConfig } from './config.js';
-import { scopes, StorageError, type Scope, type Storage, type Token } from './domain.js';
-import { backUp } from './storage/backup.js';
-import { migrateStorage, openStorage } from './storage/open.js';
 import { version } from './version.js';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { ConfigError, readConfig } from './config.js';
+import { StorageError, type Storage } from './domain/storage.js';
+import { scopes, type Scope, type Token } from './domain/tokens.js';
+import { isSubject, issueToken } from './http/security/access-token.js';
+import { migrateStorage, openStorage } from './storage/open.js';
+import { backUp } from './storage/sqlite/backup.js';
 
 const program = new Command('plant-store')
   .description(

@@ -6,12 +6,13 @@ import { Server } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createSecureContext } from 'node:tls';
 import type { FastifyInstance } from 'fastify';
-import { issueToken } from './access-token.js';
 import { ConfigError, readConfig, type Config } from './config.js';
-import { scopes, StorageError, type Storage } from './domain.js';
-import type { Metrics } from './http/metrics.js';
-import type { Tls } from './http/server.js';
-import { openLog } from './log-destination.js';
+import { StorageError, type Storage } from './domain/storage.js';
+import { scopes } from './domain/tokens.js';
+import type { Tls } from './http/connection/server.js';
+import { issueToken } from './http/security/access-token.js';
+import { openLog } from './observability/log-destination.js';
+import type { Metrics } from './observability/metrics.js';
 import { openStorage } from './storage/open.js';
 
 /** How long after the end of listening a request that a client has sent may still be on its way, in ms. */
@@ -30,7 +31,7 @@ async function main(): Promise<void> {
   const config = readConfig(process.env);
   // Loaded only where somebody reads them: the start waits for every import.
   const metrics =
-    config.OPS_PORT === undefined ? undefined : (await import('./http/metrics.js')).createMetrics();
+    config.OPS_PORT === undefined ? undefined : (await import('./observability/metrics.js')).createMetrics();
   // The storage's thread starts while the modules of the service load.
   const [storage, { buildApp }] = await Promise.all([
     openStorage(
@@ -130,7 +131,7 @@ async function listenForOperators(
   { OPS_HOST, OPS_PORT: port }: Config,
 ): Promise<FastifyInstance | undefined> {
   if (metrics === undefined || port === undefined) return undefined;
-  const { buildOperationsListener } = await import('./http/operations-listener.js');
+  const { buildOperationsListener } = await import('./observability/operations-listener.js');
   const operations = await buildOperationsListener({
     serving: () => app.server.listening && !app.draining,
     checkStorage: () => storage.check(),

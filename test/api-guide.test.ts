@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import t from 'tap';
-import { catalogue } from '../src/errors.js';
 import { temporaryFolder } from './support/engines.js';
 import { startListening } from './support/service.js';
 import { skipFor } from './support/skip.js';
+import { catalogue } from '../src/errors.js';
 
 const run = promisify(execFile);
 const root = new URL('..', import.meta.url).pathname;

@@ -1,9 +1,9 @@
 // Every operation through the real app: its success and each declared error, read back from the store.
 import t from 'tap';
-import { loadContract } from '../src/contract/contract.js';
-import { StorageError } from '../src/domain.js';
 import { engines } from './support/engines.js';
 import { startService, withMethods, type Service } from './support/service.js';
+import { loadContract } from '../src/contract/contract.js';
+import { StorageError } from '../src/domain/storage.js';
 
 const maxId = 9223372036854775807n;
 const minId = -9223372036854775808n;

@@ -1,12 +1,13 @@
 // Access tokens: who gets in, with what, and for how long; and that the contract decides it.
 import t from 'tap';
-import { issueToken } from '../src/access-token.js';
-import { buildApp } from '../src/app.js';
-import { loadContract, type Contract } from '../src/contract/contract.js';
-import { scopes, StorageError, type Storage, type Token } from '../src/domain.js';
-import { catalogue } from '../src/errors.js';
 import { engines, sharedStorage } from './support/engines.js';
 import { startService, withMethods } from './support/service.js';
+import { buildApp } from '../src/app.js';
+import { loadContract, type Contract } from '../src/contract/contract.js';
+import { StorageError, type Storage } from '../src/domain/storage.js';
+import { scopes, type Token } from '../src/domain/tokens.js';
+import { catalogue } from '../src/errors.js';
+import { issueToken } from '../src/http/security/access-token.js';
 
 const engine = engines[0]!;
 const operations = [

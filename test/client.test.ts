@@ -15,12 +15,12 @@ import {
   type NewPlant,
   type PlantStoreClient,
 } from '../src/client/index.js';
-import { StorageError } from '../src/domain.js';
-import { catalogue } from '../src/errors.js';
 import { noBrowser, startBrowser } from './support/browser.js';
 import { startCuttingProxy, type Fate } from './support/cutting-proxy.js';
 import { startListening, withMethods } from './support/service.js';
 import { skipFor } from './support/skip.js';
+import { StorageError } from '../src/domain/storage.js';
+import { catalogue } from '../src/errors.js';
 
 const maxId = 9223372036854775807n;
 const minId = -9223372036854775808n;

@@ -4,13 +4,14 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { issueToken } from '../src/access-token.js';
-import { defaultLimits } from '../src/app.js';
-import { scopes, type Storage } from '../src/domain.js';
-import { createMetrics } from '../src/http/metrics.js';
-import { createServer } from '../src/http/server.js';
 import { RawConnection } from './support/raw-connection.js';
 import { startListening, withMethods } from './support/service.js';
+import { defaultLimits } from '../src/app.js';
+import type { Storage } from '../src/domain/storage.js';
+import { scopes } from '../src/domain/tokens.js';
+import { createServer } from '../src/http/connection/server.js';
+import { issueToken } from '../src/http/security/access-token.js';
+import { createMetrics } from '../src/observability/metrics.js';
 
 const post = (authorized: string, body: string) =>
   `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;

@@ -1,7 +1,7 @@
 // The exact reader of JSON: held equal to a BigInt oracle in all spellings of numbers, and to JSON.parse in all else.
 import fc from 'fast-check';
 import t from 'tap';
-import { parseDecimal, parseExactJson } from '../src/http/exact-json.js';
+import { parseDecimal, parseExactJson } from '../src/http/request/exact-json.js';
 
 /** What a number literal means, worked out with nothing but BigInt: an integer, or a fraction. */
 function oracle(literal: string): bigint | 'fraction' {

@@ -8,10 +8,10 @@ import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import t from 'tap';
 import { startServer, type ServerProcess } from '../scripts/server-process.js';
-import { catalogue, type ErrorKind } from '../src/errors.js';
 import { checkAnswer, type Answer } from './support/contract-check.js';
 import { readAnswers } from './support/http-answers.js';
 import { cut, mutate, requestBytes, scripts, type Script, type WireRequest } from './support/wire-scripts.js';
+import { catalogue, type ErrorKind } from '../src/errors.js';
 
 const requests = Number(process.env['FUZZ_REQUESTS'] ?? (process.env['CI'] === 'true' ? 5_000 : 1_500));
 const seed = Number(process.env['FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31));

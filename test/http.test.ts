@@ -12,13 +12,13 @@ import { connect as connectTls } from 'node:tls';
 import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
-import { ConfigError, readConfig } from '../src/config.js';
-import type { Creation, PlantPage } from '../src/domain.js';
 import { checkAnswer, type Answer } from './support/contract-check.js';
 import { engines, temporaryFolder } from './support/engines.js';
 import { run, startServer } from './support/processes.js';
 import { startListening, startService, withMethods } from './support/service.js';
 import { skipFor } from './support/skip.js';
+import { ConfigError, readConfig } from '../src/config.js';
+import type { Creation, PlantPage } from '../src/domain/plants.js';
 
 const engine = engines[0]!;
 const noRates = { perSubject: 0, perAddress: 0, window: 60_000 };

@@ -13,10 +13,10 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
-import { ConfigError, readConfig } from '../src/config.js';
-import { createJwtVerifier } from '../src/http/jwt.js';
 import { engines } from './support/engines.js';
 import { startService } from './support/service.js';
+import { ConfigError, readConfig } from '../src/config.js';
+import { createJwtVerifier } from '../src/http/security/jwt.js';
 
 const audience = 'https://plants.example';
 const start = Date.parse('2026-01-01T00:00:00Z');

@@ -1,11 +1,11 @@
 // The real process in 64 MiB of heap: lists and bodies of any size take constant memory.
 import { join } from 'node:path';
 import t from 'tap';
-import { issueToken } from '../src/access-token.js';
-import { scopes } from '../src/domain.js';
-import { openStorage } from '../src/storage/open.js';
 import { temporaryFolder } from './support/engines.js';
 import { create, list, startServer } from './support/processes.js';
+import { scopes } from '../src/domain/tokens.js';
+import { issueToken } from '../src/http/security/access-token.js';
+import { openStorage } from '../src/storage/open.js';
 
 t.test('64 MiB of heap are enough for lists and bodies of any size', async (t) => {
   const env = { DATABASE_URL: `file:${join(await temporaryFolder(t), 'plants.db')}` };

@@ -7,15 +7,15 @@ import { Agent, get, request, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { issueToken } from '../src/access-token.js';
-import { scopes } from '../src/domain.js';
-import { createMetrics } from '../src/http/metrics.js';
-import { buildOperationsListener } from '../src/http/operations-listener.js';
-import { backUp } from '../src/storage/backup.js';
-import { openStorage } from '../src/storage/open.js';
 import { temporaryFolder } from './support/engines.js';
 import { skipFor } from './support/skip.js';
 import { run, startServer, type ServerProcess } from './support/processes.js';
+import { scopes } from '../src/domain/tokens.js';
+import { issueToken } from '../src/http/security/access-token.js';
+import { createMetrics } from '../src/observability/metrics.js';
+import { buildOperationsListener } from '../src/observability/operations-listener.js';
+import { openStorage } from '../src/storage/open.js';
+import { backUp } from '../src/storage/sqlite/backup.js';
 
 /** A new store with plants of `alice`, and a token for her. */
 async function fill(t: Test, count: number, name: (i: number) => string) {

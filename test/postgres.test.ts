@@ -5,14 +5,14 @@ import { rename, symlink, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import t, { type Test } from 'tap';
-import { StorageError, type Storage } from '../src/domain.js';
-import { loadMigrations, type Migration } from '../src/storage/migrations.js';
-import type { PostgresOptions } from '../src/storage/postgres-pool.js';
-import { migratePostgres, openPostgres } from '../src/storage/postgres.js';
 import { engines, noPostgres } from './support/engines.js';
 import { startServer, type PostgresServer } from './support/postgres-server.js';
 import { startService } from './support/service.js';
 import { skipFor } from './support/skip.js';
+import { StorageError, type Storage } from '../src/domain/storage.js';
+import { loadMigrations, type Migration } from '../src/storage/migrations.js';
+import type { PostgresOptions } from '../src/storage/postgres/pool.js';
+import { migratePostgres, openPostgres } from '../src/storage/postgres/storage.js';
 
 /** The longest that a request may wait for the database in these tests, in ms; a statement may take a third. */
 const timeout = 4_500;

@@ -7,9 +7,9 @@ import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { ConfigError, readConfig, variables } from '../src/config.js';
 import { temporaryFolder } from './support/engines.js';
 import { create, list, remove, run, startServer } from './support/processes.js';
+import { ConfigError, readConfig, variables } from '../src/config.js';
 
 const json = 'application/json; charset=utf-8';
 
@@ -278,7 +278,7 @@ t.test('the log has a whole line for every request, up to the last', async (t) =
 t.test(
   'lines of any length are logged in their order, also in the turn in which the process ends',
   async (t) => {
-    const log = fileURLToPath(new URL('../dist/log-destination.js', import.meta.url));
+    const log = fileURLToPath(new URL('../dist/observability/log-destination.js', import.meta.url));
     for (const end of ['process.exit()', 'throw new Error("a defect")']) {
       const script = `import { openLog } from ${JSON.stringify(log)};
       const log = openLog();

@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import t, { type Test } from 'tap';
-import { StorageError } from '../src/domain.js';
+import { temporaryFolder } from './support/engines.js';
+import { StorageError } from '../src/domain/storage.js';
 import { loadMigrations, pendingMigrations } from '../src/storage/migrations.js';
 import { openStorage } from '../src/storage/open.js';
-import type { WriterData } from '../src/storage/sqlite-writer.js';
-import { temporaryFolder } from './support/engines.js';
+import type { WriterData } from '../src/storage/sqlite/writer-thread.js';
 
 const newFile = async (t: Test) => join(await temporaryFolder(t), 'plants.db');
 
@@ -18,7 +18,9 @@ t.test("the writer's own connection syncs every commit", async (t) => {
   const file = await newFile(t);
   await (await openStorage(`file:${file}`)).close();
   const workerData: WriterData = { file, synchronous: 'FULL' };
-  const worker = new Worker(new URL('../src/storage/sqlite-writer.js', import.meta.url), { workerData });
+  const worker = new Worker(new URL('../src/storage/sqlite/writer-thread.js', import.meta.url), {
+    workerData,
+  });
   t.strictSame(await once(worker, 'message'), [{ synchronous: 2, journal: 'wal' }]);
   worker.postMessage('close');
   await once(worker, 'exit');

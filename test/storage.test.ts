@@ -1,15 +1,10 @@
 // The promises of storage, by examples and against a model: every engine passes all of it.
 import fc from 'fast-check';
 import t from 'tap';
-import {
-  StorageError,
-  type Creation,
-  type Plant,
-  type PlantRepository,
-  type Storage,
-  type Token,
-} from '../src/domain.js';
 import { engines, openEmptyStorage, sharedStorage } from './support/engines.js';
+import type { Creation, Plant, PlantRepository } from '../src/domain/plants.js';
+import { StorageError, type Storage } from '../src/domain/storage.js';
+import type { Token } from '../src/domain/tokens.js';
 
 const maxId = 9223372036854775807n;
 const minId = -9223372036854775808n;

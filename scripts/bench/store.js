@@ -1,5 +1,5 @@
 // What the benchmarks put into our own store before its server starts.
-import { issueToken } from '../../dist/access-token.js';
+import { issueToken } from '../../dist/http/security/access-token.js';
 import { migrateStorage, openStorage } from '../../dist/storage/open.js';
 
 /** How many plants are written at a time; more would not fit into the write queue. */

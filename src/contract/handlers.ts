@@ -1,6 +1,7 @@
 // The type of the handlers, derived from the contract: what does not fit the contract does not compile.
-import type { Caller, PlantPage } from '../domain.js';
 import type { operations } from './types.gen.js';
+import type { PlantPage } from '../domain/plants.js';
+import type { Caller } from '../domain/tokens.js';
 
 /** The JSON array of an answer, page by page. T is the type of its items, which the pages hold as text. */
 export class JsonArray<T> {

@@ -44,7 +44,7 @@ export async function registerPlugins(app: FastifyInstance, options: PluginOptio
     });
   }
   if (compression) {
-    const { compressAnswers } = await import('./compression.js');
+    const { compressAnswers } = await import('./response/compression.js');
     compressAnswers(app);
   }
   if (corsOrigins.length > 0) {

@@ -1,5 +1,5 @@
 // Group commit: what arrives while one batch is being committed goes into the next, and each caller gets its own outcome.
-import { StorageError } from '../domain.js';
+import { StorageError } from '../domain/storage.js';
 
 /** A write that waits to be committed. */
 export interface Write {

@@ -1,7 +1,7 @@
 // The numbered .sql files of an engine, and whether a schema and this application fit together.
-import { readdirSync, readFileSync } from 'node:fs';
-import { StorageError } from '../domain.js';
 import { version as thisVersion } from '../version.js';
+import { readdirSync, readFileSync } from 'node:fs';
+import { StorageError } from '../domain/storage.js';
 
 /** One step of a schema. */
 export interface Migration {
@@ -22,7 +22,7 @@ export type AppliedMigration = Pick<Migration, 'version' | 'oldestApplication'>;
  */
 export function loadMigrations(
   engine: 'sqlite' | 'postgres',
-  folder = new URL(`../../src/storage/migrations/${engine}/`, import.meta.url),
+  folder = new URL(`./${engine}/migrations/`, import.meta.url),
 ): Migration[] {
   return readdirSync(folder)
     .filter((file) => /^\d{4}_\w+\.sql$/.test(file))

@@ -1,13 +1,13 @@
 // Opens the storage that a URL names, and brings its schema up to date.
 import { fileURLToPath } from 'node:url';
-import { StorageError, type Storage } from '../domain.js';
+import { StorageError, type Storage } from '../domain/storage.js';
 import type { GroupWriterLimits } from './group-writer.js';
 import type { Migration } from './migrations.js';
-import type { PostgresOptions } from './postgres-pool.js';
+import type { PostgresOptions } from './postgres/pool.js';
 
 // The engines are loaded when they are used: the start waits for every import.
-const sqlite = () => import('./sqlite.js');
-const postgresql = () => import('./postgres.js');
+const sqlite = () => import('./sqlite/storage.js');
+const postgresql = () => import('./postgres/storage.js');
 
 /**
  * Opens a storage.

@@ -3,11 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import tap, { type Test } from 'tap';
-import type { Storage } from '../../src/domain.js';
-import type { GroupWriterLimits } from '../../src/storage/group-writer.js';
-import { openStorage } from '../../src/storage/open.js';
 import { findBinaries, sharedServer, type PostgresServer } from './postgres-server.js';
 import { skipFor } from './skip.js';
+import type { Storage } from '../../src/domain/storage.js';
+import type { GroupWriterLimits } from '../../src/storage/group-writer.js';
+import { openStorage } from '../../src/storage/open.js';
 
 /** A storage engine, and how a test gets a store of its own there. */
 export interface Engine {

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Client } from 'pg';
 import type { Test } from 'tap';
-import { migratePostgres } from '../../src/storage/postgres.js';
+import { migratePostgres } from '../../src/storage/postgres/storage.js';
 
 interface Binaries {
   initdb: string;

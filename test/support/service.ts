@@ -2,18 +2,14 @@
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance, InjectOptions } from 'fastify';
 import type { Test } from 'tap';
-import { issueToken } from '../../src/access-token.js';
-import { buildApp, type AppOptions } from '../../src/app.js';
-import {
-  scopes,
-  type PlantRepository,
-  type Scope,
-  type Storage,
-  type TokenRepository,
-} from '../../src/domain.js';
 import { checkAnswer, type Answer } from './contract-check.js';
 import { engines, sharedStorage, type Engine } from './engines.js';
 import { RawConnection } from './raw-connection.js';
+import { buildApp, type AppOptions } from '../../src/app.js';
+import type { PlantRepository } from '../../src/domain/plants.js';
+import type { Storage } from '../../src/domain/storage.js';
+import { scopes, type Scope, type TokenRepository } from '../../src/domain/tokens.js';
+import { issueToken } from '../../src/http/security/access-token.js';
 
 /** An answer whose body has been read: `json` is lossy beyond 2^53, `text` never. */
 export interface JsonAnswer extends Answer {

@@ -1,6 +1,6 @@
 // Access tokens: how they are made, what they look like, and how they are kept.
 import { createHash, randomBytes } from 'node:crypto';
-import type { Scope, Token, TokenRepository } from './domain.js';
+import type { Scope, Token, TokenRepository } from '../../domain/tokens.js';
 
 const secretForm = /^pst_[A-Za-z0-9_-]{43}$/;
 

@@ -2,7 +2,8 @@
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ApiError } from '../errors.js';
-import { answerError, refuseUnknownRoutes, routeMalformedTarget, tellRequestId } from './error-answers.js';
+import { answerError, tellRequestId } from '../http/response/error-answer.js';
+import { refuseUnknownRoutes, routeMalformedTarget } from '../http/routing/unknown-routes.js';
 import type { Metrics } from './metrics.js';
 import { requestId } from './request-log.js';
 

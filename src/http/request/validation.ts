@@ -2,7 +2,7 @@
 import { Ajv, type AnySchemaObject, type ErrorObject, type SchemaValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import type { FastifySchemaCompiler } from 'fastify';
-import { ApiError, catalogue, type ErrorKind } from '../errors.js';
+import { ApiError, catalogue, type ErrorKind } from '../../errors.js';
 import { integerRanges, parseDecimal, type IntegerFormat } from './exact-json.js';
 
 /** What an integer schema of the contract asks; the value of the keywords below. */

@@ -1,6 +1,6 @@
 // What each operation does. Everything else about a request is settled by the contract before it gets here.
 import { JsonArray, type Handlers } from '../contract/handlers.js';
-import type { Plant, PlantPage, PlantRepository } from '../domain.js';
+import type { Plant, PlantPage, PlantRepository } from '../domain/plants.js';
 import { ApiError } from '../errors.js';
 
 /**

@@ -1,6 +1,6 @@
 // Publishes the contract for its readers: no token needed.
 import type { FastifyInstance } from 'fastify';
-import type { Contract } from '../contract/contract.js';
+import type { Contract } from '../../contract/contract.js';
 
 /** Serves the contract's very bytes at /openapi.yaml, and what they say at /openapi.json. */
 export function publishContract(app: FastifyInstance, { bytes, document }: Contract): void {

@@ -2,8 +2,8 @@
 import { hash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
-import type { JsonArray } from '../contract/handlers.js';
-import type { PlantPage } from '../domain.js';
+import type { JsonArray } from '../../contract/handlers.js';
+import type { PlantPage } from '../../domain/plants.js';
 
 /** What the sending of lists needs to know. */
 export interface JsonArrayOptions {

@@ -1,6 +1,6 @@
 // Limits how often a subject, and an address, may ask: @fastify/rate-limit counts, and the answer is the contract's.
 import type { FastifyInstance, FastifyRequest, FastifyReply } from 'fastify';
-import { ApiError } from '../errors.js';
+import { ApiError } from '../../errors.js';
 
 /** How many requests there may be in a window; 0 for any number. */
 export interface RateLimits {

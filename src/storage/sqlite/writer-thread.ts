@@ -1,8 +1,8 @@
 // The worker thread that owns SQLite's writing connection: every fsync and every checkpoint happens here.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { parentPort, workerData, isMainThread } from 'node:worker_threads';
-import type { StorageFailure } from '../domain.js';
-import type { WriteOutcome } from './group-writer.js';
+import type { StorageFailure } from '../../domain/storage.js';
+import type { WriteOutcome } from '../group-writer.js';
 
 /** What the worker is started with. */
 export interface WriterData {

@@ -1,24 +1,17 @@
 // Makes routes of the contract's operations: fastify-openapi-glue wires them, this says how a request goes through one.
-import type {
-  FastifyInstance,
-  FastifyReply,
-  FastifyRequest,
-  RouteHandlerMethod,
-  RouteOptions,
-} from 'fastify';
+import type { FastifyInstance, RouteHandlerMethod, RouteOptions } from 'fastify';
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { isUtf8 } from 'node:buffer';
 import openapiGlue from 'fastify-openapi-glue';
-import type { Contract, Operation } from '../contract/contract.js';
-import { JsonArray, type Handlers } from '../contract/handlers.js';
-import { ApiError } from '../errors.js';
-import { authenticate, type Verifiers } from './auth.js';
-import { continueIfExpected } from './connection.js';
-import { parseExactJson } from './exact-json.js';
-import type { RateLimitHook } from './rate-limit.js';
-import { sendJsonArray, type JsonArrayOptions } from './json-array.js';
-import type { BodyBudget } from './body-budget.js';
-import { checkCatalogue, createAjv, createValidatorCompiler } from './validation.js';
+import type { Contract, Operation } from '../../contract/contract.js';
+import { JsonArray, type Handlers } from '../../contract/handlers.js';
+import { ApiError } from '../../errors.js';
+import type { BodyBudget } from '../request/body-budget.js';
+import { parseBody, admitBody, requireBody } from '../request/body.js';
+import { checkCatalogue, createAjv, createValidatorCompiler } from '../request/validation.js';
+import { sendJsonArray, type JsonArrayOptions } from '../response/json-array.js';
+import { authenticate } from '../security/authenticate.js';
+import type { RateLimitHook } from '../security/rate-limit.js';
+import type { Verifiers } from '../security/verifier.js';
 
 // fastify-openapi-glue would compile OpenAPI's own schema at each start, a quarter of the whole, to check a contract with it
 // that is a part of this package and was checked when it was made (`npm run lint:contract`).
@@ -98,38 +91,6 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
       return { ...route, handler: operationHandler(operation, handler, lists) } as unknown as RouteOptions;
     },
   });
-}
-
-/**
- * The value of a JSON body, exact (see parseExactJson).
- * @throws ApiError when it is not JSON in UTF-8 (RFC 8259 section 8.1), or nothing at all.
- */
-function parseBody(body: Buffer): unknown {
-  if (body.length === 0) throw new ApiError('missingBody');
-  // Decoding would replace what is no UTF-8, and so store another name than was sent.
-  if (!isUtf8(body)) throw new ApiError('malformedJson', { detail: 'it is not UTF-8' });
-  try {
-    return parseExactJson(body.toString('utf8'));
-  } catch (error) {
-    throw new ApiError('malformedJson', { cause: error });
-  }
-}
-
-/** A preParsing hook: everything that must be right before a body is read. */
-function admitBody(bodies: BodyBudget) {
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const coding = request.headers['content-encoding'];
-    if (coding !== undefined && coding.toLowerCase() !== 'identity') {
-      throw new ApiError('unsupportedMediaType', { detail: 'Content-Encoding must not be given' });
-    }
-    await bodies.admit(request, reply);
-    continueIfExpected(request, reply);
-  };
-}
-
-/** A preValidation hook: Fastify leaves a body that the contract requires, but nobody sent, to the handler. */
-function requireBody(request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void {
-  done(request.body === undefined ? new ApiError('missingBody') : undefined);
 }
 
 function operationHandler(

@@ -1,6 +1,6 @@
 // Connections to PostgreSQL: who may use one and for how long, what is retried, and what an error says about the outcome.
 import { DatabaseError, Pool, type PoolClient, type QueryArrayConfig } from 'pg';
-import { StorageError, type StorageFailure } from '../domain.js';
+import { StorageError, type StorageFailure } from '../../domain/storage.js';
 
 /** How to reach PostgreSQL, and how long that may take. */
 export interface PostgresOptions {

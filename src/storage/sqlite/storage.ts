@@ -3,31 +3,24 @@ import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } f
 import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import {
-  StorageError,
-  type Plant,
-  type PlantPage,
-  type PlantRepository,
-  type Scope,
-  type Storage,
-  type Token,
-  type TokenRepository,
-} from '../domain.js';
+import type { Plant, PlantPage, PlantRepository } from '../../domain/plants.js';
+import { StorageError, type Storage } from '../../domain/storage.js';
+import type { Scope, Token, TokenRepository } from '../../domain/tokens.js';
 import {
   defaultWriterLimits,
   GroupWriter,
   type GroupWriterLimits,
   type Write,
   type WriteOutcome,
-} from './group-writer.js';
-import { loadMigrations, pendingMigrations, type AppliedMigration, type Migration } from './migrations.js';
+} from '../group-writer.js';
+import { loadMigrations, pendingMigrations, type AppliedMigration, type Migration } from '../migrations.js';
 import {
   separator,
   writeOutcomes,
   type WriterData,
   type WriterReply,
   type WriterRequest,
-} from './sqlite-writer.js';
+} from './writer-thread.js';
 
 /** The first SQLite without the WAL-reset bug, which could corrupt a database that two connections write. */
 const oldestSqlite = '3.51.3';
@@ -378,7 +371,7 @@ class SqliteWriter {
 
   /** Resolves once the worker has its connection. */
   static async start(data: WriterData, limits: GroupWriterLimits): Promise<SqliteWriter> {
-    const worker = new Worker(new URL('./sqlite-writer.js', import.meta.url), { workerData: data });
+    const worker = new Worker(new URL('./writer-thread.js', import.meta.url), { workerData: data });
     await new Promise<void>((resolve, reject) => {
       worker.once('message', () => {
         resolve();

@@ -1,74 +1,9 @@
-// Authentication from the contract's `security`: which verifiers run before an operation, and the bearer verifier.
-import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
+// The verifier of bearer tokens: those of the token repository, and those of an identity provider.
 import { LRUCache } from 'lru-cache';
-import { hashSecret, isSecret } from '../access-token.js';
-import type { Operation } from '../contract/contract.js';
-import type { Caller, TokenRepository } from '../domain.js';
-import { ApiError } from '../errors.js';
-
-/**
- * Finds out who makes a request, by one security scheme.
- * @returns The caller, or a 401 when the credentials are not good: returned, since a throw takes a twentieth of that answer's
- *   time. The promise rejects when it cannot be told, with a StorageError or an ApiError 503.
- */
-export type Verifier = (request: FastifyRequest) => Promise<Caller | ApiError> | Caller | ApiError;
-
-/** The verifiers, by the names of the contract's security schemes. */
-export type Verifiers = Readonly<Record<string, Verifier>>;
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** Who makes the request; null as long as nobody has been authenticated. */
-    caller: Caller | null;
-  }
-}
-
-/**
- * The onRequest hook that lets an operation's callers in: an OR of ANDs of verifiers, as its `security` says, then
- * the required scope. It runs before a byte of the body is read.
- * @returns undefined when the contract says that the operation is public.
- * @throws Error when the contract names a scheme for which there is no verifier.
- */
-export function authenticate(
-  app: FastifyInstance,
-  operation: Operation,
-  verifiers: Verifiers,
-): onRequestHookHandler | undefined {
-  const { operationId, requiredScope, security } = operation;
-  if (security.length === 0) return undefined;
-  const alternatives = security.map((requirement) =>
-    Object.keys(requirement).map((scheme) => {
-      const verify = Object.hasOwn(verifiers, scheme) ? verifiers[scheme] : undefined;
-      if (verify === undefined) {
-        throw new Error(`Operation ${operationId} asks for security scheme ${scheme}, which is not known`);
-      }
-      const admit = (request: FastifyRequest, caller: Caller | ApiError): ApiError | undefined => {
-        if (caller instanceof ApiError) return caller;
-        if (requiredScope !== undefined && !caller.scopes.includes(requiredScope)) {
-          return new ApiError('insufficientScope', {
-            detail: requiredScope,
-            headers: {
-              'www-authenticate': challenge(`error="insufficient_scope", scope="${requiredScope}"`),
-            },
-          });
-        }
-        request.caller = caller;
-        return undefined;
-      };
-      return (request: FastifyRequest, _reply: unknown, done: (error?: Error) => void) => {
-        const caller = verify(request);
-        // No promise where there is nothing to wait for: it costs as much as the rest of this.
-        if (caller instanceof Promise) {
-          caller.then((known) => admit(request, known)).then(done, done);
-        } else {
-          done(admit(request, caller));
-        }
-      };
-    }),
-  );
-  // What is alone needs no AND, which the plugin would do at each request.
-  return app.auth(alternatives.map((all) => (all.length === 1 ? all[0]! : all)));
-}
+import type { Caller, TokenRepository } from '../../domain/tokens.js';
+import { ApiError } from '../../errors.js';
+import { hashSecret, isSecret } from './access-token.js';
+import { type Verifier, challenge } from './verifier.js';
 
 /** How long a verified token is believed without asking the store again, in ms: so soon does a revocation take hold. */
 const cacheTime = 3_000;
@@ -152,7 +87,3 @@ const missingToken = new ApiError('missingToken', { headers: { 'www-authenticate
 const invalidToken = new ApiError('invalidToken', {
   headers: { 'www-authenticate': challenge('error="invalid_token"') },
 });
-
-function challenge(parameters?: string): string {
-  return `Bearer realm="plant-store"${parameters === undefined ? '' : `, ${parameters}`}`;
-}

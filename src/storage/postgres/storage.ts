@@ -1,23 +1,16 @@
 // The engine for more than one machine: PostgreSQL 14 or later, and what speaks its protocol. Writes are group committed.
 import { Client, DatabaseError } from 'pg';
-import {
-  StorageError,
-  type Plant,
-  type PlantPage,
-  type PlantRepository,
-  type Scope,
-  type Storage,
-  type Token,
-  type TokenRepository,
-} from '../domain.js';
+import type { Plant, PlantPage, PlantRepository } from '../../domain/plants.js';
+import { StorageError, type Storage } from '../../domain/storage.js';
+import type { Scope, Token, TokenRepository } from '../../domain/tokens.js';
 import {
   defaultWriterLimits,
   GroupWriter,
   type GroupWriterLimits,
   type Write,
   type WriteOutcome,
-} from './group-writer.js';
-import { loadMigrations, pendingMigrations, type AppliedMigration, type Migration } from './migrations.js';
+} from '../group-writer.js';
+import { loadMigrations, pendingMigrations, type AppliedMigration, type Migration } from '../migrations.js';
 import {
   begunInTime,
   isRowError,
@@ -25,7 +18,7 @@ import {
   standbyHasIt,
   type PostgresOptions,
   type Row,
-} from './postgres-pool.js';
+} from './pool.js';
 
 /** The most rows in a page of a list, which bounds how long reading it holds a connection. */
 const pageRows = 500;

@@ -1,7 +1,7 @@
 // Bounds the memory of large bodies: they are read a few at a time, and what waits is left in the network.
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ApiError } from '../errors.js';
+import { ApiError } from '../../errors.js';
 
 /** Bodies up to this length, in bytes, are read at once: there can be only as many as there are connections. */
 const smallBody = 64 * 1024;

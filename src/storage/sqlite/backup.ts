@@ -2,8 +2,8 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { StorageError } from '../domain.js';
-import { fileOf, isPostgres } from './open.js';
+import { StorageError } from '../../domain/storage.js';
+import { fileOf, isPostgres } from '../open.js';
 
 /**
  * Copies the store to a file, as it is at one moment, and checks the copy. Writers are not held up. The copy has its

@@ -1,8 +1,8 @@
 // Access tokens of an identity provider: JWTs, verified with the keys that the provider publishes (RFC 9068, OIDC).
 import { createRemoteJWKSet, errors, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from 'jose';
-import { scopes, type Scope } from '../domain.js';
-import { ApiError } from '../errors.js';
-import type { Grant } from './auth.js';
+import { scopes, type Scope } from '../../domain/tokens.js';
+import { ApiError } from '../../errors.js';
+import type { Grant } from './bearer.js';
 
 /** Signatures by a key pair only: no shared secret, and no `none`. Ed25519 is RFC 9864's name for EdDSA on that curve. */
 const algorithms = ['RS256', 'ES256', 'EdDSA', 'Ed25519'];

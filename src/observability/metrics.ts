@@ -1,9 +1,9 @@
 // What the service tells Prometheus. docs/operate.md lists every metric, and a test holds the list equal to this.
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { Caller } from '../domain.js';
+import type { Caller } from '../domain/tokens.js';
 import { ApiError } from '../errors.js';
-import type { Verifier } from './auth.js';
+import type { Verifier } from '../http/security/verifier.js';
 
 /** The metrics, and the places where they are taken. */
 export interface Metrics {

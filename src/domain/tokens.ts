@@ -1,0 +1,34 @@
+// Who makes a request, and the access tokens that say so.
+
+/** What a token may allow. The contract names the one that each operation needs. */
+export const scopes = ['plants:read', 'plants:write'] as const;
+export type Scope = (typeof scopes)[number];
+
+/** Who makes a request: whose plants they are, and what may be done with them. */
+export interface Caller {
+  readonly subject: string;
+  readonly scopes: readonly string[];
+}
+
+/** An access token as it is kept: everything but the secret. Times are in milliseconds since the epoch. */
+export interface Token {
+  /** Names the token in lists and for revocation; no secret. */
+  readonly id: string;
+  readonly subject: string;
+  readonly scopes: readonly Scope[];
+  readonly createdAt: number;
+  readonly expiresAt: number | undefined;
+  readonly revokedAt: number | undefined;
+}
+
+/** The access tokens. A secret is known by its SHA-256 only. */
+export interface TokenRepository {
+  /** Stores a token under the hash of its secret. */
+  create(token: Token, hash: Uint8Array): Promise<void>;
+  /** The token with this hash, whatever its state, or undefined. */
+  find(hash: Uint8Array): Promise<Token | undefined>;
+  /** All tokens, the oldest first. */
+  list(): Promise<Token[]>;
+  /** Revokes a token as of `at`; one that is revoked already keeps its time. False when there is no such token. */
+  revoke(id: string, at: number): Promise<boolean>;
+}

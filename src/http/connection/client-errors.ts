@@ -1,0 +1,77 @@
+// Answers what never became a request: malformed HTTP, timeouts, CONNECT.
+import { STATUS_CODES, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { ApiError, type ErrorKind } from '../../errors.js';
+import { closing, closeGently } from './lingering-close.js';
+import { connections } from './request-order.js';
+
+const failed = new WeakSet<Socket>();
+/** Methods whose requests wait for their body; all others are answered without it. */
+const takesBody = new Set(['POST', 'PUT', 'PATCH']);
+
+/**
+ * Answers what never became a request, or stopped being one in its body, and closes the connection; but only behind
+ * the answers that the connection still owes, or the client would take this one for theirs. Fastify's clientErrorHandler.
+ * @param error - What Node's HTTP parser or its timeouts report.
+ */
+export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (closing.has(socket)) return;
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  // The parser reports the same error again for all that follows: none of it is wanted.
+  socket.pause();
+  if (failed.has(socket)) return;
+  failed.add(socket);
+  answerBroken(error, socket);
+}
+
+function answerBroken(error: NodeJS.ErrnoException, socket: Socket): void {
+  const turns = connections.get(socket);
+  const inBody = turns?.newest?.complete === false;
+  const unanswerable =
+    inBody && turns.last?.headersSent === false && takesBody.has(turns.newest?.method ?? '');
+  const owed = unanswerable ? turns.previous : turns?.last;
+  if (owed?.closed === false) {
+    whenAnswered(socket, owed, () => {
+      answerBroken(error, socket);
+    });
+  } else if (inBody && !unanswerable) {
+    closeGently(socket);
+  } else {
+    const kinds: Record<string, ErrorKind> = {
+      HPE_HEADER_OVERFLOW: 'headersTooLarge',
+      HPE_CHUNK_EXTENSIONS_OVERFLOW: 'bodyTooLarge',
+      ERR_HTTP_REQUEST_TIMEOUT: 'requestTimeout',
+    };
+    endWith(socket, new ApiError(kinds[error.code ?? ''] ?? 'malformedRequest'));
+  }
+}
+
+/** Calls back when the answer is out, at once when there is none to wait for; never when the connection closes behind it. */
+export function whenAnswered(socket: Socket, answer: ServerResponse | undefined, then: () => void): void {
+  if (answer?.closed !== false) {
+    then();
+    return;
+  }
+  answer.once('close', () => {
+    if (socket.writable) then();
+  });
+}
+
+let unparsed = 0;
+
+/** Writes an answer as bytes, where there is no response object to do it. */
+export function endWith(socket: Socket, error: ApiError): void {
+  const head = [
+    `HTTP/1.1 ${error.statusCode} ${STATUS_CODES[error.statusCode]}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(error.json)}`,
+    `X-Request-Id: unparsed-${++unparsed}`,
+    `Date: ${new Date().toUTCString()}`,
+    'Connection: close',
+  ];
+  socket.write(`${head.join('\r\n')}\r\n\r\n${error.json}`);
+  closeGently(socket);
+}

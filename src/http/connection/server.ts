@@ -1,0 +1,113 @@
+// Makes the HTTP server: its bounds on connections and their pace, and TLS when there is a certificate.
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import type { Socket } from 'node:net';
+import { ApiError } from '../../errors.js';
+import { answerClientError, whenAnswered, endWith } from './client-errors.js';
+import { expectations } from './host-and-expect.js';
+import { closeGently } from './lingering-close.js';
+import { connections } from './request-order.js';
+import { writeTogether } from './write-together.js';
+
+/** The bounds of what a connection may send and how long it may take. Lengths in bytes, times in ms. */
+export interface ServerLimits {
+  /** A request's header section. */
+  headerLimit: number;
+  /** From a request's first byte to its last; also the time for a TLS handshake. */
+  requestTimeout: number;
+  /** A connection without a request. */
+  keepAliveTimeout: number;
+  /** A reader that takes nothing. */
+  stallTimeout: number;
+  /** Connections at a time; further ones are closed at once. */
+  maxConnections: number;
+}
+
+/** A certificate chain and its private key, in PEM. */
+export interface Tls {
+  cert: Buffer;
+  key: Buffer;
+}
+
+/**
+ * Creates the server, not listening.
+ * @throws Error when the certificate and the key are not good, or not of one pair.
+ */
+export function createServer(listener: RequestListener, limits: ServerLimits, tls?: Tls): Server {
+  const { headerLimit, requestTimeout, keepAliveTimeout, stallTimeout, maxConnections } = limits;
+  const checkingInterval = Math.min(1_000, requestTimeout);
+  const options = {
+    // Node would answer without a body; checkHeaders answers with one.
+    requireHostHeader: false,
+    maxHeaderSize: headerLimit,
+    headersTimeout: requestTimeout,
+    requestTimeout,
+    keepAliveTimeout,
+    connectionsCheckingInterval: checkingInterval,
+  };
+  const serve: RequestListener = (request, response) => {
+    // The beginning of HTTP/2, which Node's parser takes for a method, and which no route and no hook gets to see.
+    if (request.method === 'PRI') answerClientError(new Error('PRI is no method'), request.socket);
+    else listener(request, response);
+  };
+  const server =
+    tls === undefined
+      ? createHttpServer(options, serve)
+      : createHttpsServer({ ...options, ...tls, handshakeTimeout: requestTimeout }, serve);
+  server.maxConnections = maxConnections;
+  interceptNode(server);
+  writeTogether(server);
+  // A slow request is first of all answered 408.
+  cutOffStalledReaders(server, Math.max(stallTimeout, requestTimeout + 2 * checkingInterval));
+  return server;
+}
+
+/**
+ * Closes connections on which nothing moves: idle ones after their keep-alive time, and those whose client takes no
+ * byte of what is there for it. While a request arrives or is worked on, nothing needs to move: that has its own limits.
+ * @param time - How long nothing may move, in ms; longer than a request may take to arrive, which is answered.
+ */
+export function cutOffStalledReaders(server: Server, time: number): void {
+  server.setTimeout(time, (socket: Socket) => {
+    const answered = connections.get(socket)?.last?.writableFinished ?? true;
+    if (answered || socket.writableLength > 0) socket.destroy();
+  });
+}
+
+/**
+ * Takes over what Node would do by itself: requests with an Expect header go the way of all others, and a CONNECT, for
+ * which Node has no way, is refused, so that both get an Error body; a client that has sent all it wants to send still gets its
+ * answers; and a connection closes in a way that lets the client read the last of them.
+ */
+export function interceptNode(server: Server): void {
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    expectations.set(request, 'continue');
+    server.emit('request', request, response);
+  });
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+    expectations.set(request, 'unknown');
+    server.emit('request', request, response);
+  });
+  server.on('connect', (_: IncomingMessage, socket: Socket) => {
+    // Node has let go of the socket, and with it of its errors.
+    socket.on('error', () => undefined);
+    whenAnswered(socket, connections.get(socket)?.last, () => {
+      endWith(socket, new ApiError('pathNotFound'));
+    });
+  });
+  // Otherwise Node takes the end of a client's sending for the end of its interest.
+  Object.assign(server, { httpAllowHalfOpen: true });
+  const gentle = (socket: Socket) => {
+    // What Node calls behind an answer that is the last one of its connection.
+    socket.destroySoon = () => {
+      closeGently(socket);
+    };
+  };
+  server.on('connection', gentle).on('secureConnection', gentle);
+}
