@@ -1,22 +1,72 @@
-// Writes src/contract/types.gen.ts from openapi.yaml; with --check it only says whether the file is fresh.
+// Writes the types of a contract; with --check it only says whether the files are fresh.
 import { readFileSync, writeFileSync } from 'node:fs';
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import openapiTS, { astToString } from 'openapi-typescript';
 import ts from 'typescript';
+import { parse } from 'yaml';
 
-const contract = new URL('../openapi.yaml', import.meta.url);
-const target = new URL('../src/contract/types.gen.ts', import.meta.url);
+const root = new URL('../', import.meta.url);
+/** The service's own contract, and the richer one of the tests. */
+const contracts = [
+  { contract: 'openapi.yaml', target: 'src/contract/types.gen.ts' },
+  { contract: 'test/support/garden/openapi.yaml', target: 'test/support/garden/types.gen.ts' },
+];
 
-const types = await openapiTS(contract, {
-  // A double cannot hold every int64, so what the contract calls int64 is a bigint in the code.
-  transform: (schema) =>
-    schema.format === 'int64' ? ts.factory.createKeywordTypeNode(ts.SyntaxKind.BigIntKeyword) : undefined,
-  alphabetize: false,
-});
-const text = `// Generated from openapi.yaml by "npm run generate"; do not edit.\n\n${astToString(types)}`;
+/**
+ * What openapi-typescript leaves out: the security schemes of each operation, and the scopes that they need.
+ * @param {string} text - The contract.
+ */
+function securityTypes(text) {
+  const { paths, security: common = [] } = parse(text);
+  /** @type {Set<string>} */
+  const scopes = new Set();
+  const lines = [];
+  for (const item of Object.values(paths)) {
+    for (const { operationId, security = common, 'x-required-scope': scope } of Object.values(item)) {
+      if (operationId === undefined) continue;
+      const schemes = security.flatMap((/** @type {object} */ requirement) => Object.keys(requirement));
+      lines.push(`    ${operationId}: ${union(schemes)};`);
+      if (scope !== undefined) scopes.add(scope);
+    }
+  }
+  return `/** The names of the security schemes of which one must be satisfied; never where the operation is public. */
+export interface operationSecurity {
+${lines.join('\n')}
+}
+/** The scopes that operations need. */
+export type requiredScope = ${union([...scopes].sort())};
+`;
+}
 
-if (!process.argv.includes('--check')) {
-  writeFileSync(target, text);
-} else if (readFileSync(target, 'utf8') !== text) {
-  console.error('src/contract/types.gen.ts does not match openapi.yaml: run "npm run generate".');
-  process.exitCode = 1;
+/** @param {string[]} names */
+function union(names) {
+  return names.length === 0 ? 'never' : names.map((name) => JSON.stringify(name)).join(' | ');
+}
+
+for (const { contract, target } of contracts) {
+  const source = new URL(contract, root);
+  const types = await openapiTS(source, {
+    // A double cannot hold every int64, so what the contract calls int64 is a bigint in the code.
+    transform: (schema) => {
+      if (schema.format !== 'int64') return undefined;
+      const bigint = ts.factory.createKeywordTypeNode(ts.SyntaxKind.BigIntKeyword);
+      if (!('nullable' in schema && schema.nullable)) return bigint;
+      return ts.factory.createUnionTypeNode([
+        bigint,
+        ts.factory.createLiteralTypeNode(ts.factory.createNull()),
+      ]);
+    },
+    alphabetize: false,
+  });
+  const text = `// Generated from ${contract} by "npm run generate"; do not edit.\n\n${astToString(types)}${securityTypes(readFileSync(source, 'utf8'))}`;
+  const file = new URL(target, root);
+  if (!process.argv.includes('--check')) {
+    writeFileSync(file, text);
+  } else if (readFileSync(file, 'utf8') !== text) {
+    console.error(
+      `${relative(fileURLToPath(root), fileURLToPath(file))} does not match ${contract}: run "npm run generate".`,
+    );
+    process.exitCode = 1;
+  }
 }

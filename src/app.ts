@@ -2,7 +2,9 @@
 import fastifyAuth from '@fastify/auth';
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
 import { loadContract, type Contract } from './contract/contract.js';
+import type { AnyHandlers } from './contract/handlers.js';
 import type { Storage } from './domain/storage.js';
+import { scopes as tokenScopes } from './domain/tokens.js';
 import { answerClientError } from './http/connection/client-errors.js';
 import { checkHeaders } from './http/connection/host-and-expect.js';
 import { startInOrder } from './http/connection/request-order.js';
@@ -11,14 +13,17 @@ import { trackUnusedConnections } from './http/connection/shutdown.js';
 import { settleUnreadBody } from './http/connection/unread-body.js';
 import { serveDocsPage } from './http/pages/docs-page.js';
 import { publishContract } from './http/pages/published-contract.js';
-import { refuseUnderPressure, registerPlugins, type PluginOptions } from './http/plugins.js';
 import { BodyBudget } from './http/request/body-budget.js';
-import { answerError, tellRequestId } from './http/response/error-answer.js';
+import { answerError, nameRequest } from './http/response/error-answer.js';
+import { addSecurityHeaders } from './http/response/security-headers.js';
+import { allowOrigins } from './http/routing/cors.js';
 import { registerRoutes } from './http/routing/routes.js';
-import { refuseUnknownRoutes, routeMalformedTarget } from './http/routing/unknown-routes.js';
+import { refuseUnknownRoutes, rewriteTarget } from './http/routing/unknown-routes.js';
 import { createBearerVerifier } from './http/security/bearer.js';
 import type { IdentityProvider } from './http/security/jwt.js';
+import { refuseUnderPressure } from './http/security/pressure.js';
 import { createRateLimits, type RateLimits } from './http/security/rate-limit.js';
+import type { Verifiers } from './http/security/verifier.js';
 import type { Metrics } from './observability/metrics.js';
 import { requestId, RequestLog } from './observability/request-log.js';
 import { createHandlers } from './operations/plants.js';
@@ -44,10 +49,28 @@ export const defaultLimits: Limits = {
   rates: { perSubject: 0, perAddress: 0, window: 60_000 },
 };
 
+/** What is off unless it is set. */
+export interface PluginOptions {
+  /** Whether every answer carries Helmet's security headers. */
+  securityHeaders?: boolean;
+  /** Whether answers are compressed for those who accept it. */
+  compression?: boolean;
+  /** The origins whose pages may use the service, as a browser spells them; `*` for all. */
+  corsOrigins?: readonly string[];
+  /** The mean delay of the event loop, in ms, beyond which requests are answered 503; 0 for none. */
+  maxEventLoopDelay?: number;
+}
+
 /** What the service is made of. */
 export interface AppOptions {
   storage: Storage;
+  /** What is served; by default the contract of this package, and its operations on the storage's plants. */
   contract?: Contract;
+  handlers?: AnyHandlers;
+  /** All scopes that a caller can have; by default those of tokens. */
+  scopes?: readonly string[];
+  /** Verifiers of the contract's security schemes, beside that of `bearerAuth`. */
+  verifiers?: Verifiers;
   limits?: Partial<Limits>;
   /** Whose tokens are good beside those of the storage. */
   identityProvider?: IdentityProvider | undefined;
@@ -82,10 +105,13 @@ declare module 'fastify' {
 export async function buildApp({
   storage,
   contract = loadContract(),
+  handlers = createHandlers(storage.plants),
+  scopes = tokenScopes,
+  verifiers = {},
   limits: givenLimits,
   identityProvider,
   metrics,
-  plugins = {},
+  plugins: { securityHeaders = false, compression = false, corsOrigins = [], maxEventLoopDelay = 0 } = {},
   tls,
   trustedProxies = [],
   logger = false,
@@ -97,21 +123,18 @@ export async function buildApp({
     logger,
     logController: new RequestLog(),
     genReqId: requestId,
+    rewriteUrl: rewriteTarget,
     bodyLimit: limits.bodyLimit,
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     exposeHeadRoutes: false,
     // While it closes, the service still answers what it has accepted.
     return503OnClosing: false,
     // The length of a path is bounded by the header section's; what an id may look like, the contract says.
-    routerOptions: {
-      maxParamLength: limits.headerLimit,
-      onBadUrl: (_path, request, response) => {
-        routeMalformedTarget(app, request, response);
-      },
-    },
+    routerOptions: { maxParamLength: limits.headerLimit },
     clientErrorHandler: answerClientError,
+    frameworkErrors: answerError,
     serverFactory: (listener) => createServer(listener, limits, tls),
-    // The server is made above; this makes Fastify tell its address with the right scheme.
+    // The server is made above; this makes Fastify show its address with the right scheme.
     ...(tls !== undefined && { https: {} }),
   });
   app.setErrorHandler(answerError);
@@ -129,36 +152,49 @@ export async function buildApp({
     closeUnused();
     done();
   });
-  app.addHook('onRequest', (request, reply, done) => {
-    tellRequestId(request, reply);
-    done();
-  });
+
+  // What a request passes, in this order. Modules that only some services use are loaded by those alone: the start
+  // waits for every import.
+  // It has a name, in its answer and in the log, whatever becomes of it.
+  app.addHook('onRequest', nameRequest);
+  // It is counted from here on.
   metrics?.observeRequests(app);
+  // It waits for the earlier ones of its connection.
   app.addHook('onRequest', startInOrder);
+  // It is HTTP as the RFCs have it.
   app.addHook('onRequest', checkHeaders);
-  await registerPlugins(app, plugins);
+  // Its answer has these headers and this coding, an error too; a preflight is answered here.
+  if (securityHeaders) await addSecurityHeaders(app);
+  if (compression) (await import('./http/response/compression.js')).compressAnswers(app);
+  if (corsOrigins.length > 0) await allowOrigins(app, contract, corsOrigins);
+  // It is for something that exists.
   refuseUnknownRoutes(app);
-  await refuseUnderPressure(app, plugins);
+  // There is time for it.
+  if (maxEventLoopDelay > 0) await refuseUnderPressure(app, maxEventLoopDelay);
+  // Its address has not sent too many.
   const rates = await createRateLimits(app, limits.rates);
   if (rates.address !== undefined) app.addHook('onRequest', rates.address);
+  // When its answer is about to be sent, what is left of its body is settled.
   app.addHook('onSend', (request, reply, payload, done) => {
     if (draining) reply.header('connection', 'close');
     settleUnreadBody(request, reply, reply.statusCode < 400 ? limits.bodyLimit : undefined);
     done(null, payload);
   });
-
-  // Loaded only for those who use it: the start waits for every import.
+  // Its operation lets the caller in, reads and checks the request, handles it, and answers (http/routing/routes.ts).
+  await app.register(fastifyAuth);
   const verifyForeign =
     identityProvider && (await import('./http/security/jwt.js')).createJwtVerifier(identityProvider, now);
-  await app.register(fastifyAuth);
   const bearerAuth = createBearerVerifier({ tokens: storage.tokens, verifyForeign, now, monotonic });
   await registerRoutes(app, {
     contract,
-    handlers: createHandlers(storage.plants),
-    verifiers: { bearerAuth: metrics?.observeVerifier(bearerAuth) ?? bearerAuth },
+    handlers,
+    authentication: {
+      scopes,
+      verifiers: { ...verifiers, bearerAuth: metrics?.observeVerifier(bearerAuth) ?? bearerAuth },
+    },
     // Half of its time is left to a body that had to wait.
     bodies: new BodyBudget(limits.bodyBudget, limits.bodyLimit, limits.requestTimeout / 2),
-    lists: { stallTime: limits.stallTimeout },
+    stallTime: limits.stallTimeout,
     countCaller: rates.subject,
   });
   publishContract(app, contract);

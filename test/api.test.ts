@@ -480,3 +480,44 @@ t.test('unknown paths and methods are answered before anything else', async (t) 
     t.equal(answer.headers['allow'], allow);
   }
 });
+
+t.test("the contract's examples of errors are the very messages that the service gives", async (t) => {
+  const engine = engines[0]!;
+  const service = await startService(t, engine);
+  const { call, token, subject, issue } = service;
+  await call('POST', '/plants', { token, body: { id: 1, name: 'Monstera' } });
+  const reader = await issue(subject, { scopes: ['plants:read'] });
+  const failing = (thrown: Error) =>
+    startService(t, engine, {
+      wrap: withMethods(() => ({ plants: { list: () => Promise.reject(thrown) } })),
+    });
+  const limited = await startService(t, engine, {
+    limits: { rates: { perSubject: 0, perAddress: 1, window: 60_000 } },
+  });
+  await limited.call('GET', '/plants');
+  const broken = await failing(new Error('broken'));
+  const unavailable = await failing(new StorageError('unavailable', 'away'));
+  const answers = await Promise.all([
+    call('POST', '/plants', { token, body: { name: 'Monstera' } }),
+    call('POST', '/plants', { token, body: { id: 1, name: 'Quercus' } }),
+    call('GET', '/plants'),
+    call('POST', '/plants', { token: reader, body: { id: 1, name: 'Quercus' } }),
+    call('DELETE', '/plants/2', { token }),
+    limited.call('GET', '/plants'),
+    broken.call('GET', '/plants', { token: broken.token }),
+    unavailable.call('GET', '/plants', { token: unavailable.token }),
+  ]);
+  const { responses } = loadContract().document.components as unknown as {
+    responses: Record<
+      string,
+      { content: { 'application/json': { examples: Record<string, { value: unknown }> } } }
+    >;
+  };
+  const examples = Object.values(responses).flatMap(({ content }) =>
+    Object.values(content['application/json'].examples).map(({ value }) => value),
+  );
+  t.strictSame(
+    examples,
+    answers.map(({ json }) => json),
+  );
+});

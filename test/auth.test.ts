@@ -2,8 +2,7 @@
 import t from 'tap';
 import { engines, sharedStorage } from './support/engines.js';
 import { startService, withMethods } from './support/service.js';
-import { buildApp } from '../src/app.js';
-import { loadContract, type Contract } from '../src/contract/contract.js';
+import { loadContract } from '../src/contract/contract.js';
 import { StorageError, type Storage } from '../src/domain/storage.js';
 import { scopes, type Token } from '../src/domain/tokens.js';
 import { catalogue } from '../src/errors.js';
@@ -201,92 +200,6 @@ t.test('no secret is in the log', async (t) => {
     { requestId: /^[\da-f]{8}-\d+$/, status: 200 },
   ]);
   t.equal(requests[3]?.['traceparent'], undefined);
-});
-
-/** The contract with some text replaced. */
-function altered(from: string | RegExp, to: string): Contract {
-  const text = loadContract().bytes.toString();
-  const changed = text.replace(from, to);
-  if (changed === text) throw new Error(`nothing to replace: ${String(from)}`);
-  return loadContract(Buffer.from(changed));
-}
-
-t.test('the service does not start when the contract and the code do not fit', async (t) => {
-  const storage = await sharedStorage(engine);
-  const cases: [string, () => Contract, RegExp][] = [
-    [
-      'an operation without a handler',
-      () => altered('operationId: listPlants', 'operationId: findPlants'),
-      /Operation findPlants of the contract has no handler/,
-    ],
-    [
-      'one that only the prototype has',
-      () => altered('operationId: listPlants', 'operationId: toString'),
-      /Operation toString of the contract has no handler/,
-    ],
-    [
-      'an unknown security scheme',
-      () => altered('  - bearerAuth: []', '  - magic: []'),
-      /security scheme magic, which is not known/,
-    ],
-    [
-      'no security at all',
-      () => altered('security:\n  - bearerAuth: []\n', ''),
-      /createPlant declares no security/,
-    ],
-    [
-      'an operation without an id',
-      () => altered('\n      operationId: deletePlant\n', '\n'),
-      /DELETE \/plants\/{id} has no operationId/,
-    ],
-    [
-      'two success statuses',
-      () => altered("        '204':", "        '200':\n          description: x\n        '204':"),
-      /deletePlant must declare exactly one success status/,
-    ],
-    [
-      'an Error that our errors do not fit',
-      () => altered('required: [error, message]', 'required: [error, message, hint]'),
-      /does not fit the contract.*hint is missing/,
-    ],
-    [
-      'a keyword that Ajv does not know',
-      () =>
-        altered(
-          '          description: The name of the plant. Any',
-          '          patern: x\n          description: The name of the plant. Any',
-        ),
-      /patern|valid specification/,
-    ],
-  ];
-  const { log } = console;
-  for (const [what, contract, message] of cases) {
-    // fastify-openapi-glue tells the console of a document that is no OpenAPI, before it throws.
-    console.log = () => undefined;
-    await t.rejects(async () => buildApp({ storage, contract: contract() }), { message }, what);
-    console.log = log;
-  }
-});
-
-t.test('the contract decides who may call an operation', async (t) => {
-  const storage = await sharedStorage(engine);
-  const app = await buildApp({
-    storage,
-    contract: altered('      x-required-scope: plants:read\n', '      security: []\n'),
-  });
-  t.teardown(() => app.close());
-  // Nobody is known there, so the handler has no subject to list for; but it was let in.
-  t.equal((await app.inject({ url: '/plants' })).statusCode, 500);
-  const other = await buildApp({
-    storage,
-    contract: altered('x-required-scope: plants:read', 'x-required-scope: plants:admin'),
-  });
-  t.teardown(() => other.close());
-  const { secret } = await issueToken(storage.tokens, { subject: 'a', scopes, now: Date.now() });
-  t.equal(
-    (await other.inject({ url: '/plants', headers: { authorization: `Bearer ${secret}` } })).statusCode,
-    403,
-  );
 });
 
 t.test('the error codes of the contract are those of the catalogue', async (t) => {

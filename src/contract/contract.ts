@@ -1,40 +1,63 @@
 // Loads openapi.yaml once, and reads from it what the server needs to know of each operation.
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
+import { ContractError, refuseUnsupported } from './support.js';
 
-/** An alternative of OpenAPI's `security`: every scheme named in it must be satisfied. */
-export type SecurityRequirement = Readonly<Record<string, readonly string[]>>;
-
-/** What the contract says of one operation, beyond the schemas that Ajv reads. */
+/** What the contract says of one operation, beyond the schemas that Ajv reads. `$ref`s are resolved. */
 export interface Operation {
   readonly operationId: string;
   /** In upper case, as in a request. */
   readonly method: string;
   /** With OpenAPI's placeholders: `/plants/{id}`. */
   readonly path: string;
-  /** The alternatives of which one must be satisfied; empty when the operation is public. */
-  readonly security: readonly SecurityRequirement[];
+  /** The names of the security schemes of which one must be satisfied; empty when the operation is public. */
+  readonly security: readonly string[];
   /** The scope that the caller needs (`x-required-scope`). */
   readonly requiredScope: string | undefined;
+  readonly hasBody: boolean;
   /** The one status of 200 to 299 that it declares. */
   readonly successStatus: number;
-  readonly bodyRequired: boolean;
+  /** Every status that it declares. */
+  readonly statuses: ReadonlySet<number>;
+  /** Whether its success is a JSON array, which the handler gives page by page. */
+  readonly isList: boolean;
+  /** The headers of its success that the handler gives: all but those that the server itself sets. */
+  readonly handlerHeaders: readonly string[];
 }
 
-interface OperationObject {
-  operationId?: string;
-  security?: SecurityRequirement[];
+/** How callers authenticate, as far as it is supported. */
+export type SecurityScheme =
+  { readonly type: 'http'; readonly scheme: string } | { readonly type: 'apiKey'; readonly name: string };
+
+/** An object of an OpenAPI document, or a reference to one. */
+type OrReference<T> = T | { $ref: string };
+
+/** The JSON Schema of a value. */
+export interface Schema {
+  readonly type?: string;
+  readonly [keyword: string]: unknown;
+}
+
+interface ResponseObject {
+  headers?: Record<string, OrReference<object>>;
+  content?: Record<string, { schema: OrReference<Schema> }>;
+}
+
+/** An operation as it stands in the document. */
+export interface OperationObject {
+  operationId: string;
+  security?: Record<string, readonly string[]>[];
   'x-required-scope'?: string;
-  requestBody?: { required?: boolean };
-  responses: Record<string, unknown>;
+  requestBody?: OrReference<object>;
+  responses: Record<string, OrReference<ResponseObject>>;
 }
 
 /** The parts of an OpenAPI document that are read here; the rest is read by fastify-openapi-glue and Ajv. */
 export interface OpenApiDocument {
   info: { title: string; version: string; description?: string };
-  security?: SecurityRequirement[];
+  security?: Record<string, readonly string[]>[];
   paths: Record<string, Record<string, OperationObject>>;
-  components: { schemas: Record<string, object>; securitySchemes?: Record<string, object> };
+  components: { schemas: Record<string, Schema>; securitySchemes?: Record<string, SecurityScheme> };
 }
 
 /** The contract: its very bytes, what they say, and its operations. */
@@ -42,26 +65,51 @@ export interface Contract {
   readonly bytes: Buffer;
   readonly document: OpenApiDocument;
   readonly operations: readonly Operation[];
+  readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
+  /** The methods that operations have, HEAD beside GET. */
+  readonly methods: readonly string[];
+  /** The names of all headers that responses declare. */
+  readonly responseHeaders: readonly string[];
 }
 
-const methods = new Set(['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace']);
+/** The methods that an operation can have. HEAD comes with GET, and OPTIONS is for CORS alone. */
+const methods = ['get', 'post', 'put', 'patch', 'delete'] as const;
 
 /**
  * Reads a contract.
  * @param bytes - An OpenAPI 3.0 document in YAML; by default the openapi.yaml of this package.
- * @throws Error naming the operation that lacks an operationId, a security or a single success status.
+ * @throws ContractError naming what the document says and this server cannot do.
  */
 export function loadContract(
   bytes: Buffer = readFileSync(new URL('../../openapi.yaml', import.meta.url)),
 ): Contract {
   const document = parse(bytes.toString('utf8')) as OpenApiDocument;
+  refuseUnsupported(document);
   const operations = Object.entries(document.paths).flatMap(([path, item]) =>
-    Object.entries(item)
-      .filter(([method]) => methods.has(method))
-      .map(([method, operation]) => readOperation(document, method.toUpperCase(), path, operation)),
+    methods.flatMap((method) => {
+      const operation = item[method];
+      return operation === undefined ? [] : [readOperation(document, method.toUpperCase(), path, operation)];
+    }),
   );
-  return { bytes, document, operations };
+  const ids = operations.map(({ operationId }) => operationId);
+  const repeated = ids.find((id, i) => ids.indexOf(id) !== i);
+  if (repeated !== undefined) throw new ContractError(`operationId ${repeated} stands twice`);
+  return {
+    bytes,
+    document,
+    operations,
+    securitySchemes: document.components.securitySchemes ?? {},
+    methods: methods
+      .map((method) => method.toUpperCase())
+      .filter((method) => operations.some((operation) => operation.method === method))
+      .flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])),
+    responseHeaders: namesOfHeaders(document),
+  };
 }
+
+/** Headers of a success that the server sets by itself, in lower case; the last two on lists. */
+const serverHeaders = ['x-request-id'];
+const listHeaders = ['cache-control', 'etag'];
 
 function readOperation(
   document: OpenApiDocument,
@@ -69,20 +117,39 @@ function readOperation(
   path: string,
   operation: OperationObject,
 ): Operation {
-  const { operationId } = operation;
-  if (operationId === undefined) throw new Error(`${method} ${path} has no operationId`);
-  // Silence is no permission: an operation that is meant to be public says `security: []`.
-  const security = operation.security ?? document.security;
-  if (security === undefined) throw new Error(`${operationId} declares no security`);
-  const successes = Object.keys(operation.responses).filter((status) => status.startsWith('2'));
-  if (successes.length !== 1) throw new Error(`${operationId} must declare exactly one success status`);
+  const statuses = Object.keys(operation.responses).map(Number);
+  const successStatus = statuses.find((status) => status >= 200 && status < 300) ?? 200;
+  const { content, headers = {} } = resolve(document, operation.responses[successStatus] ?? {});
+  const media = content?.['application/json'];
+  const isList = media !== undefined && resolve(document, media.schema).type === 'array';
+  const set = isList ? [...serverHeaders, ...listHeaders] : serverHeaders;
   return {
-    operationId,
+    operationId: operation.operationId,
     method,
     path,
-    security,
+    security: (operation.security ?? document.security ?? []).flatMap((requirement) =>
+      Object.keys(requirement),
+    ),
     requiredScope: operation['x-required-scope'],
-    successStatus: Number(successes[0]),
-    bodyRequired: operation.requestBody?.required ?? false,
+    hasBody: operation.requestBody !== undefined,
+    successStatus,
+    statuses: new Set(statuses),
+    isList,
+    handlerHeaders: Object.keys(headers).filter((name) => !set.includes(name.toLowerCase())),
   };
+}
+
+function namesOfHeaders(document: OpenApiDocument): string[] {
+  const responses = Object.values(document.paths)
+    .flatMap((item) => methods.flatMap((method) => item[method] ?? []))
+    .flatMap(({ responses }) => Object.values(responses));
+  const names = responses.flatMap((response) => Object.keys(resolve(document, response).headers ?? {}));
+  return [...new Set(names)].sort();
+}
+
+/** What a reference of the document stands for; anything else as it is. The reference is known to be good. */
+export function resolve<T extends object>(document: object, value: OrReference<T>): T {
+  if (!('$ref' in value)) return value;
+  const keys = value.$ref.slice(2).split('/');
+  return keys.reduce<unknown>((node, key) => (node as Record<string, unknown>)[key], document) as T;
 }

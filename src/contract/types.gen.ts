@@ -318,3 +318,11 @@ export interface operations {
         };
     };
 }
+/** The names of the security schemes of which one must be satisfied; never where the operation is public. */
+export interface operationSecurity {
+    createPlant: "bearerAuth";
+    listPlants: "bearerAuth";
+    deletePlant: "bearerAuth";
+}
+/** The scopes that operations need. */
+export type requiredScope = "plants:read" | "plants:write";

@@ -1,8 +1,12 @@
 // Who makes a request, and the access tokens that say so.
+import type { requiredScope } from '../contract/types.gen.js';
 
-/** What a token may allow. The contract names the one that each operation needs. */
-export const scopes = ['plants:read', 'plants:write'] as const;
-export type Scope = (typeof scopes)[number];
+/** What a token may allow: the scopes that the contract's operations need. */
+export type Scope = requiredScope;
+
+/** All of them; one that the contract gets or loses does not compile here. */
+const allowed: Readonly<Record<Scope, true>> = { 'plants:read': true, 'plants:write': true };
+export const scopes = Object.keys(allowed) as readonly Scope[];
 
 /** Who makes a request: whose plants they are, and what may be done with them. */
 export interface Caller {

@@ -2,8 +2,8 @@
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ApiError } from '../errors.js';
-import { answerError, tellRequestId } from '../http/response/error-answer.js';
-import { refuseUnknownRoutes, routeMalformedTarget } from '../http/routing/unknown-routes.js';
+import { answerError, nameRequest } from '../http/response/error-answer.js';
+import { refuseUnknownRoutes, rewriteTarget } from '../http/routing/unknown-routes.js';
 import type { Metrics } from './metrics.js';
 import { requestId } from './request-log.js';
 
@@ -28,16 +28,12 @@ export async function buildOperationsListener(options: OperationsOptions): Promi
     requestTimeout: 10_000,
     forceCloseConnections: true,
     return503OnClosing: false,
-    routerOptions: {
-      onBadUrl: (_path, request, response) => {
-        routeMalformedTarget(app, request, response);
-      },
-    },
+    rewriteUrl: rewriteTarget,
   });
   app.setErrorHandler(answerError);
   app.decorateRequest('errorCode', undefined);
-  app.addHook('onRequest', (request, reply, done) => {
-    tellRequestId(request, reply);
+  app.addHook('onRequest', nameRequest);
+  app.addHook('onRequest', (_request, reply, done) => {
     reply.header('cache-control', 'no-store');
     done();
   });

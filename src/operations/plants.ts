@@ -1,6 +1,6 @@
-// What each operation does. Everything else about a request is settled by the contract before it gets here.
-import { JsonArray, type Handlers } from '../contract/handlers.js';
-import type { Plant, PlantPage, PlantRepository } from '../domain/plants.js';
+// What each operation on plants does. Everything else about a request is settled by the contract before it gets here.
+import type { Handlers, JsonArray } from '../contract/handlers.js';
+import type { Plant, PlantRepository } from '../domain/plants.js';
 import { ApiError } from '../errors.js';
 
 /**
@@ -17,7 +17,7 @@ export function createHandlers(plants: PlantRepository): Handlers {
     },
 
     async listPlants({ caller, query }) {
-      return Promise.resolve(new JsonArray<Plant>(pages(plants, caller.subject, query.limit)));
+      return Promise.resolve(pages(plants, caller.subject, query.limit));
     },
 
     async deletePlant({ caller, params }) {
@@ -26,14 +26,16 @@ export function createHandlers(plants: PlantRepository): Handlers {
   };
 }
 
-/** Reads the subject's plants up to `limit`, a page at each call. */
-function pages(plants: PlantRepository, subject: string, limit = Infinity): () => Promise<PlantPage> {
+/** The subject's plants up to `limit`, read a page at a time. */
+function pages(plants: PlantRepository, subject: string, limit = Infinity): JsonArray<Plant> {
   let after: bigint | undefined;
   let left = limit;
-  return async () => {
-    const page = await plants.list(subject, { after, limit: left });
-    after = page.next;
-    left -= page.count;
-    return left > 0 ? page : { ...page, next: undefined };
+  return {
+    async nextPage() {
+      const { json, count, next } = await plants.list(subject, { after, limit: left });
+      after = next;
+      left -= count;
+      return { json, more: next !== undefined && left > 0 };
+    },
   };
 }

@@ -2,7 +2,7 @@
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance, InjectOptions } from 'fastify';
 import type { Test } from 'tap';
-import { checkAnswer, type Answer } from './contract-check.js';
+import { answerCheck, checkAnswer, type Answer } from './contract-check.js';
 import { engines, sharedStorage, type Engine } from './engines.js';
 import { RawConnection } from './raw-connection.js';
 import { buildApp, type AppOptions } from '../../src/app.js';
@@ -49,6 +49,7 @@ export async function startService(t: Test, engine: Engine, options: ServiceOpti
   const subject = `subject ${++subjects}`;
   const { wrap = (same: Storage) => same, ...appOptions } = options;
   const app = await buildApp({ ...appOptions, storage: wrap(storage) });
+  const check = options.contract === undefined ? checkAnswer : answerCheck(options.contract);
   t.teardown(() => app.close());
   const issue: Service['issue'] = async (subject, { scopes: given = scopes, expiresAt } = {}) => {
     const { secret } = await issueToken(storage.tokens, {
@@ -85,7 +86,7 @@ export async function startService(t: Test, engine: Engine, options: ServiceOpti
         // The server leaves the body of an answer to HEAD out; an injected request shows it.
         text: method === 'HEAD' ? '' : response.payload,
       };
-      checkAnswer(method, url, answer);
+      check(method, url, answer);
       return { ...answer, json: answer.text === '' ? undefined : (JSON.parse(answer.text) as unknown) };
     },
   };

@@ -1,13 +1,11 @@
 // Integers that are exact to 64 bits: read from JSON texts, and from the decimal digits of paths and queries.
 
-/** The ranges of the contract's integer formats. */
+/** The ranges of the contract's integer formats; `double` is that of an integer without a format. */
 export const integerRanges = {
+  double: { min: BigInt(Number.MIN_SAFE_INTEGER), max: BigInt(Number.MAX_SAFE_INTEGER) },
   int32: { min: -(2n ** 31n), max: 2n ** 31n - 1n },
   int64: { min: -(2n ** 63n), max: 2n ** 63n - 1n },
 } as const;
-
-/** An integer format of the contract. */
-export type IntegerFormat = keyof typeof integerRanges;
 
 /**
  * A number that a double may not hold shows by 16 digits in a row, or by a fraction or an exponent. (Below 16 digits
@@ -18,7 +16,8 @@ const mayRound = /\d{16}|\d[.eE]/;
 /**
  * Reads a JSON text like JSON.parse, but no integer of it is ever rounded: one that is no safe integer, and has at most
  * 19 digits (all that int64 can hold) comes as a bigint, in whatever way it is spelled (9007199254740993.0, 9.007199254740993e15).
- * A fraction that a double would round to an integer comes as NaN, so that nobody takes it for that integer.
+ * A fraction that a double would round to an integer comes as a symbol (see `isInexact`), so that nobody takes it for
+ * that integer.
  * All other texts and values are JSON.parse's own, which is also the one that reads texts without such numbers.
  *
  * @throws SyntaxError of JSON.parse.
@@ -26,6 +25,17 @@ const mayRound = /\d{16}|\d[.eE]/;
 export function parseExactJson(text: string): unknown {
   const value: unknown = JSON.parse(text);
   return mayRound.test(text) ? readAgain(text) : value;
+}
+
+/** Whether a value of parseExactJson is a fraction that a double would round to an integer. It describes itself. */
+export function isInexact(value: unknown): value is symbol {
+  return typeof value === 'symbol';
+}
+
+/** The double next to a value of parseExactJson that is none; undefined when that is beyond the range of doubles. */
+export function toDouble(value: bigint | symbol): number | undefined {
+  const double = Number(typeof value === 'symbol' ? value.description : value);
+  return Number.isFinite(double) ? double : undefined;
 }
 
 // Everything but strings; white space, commas and colons are passed over.
@@ -108,7 +118,7 @@ function readScalar(literal: string): unknown {
 }
 
 /** The value of a JSON number: see parseExactJson. What it costs is linear in its length, whatever the exponent says. */
-function readNumber(literal: string): number | bigint {
+function readNumber(literal: string): number | bigint | symbol {
   const rounded = Number(literal);
   if (literal.length < 16 && Number.isSafeInteger(rounded) && !/[.eE]/.test(literal)) return rounded;
 
@@ -124,7 +134,7 @@ function readNumber(literal: string): number | bigint {
 
   // The value is digits[start..end) times ten to the power of `scale`.
   const scale = Number(exponent) - fraction.length + (digits.length - end);
-  if (scale < 0) return Number.isInteger(rounded) ? NaN : rounded;
+  if (scale < 0) return Number.isInteger(rounded) ? Symbol(literal) : rounded;
   if (end - start + scale > 19) return rounded; // beyond int64 in any case
   const exact = BigInt(sign + digits.slice(start, end) + '0'.repeat(scale));
   return BigInt(Number.MIN_SAFE_INTEGER) <= exact && exact <= BigInt(Number.MAX_SAFE_INTEGER)

@@ -1,5 +1,5 @@
 // Turns whatever goes wrong into the one kind of error answer that the contract knows.
-import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyError, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { StorageError, type StorageFailure } from '../../domain/storage.js';
 import { ApiError, type ErrorKind } from '../../errors.js';
 
@@ -41,10 +41,11 @@ export function answerError(thrown: unknown, request: FastifyRequest, reply: Fas
     .send(error.json);
 }
 
-/** Names the request in its answer. */
-export function tellRequestId(request: FastifyRequest, reply: FastifyReply): void {
+/** Names the request in its answer: an onRequest hook. */
+export const nameRequest: onRequestHookHandler = (request, reply, done) => {
   reply.header('x-request-id', request.id);
-}
+  done();
+};
 
 declare module 'fastify' {
   interface FastifyRequest {

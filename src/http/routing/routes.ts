@@ -1,40 +1,45 @@
 // Makes routes of the contract's operations: fastify-openapi-glue wires them, this says how a request goes through one.
-import type { FastifyInstance, RouteHandlerMethod, RouteOptions } from 'fastify';
-import { Validator } from '@seriousme/openapi-schema-validator';
+import type { FastifyInstance, RouteHandlerMethod } from 'fastify';
 import openapiGlue from 'fastify-openapi-glue';
 import type { Contract, Operation } from '../../contract/contract.js';
-import { JsonArray, type Handlers } from '../../contract/handlers.js';
+import type { AnyHandlers, JsonArray } from '../../contract/handlers.js';
 import { ApiError } from '../../errors.js';
 import type { BodyBudget } from '../request/body-budget.js';
-import { parseBody, admitBody, requireBody } from '../request/body.js';
+import { admitBody, parseBody, requireBody } from '../request/body.js';
 import { checkCatalogue, createAjv, createValidatorCompiler } from '../request/validation.js';
-import { sendJsonArray, type JsonArrayOptions } from '../response/json-array.js';
-import { authenticate } from '../security/authenticate.js';
+import { sendJsonArray } from '../response/json-array.js';
+import { authenticate, type AuthenticationOptions } from '../security/authenticate.js';
 import type { RateLimitHook } from '../security/rate-limit.js';
-import type { Verifiers } from '../security/verifier.js';
-
-// fastify-openapi-glue would compile OpenAPI's own schema at each start, a quarter of the whole, to check a contract with it
-// that is a part of this package and was checked when it was made (`npm run lint:contract`).
-Object.assign(Validator.prototype, { getAjvValidator: () => () => true });
 
 /** What the routes are made of. */
 export interface RoutesOptions {
   contract: Contract;
-  handlers: Handlers;
-  verifiers: Verifiers;
+  handlers: AnyHandlers;
+  authentication: AuthenticationOptions;
   bodies: BodyBudget;
-  lists: JsonArrayOptions;
+  /** How long a reader may take to accept one page of a list, in ms. */
+  stallTime: number;
   /** Counts a request of an authenticated caller, and refuses it when there were too many. */
   countCaller?: RateLimitHook | undefined;
 }
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Which operation of the contract a route is. */
+    operationId?: string;
+  }
+}
+
+/** A handler as it is called: the contract's schemas have made the request what the handler's type says. */
+type Handle = (request: object) => Promise<unknown>;
+
 /**
  * Registers the contract's operations.
- * @throws Error naming the operation without a handler, the unknown security scheme, or the error of the catalogue that
- *   does not fit the contract.
+ * @throws Error naming the operation without a handler, the unknown security scheme or scope, or the error of the
+ *   catalogue that does not fit the contract.
  */
 export async function registerRoutes(app: FastifyInstance, options: RoutesOptions): Promise<void> {
-  const { contract, handlers, verifiers, bodies, lists, countCaller } = options;
+  const { contract, handlers, authentication, bodies, stallTime, countCaller } = options;
   const operations = new Map(contract.operations.map((operation) => [operation.operationId, operation]));
   const ajv = createAjv();
   checkCatalogue(ajv, contract.document.components.schemas['Error'] ?? {});
@@ -51,7 +56,7 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
 
   app.addHook('onRoute', (route) => {
     const { schema, config } = route;
-    const operation = operations.get((config as { operationId?: string } | undefined)?.operationId ?? '');
+    const operation = operations.get(config?.operationId ?? '');
     if (operation === undefined || schema === undefined) return;
     // Fastify validates a body under `content` only when the media type matches; flat, it always does.
     const body = schema.body as { content?: Record<string, { schema: object }> } | undefined;
@@ -63,9 +68,8 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
       ...(schema.querystring as object | undefined),
       additionalProperties: false,
     };
-    if (route.method === 'GET') {
-      app.route({ ...route, method: 'HEAD', handler: headHandler(operation) });
-    }
+    // HEAD runs the handler of GET; its body is not sent.
+    if (route.method === 'GET') app.route({ ...route, method: 'HEAD' });
   });
 
   // The body of a request that has none in the contract is not read (see settleUnreadBody for what becomes of it).
@@ -74,46 +78,46 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
   await app.register(openapiGlue, {
     specification: contract.document,
     operationResolver: (operationId) => {
-      const operation = operations.get(operationId)!;
-      const handler = Object.hasOwn(handlers, operationId)
-        ? handlers[operationId as keyof Handlers]
-        : undefined;
-      if (handler === undefined) throw new Error(`Operation ${operationId} of the contract has no handler`);
-      const { bodyRequired } = operation;
-      const onRequest = authenticate(app, operation, verifiers);
-      const route = {
+      const operation = operations.get(operationId);
+      const handle = Object.hasOwn(handlers, operationId) ? handlers[operationId] : undefined;
+      if (operation === undefined || handle === undefined) {
+        throw new Error(`Operation ${operationId} of the contract has no handler`);
+      }
+      const admitCaller = authenticate(app, contract, operation, authentication);
+      return {
+        method: operation.method,
+        url: operation.path.replaceAll(/{(\w+)}/g, ':$1'),
         config: { operationId },
-        ...(onRequest !== undefined && {
-          onRequest: countCaller === undefined ? [onRequest] : [onRequest, countCaller],
-        }),
-        ...(bodyRequired && { preParsing: admitBody(bodies), preValidation: requireBody }),
+        onRequest: [admitCaller, admitCaller && countCaller].filter((hook) => hook !== undefined),
+        ...(operation.hasBody && { preParsing: admitBody(bodies), preValidation: requireBody }),
+        handler: operationHandler(operation, handle as Handle, stallTime),
       };
-      return { ...route, handler: operationHandler(operation, handler, lists) } as unknown as RouteOptions;
     },
   });
 }
 
-function operationHandler(
-  { successStatus }: Operation,
-  handler: Handlers[keyof Handlers],
-  lists: JsonArrayOptions,
-): RouteHandlerMethod {
-  // The contract's schemas have made params, query and body what the handler's type says.
-  const handle = handler as unknown as (request: object) => Promise<unknown>;
+function operationHandler(operation: Operation, handle: Handle, stallTime: number): RouteHandlerMethod {
+  const { successStatus, statuses, isList, handlerHeaders } = operation;
+  const lists = { stallTime, conditional: statuses.has(304) };
   return async (request, reply) => {
     const { caller, params, query, body } = request;
-    const result = await handle({ caller, params, query, body });
+    const result = await handle({ caller, params, query, body }).catch((error: unknown) => {
+      throw declaredError(operation, error);
+    });
     reply.code(successStatus);
-    return result instanceof JsonArray ? sendJsonArray(reply, result, lists) : reply.send(result);
+    const answer =
+      handlerHeaders.length > 0 ? (result as { body: unknown; headers: object }) : { body: result };
+    if ('headers' in answer) {
+      for (const [name, value] of Object.entries(answer.headers)) {
+        if (value !== undefined) reply.header(name, String(value));
+      }
+    }
+    return isList ? sendJsonArray(reply, answer.body as JsonArray<unknown>, lists) : reply.send(answer.body);
   };
 }
 
-/** HEAD gives the headers of GET without doing its work (RFC 9110 section 9.3.2 lets it omit Content-Length). */
-function headHandler({ successStatus }: Operation): RouteHandlerMethod {
-  return (_request, reply) =>
-    reply
-      .code(successStatus)
-      .header('content-type', 'application/json; charset=utf-8')
-      .header('cache-control', 'private, no-cache')
-      .send();
+/** An error that a handler threw, unless the contract does not have its status: that is a failure of ours. */
+function declaredError({ operationId, statuses }: Operation, error: unknown): unknown {
+  if (!(error instanceof ApiError) || statuses.has(error.statusCode)) return error;
+  return new Error(`${operationId} does not declare ${error.statusCode}`, { cause: error });
 }

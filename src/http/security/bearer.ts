@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Caller, TokenRepository } from '../../domain/tokens.js';
 import { ApiError } from '../../errors.js';
 import { hashSecret, isSecret } from './access-token.js';
-import { type Verifier, challenge } from './verifier.js';
+import { bearerChallenge, type Verifier } from './verifier.js';
 
 /** How long a verified token is believed without asking the store again, in ms: so soon does a revocation take hold. */
 const cacheTime = 3_000;
@@ -82,8 +82,8 @@ export function createBearerVerifier({ tokens, verifyForeign, now, monotonic }: 
 
 // These two are the same for every request, and made once: whoever floods the service without a token gets little for it.
 /** RFC 6750 section 3.1: who uses no bearer token at all is told of no error. */
-const missingToken = new ApiError('missingToken', { headers: { 'www-authenticate': challenge() } });
+const missingToken = new ApiError('missingToken', { headers: { 'www-authenticate': bearerChallenge() } });
 /** One answer for every way in which a token can be bad: RFC 6750 section 3.1 has one code for them. */
 const invalidToken = new ApiError('invalidToken', {
-  headers: { 'www-authenticate': challenge('error="invalid_token"') },
+  headers: { 'www-authenticate': bearerChallenge('error="invalid_token"') },
 });

@@ -1,12 +1,12 @@
 // What a security scheme of the contract is verified by.
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../../domain/tokens.js';
-import { ApiError } from '../../errors.js';
+import type { ApiError } from '../../errors.js';
 
 /**
  * Finds out who makes a request, by one security scheme.
- * @returns The caller, or a 401 when the credentials are not good: returned, since a throw takes a twentieth of that answer's
- *   time. The promise rejects when it cannot be told, with a StorageError or an ApiError 503.
+ * @returns The caller, or a 401 when the credentials are missing or not good. The promise rejects when that cannot be
+ *   found out, with a StorageError or an ApiError 503.
  */
 export type Verifier = (request: FastifyRequest) => Promise<Caller | ApiError> | Caller | ApiError;
 
@@ -20,6 +20,7 @@ declare module 'fastify' {
   }
 }
 
-export function challenge(parameters?: string): string {
+/** The challenge of a bearer token (RFC 6750 section 3), with further parameters. */
+export function bearerChallenge(parameters?: string): string {
   return `Bearer realm="plant-store"${parameters === undefined ? '' : `, ${parameters}`}`;
 }

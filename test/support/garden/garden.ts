@@ -1,0 +1,73 @@
+// A second service, of a richer contract: served by the same app, with handlers and a store of its own.
+import { readFileSync } from 'node:fs';
+import type { AppOptions } from '../../../src/app.js';
+import { loadContract } from '../../../src/contract/contract.js';
+import type { Handlers } from '../../../src/contract/handlers.js';
+import { ApiError } from '../../../src/errors.js';
+import type { components, operations, operationSecurity, requiredScope } from './types.gen.js';
+
+type Bed = components['schemas']['Bed'];
+
+/** The bytes of the garden's contract. */
+export const gardenBytes = readFileSync(new URL('./openapi.yaml', import.meta.url));
+
+/** The key of the garden's apiKey scheme, and the one for which nobody knows whether it is good. */
+export const gardenKey = 'open sesame';
+export const unknowableKey = 'ask me later';
+
+/** What the garden's app is made of; `queries` holds what listBeds was asked for. */
+export function createGarden() {
+  const beds = new Map<string, { bed: Bed; revision: bigint }>();
+  const queries: unknown[] = [];
+  const scopes: readonly requiredScope[] = ['beds:read', 'beds:write'];
+  const handlers: Handlers<operations, operationSecurity> = {
+    async describeGarden() {
+      return Promise.resolve({ name: 'A garden' });
+    },
+    async listBeds({ caller, query }) {
+      queries.push({ ...query });
+      if (query.title === 'missing') throw new ApiError('idTaken', { detail: caller.subject });
+      const rows = [...beds.values()].map(({ bed }) =>
+        JSON.stringify({ title: bed.title, area: bed.area, rows: bed.rows }),
+      );
+      let read = 0;
+      return Promise.resolve({
+        async nextPage() {
+          if (query.title === 'unread') throw new Error('a row was read');
+          return Promise.resolve({ json: rows[read] ?? '', more: ++read < rows.length });
+        },
+      });
+    },
+    async getBed({ params }) {
+      const found = beds.get(params.bed);
+      if (found === undefined) throw new ApiError('plantNotFound');
+      const { bed, revision } = found;
+      return Promise.resolve({
+        body: bed,
+        headers: { 'X-Revision': revision, ...(bed.shady === true && { 'X-Note': 'in the shade' }) },
+      });
+    },
+    async replaceBed({ params, body }) {
+      const revision = (beds.get(params.bed)?.revision ?? 9007199254740992n) + 1n;
+      beds.set(params.bed, { bed: body, revision });
+      return Promise.resolve(body);
+    },
+    async removeBed() {
+      return Promise.reject(new ApiError('plantNotFound'));
+    },
+  };
+  const options = {
+    contract: loadContract(gardenBytes),
+    handlers,
+    scopes,
+    verifiers: {
+      apiKey: ({ headers }) => {
+        const key = headers['x-garden-key'];
+        if (key === gardenKey) return { subject: 'the gardener', scopes };
+        if (key === unknowableKey) return Promise.reject(new ApiError('unavailable'));
+        return new ApiError(key === undefined ? 'missingToken' : 'invalidToken');
+      },
+    },
+  } satisfies Partial<AppOptions>;
+  return { options, queries };
+}
