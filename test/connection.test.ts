@@ -1,15 +1,13 @@
 // What happens below the operations, over raw sockets: malformed HTTP, order, unread bodies, slow clients.
 import { once } from 'node:events';
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import { connect, type AddressInfo, type Socket } from 'node:net';
+import type { IncomingMessage } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { RawConnection } from './support/raw-connection.js';
 import { startListening, withMethods } from './support/service.js';
-import { defaultLimits } from '../src/app.js';
 import type { Storage } from '../src/domain/storage.js';
 import { scopes } from '../src/domain/tokens.js';
-import { createServer } from '../src/http/connection/server.js';
 import { issueToken } from '../src/http/security/access-token.js';
 import { createMetrics } from '../src/observability/metrics.js';
 
@@ -533,66 +531,4 @@ t.test('while it closes, the service answers what it has accepted', async (t) =>
   t.equal(answer?.status, 200);
   t.equal(answer?.headers['connection'], 'close');
   await closed;
-});
-
-/** The server without the service: what it is asked, the listener answers. */
-async function startBareServer(t: Test, listener: RequestListener): Promise<() => Promise<RawConnection>> {
-  const server = createServer(listener, defaultLimits).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => server.close());
-  return async () => {
-    const connection = await RawConnection.open((server.address() as AddressInfo).port);
-    t.teardown(() => connection.socket.destroy());
-    connection.send('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
-    return connection;
-  };
-}
-
-t.test('the answers of one turn of the event loop are written together, 64 at a time', async (t) => {
-  const responses: ServerResponse[] = [];
-  let written: boolean[] = [];
-  const open = await startBareServer(t, (_request, response) => {
-    if (responses.push(response) < 70) return;
-    const sockets = responses.map(({ socket }) => socket!);
-    for (const one of responses) one.end('answered');
-    written = sockets.map(({ writableLength }) => writableLength === 0);
-  });
-  const connections = await Promise.all(Array.from({ length: 70 }, open));
-  for (const connection of connections) t.match(await connection.rest(), /\r\n\r\nanswered$/);
-  t.strictSame(written, [...Array<boolean>(64).fill(true), ...Array<boolean>(6).fill(false)]);
-});
-
-t.test('an answer arrives as it was written, in whatever parts', async (t) => {
-  const long = 'é€'.repeat(1_000_000);
-  for (const parts of [
-    ['answered'],
-    ['é€'],
-    [''],
-    [Buffer.from('é€')],
-    ['é', Buffer.from('€'), ''],
-    [long],
-    [long, Buffer.from(long), 'end'],
-  ]) {
-    const open = await startBareServer(t, (_request, response) => {
-      // Not in chunks: the end of the connection is the end.
-      response.removeHeader('Transfer-Encoding');
-      for (const part of parts.slice(0, -1)) response.write(part);
-      response.end(parts.at(-1));
-    });
-    const body = parts.map((part) => Buffer.from(part)).reduce((all, part) => Buffer.concat([all, part]));
-    const received = Buffer.from(await (await open()).rest(), 'latin1');
-    t.ok(
-      received.subarray(received.indexOf('\r\n\r\n') + 4).equals(body),
-      `${parts.length} parts, ${body.length} bytes`,
-    );
-  }
-});
-
-t.test('what was answered in the turn in which its connection is destroyed still arrives', async (t) => {
-  const open = await startBareServer(t, (_request, response) => {
-    const { socket } = response;
-    response.end('answered');
-    socket?.destroy();
-  });
-  t.match(await (await open()).rest(), /^HTTP\/1\.1 200 OK\r\n(.|\r\n)*\r\n\r\nanswered$/);
 });

@@ -13,7 +13,6 @@ import { answerClientError, whenAnswered, endWith } from './client-errors.js';
 import { expectations } from './host-and-expect.js';
 import { closeGently } from './lingering-close.js';
 import { connections } from './request-order.js';
-import { writeTogether } from './write-together.js';
 
 /** The bounds of what a connection may send and how long it may take. Lengths in bytes, times in ms. */
 export interface ServerLimits {
@@ -62,7 +61,6 @@ export function createServer(listener: RequestListener, limits: ServerLimits, tl
       : createHttpsServer({ ...options, ...tls, handshakeTimeout: requestTimeout }, serve);
   server.maxConnections = maxConnections;
   interceptNode(server);
-  writeTogether(server);
   // A slow request is first of all answered 408.
   cutOffStalledReaders(server, Math.max(stallTimeout, requestTimeout + 2 * checkingInterval));
   return server;
