@@ -2,7 +2,7 @@
 
 /**
  * Every error that the service can answer. A code is its HTTP status times 100 plus a number, and never changes its
- * meaning; openapi.yaml tells the same codes and messages to the readers of the contract.
+ * meaning; openapi.yaml documents the same codes and messages.
  */
 export const catalogue = {
   malformedRequest: { code: 40000, message: 'The request is not well-formed HTTP.' },
@@ -76,12 +76,8 @@ export class ApiError extends Error {
   constructor(kind: ErrorKind, options: ApiErrorOptions = {}) {
     const { code, message } = catalogue[kind];
     const text = options.detail === undefined ? message : `${message.slice(0, -1)}: ${options.detail}.`;
-    const statusCode = Math.floor(code / 100);
-    // A refused request is no defect of ours: nobody reads its stack, and taking one costs more than the answer.
-    const { stackTraceLimit } = Error;
-    if (statusCode < 500) Error.stackTraceLimit = 0;
     super(text, options.cause === undefined ? undefined : { cause: options.cause });
-    Error.stackTraceLimit = stackTraceLimit;
+    const statusCode = Math.floor(code / 100);
     this.kind = kind;
     this.code = code;
     this.statusCode = statusCode;
