@@ -335,6 +335,25 @@ t.test(
   },
 );
 
+t.test("a request's line passes through the logger's redaction and mixin", async (t) => {
+  const lines: Record<string, unknown>[] = [];
+  const { app, open, authorized } = await startListening(t, {
+    logger: {
+      redact: ['subject', 'address'],
+      mixin: () => ({ region: 'north' }),
+      stream: { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) },
+    },
+  });
+  const connection = await open();
+  connection.send(`GET /plants HTTP/1.1\r\n${authorized}Connection: close\r\n\r\n`);
+  await connection.rest();
+  await app.close();
+  t.match(
+    lines.find(({ msg }) => msg === 'request'),
+    { path: '/plants', region: 'north', subject: '[Redacted]', address: '[Redacted]' },
+  );
+});
+
 t.test('a log that is to tell less tells of no request', async (t) => {
   const lines: string[] = [];
   const { app, open } = await startListening(t, {
