@@ -9,7 +9,7 @@ import { answerClientError } from './http/connection/client-errors.js';
 import { checkHeaders } from './http/connection/host-and-expect.js';
 import { startInOrder } from './http/connection/request-order.js';
 import { createServer, type ServerLimits, type Tls } from './http/connection/server.js';
-import { trackUnusedConnections } from './http/connection/shutdown.js';
+import { prepareShutdown } from './http/connection/shutdown.js';
 import { settleUnreadBody } from './http/connection/unread-body.js';
 import { serveDocsPage } from './http/pages/docs-page.js';
 import { publishContract } from './http/pages/published-contract.js';
@@ -89,15 +89,6 @@ export interface AppOptions {
   monotonic?: () => number;
 }
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    /** From now on every answer asks its client to open a new connection, which may lead elsewhere. */
-    drain(): void;
-    /** Whether that has begun. */
-    readonly draining: boolean;
-  }
-}
-
 /**
  * Builds the service, ready to listen or to be injected into. Closing it does not close the storage.
  * @throws Error when the contract and the code do not fit together.
@@ -141,17 +132,7 @@ export async function buildApp({
   app.decorateRequest('caller', null);
   app.decorateRequest('errorCode', undefined);
 
-  let draining = false;
-  app.decorate('drain', () => {
-    draining = true;
-  });
-  app.decorate('draining', { getter: () => draining });
-  const closeUnused = trackUnusedConnections(app.server);
-  app.addHook('preClose', (done) => {
-    draining = true;
-    closeUnused();
-    done();
-  });
+  prepareShutdown(app);
 
   // What a request passes, in this order. Modules that only some services use are loaded by those alone: the start
   // waits for every import.
@@ -176,7 +157,6 @@ export async function buildApp({
   if (rates.address !== undefined) app.addHook('onRequest', rates.address);
   // When its answer is about to be sent, what is left of its body is settled.
   app.addHook('onSend', (request, reply, payload, done) => {
-    if (draining) reply.header('connection', 'close');
     settleUnreadBody(request, reply, reply.statusCode < 400 ? limits.bodyLimit : undefined);
     done(null, payload);
   });

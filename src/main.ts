@@ -1,27 +1,22 @@
-// The server process: configuration, storage, service, listening, and the way down.
+// The server process: configuration, storage, service, listening, and the end.
 import { lookup } from 'node:dns/promises';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { Server } from 'node:net';
-import { setTimeout as pause } from 'node:timers/promises';
 import { createSecureContext } from 'node:tls';
 import type { FastifyInstance } from 'fastify';
 import { ConfigError, readConfig, type Config } from './config.js';
 import { StorageError, type Storage } from './domain/storage.js';
 import { scopes } from './domain/tokens.js';
 import type { Tls } from './http/connection/server.js';
+import { shutDown } from './http/connection/shutdown.js';
 import { issueToken } from './http/security/access-token.js';
 import { openLog } from './observability/log-destination.js';
 import type { Metrics } from './observability/metrics.js';
 import { openStorage } from './storage/open.js';
 
-/** How long after the end of listening a request that a client has sent may still be on its way, in ms. */
-const requestTravelTime = 1_000;
-
 try {
   await main();
 } catch (error) {
-  // What the operator can mend is told in plain words; anything else with its stack.
+  // A fault that the operator can fix is reported in plain words; any other with its stack.
   const known = error instanceof ConfigError || error instanceof StorageError || isSystemError(error);
   console.error(known ? `plant-store: ${error.message}` : error);
   process.exit(1);
@@ -80,7 +75,7 @@ async function main(): Promise<void> {
   const { address: host } = await lookup(config.HOST, { order: 'ipv4first' });
   await app.listen({ host, port: config.PORT });
   app.log.info({ contract: `${app.listeningOrigin}/openapi.yaml` }, 'plant-store is ready');
-  endWith({ app, operations, storage, config });
+  endOnSignal({ app, operations, storage, config });
   if (process.argv.includes('--dev')) await offerFirstToken(app, storage, config);
 }
 
@@ -151,16 +146,17 @@ interface Parts {
   config: Config;
 }
 
-/** Sees to an orderly end: on SIGTERM and SIGINT, and when the storage is broken for good. A second signal ends at once. */
-function endWith({ app, operations, storage, config }: Parts): void {
+/** Ends the process in order on SIGTERM and SIGINT, and when the storage is broken for good; at once on a second signal. */
+function endOnSignal({ app, operations, storage, config }: Parts): void {
   let ending = false;
   const end = async (reason: string, status: number) => {
     if (ending) process.exit(1);
     ending = true;
     app.log.info({ reason }, 'plant-store is shutting down');
-    app.drain();
-    if (config.DRAIN_SECONDS > 0) await pause(config.DRAIN_SECONDS * 1000);
-    await closeServer(app, config.SHUTDOWN_SECONDS * 1000);
+    await shutDown(app, {
+      drainTime: config.DRAIN_SECONDS * 1000,
+      patience: config.SHUTDOWN_SECONDS * 1000,
+    });
     await storage.close();
     await operations?.close();
     app.log.info('plant-store has shut down');
@@ -171,26 +167,6 @@ function endWith({ app, operations, storage, config }: Parts): void {
     app.log.fatal({ err: error }, 'the storage is broken');
     void end('storage', 1);
   });
-}
-
-/** Stops listening and lets running requests end; those that do not within the time lose their connection. */
-async function closeServer(app: FastifyInstance, time: number): Promise<void> {
-  const { server } = app;
-  const deadline = setTimeout(() => {
-    app.log.warn('requests were still running at the end of SHUTDOWN_SECONDS');
-    server.closeAllConnections();
-  }, time);
-  // Only listening ends here: an HTTP server's own close would cut the idle connections too, and so reset the requests
-  // that are on their way. They are answered, with `Connection: close`.
-  Server.prototype.close.call(server);
-  await Promise.race([once(server, 'close'), pause(requestTravelTime)]);
-  // A connection whose last answer was already under way does not close by itself.
-  const idle = setInterval(() => {
-    server.closeIdleConnections();
-  }, 50);
-  await app.close();
-  clearInterval(idle);
-  clearTimeout(deadline);
 }
 
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {

@@ -1,32 +1,86 @@
-// Which connections hold up the closing of the server, and how they are closed.
-import { type Server } from 'node:http';
+// The end of the service: requests that clients have sent are answered, and no connection holds up the exit.
 import type { Socket } from 'node:net';
-import { lingerTime } from './lingering-close.js';
+import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import type { FastifyInstance } from 'fastify';
+
+/** How long a request may be on its way, in ms: so long a connection without one is kept open. */
+const requestTravelTime = 1_000;
+/** How often the server looks for connections that it can close, in ms. */
+const checkInterval = 50;
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** From now on every answer asks its client to open a new connection, which may lead elsewhere. */
+    drain(): void;
+    /** Whether that has begun. */
+    readonly draining: boolean;
+  }
+}
+
+/** Makes a service that can be drained, and whose close() waits for no quiet connection. To be called before its routes. */
+export function prepareShutdown(app: FastifyInstance): void {
+  let draining = false;
+  app.decorate('drain', () => {
+    draining = true;
+  });
+  app.decorate('draining', { getter: () => draining });
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    if (draining) reply.header('connection', 'close');
+    done(null, payload);
+  });
+
+  const openedAt = new Map<Socket, number>();
+  const track = (socket: Socket) => {
+    openedAt.set(socket, performance.now());
+    socket.once('close', () => openedAt.delete(socket));
+  };
+  // Over TLS a connection exists after its handshake, and its bytes are counted anew.
+  app.server.on('connection', track).on('secureConnection', track);
+  const closeQuietConnections = () => {
+    app.server.closeIdleConnections();
+    // Node does not call a connection idle on which nothing has ever arrived.
+    for (const [socket, opened] of openedAt) {
+      if (socket.bytesRead === 0 && performance.now() - opened > requestTravelTime) socket.destroy();
+    }
+  };
+  let timer: NodeJS.Timeout | undefined;
+  app.addHook('preClose', (done) => {
+    draining = true;
+    // Again and again: an answer that had begun before does not close its connection.
+    timer = setInterval(closeQuietConnections, checkInterval);
+    done();
+  });
+  app.addHook('onClose', (_app, done) => {
+    clearInterval(timer);
+    done();
+  });
+}
+
+/** How long the phases of a shutdown may take, in ms. */
+export interface ShutdownTimes {
+  /** How long the service goes on taking connections. */
+  drainTime: number;
+  /** How long running requests may take after that before they lose their connection. */
+  patience: number;
+}
 
 /**
- * Sees to it that a connection on which nothing has ever come does not hold up the closing of the server: to Node it is no
- * idle one.
- * @returns A function that closes the connections of that kind.
+ * Ends a service in order. Node cuts idle connections as soon as the server stops listening, and with them the requests
+ * that are on their way. Therefore it listens on until they have arrived, at least for a second unless no connection is
+ * left, and answers them with `Connection: close`.
  */
-export function trackUnusedConnections(server: Server): () => void {
-  const sockets = new Set<Socket>();
-  let closing = false;
-  const closeUnused = (socket: Socket) => {
-    if (socket.bytesRead === 0) socket.destroy();
-  };
-  const track = (socket: Socket) => {
-    sockets.add(socket);
-    // One that was under way when the closing began: what it has to say should come soon.
-    const timer = closing ? setTimeout(closeUnused, lingerTime, socket).unref() : undefined;
-    socket.once('close', () => {
-      sockets.delete(socket);
-      clearTimeout(timer);
-    });
-  };
-  // Over TLS a connection is there after its handshake, and its bytes are counted anew.
-  server.on('connection', track).on('secureConnection', track);
-  return () => {
-    closing = true;
-    for (const socket of sockets) closeUnused(socket);
-  };
+export async function shutDown(app: FastifyInstance, { drainTime, patience }: ShutdownTimes): Promise<void> {
+  app.drain();
+  const countConnections = promisify(app.server.getConnections.bind(app.server));
+  const end = performance.now() + Math.max(drainTime, requestTravelTime);
+  while (performance.now() < end && (drainTime > 0 || (await countConnections()) > 0)) {
+    await pause(checkInterval);
+  }
+  const deadline = setTimeout(() => {
+    app.log.warn('requests were still running at the end of SHUTDOWN_SECONDS');
+    app.server.closeAllConnections();
+  }, patience);
+  await app.close();
+  clearTimeout(deadline);
 }
