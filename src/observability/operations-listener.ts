@@ -1,4 +1,4 @@
-// The listener for operators: is the process alive, can it serve, and what does it measure. No token guards it.
+// The listener for operators: is the process alive, can it serve, and what does it measure. It asks for no token.
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ApiError } from '../errors.js';
@@ -7,14 +7,14 @@ import { refuseUnknownRoutes, rewriteTarget } from '../http/routing/unknown-rout
 import type { Metrics } from './metrics.js';
 import { requestId } from './request-log.js';
 
-/** What the listener tells of. */
+/** What the listener reports. */
 export interface OperationsOptions {
   /** Whether the service takes requests: not while it starts, and not while it shuts down. */
   serving: () => boolean;
   /** Resolves when the storage can serve, and rejects when it cannot. */
   checkStorage: () => Promise<void>;
   metrics: Metrics;
-  /** Told when the service becomes ready, and why when it is no longer. */
+  /** Gets a line when the service becomes ready, and one with the reason when it is no longer. */
   log: Pick<FastifyBaseLogger, 'info' | 'warn'>;
   /** How long the storage may take to answer, in ms. */
   deadline?: number;
@@ -40,7 +40,7 @@ export async function buildOperationsListener(options: OperationsOptions): Promi
   refuseUnknownRoutes(app);
 
   let check: Promise<string | undefined> | undefined;
-  /** Why the storage cannot serve. Of a storage that does not answer one question is asked, not one more by every probe. */
+  /** Why the storage cannot serve. Probes share one check, so that they do not pile up on a storage that hangs. */
   const storageFault = async () => {
     check ??= checkStorage()
       .then(

@@ -2,16 +2,16 @@
 import { STATUS_CODES, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { ApiError, type ErrorKind } from '../../errors.js';
-import { closing, closeGently } from './lingering-close.js';
-import { connections } from './request-order.js';
+import { closeLingering, closing } from './lingering-close.js';
+import { pipelines } from './request-order.js';
 
 const failed = new WeakSet<Socket>();
 /** Methods whose requests wait for their body; all others are answered without it. */
 const takesBody = new Set(['POST', 'PUT', 'PATCH']);
 
 /**
- * Answers what never became a request, or stopped being one in its body, and closes the connection; but only behind
- * the answers that the connection still owes, or the client would take this one for theirs. Fastify's clientErrorHandler.
+ * Answers what never became a request, or stopped being one in its body, and closes the connection; but only behind the
+ * pending responses, or the client would take this one for theirs. Fastify's clientErrorHandler.
  * @param error - What Node's HTTP parser or its timeouts report.
  */
 export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
@@ -24,32 +24,35 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Socket):
   socket.pause();
   if (failed.has(socket)) return;
   failed.add(socket);
-  answerBroken(error, socket);
+  answerInOrder(error, socket);
 }
 
-function answerBroken(error: NodeJS.ErrnoException, socket: Socket): void {
-  const turns = connections.get(socket);
-  const inBody = turns?.newest?.complete === false;
+function answerInOrder(error: NodeJS.ErrnoException, socket: Socket): void {
+  const pipeline = pipelines.get(socket);
+  const inBody = pipeline?.newest?.complete === false;
   const unanswerable =
-    inBody && turns.last?.headersSent === false && takesBody.has(turns.newest?.method ?? '');
-  const owed = unanswerable ? turns.previous : turns?.last;
-  if (owed?.closed === false) {
-    whenAnswered(socket, owed, () => {
-      answerBroken(error, socket);
+    inBody && pipeline.last?.headersSent === false && takesBody.has(pipeline.newest?.method ?? '');
+  const pending = unanswerable ? pipeline.previous : pipeline?.last;
+  if (pending?.closed === false) {
+    whenAnswered(socket, pending, () => {
+      answerInOrder(error, socket);
     });
   } else if (inBody && !unanswerable) {
-    closeGently(socket);
+    closeLingering(socket);
   } else {
     const kinds: Record<string, ErrorKind> = {
       HPE_HEADER_OVERFLOW: 'headersTooLarge',
       HPE_CHUNK_EXTENSIONS_OVERFLOW: 'bodyTooLarge',
       ERR_HTTP_REQUEST_TIMEOUT: 'requestTimeout',
     };
-    endWith(socket, new ApiError(kinds[error.code ?? ''] ?? 'malformedRequest'));
+    endWithError(socket, new ApiError(kinds[error.code ?? ''] ?? 'malformedRequest'));
   }
 }
 
-/** Calls back when the answer is out, at once when there is none to wait for; never when the connection closes behind it. */
+/**
+ * Calls back when an answer is out, at once when there is none to wait for; never when the connection closes behind it.
+ * @param answer - The pending response, if there is one.
+ */
 export function whenAnswered(socket: Socket, answer: ServerResponse | undefined, then: () => void): void {
   if (answer?.closed !== false) {
     then();
@@ -62,8 +65,8 @@ export function whenAnswered(socket: Socket, answer: ServerResponse | undefined,
 
 let unparsed = 0;
 
-/** Writes an answer as bytes, where there is no response object to do it. */
-export function endWith(socket: Socket, error: ApiError): void {
+/** Writes an error answer as bytes, where there is no response object to do it, and closes the connection behind it. */
+export function endWithError(socket: Socket, error: ApiError): void {
   const head = [
     `HTTP/1.1 ${error.statusCode} ${STATUS_CODES[error.statusCode]}`,
     'Content-Type: application/json; charset=utf-8',
@@ -73,5 +76,5 @@ export function endWith(socket: Socket, error: ApiError): void {
     'Connection: close',
   ];
   socket.write(`${head.join('\r\n')}\r\n\r\n${error.json}`);
-  closeGently(socket);
+  closeLingering(socket);
 }

@@ -9,10 +9,10 @@ import {
 import { createServer as createHttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { ApiError } from '../../errors.js';
-import { answerClientError, whenAnswered, endWith } from './client-errors.js';
+import { answerClientError, endWithError, whenAnswered } from './client-errors.js';
 import { expectations } from './host-and-expect.js';
-import { closeGently } from './lingering-close.js';
-import { connections } from './request-order.js';
+import { lingerOnClose } from './lingering-close.js';
+import { pipelines } from './request-order.js';
 
 /** The bounds of what a connection may send and how long it may take. Lengths in bytes, times in ms. */
 export interface ServerLimits {
@@ -60,8 +60,10 @@ export function createServer(listener: RequestListener, limits: ServerLimits, tl
       ? createHttpServer(options, serve)
       : createHttpsServer({ ...options, ...tls, handshakeTimeout: requestTimeout }, serve);
   server.maxConnections = maxConnections;
-  interceptNode(server);
-  // A slow request is first of all answered 408.
+  answerInsteadOfNode(server);
+  answerHalfClosed(server);
+  lingerOnClose(server);
+  // A slow request is answered 408 before.
   cutOffStalledReaders(server, Math.max(stallTimeout, requestTimeout + 2 * checkingInterval));
   return server;
 }
@@ -71,19 +73,18 @@ export function createServer(listener: RequestListener, limits: ServerLimits, tl
  * byte of what is there for it. While a request arrives or is worked on, nothing needs to move: that has its own limits.
  * @param time - How long nothing may move, in ms; longer than a request may take to arrive, which is answered.
  */
-export function cutOffStalledReaders(server: Server, time: number): void {
+function cutOffStalledReaders(server: Server, time: number): void {
   server.setTimeout(time, (socket: Socket) => {
-    const answered = connections.get(socket)?.last?.writableFinished ?? true;
+    const answered = pipelines.get(socket)?.last?.writableFinished ?? true;
     if (answered || socket.writableLength > 0) socket.destroy();
   });
 }
 
 /**
- * Takes over what Node would do by itself: requests with an Expect header go the way of all others, and a CONNECT, for
- * which Node has no way, is refused, so that both get an Error body; a client that has sent all it wants to send still gets its
- * answers; and a connection closes in a way that lets the client read the last of them.
+ * Takes over what Node would answer by itself, so that it gets an Error body: requests with an Expect header go the way of
+ * all others, and a CONNECT, for which Node has no way, is refused.
  */
-export function interceptNode(server: Server): void {
+function answerInsteadOfNode(server: Server): void {
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     expectations.set(request, 'continue');
     server.emit('request', request, response);
@@ -95,17 +96,16 @@ export function interceptNode(server: Server): void {
   server.on('connect', (_: IncomingMessage, socket: Socket) => {
     // Node has let go of the socket, and with it of its errors.
     socket.on('error', () => undefined);
-    whenAnswered(socket, connections.get(socket)?.last, () => {
-      endWith(socket, new ApiError('pathNotFound'));
+    whenAnswered(socket, pipelines.get(socket)?.last, () => {
+      endWithError(socket, new ApiError('pathNotFound'));
     });
   });
-  // Otherwise Node takes the end of a client's sending for the end of its interest.
-  Object.assign(server, { httpAllowHalfOpen: true });
-  const gentle = (socket: Socket) => {
-    // What Node calls behind an answer that is the last one of its connection.
-    socket.destroySoon = () => {
-      closeGently(socket);
-    };
-  };
-  server.on('connection', gentle).on('secureConnection', gentle);
+}
+
+/**
+ * Lets a client that has ended its side of the connection still get its answers. Node would end the other side at once; it
+ * has no option against that, only this property of its server, which its types leave out.
+ */
+function answerHalfClosed(server: Server & { httpAllowHalfOpen?: boolean }): void {
+  server.httpAllowHalfOpen = true;
 }
