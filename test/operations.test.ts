@@ -1,4 +1,4 @@
-// What an operator relies on, mostly of the real processes from dist: probes, metrics, backup and restore, the way down.
+// What an operator relies on, mostly of the real processes from dist: probes, metrics, backup and restore, shutdown.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -76,6 +76,15 @@ function samples(text: string): Record<string, number> {
   );
 }
 
+/** Repeats a step until something holds; fails when it does not hold after very many. */
+async function repeatUntil(holds: () => boolean, step: () => Promise<unknown>): Promise<void> {
+  for (let i = 0; i < 50_000; i++) {
+    if (holds()) return;
+    await step();
+  }
+  throw new Error(`it is not so after 50,000 steps: ${String(holds)}`);
+}
+
 t.test('probes and metrics', async (t) => {
   const { env, token } = await fill(t, 0, String);
   const server = await startServer(t, { env: { ...env, OPS_PORT: '0' } });
@@ -123,15 +132,17 @@ t.test('probes and metrics', async (t) => {
 
   const durations = (method: string, route: string, status: number | string) =>
     `plant_store_http_request_duration_seconds_count{method="${method}",route="${route}",status="${status}"}`;
-  let scrape = await send(agent, `${operations}/metrics`);
-  while (samples(scrape.text)['plant_store_http_requests_running'] !== 1) {
-    scrape = await send(agent, `${operations}/metrics`);
-  }
+  const scrapeMetrics = () => send(agent, `${operations}/metrics`);
+  let scrape = await scrapeMetrics();
+  const scrapeUntil = (running: number) =>
+    repeatUntil(
+      () => samples(scrape.text)['plant_store_http_requests_running'] === running,
+      async () => (scrape = await scrapeMetrics()),
+    );
+  await scrapeUntil(1);
   t.pass('the request whose body has not come is running');
   broken.destroy();
-  while (samples(scrape.text)['plant_store_http_requests_running'] !== 0) {
-    scrape = await send(agent, `${operations}/metrics`);
-  }
+  await scrapeUntil(0);
   t.match(scrape.headers['content-type'], /^text\/plain; version=/);
   const measured = samples(scrape.text);
   const expected = {
@@ -167,70 +178,72 @@ t.test('probes and metrics', async (t) => {
 
 t.test('every metric is in docs/operate.md, and nothing else', async (t) => {
   const page = await readFile(new URL('../docs/operate.md', import.meta.url), 'utf8');
-  const told = [...page.matchAll(/^\| `((?:plant_store|nodejs|process)_\w+)` +\| (\w+) +\|/gm)].map((row) => [
-    row[1]!,
-    row[2]!,
-  ]);
+  const documented = [...page.matchAll(/^\| `((?:plant_store|nodejs|process)_\w+)` +\| (\w+) +\|/gm)].map(
+    (row) => [row[1]!, row[2]!],
+  );
   const { registry } = createMetrics();
   const known = registry.getMetricsAsArray().map(({ name, type }) => [name, String(type)]);
   // Some metrics of the process exist on Linux only.
   const here = new Set(known.map(([name]) => name));
-  const expected = process.platform === 'linux' ? told : told.filter(([name]) => here.has(name));
+  const expected = process.platform === 'linux' ? documented : documented.filter(([name]) => here.has(name));
   const sorted = (rows: string[][]) => rows.map((row) => row.join(' ')).sort();
   t.strictSame(sorted(expected), sorted(known));
 });
 
-t.test('readiness follows the storage, asks it once at a time, and waits for it only so long', async (t) => {
-  const { env } = await fill(t, 0, String);
-  const storage = await openStorage(env.DATABASE_URL);
-  let serving = false;
-  let asked = 0;
-  let checkStorage = () => storage.check();
-  const told: unknown[] = [];
-  const app = await buildOperationsListener({
-    serving: () => serving,
-    checkStorage: () => {
-      asked++;
-      return checkStorage();
-    },
-    metrics: createMetrics(),
-    log: {
-      info: (message: unknown) => told.push(message),
-      warn: ({ reason }: { reason: string }) => told.push(reason),
-    },
-    deadline: 20,
-  });
-  t.teardown(() => app.close());
-  const unavailable = {
-    statusCode: 503,
-    payload: '{"error":50300,"message":"The service is unavailable for now; the request had no effect."}',
-  };
-  t.match(await app.inject('/readyz'), unavailable, 'it does not listen yet');
-  t.equal(asked, 0);
-  serving = true;
-  t.match(await app.inject('/readyz'), { statusCode: 200, payload: '{"status":"ready"}' });
-  t.match(await app.inject('/readyz'), { statusCode: 200 });
-  await storage.close();
-  t.match(await app.inject('/readyz'), unavailable, 'the storage is closed');
+t.test(
+  'readiness follows the storage, checks it once at a time, and waits for it only so long',
+  async (t) => {
+    const { env } = await fill(t, 0, String);
+    const storage = await openStorage(env.DATABASE_URL);
+    let serving = false;
+    let checks = 0;
+    let checkStorage = () => storage.check();
+    const logged: unknown[] = [];
+    const app = await buildOperationsListener({
+      serving: () => serving,
+      checkStorage: () => {
+        checks++;
+        return checkStorage();
+      },
+      metrics: createMetrics(),
+      log: {
+        info: (message: unknown) => logged.push(message),
+        warn: ({ reason }: { reason: string }) => logged.push(reason),
+      },
+      deadline: 20,
+    });
+    t.teardown(() => app.close());
+    const unavailable = {
+      statusCode: 503,
+      payload: '{"error":50300,"message":"The service is unavailable for now; the request had no effect."}',
+    };
+    t.match(await app.inject('/readyz'), unavailable, 'it does not listen yet');
+    t.equal(checks, 0);
+    serving = true;
+    t.match(await app.inject('/readyz'), { statusCode: 200, payload: '{"status":"ready"}' });
+    t.match(await app.inject('/readyz'), { statusCode: 200 });
+    await storage.close();
+    t.match(await app.inject('/readyz'), unavailable, 'the storage is closed');
 
-  asked = 0;
-  let answer: () => void = () => undefined;
-  checkStorage = () => new Promise((resolve) => (answer = resolve));
-  t.match(await Promise.all([app.inject('/readyz'), app.inject('/readyz')]), [unavailable, unavailable]);
-  t.match(await app.inject('/readyz'), unavailable);
-  t.equal(asked, 1, 'a storage that hangs is not asked again');
-  t.match(await app.inject('/livez'), { statusCode: 200 }, 'the process is alive all the same');
-  answer();
-  checkStorage = () => Promise.resolve();
-  t.match(await app.inject('/readyz'), { statusCode: 200 }, 'it is back');
-  t.match(told, [
-    'the server is starting or shutting down',
-    'ready',
-    /^SQLite: /,
-    'no answer within 20 ms',
-    'ready',
-  ]);
-});
+    checks = 0;
+    let answer: () => void = () => undefined;
+    checkStorage = () => new Promise((resolve) => (answer = resolve));
+    t.match(await Promise.all([app.inject('/readyz'), app.inject('/readyz')]), [unavailable, unavailable]);
+    t.match(await app.inject('/readyz'), unavailable);
+    t.equal(checks, 1, 'a storage that hangs is not checked again');
+    t.match(await app.inject('/livez'), { statusCode: 200 }, 'the process is alive all the same');
+    answer();
+    checkStorage = () => Promise.resolve();
+    t.match(await app.inject('/readyz'), { statusCode: 200 }, 'it is back');
+    t.match(logged, [
+      'the server is starting or shutting down',
+      'ready',
+      /^SQLite: /,
+      'no answer within 20 ms',
+      'ready',
+    ]);
+  },
+);
 
 t.test('a backup that is taken while the server writes is whole, and is restored by its place', async (t) => {
   const { file, env, token } = await fill(t, 2_000, (i) => `plant ${i}`);
@@ -254,7 +267,10 @@ t.test('a backup that is taken while the server writes is whole, and is restored
       acknowledged++;
     }
   });
-  while (acknowledged < 2_100) await clientsGetOn();
+  await repeatUntil(
+    () => acknowledged >= 2_100,
+    () => send(agent, `${server.origin}/openapi.json`),
+  );
   const before = acknowledged;
   const copy = join(file, '..', 'copy.db');
   const { code, stderr, stdout } = await run('cli.js', ['backup', copy], env);
@@ -262,9 +278,9 @@ t.test('a backup that is taken while the server writes is whole, and is restored
   life.over = true;
   await Promise.all(clients);
   t.strictSame({ code, stdout }, { code: 0, stdout: '' });
-  const [, told] =
+  const [, copied] =
     /^Copied (\d+) plants to .+copy\.db \(\d+ bytes\), and checked the copy\.\n$/.exec(stderr) ?? [];
-  t.ok(Number(told) >= before && Number(told) <= after, `${before} <= ${told} <= ${after}`);
+  t.ok(Number(copied) >= before && Number(copied) <= after, `${before} <= ${copied} <= ${after}`);
   t.ok(after > before + 16, 'the server went on writing');
   t.equal((await stat(copy)).mode & 0o777, 0o600, 'it is for its owner only');
   t.equal((await list(server, token)).length, acknowledged);
@@ -278,13 +294,9 @@ t.test('a backup that is taken while the server writes is whole, and is restored
   await copyFile(copy, join(folder, 'plants.db'));
   const restored = await startServer(t, { env: { DATABASE_URL: `file:${join(folder, 'plants.db')}` } });
   const names = new Set((await list(restored, token)).map(({ name }) => name));
-  t.equal(names.size, Number(told));
+  t.equal(names.size, Number(copied));
   for (let i = 0; i < before - 16; i++) if (!names.has(`plant ${i}`)) t.fail(`plant ${i} is missing`);
   t.equal(await restored.end('SIGTERM'), 0);
-
-  async function clientsGetOn() {
-    await send(agent, `${server.origin}/openapi.json`);
-  }
 });
 
 t.test('a backup overwrites nothing, and says why it cannot be taken', async (t) => {
@@ -395,27 +407,26 @@ t.test('a stalled reader does not hold the exit beyond SHUTDOWN_SECONDS', async 
 
   server.child.kill('SIGTERM');
   const agent = new Agent();
-  const answers = async () => {
+  let refused = false;
+  const tryToConnect = async () => {
     try {
       await send(agent, `${server.origin}/openapi.json`);
-      return true;
     } catch (error) {
-      // A reset one had not been accepted yet.
+      // A connection that is reset had not been accepted yet.
       const { code } = error as NodeJS.ErrnoException;
-      if (code === 'ECONNREFUSED') return false;
-      if (code !== 'ECONNRESET') throw error;
-      return true;
+      if (code !== 'ECONNRESET' && code !== 'ECONNREFUSED') throw error;
+      refused = code === 'ECONNREFUSED';
     }
   };
-  while (await answers());
+  await repeatUntil(() => refused, tryToConnect);
   t.match(await send(agent, `${operations}/livez`), { status: 200 }, 'operators are served to the end');
   t.match(await send(agent, `${operations}/readyz`), { status: 503 });
   t.equal(await server.end('SIGCONT'), 0);
   socket.destroy();
   unused.destroy();
-  const told = server.log.map(({ msg }) => msg);
-  t.ok(told.includes('requests were still running at the end of SHUTDOWN_SECONDS'));
-  t.equal(told.at(-1), 'plant-store has shut down');
+  const messages = server.log.map(({ msg }) => msg);
+  t.ok(messages.includes('requests were still running at the end of SHUTDOWN_SECONDS'));
+  t.equal(messages.at(-1), 'plant-store has shut down');
 });
 
 const lacksSystemd = spawnSync('systemd-analyze', ['--version']).error
@@ -440,8 +451,8 @@ t.test('a host name with several addresses gives one listener, with all that bel
   const { env } = await fill(t, 0, String);
   const server = await startServer(t, { env: { ...env, HOST: 'localhost' } });
   t.equal(new URL(server.origin).hostname, '127.0.0.1');
-  const asked = get(`${server.origin}/plants`, { headers: { expect: 'nonsense' } });
-  const [response] = (await once(asked, 'response')) as [IncomingMessage];
+  const unexpected = get(`${server.origin}/plants`, { headers: { expect: 'nonsense' } });
+  const [response] = (await once(unexpected, 'response')) as [IncomingMessage];
   t.equal(response.statusCode, 417);
   t.equal(response.headers['content-type'], 'application/json; charset=utf-8');
   const { port } = new URL(server.origin);
