@@ -146,7 +146,7 @@ interface Parts {
   config: Config;
 }
 
-/** Ends the process in order on SIGTERM and SIGINT, and when the storage is broken for good; at once on a second signal. */
+/** Ends the process in order on SIGTERM, SIGINT or a storage that is broken for good; at once on a second signal. */
 function endOnSignal({ app, operations, storage, config }: Parts): void {
   let ending = false;
   const end = async (reason: string, status: number) => {

@@ -10,8 +10,10 @@ import { shutDown } from '../src/http/connection/shutdown.js';
 import { issueToken } from '../src/http/security/access-token.js';
 import { createMetrics } from '../src/observability/metrics.js';
 
+const postHead = (authorized: string) =>
+  `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\n`;
 const post = (authorized: string, body: string) =>
-  `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+  `${postHead(authorized)}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 
 /** A store whose creates do not start before they are released; what they do is over when `finished` resolves. */
 function gated() {
@@ -53,11 +55,7 @@ t.test('malformed HTTP is answered with an Error body, and the connection closes
       400,
       40000,
     ],
-    [
-      `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
-      400,
-      40000,
-    ],
+    [`${postHead(authorized)}Transfer-Encoding: chunked\r\n\r\nzz\r\n`, 400, 40000],
     [`GET /plants HTTP/1.1\r\nHost: x\r\nX: ${'a'.repeat(20_000)}\r\n\r\n`, 431, 43100],
     [`GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 431, 43100],
     ['CONNECT example.com:80 HTTP/1.1\r\nHost: x\r\n\r\n', 404, 40401],
@@ -421,9 +419,7 @@ t.test('a client that waits for 100 Continue gets it', async (t) => {
   const { open, authorized } = await startListening(t);
   const connection = await open();
   const body = '{"id":1,"name":"a"}';
-  connection.send(
-    `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`,
-  );
+  connection.send(`${postHead(authorized)}Content-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`);
   t.equal((await connection.answer())?.status, 100);
   connection.send(body);
   t.equal((await connection.answer('POST', '/plants'))?.status, 200);
@@ -437,9 +433,7 @@ t.test('a client that hangs up while its large body waits for its turn holds up 
   const ask = async () => {
     const arrives = once(app.server, 'checkContinue') as Promise<[IncomingMessage]>;
     const connection = await open();
-    connection.send(
-      `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\nContent-Length: ${size}\r\nExpect: 100-continue\r\n\r\n`,
-    );
+    connection.send(`${postHead(authorized)}Content-Length: ${size}\r\nExpect: 100-continue\r\n\r\n`);
     const [request] = await arrives;
     return { connection, hangUp: () => (connection.socket.destroy(), once(request.socket, 'close')) };
   };

@@ -12,7 +12,7 @@ export interface LogDestination {
 const mostText = 4_096;
 
 /**
- * Opens standard output for the log. A line is out when the turn of the event loop that wrote it ends, and at the latest
+ * Opens standard output for the log. A line is out when the turn of the event loop that wrote it ends, at the latest
  * when the process exits; a process that is killed in the middle of a turn loses that turn's lines. A system call for
  * each line would cost more than making it.
  */

@@ -1,4 +1,4 @@
-// What the service tells Prometheus. docs/operate.md lists every metric, and a test holds the list equal to this.
+// The metrics for Prometheus. docs/operate.md lists every one, and a test holds the list equal to this.
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Caller } from '../domain/tokens.js';
@@ -13,7 +13,7 @@ export interface Metrics {
   observeRequests(app: FastifyInstance): void;
   /** A verifier that does what the given one does, and counts how it went. */
   observeVerifier(verify: Verifier): Verifier;
-  /** What the storage's group writer tells its work to. */
+  /** Observes the storage's group writer. */
   readonly writer: {
     queue(rows: () => number): void;
     committed(rows: number, seconds: number): void;

@@ -68,7 +68,7 @@ export async function buildOperationsListener(options: OperationsOptions): Promi
       else log.warn({ reason: fault }, 'not ready');
       lastFault = fault;
     }
-    // The reason is in the log: what a storage says may tell too much.
+    // The reason is in the log: what a storage says may be a secret.
     if (fault !== undefined) throw new ApiError('unavailable');
     return reply.send({ status: 'ready' });
   });

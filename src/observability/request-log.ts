@@ -7,7 +7,7 @@ const clientRequestId = /^[\w.-]{1,64}$/;
 const processId = randomBytes(4).toString('hex');
 let requests = 0;
 
-/** The id of a request: the client's own X-Request-Id when it has the form that the contract tells, else a new one. */
+/** The id of a request: the client's own X-Request-Id when it has the form that the contract gives, else a new one. */
 export function requestId(request: Pick<IncomingMessage, 'headers'>): string {
   const given = request.headers['x-request-id'];
   return typeof given === 'string' && clientRequestId.test(given) ? given : `${processId}-${++requests}`;
@@ -23,7 +23,7 @@ export class RequestLog extends LogController {
   }
 
   override incomingRequest(request: FastifyRequest, reply: FastifyReply): void {
-    // A connection that is gone does not tell it any more, and may be gone already.
+    // Read now, since a connection that is gone has none; it may be gone already.
     const address: string | undefined = request.ip;
     // Fastify's own requestCompleted does not hear of a client that hangs up.
     reply.raw.on('close', () => {
@@ -36,11 +36,11 @@ export class RequestLog extends LogController {
   }
 
   override routeNotFound(): void {
-    // The status in the line tells it.
+    // The status in the request's line says it.
   }
 
   override streamError(error: Error, request: FastifyRequest, reply: FastifyReply): void {
-    // That the client has hung up, the line tells.
+    // A client that hung up is in the request's line.
     if ('code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE') return;
     super.streamError(error, request, reply);
   }

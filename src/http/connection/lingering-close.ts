@@ -11,8 +11,8 @@ const lingerTime = 2_000;
 export const closing = new WeakSet<Socket>();
 
 /**
- * Closes a connection behind its last answer (RFC 9112 section 9.6): closed at once while the client still sends, it would
- * be reset, and the answer lost. What still arrives is discarded, up to a bound of bytes and time.
+ * Closes a connection behind its last answer (RFC 9112 section 9.6): closed at once while the client still sends, it
+ * would be reset, and the answer lost. What still arrives is discarded, up to a bound of bytes and time.
  */
 export function closeLingering(socket: Socket): void {
   if (closing.has(socket)) return;
@@ -32,8 +32,8 @@ export function closeLingering(socket: Socket): void {
 }
 
 /**
- * Makes every connection of a server end by the lingering close. Behind an answer that says `Connection: close` Node calls
- * its socket's `destroySoon`, which closes at once, and has no option or event to have it otherwise.
+ * Makes every connection of a server end by the lingering close. Behind an answer that says `Connection: close` Node
+ * calls its socket's `destroySoon`, which closes at once, and has no option or event to have it otherwise.
  */
 export function lingerOnClose(server: Server): void {
   const replaceClose = (socket: Socket) => {

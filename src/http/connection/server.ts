@@ -70,7 +70,7 @@ export function createServer(listener: RequestListener, limits: ServerLimits, tl
 
 /**
  * Closes connections on which nothing moves: idle ones after their keep-alive time, and those whose client takes no
- * byte of what is there for it. While a request arrives or is worked on, nothing needs to move: that has its own limits.
+ * byte of what is there for it. A request that arrives or is worked on has limits of its own.
  * @param time - How long nothing may move, in ms; longer than a request may take to arrive, which is answered.
  */
 function cutOffStalledReaders(server: Server, time: number): void {
@@ -81,8 +81,8 @@ function cutOffStalledReaders(server: Server, time: number): void {
 }
 
 /**
- * Takes over what Node would answer by itself, so that it gets an Error body: requests with an Expect header go the way of
- * all others, and a CONNECT, for which Node has no way, is refused.
+ * Takes over what Node would answer by itself, so that it gets an Error body: requests with an Expect header are
+ * handled like all others, and a CONNECT, which Node does not answer, is refused.
  */
 function answerInsteadOfNode(server: Server): void {
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
@@ -103,8 +103,8 @@ function answerInsteadOfNode(server: Server): void {
 }
 
 /**
- * Lets a client that has ended its side of the connection still get its answers. Node would end the other side at once; it
- * has no option against that, only this property of its server, which its types leave out.
+ * Lets a client that has ended its side of the connection still get its answers. Node would end the other side at once,
+ * and has no option against that, only this property of its server, which its types leave out.
  */
 function answerHalfClosed(server: Server & { httpAllowHalfOpen?: boolean }): void {
   server.httpAllowHalfOpen = true;

@@ -18,7 +18,10 @@ declare module 'fastify' {
   }
 }
 
-/** Makes a service that can be drained, and whose close() waits for no quiet connection. To be called before its routes. */
+/**
+ * Makes a service that can be drained, and whose close() waits for no quiet connection.
+ * @param app - Without routes yet.
+ */
 export function prepareShutdown(app: FastifyInstance): void {
   let draining = false;
   app.decorate('drain', () => {
@@ -35,7 +38,7 @@ export function prepareShutdown(app: FastifyInstance): void {
     openedAt.set(socket, performance.now());
     socket.once('close', () => openedAt.delete(socket));
   };
-  // Over TLS a connection exists after its handshake, and its bytes are counted anew.
+  // Over TLS a connection exists after its handshake, and its bytes are counted from there.
   app.server.on('connection', track).on('secureConnection', track);
   const closeQuietConnections = () => {
     app.server.closeIdleConnections();
