@@ -47,7 +47,7 @@ t.test('the linter finds nothing in the contract, and finds an example that is w
 });
 
 t.test('the generated types are fresh, and stale ones are noticed', async (t) => {
-  const generator = 'scripts/generate-types.js';
+  const generator = 'scripts/generate/types.js';
   const folder = await temporaryFolder(t);
   await mkdir(join(folder, 'src/contract'), { recursive: true });
   await Promise.all([

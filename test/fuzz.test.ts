@@ -7,7 +7,7 @@ import { strict as assert } from 'node:assert';
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import t from 'tap';
-import { startServer, type ServerProcess } from '../scripts/server-process.js';
+import { startServer, type ServerProcess } from '../scripts/lib/server-process.js';
 import { checkAnswer, type Answer } from './support/contract-check.js';
 import { readAnswers } from './support/http-answers.js';
 import { cut, mutate, requestBytes, scripts, type Script, type WireRequest } from './support/wire-scripts.js';

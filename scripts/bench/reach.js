@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { putUnderLoad, requestText } from './load.js';
 import { startServer } from './server-process.js';
-import { median } from './statistics.js';
+import { median } from '../lib/statistics.js';
 import { fillStore } from './store.js';
 
 /** @typedef {{ what: string, ratio: number, mark: number }} Reach */

@@ -4,7 +4,7 @@ import { cpus, release, totalmem, type } from 'node:os';
 import prettier from 'prettier';
 import { barChart } from './chart.js';
 import { rateOf } from './reach.js';
-import { median, spread } from './statistics.js';
+import { median, spread } from '../lib/statistics.js';
 
 /** @typedef {import('./run.js').Result} Result */
 /**

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
-import { openStorage } from '../dist/storage/open.js';
+import { openStorage } from '../../../dist/storage/open.js';
 import {
   folder,
   freePort,
@@ -16,7 +16,7 @@ import {
   processesOf,
   startServer,
   startService,
-} from './postgres-cluster.js';
+} from '../../lib/postgres-cluster.js';
 
 const port = await freePort();
 const server = await startServer(await initdb('data'), port);

@@ -12,7 +12,7 @@ import { promisify } from 'node:util';
 /** @typedef {import('node:child_process').ChildProcess} ChildProcess */
 
 const execute = promisify(execFile);
-const root = fileURLToPath(new URL('..', import.meta.url));
+const root = fileURLToPath(new URL('../..', import.meta.url));
 const versions = existsSync('/usr/lib/postgresql') ? readdirSync('/usr/lib/postgresql') : [];
 const newest = versions.sort((a, b) => Number(b) - Number(a))[0];
 if (newest === undefined) {

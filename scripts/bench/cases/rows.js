@@ -1,13 +1,13 @@
 // Shows what a large store costs: creates and deletes through HTTP on 10 million plants and on 10 thousand, in turns.
-// Needs `npm run build`, about 1 GB of disk and some minutes. node scripts/bench-rows.js [ROWS], 10 million by default.
+// Needs `npm run build`, about 1 GB of disk and some minutes. node scripts/bench/cases/rows.js [ROWS], 10 million by default.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { putUnderLoad, requestText } from './bench/load.js';
-import { startServer } from './bench/server-process.js';
-import { median } from './bench/statistics.js';
-import { fillStore } from './bench/store.js';
-import { createRequest } from './bench/workloads.js';
+import { putUnderLoad, requestText } from '../load.js';
+import { startServer } from '../server-process.js';
+import { median } from '../../lib/statistics.js';
+import { fillStore } from '../store.js';
+import { createRequest } from '../workloads.js';
 
 const connections = 256;
 const rounds = 7;
@@ -52,7 +52,7 @@ async function startSide(rows, port) {
     plants: rows / subjects,
   }));
   const tokens = [...(await fillStore(DATABASE_URL, seed)).values()];
-  const server = await startServer(new URL('../dist/main.js', import.meta.url), {
+  const server = await startServer(new URL('../../../dist/main.js', import.meta.url), {
     port,
     env: { DATABASE_URL },
   });

@@ -4,7 +4,7 @@ import { Agent, request } from 'node:http';
 import { createServer } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
-import { startServer } from './server-process.js';
+import { startServer } from '../lib/server-process.js';
 
 const minutes = Math.max(3, Number(process.argv[2] ?? 10));
 const subjects = ['alice', 'bob', 'carol', 'dave'];

@@ -3,11 +3,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { putUnderLoad } from './bench/load.js';
-import { startServer } from './bench/server-process.js';
-import { median } from './bench/statistics.js';
-import { fillStore } from './bench/store.js';
-import { createRequest } from './bench/workloads.js';
+import { putUnderLoad } from '../load.js';
+import { startServer } from '../server-process.js';
+import { median } from '../../lib/statistics.js';
+import { fillStore } from '../store.js';
+import { createRequest } from '../workloads.js';
 
 const connections = 256;
 const rounds = 5;
@@ -52,7 +52,7 @@ async function startSide(name, port, env) {
   const DATABASE_URL = `file:${join(folder, `${port}.db`)}`;
   const tokens = await fillStore(DATABASE_URL, [{ subject: 'bench', plants: 0 }]);
   const token = tokens.get('bench');
-  const server = await startServer(new URL('../dist/main.js', import.meta.url), {
+  const server = await startServer(new URL('../../../dist/main.js', import.meta.url), {
     port,
     env: { DATABASE_URL, ...env },
   });

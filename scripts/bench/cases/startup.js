@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
-import { median, spread } from './bench/statistics.js';
+import { median, spread } from '../../lib/statistics.js';
 
 const rounds = Number(process.argv[2] ?? 15);
-const root = fileURLToPath(new URL('..', import.meta.url));
+const root = fileURLToPath(new URL('../../..', import.meta.url));
 const bare = `
   import Fastify from 'fastify';
   const app = Fastify();

@@ -15,7 +15,7 @@ import { build } from 'esbuild';
 import { createClient } from 'plant-store/client';
 import { parse } from 'yaml';
 
-const root = new URL('..', import.meta.url).pathname;
+const root = new URL('../..', import.meta.url).pathname;
 const contract = join(root, 'openapi.yaml');
 const openapiGenerator = '7.17.0';
 const oapiCodegen = 'v2.8.2';

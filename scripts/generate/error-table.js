@@ -1,8 +1,8 @@
 // Writes the table of error codes in docs/api.md from the catalogue; a test says when it is out of date.
 import { readFileSync, writeFileSync } from 'node:fs';
-import { catalogue } from '../dist/errors.js';
+import { catalogue } from '../../dist/errors.js';
 
-const guide = new URL('../docs/api.md', import.meta.url);
+const guide = new URL('../../docs/api.md', import.meta.url);
 const rows = Object.entries(catalogue).map(
   ([name, { code, message }]) => `| ${code} | ${Math.floor(code / 100)} | \`${name}\` | ${message} |`,
 );

@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { issueToken } from '../dist/http/security/access-token.js';
-import { buildApp } from '../dist/app.js';
-import { openSqlite } from '../dist/storage/sqlite/storage.js';
+import { issueToken } from '../../dist/http/security/access-token.js';
+import { buildApp } from '../../dist/app.js';
+import { openSqlite } from '../../dist/storage/sqlite/storage.js';
 
 const writes = 50;
 

@@ -1,5 +1,5 @@
 // Clients that create and delete without a pause, through all copies of the service, and the check that nothing that was
-// acknowledged is lost. By itself, with an access token of its own in TOKEN: node scripts/failover-load.js SECONDS URL...
+// acknowledged is lost. By itself, with an access token of its own in TOKEN: node scripts/prove/failover-load.js SECONDS URL...
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -102,7 +102,7 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const [seconds, ...bases] = process.argv.slice(2);
   const token = process.env['TOKEN'];
   if (!(Number(seconds) > 0) || bases.length === 0 || !token) {
-    console.error('usage: TOKEN=... node scripts/failover-load.js SECONDS URL...');
+    console.error('usage: TOKEN=... node scripts/prove/failover-load.js SECONDS URL...');
     process.exit(2);
   }
   const load = startLoad(bases, token);

@@ -14,7 +14,7 @@ import {
   run,
   startServer,
   startService,
-} from './postgres-cluster.js';
+} from '../lib/postgres-cluster.js';
 
 const [primaryPort, standbyPort, address] = [await freePort(), await freePort(), await freePort()];
 

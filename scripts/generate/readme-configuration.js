@@ -1,8 +1,8 @@
 // Writes the table of environment variables into README.md from src/config.ts (as built in dist).
 import { readFileSync, writeFileSync } from 'node:fs';
-import { variables } from '../dist/config.js';
+import { variables } from '../../dist/config.js';
 
-const file = new URL('../README.md', import.meta.url);
+const file = new URL('../../README.md', import.meta.url);
 const rows = Object.entries(variables).map(
   ([name, { default: value, desc }]) =>
     `| \`${name}\` | ${String(value ?? '') && `\`${value}\``} | ${desc} |`,

@@ -1,13 +1,13 @@
 // Shows that memory does not grow with what was served: resident memory after 100,000 requests and after a million.
-// Needs `npm run build`. node scripts/bench-memory.js
+// Needs `npm run build`. node scripts/bench/cases/memory.js
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { putUnderLoad } from './bench/load.js';
-import { startServer } from './bench/server-process.js';
-import { median } from './bench/statistics.js';
-import { fillStore } from './bench/store.js';
-import { seed, workloads } from './bench/workloads.js';
+import { putUnderLoad } from '../load.js';
+import { startServer } from '../server-process.js';
+import { median } from '../../lib/statistics.js';
+import { fillStore } from '../store.js';
+import { seed, workloads } from '../workloads.js';
 
 const connections = 64;
 /** Requests between two looks at the memory. */
@@ -21,7 +21,7 @@ try {
   const DATABASE_URL = `file:${join(folder, 'plants.db')}`;
   const tokens = await fillStore(DATABASE_URL, seed);
   const port = 26_121;
-  const server = await startServer(new URL('../dist/main.js', import.meta.url), {
+  const server = await startServer(new URL('../../../dist/main.js', import.meta.url), {
     port,
     env: { DATABASE_URL },
   });

@@ -1,11 +1,11 @@
 // Shows what a second process brings on one PostgreSQL: durable creates through one process and through two, in turns, and
-// what a create costs each part in CPU. Needs `npm run build` and the system's PostgreSQL. node scripts/bench-scale.js
+// what a create costs each part in CPU. Needs `npm run build` and the system's PostgreSQL. node scripts/bench/cases/scale.js
 import { readFileSync } from 'node:fs';
-import { putUnderLoad } from './bench/load.js';
-import { startServer as startService } from './bench/server-process.js';
-import { median } from './bench/statistics.js';
-import { createRequest } from './bench/workloads.js';
-import { freePort, initdb, plantStore, processesOf, startServer } from './postgres-cluster.js';
+import { putUnderLoad } from '../load.js';
+import { startServer as startService } from '../server-process.js';
+import { median } from '../../lib/statistics.js';
+import { createRequest } from '../workloads.js';
+import { freePort, initdb, plantStore, processesOf, startServer } from '../../lib/postgres-cluster.js';
 
 const connections = 256;
 const rounds = 7;
@@ -18,10 +18,10 @@ const server = await startServer(await initdb('data'), port);
 const DATABASE_URL = `postgres://postgres@127.0.0.1:${port}/postgres`;
 await plantStore(DATABASE_URL, 'migrate');
 const token = await plantStore(DATABASE_URL, 'token', 'create', 'bench');
-/** @type {import('./bench/server-process.js').ServerProcess[]} */
+/** @type {import('../server-process.js').ServerProcess[]} */
 const services = [];
 for (let i = 0; i < 2; i++) {
-  const url = new URL('../dist/main.js', import.meta.url);
+  const url = new URL('../../../dist/main.js', import.meta.url);
   services.push(await startService(url, { port: await freePort(), env: { DATABASE_URL } }));
 }
 

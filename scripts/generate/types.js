@@ -6,7 +6,7 @@ import openapiTS, { astToString } from 'openapi-typescript';
 import ts from 'typescript';
 import { parse } from 'yaml';
 
-const root = new URL('../', import.meta.url);
+const root = new URL('../../', import.meta.url);
 /** The service's own contract, and the richer one of the tests. */
 const contracts = [
   { contract: 'openapi.yaml', target: 'src/contract/types.gen.ts' },

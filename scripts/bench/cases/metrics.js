@@ -2,11 +2,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { putUnderLoad, requestText } from './bench/load.js';
-import { startServer } from './bench/server-process.js';
-import { median, spread } from './bench/statistics.js';
-import { fillStore } from './bench/store.js';
-import { createRequest } from './bench/workloads.js';
+import { putUnderLoad, requestText } from '../load.js';
+import { startServer } from '../server-process.js';
+import { median, spread } from '../../lib/statistics.js';
+import { fillStore } from '../store.js';
+import { createRequest } from '../workloads.js';
 
 const connections = 64;
 const rounds = Number(process.argv[2] ?? 9);
@@ -47,7 +47,7 @@ async function startSide(port, env) {
     { subject: 'list', plants: 1 },
   ];
   const tokens = await fillStore(DATABASE_URL, seed);
-  const server = await startServer(new URL('../dist/main.js', import.meta.url), {
+  const server = await startServer(new URL('../../../dist/main.js', import.meta.url), {
     port,
     env: { DATABASE_URL, LOG_LEVEL: 'silent', ...env },
   });
