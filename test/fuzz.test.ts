@@ -242,14 +242,14 @@ const remove = (plant: number): WireRequest => ({
 });
 
 /** The memory that a process has, in MiB; undefined where the system does not tell. */
-async function memoryOf(pid: number): Promise<number | undefined> {
+async function memoryOf(pid: number | undefined): Promise<number | undefined> {
   const status = await readFile(`/proc/${pid}/status`, 'latin1').catch(() => '');
   const kibibytes = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1];
   return kibibytes === undefined ? undefined : Number(kibibytes) / 1024;
 }
 
 const server = await startServer({
-  nodeOptions: [`--max-old-space-size=${heapLimit}`],
+  nodeArgs: [`--max-old-space-size=${heapLimit}`],
   env: {
     BODY_LIMIT_BYTES: String(bodyLimit),
     BODY_BUDGET_BYTES: String(2 * bodyLimit),
@@ -259,17 +259,17 @@ const server = await startServer({
   },
 });
 let token = await server.createToken('fuzz');
-t.teardown(() => server.stop());
+t.teardown(() => server.end());
 t.comment(`FUZZ_SEED=${seed}`);
 let most = 0;
 
 /** Fails when the server has gone, has logged an error, or takes too much memory. */
 async function checkServer(): Promise<void> {
-  assert.ok(server.isRunning(), 'the server has gone');
+  assert.ok(server.child.exitCode === null && server.child.signalCode === null, 'the server has gone');
   // That large bodies have to wait too long is logged as an error, and is none of the server's.
   const faults = server.faults.filter((line) => !line.includes('"kind":"overloaded"'));
   assert.deepEqual(faults, [], 'the server has logged an error');
-  most = Math.max(most, (await memoryOf(server.pid)) ?? 0);
+  most = Math.max(most, (await memoryOf(server.child.pid)) ?? 0);
   assert.ok(most < memoryLimit, `the server has taken ${most} MiB`);
 }
 
@@ -382,5 +382,5 @@ t.test('clients that leave the end to the server are answered or closed in time'
 
 t.test('after all that, large bodies find room and the server ends in order', async (t) => {
   t.strictSame(await Promise.all([statuses(create(150_000)), statuses(create(150_000))]), [[200], [200]]);
-  t.equal(await server.stop(), 0);
+  t.equal(await server.end(), 0);
 });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { putUnderLoad, requestText } from './load.js';
-import { startServer } from './server-process.js';
+import { startMeasured } from './measured-server.js';
 import { median } from '../lib/statistics.js';
 import { fillStore } from './store.js';
 
@@ -14,7 +14,7 @@ import { fillStore } from './store.js';
 
 /**
  * @param {readonly import('./run.js').Result[]} results
- * @param {{ time: number, rounds: number, port: number }} options - Time in ms.
+ * @param {{ time: number, rounds: number }} options - Time in ms.
  * @returns {Promise<Reach[]>}
  */
 export async function measureReach(results, options) {
@@ -55,10 +55,10 @@ export function rateOf(result, workload, connections) {
 
 /**
  * The long list through HTTP, in turns with the same store read in a process of its own.
- * @param {{ time: number, rounds: number, port: number }} options
+ * @param {{ time: number, rounds: number }} options
  * @returns {Promise<Reach>}
  */
-async function measureLongList({ time, rounds, port }) {
+async function measureLongList({ time, rounds }) {
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
   try {
     const url = `file:${join(folder, 'plants.db')}`;
@@ -66,16 +66,13 @@ async function measureLongList({ time, rounds, port }) {
     const script = fileURLToPath(new URL('store-rate.js', import.meta.url));
     const request = requestText({ method: 'GET', path: '/plants', token: tokens.get('long') });
     const ratios = [];
-    const server = await startServer(new URL('../../dist/main.js', import.meta.url), {
-      port,
-      env: { DATABASE_URL: url },
-    });
+    const server = await startMeasured({ env: { DATABASE_URL: url } });
     for (let round = 0; round <= rounds; round++) {
       const { stdout } = await promisify(execFile)(process.execPath, [script, url, 'long', String(time)]);
-      const { rate } = await putUnderLoad({ port, connections: 4, time, next: () => request });
+      const { rate } = await putUnderLoad({ port: server.port, connections: 4, time, next: () => request });
       if (round > 0) ratios.push(rate / Number(stdout));
     }
-    await server.stop();
+    await server.end();
     return { what: 'list 100,000, of the store alone', ratio: median(ratios), mark: 0.6 };
   } finally {
     await rm(folder, { recursive: true, force: true });

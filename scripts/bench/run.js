@@ -16,7 +16,6 @@ const { values: options } = parseArgs({
     quick: { type: 'boolean', default: false },
     server: { type: 'string', multiple: true },
     workload: { type: 'string', multiple: true },
-    port: { type: 'string', default: '26300' },
   },
 });
 
@@ -46,8 +45,8 @@ if (chosen.some(({ kind }) => kind === 'peer')) {
 const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
 const running = [];
 try {
-  for (const [i, server] of chosen.entries()) {
-    const started = await server.start(folder, Number(options.port) + i);
+  for (const server of chosen) {
+    const started = await server.start(folder);
     running.push({
       server,
       process: started,
@@ -91,11 +90,11 @@ try {
     }
   }
 } finally {
-  await Promise.all(running.map(({ process: server }) => server.stop()));
+  await Promise.all(running.map(({ process: server }) => server.end()));
   await rm(folder, { recursive: true, force: true });
 }
 const results = running.map(({ result }) => result);
-const reach = await measureReach(results, { ...plan.long, port: Number(options.port) + chosen.length });
+const reach = await measureReach(results, plan.long);
 const report = { results, reach, connectionCounts, workloads: asked, plan };
 printReport(report);
 if (options.server === undefined && options.workload === undefined && !options.quick)

@@ -1,7 +1,8 @@
 // The servers that are compared, and how each gets its store.
 import { copyFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { startServer } from './server-process.js';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { startMeasured } from './measured-server.js';
 import { fillStore } from './store.js';
 import { seed } from './workloads.js';
 
@@ -10,9 +11,9 @@ import { seed } from './workloads.js';
  * @property {string} name
  * @property {'limit' | 'floor' | 'peer' | 'ours'} kind
  * @property {string} durability - What is true of a create once it is answered.
- * @property {(folder: string, port: number) => Promise<Running>} start
+ * @property {(folder: string) => Promise<Running>} start
  *
- * @typedef {import('./server-process.js').ServerProcess & { tokenOf: (subject: string) => string, refusedPath: string, remembers: boolean }} Running
+ * @typedef {import('./measured-server.js').MeasuredServer & { tokenOf: (subject: string) => string, refusedPath: string, remembers: boolean }} Running
  */
 
 const constant = 'keeps nothing';
@@ -34,14 +35,19 @@ export function allServers() {
   ];
 }
 
+/** @param {string} path */
+function beside(path) {
+  return fileURLToPath(new URL(path, import.meta.url));
+}
+
 /** @param {string} name @param {string} script @param {'limit' | 'floor'} kind @returns {Server} */
 function floor(name, script, kind, refusedPath = '/plants') {
   return {
     name,
     kind,
     durability: constant,
-    start: async (_folder, port) => ({
-      ...(await startServer(new URL(script, import.meta.url), { port })),
+    start: async () => ({
+      ...(await startMeasured({ script: beside(script) })),
       tokenOf: (subject) => subject,
       refusedPath,
       remembers: false,
@@ -58,7 +64,7 @@ function peer(name, script) {
     name,
     kind: 'peer',
     durability: durable,
-    start: async (folder, port) => {
+    start: async (folder) => {
       const template = join(folder, 'peers.db');
       if (!seeded.has(folder)) {
         // The peers' packages are not there before the benchmark has installed them.
@@ -66,10 +72,10 @@ function peer(name, script) {
         seedStore(template, seed);
         seeded.add(folder);
       }
-      const file = join(folder, `${port}.db`);
+      const file = join(folder, `${basename(script)}.db`);
       await copyFile(template, file);
       return {
-        ...(await startServer(new URL(script, import.meta.url), { port, env: { PLANTS_FILE: file } })),
+        ...(await startMeasured({ script: beside(script), env: { PLANTS_FILE: file } })),
         tokenOf: (subject) => subject,
         refusedPath: '/plants',
         remembers: true,
@@ -84,14 +90,11 @@ function ours(name, urlIn) {
     name,
     kind: 'ours',
     durability: 'on the disk, in groups',
-    start: async (folder, port) => {
+    start: async (folder) => {
       const url = urlIn(folder);
       const tokens = await fillStore(url, seed);
       return {
-        ...(await startServer(new URL('../../dist/main.js', import.meta.url), {
-          port,
-          env: { DATABASE_URL: url },
-        })),
+        ...(await startMeasured({ env: { DATABASE_URL: url } })),
         tokenOf: (subject) => /** @type {string} */ (tokens.get(subject)),
         refusedPath: '/plants',
         remembers: true,

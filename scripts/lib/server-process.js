@@ -1,87 +1,192 @@
-// Starts the built server as a process of its own, on an empty database in a temporary folder, for tests and scripts.
+// The built programs as processes of their own, for tests and scripts: a server, and the command.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { performance } from 'node:perf_hooks';
 import { createInterface } from 'node:readline';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { freePort } from './free-port.js';
+
+/** @typedef {import('node:child_process').ChildProcess} ChildProcess */
 
 const dist = fileURLToPath(new URL('../../dist/', import.meta.url));
 
+/** What ends each child that must not outlive this process. @type {Map<ChildProcess, () => void>} */
+const endings = new Map();
+process.once('exit', () => {
+  for (const end of endings.values()) end();
+});
+
 /**
- * A running server.
- * @typedef {object} ServerProcess
- * @property {string} origin - Where it listens, as `http://127.0.0.1:PORT`.
- * @property {number} port
- * @property {number} pid
- * @property {string[]} faults - The lines of its log of level `error` and above, and all that it wrote on standard error.
- * @property {() => boolean} isRunning
- * @property {(subject: string, ...options: string[]) => Promise<string>} createToken - Makes an access token;
- *   the options are those of `plant-store token create`.
- * @property {() => Promise<number | null>} stop - Ends it and removes its database; gives its exit status, null after a signal.
+ * Ends a child with this process, unless it has ended before.
+ * @param {ChildProcess} child
+ * @param {() => void} end - How; it must not need another turn of the event loop.
+ */
+export function endWithThisProcess(child, end) {
+  endings.set(child, end);
+  child.once('exit', () => endings.delete(child));
+}
+
+/**
+ * An environment without any configuration but the given one.
+ * @param {Record<string, string>} env
+ */
+function environment(env) {
+  return { PATH: process.env['PATH'], ...env };
+}
+
+/**
+ * How to start a server.
+ * @typedef {object} ServerOptions
+ * @property {string} [script] - The server, which is to listen on HOST and PORT of its environment; dist/main.js unless given.
+ * @property {Record<string, string>} [env] - Its environment, apart from PATH. Without PORT it listens on a free one, without
+ *   DATABASE_URL it gets an empty SQLite file, which is removed when it ends.
+ * @property {string[]} [args]
+ * @property {string[]} [nodeArgs]
+ * @property {(entry: Record<string, unknown>) => void} [onLog] - Called with each line of its log.
+ * @property {boolean} [measured] - It gets a channel for messages, and its log is discarded, as reading it would cost what is
+ *   measured; then it is ready as soon as it accepts connections, and needs not log at all.
  */
 
 /**
- * Starts the server that `npm run build` has made.
- * @param {{ env?: Record<string, string>, nodeOptions?: string[] }} [options] - Variables beside those that say where it
- *   listens and keeps its data; `DATABASE_URL` may be among them.
- * @returns {Promise<ServerProcess>}
- * @throws {Error} when it does not come up, with what it said.
+ * A server that runs.
+ * @typedef {object} ServerProcess
+ * @property {ChildProcess} child
+ * @property {string} origin - Where it listens, without a slash at the end.
+ * @property {number} port
+ * @property {number} startTime - From the start of the process until it was ready, in ms.
+ * @property {string[]} faults - So far, the lines of its log of level `error` and above, and all that it wrote to standard error.
+ *   None when it is measured: its standard error is ours.
+ * @property {() => string} stderr - What it has written to standard error so far, likewise.
+ * @property {(subject: string, ...options: string[]) => Promise<string>} createToken - Makes an access token in its store;
+ *   the options are those of `plant-store token create`.
+ * @property {(signal?: NodeJS.Signals) => Promise<number | string>} end - Sends a signal, SIGTERM unless another is given, and
+ *   resolves when the process has ended, to its exit status or the signal that ended it.
  */
-export async function startServer({ env: given = {}, nodeOptions = [] } = {}) {
+
+/**
+ * Starts a server as a process of its own, and waits until it is ready.
+ * @param {ServerOptions} [options]
+ * @returns {Promise<ServerProcess>}
+ * @throws {Error} when it ends before, with what it said.
+ */
+export async function startServer(options = {}) {
+  const {
+    script = join(dist, 'main.js'),
+    env: given = {},
+    args = [],
+    nodeArgs = [],
+    onLog,
+    measured,
+  } = options;
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-'));
+  const removal = { recursive: true, force: true, maxRetries: 5 };
   const env = {
-    ...process.env,
     HOST: '127.0.0.1',
-    PORT: '0',
+    PORT: measured ? String(await freePort()) : '0',
     DATABASE_URL: `file:${join(folder, 'plants.db')}`,
-    LOG_LEVEL: 'info',
     ...given,
   };
-  const child = spawn(process.execPath, [...nodeOptions, join(dist, 'main.js')], {
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
+  const begin = performance.now();
+  const child = spawn(process.execPath, [...nodeArgs, script, ...args], {
+    env: environment(env),
+    stdio: measured ? ['ignore', 'ignore', 'inherit', 'ipc'] : ['ignore', 'pipe', 'pipe'],
   });
+  endWithThisProcess(child, () => {
+    child.kill('SIGKILL');
+    rmSync(folder, removal);
+  });
+  const closed = once(child, 'close');
+  const ended = closed.then(async ([status, signal]) => {
+    await rm(folder, removal);
+    return status ?? signal;
+  });
+  let stderr = '';
   /** @type {string[]} */
   const faults = [];
-  createInterface({ input: child.stderr }).on('line', (line) => faults.push(line));
-  /** @type {Promise<string>} */
-  const ready = new Promise((resolve, reject) => {
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      const { level, contract } = JSON.parse(line);
-      if (level >= 50) faults.push(line);
-      if (contract !== undefined) resolve(new URL(contract).origin);
-    });
-    child.once('close', () => reject(new Error(`The server did not start:\n${faults.join('\n')}`)));
-  });
-  const isRunning = () => child.exitCode === null && child.signalCode === null;
-  const stop = async () => {
-    if (isRunning()) {
-      child.kill('SIGTERM');
-      await once(child, 'close');
-    }
-    await rm(folder, { recursive: true, force: true });
-    return child.exitCode;
-  };
-  try {
-    const origin = await ready;
-    return {
-      origin,
-      port: Number(new URL(origin).port),
-      pid: /** @type {number} */ (child.pid),
-      faults,
-      isRunning,
-      createToken: async (subject, ...options) => {
-        const arguments_ = [join(dist, 'cli.js'), 'token', 'create', subject, ...options];
-        const { stdout } = await promisify(execFile)(process.execPath, arguments_, { env });
-        return stdout.trim();
-      },
-      stop,
-    };
-  } catch (error) {
-    await stop();
-    throw error;
+  if (child.stderr !== null) {
+    child.stderr.on('data', (chunk) => (stderr += chunk));
+    createInterface(child.stderr).on('line', (line) => faults.push(line));
   }
+  /** @type {Promise<string>} */
+  const logged = new Promise((resolve) => {
+    if (child.stdout === null) return;
+    createInterface(child.stdout).on('line', (line) => {
+      const entry = JSON.parse(line);
+      if (entry.level >= 50) faults.push(line);
+      onLog?.(entry);
+      if (entry.contract !== undefined) resolve(new URL(entry.contract).origin);
+    });
+  });
+  const failed = ended.then(() => {
+    throw new Error([`${script} ended before it was ready`, ...faults].join('\n'));
+  });
+  // Once it is ready, its end is no failure.
+  failed.catch(() => undefined);
+  const origin = await (measured ? accepting(Number(env.PORT), failed) : Promise.race([logged, failed]));
+  return {
+    child,
+    origin,
+    port: Number(new URL(origin).port),
+    startTime: performance.now() - begin,
+    faults,
+    stderr: () => stderr,
+    createToken: (subject, ...rest) => plantStore(env.DATABASE_URL, 'token', 'create', subject, ...rest),
+    end: (signal = 'SIGTERM') => {
+      child.kill(signal);
+      return ended;
+    },
+  };
+}
+
+/**
+ * Resolves to a server's origin when it accepts connections.
+ * @param {number} port
+ * @param {Promise<never>} failed - Rejects when it has ended.
+ */
+async function accepting(port, failed) {
+  for (;;) {
+    const socket = connect(port, '127.0.0.1');
+    const accepted = await once(socket, 'connect').catch(() => undefined);
+    socket.destroy();
+    if (accepted !== undefined) return `http://127.0.0.1:${port}`;
+    await Promise.race([setTimeout(1), failed]);
+  }
+}
+
+/** What a program that has ended leaves behind. @typedef {{ code: number, stdout: string, stderr: string }} Finished */
+
+/**
+ * Runs a program of dist to its end.
+ * @param {'cli.js' | 'main.js'} file
+ * @param {string[]} args
+ * @param {Record<string, string>} env - Its environment, apart from PATH.
+ * @returns {Promise<Finished>} The code is -1 when a signal has ended it.
+ */
+export function run(file, args, env) {
+  return new Promise((resolve) => {
+    const options = { env: environment(env) };
+    execFile(process.execPath, [join(dist, file), ...args], options, (error, stdout, stderr) => {
+      const code = typeof error?.code === 'number' ? error.code : error === null ? 0 : -1;
+      resolve({ code, stdout, stderr });
+    });
+  });
+}
+
+/**
+ * Runs the command `plant-store` on a store.
+ * @param {string} databaseUrl
+ * @param {string[]} args
+ * @returns {Promise<string>} What it printed, without the line break at its end.
+ * @throws {Error} when it fails, with what it said.
+ */
+export async function plantStore(databaseUrl, ...args) {
+  const { code, stdout, stderr } = await run('cli.js', args, { DATABASE_URL: databaseUrl });
+  if (code !== 0) throw new Error(`plant-store ${args.join(' ')}: ${stderr}`);
+  return stdout.trim();
 }

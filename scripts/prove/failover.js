@@ -5,51 +5,35 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { startLoad } from './failover-load.js';
-import {
-  dataFolder,
-  freePort,
-  initdb,
-  plantStore,
-  processesOf,
-  run,
-  startServer,
-  startService,
-} from '../lib/postgres-cluster.js';
+import { freePort } from '../lib/free-port.js';
+import { systemPostgres } from '../lib/postgres-cluster.js';
+import { plantStore, startServer } from '../lib/server-process.js';
 
-const [primaryPort, standbyPort, address] = [await freePort(), await freePort(), await freePort()];
-
-const primaryData = await initdb('primary');
-const primary = await startServer(primaryData, primaryPort);
-const standbyData = dataFolder('standby');
-await run(
-  'pg_basebackup',
-  '-D',
-  standbyData,
-  '-R',
-  '-h',
-  '127.0.0.1',
-  '-p',
-  `${primaryPort}`,
-  '-U',
-  'postgres',
-  '-c',
-  'fast',
-);
-await startServer(standbyData, standbyPort);
-const admin = new Client({ connectionString: `postgres://postgres@127.0.0.1:${primaryPort}/postgres` });
+const cluster = await systemPostgres();
+const primary = await cluster.createServer('primary');
+const standbyData = await cluster.dataFolder('standby');
+const source = ['-h', '127.0.0.1', '-p', `${primary.port}`, '-U', 'postgres'];
+await cluster.run('pg_basebackup', '-D', standbyData, '-R', '-c', 'fast', ...source);
+const standby = await cluster.startServer(standbyData);
+const admin = new Client({ connectionString: primary.url() });
 // Its end is the killing of the primary.
 admin.on('error', () => undefined);
 await admin.connect();
 await admin.query("ALTER SYSTEM SET synchronous_standby_names = '*'");
 await admin.query('SELECT pg_reload_conf()');
-while ((await admin.query("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'")).rowCount === 0)
+const giveUp = performance.now() + 60_000;
+for (;;) {
+  const { rowCount } = await admin.query("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'");
+  if (rowCount === 1) break;
+  if (performance.now() > giveUp) throw new Error('the standby has not become synchronous within a minute');
   await pause(50);
-console.log(
-  `primary and synchronous standby: ${(await admin.query('SHOW server_version')).rows[0].server_version}`,
-);
+}
+const { server_version: version } = (await admin.query('SHOW server_version')).rows[0];
+console.log(`primary and synchronous standby: ${version}`);
 
 // The stable address: whoever is connected when it moves on has to connect again.
-let target = primaryPort;
+const address = await freePort();
+let target = primary.port;
 /** @type {Set<import('node:net').Socket>} */
 const sockets = new Set();
 const proxy = createServer((client) => {
@@ -71,21 +55,21 @@ const proxy = createServer((client) => {
 const url = `postgres://postgres@127.0.0.1:${address}/postgres`;
 await plantStore(url, 'migrate');
 const token = await plantStore(url, 'token', 'create', 'prover');
-const env = { DATABASE_TIMEOUT_SECONDS: '6', LOG_LEVEL: 'info' };
-const services = await Promise.all([startService(url, env), startService(url, env)]);
+const env = { DATABASE_URL: url, DATABASE_TIMEOUT_SECONDS: '6' };
+const services = await Promise.all([startServer({ env }), startServer({ env })]);
 
 const load = startLoad(
-  services.map(({ base }) => base),
+  services.map(({ origin }) => origin),
   token,
 );
 await pause(4_000);
 const before = load.counts.created;
 console.log(`killing the primary after ${before} acknowledged creates and ${load.counts.deleted} deletes`);
 const killedAt = performance.now();
-for (const pid of processesOf(primary)) process.kill(pid, 'SIGKILL');
-await run('pg_ctl', 'promote', '-D', standbyData, '-w');
+for (const pid of primary.processes()) process.kill(pid, 'SIGKILL');
+await cluster.run('pg_ctl', 'promote', '-D', standbyData, '-w');
 console.log(`promoted after ${Math.round(performance.now() - killedAt)} ms`);
-target = standbyPort;
+target = standby.port;
 for (const socket of sockets) socket.destroy();
 await pause(4_000);
 const { lost, back } = await load.finish();

@@ -1,10 +1,11 @@
 // Long run: mixed load of several subjects, and whether memory, handles and latency end as they were after the first minute.
 // npm run long-run [-- MINUTES], 10 by default, 3 at least. Exits with 1 when one of them has grown, or an answer was wrong.
 import { Agent, request } from 'node:http';
-import { createServer } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
+import { freePort } from '../lib/free-port.js';
 import { startServer } from '../lib/server-process.js';
+import { quantile } from '../lib/statistics.js';
 
 const minutes = Math.max(3, Number(process.argv[2] ?? 10));
 const subjects = ['alice', 'bob', 'carol', 'dave'];
@@ -44,12 +45,11 @@ for (let minute = 1; minute <= minutes; minute++) {
     resident.push(sample['process_resident_memory_bytes'] ?? NaN);
     handles.push(sample['process_open_fds'] ?? sample['nodejs_active_resources_total'] ?? NaN);
   }
-  const sorted = latencies.sort((a, b) => a - b);
   const row = {
     minute,
-    requests: sorted.length,
-    'p50 ms': round(sorted[Math.floor(sorted.length * 0.5)]),
-    'p99 ms': round(sorted[Math.floor(sorted.length * 0.99)]),
+    requests: latencies.length,
+    'p50 ms': round(quantile(latencies, 0.5)),
+    'p99 ms': round(quantile(latencies, 0.99)),
     // The least of a minute is what a collection leaves behind.
     'heap MiB': round(Math.min(...heap) / 2 ** 20),
     'resident MiB': round(Math.max(...resident) / 2 ** 20),
@@ -62,7 +62,7 @@ for (let minute = 1; minute <= minutes; minute++) {
 life.over = true;
 await Promise.all(clients);
 operations.destroy();
-const status = await server.stop();
+const status = await server.end();
 
 const [, second = rows[0]] = rows;
 const last = rows.at(-1);
@@ -192,18 +192,7 @@ async function scrape() {
   );
 }
 
-/** @returns {Promise<number>} */
-function freePort() {
-  return new Promise((resolve, reject) => {
-    const probe = createServer();
-    probe.once('error', reject).listen(0, '127.0.0.1', () => {
-      const { port } = /** @type {import('node:net').AddressInfo} */ (probe.address());
-      probe.close(() => resolve(port));
-    });
-  });
-}
-
-/** @param {number | undefined} value */
-function round(value = NaN) {
+/** @param {number} value */
+function round(value) {
   return Math.round(value * 10) / 10;
 }

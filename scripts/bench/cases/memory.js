@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { putUnderLoad } from '../load.js';
-import { startServer } from '../server-process.js';
+import { startMeasured } from '../measured-server.js';
 import { median } from '../../lib/statistics.js';
 import { fillStore } from '../store.js';
 import { seed, workloads } from '../workloads.js';
@@ -20,11 +20,7 @@ const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
 try {
   const DATABASE_URL = `file:${join(folder, 'plants.db')}`;
   const tokens = await fillStore(DATABASE_URL, seed);
-  const port = 26_121;
-  const server = await startServer(new URL('../../../dist/main.js', import.meta.url), {
-    port,
-    env: { DATABASE_URL },
-  });
+  const server = await startMeasured({ env: { DATABASE_URL } });
   const target = {
     tokenOf: (/** @type {string} */ subject) => /** @type {string} */ (tokens.get(subject)),
     refusedPath: '/plants',
@@ -42,7 +38,7 @@ try {
   for (let served = 0; served < 1_000_000;) {
     const end = served + step;
     await putUnderLoad({
-      port,
+      port: server.port,
       connections,
       time: 600_000,
       next: () => (served++ < end ? mix?.next(target) : undefined),
@@ -52,7 +48,7 @@ try {
     if (served % 100_000 === 0) console.log(`${served} requests: ${recent().toFixed(1)} MB`);
     if (served === 100_000) first = recent();
   }
-  await server.stop();
+  await server.end();
   const ratio = recent() / first;
   console.log(`ratio: ${ratio.toFixed(3)}, ${ratio <= most ? 'at most' : 'MORE than'} ${most}`);
 } finally {

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { putUnderLoad, requestText } from '../load.js';
-import { startServer } from '../server-process.js';
+import { startMeasured } from '../measured-server.js';
 import { median, spread } from '../../lib/statistics.js';
 import { fillStore } from '../store.js';
 import { createRequest } from '../workloads.js';
@@ -15,7 +15,7 @@ const workloads = /** @type {const} */ (['create', 'list']);
 
 const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
 try {
-  const sides = [await startSide(26_103, {}), await startSide(26_104, { OPS_PORT: '26105' })];
+  const sides = [await startSide('off', {}), await startSide('on', { OPS_PORT: '0' })];
   for (const workload of workloads) {
     for (let round = 0; round <= rounds; round++) {
       for (const { server, next, costs } of sides) {
@@ -34,23 +34,20 @@ try {
         `${median(on ?? []).toFixed(1)} µs with; ratio ${median(ratios).toFixed(3)}, ± ${(100 * spread(ratios)).toFixed(0)} %`,
     );
   }
-  for (const { server } of sides) await server.stop();
+  for (const { server } of sides) await server.end();
 } finally {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** @param {number} port @param {Record<string, string>} env */
-async function startSide(port, env) {
-  const DATABASE_URL = `file:${join(folder, `${port}.db`)}`;
+/** @param {string} name @param {Record<string, string>} env */
+async function startSide(name, env) {
+  const DATABASE_URL = `file:${join(folder, `${name}.db`)}`;
   const seed = [
     { subject: 'create', plants: 0 },
     { subject: 'list', plants: 1 },
   ];
   const tokens = await fillStore(DATABASE_URL, seed);
-  const server = await startServer(new URL('../../../dist/main.js', import.meta.url), {
-    port,
-    env: { DATABASE_URL, LOG_LEVEL: 'silent', ...env },
-  });
+  const server = await startMeasured({ env: { DATABASE_URL, LOG_LEVEL: 'silent', ...env } });
   let id = 0;
   const list = requestText({ method: 'GET', path: '/plants', token: tokens.get('list') });
   const next = {

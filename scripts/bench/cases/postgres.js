@@ -8,19 +8,13 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { openStorage } from '../../../dist/storage/open.js';
-import {
-  folder,
-  freePort,
-  initdb,
-  plantStore,
-  processesOf,
-  startServer,
-  startService,
-} from '../../lib/postgres-cluster.js';
+import { systemPostgres } from '../../lib/postgres-cluster.js';
+import { plantStore, startServer } from '../../lib/server-process.js';
+import { median } from '../../lib/statistics.js';
 
-const port = await freePort();
-const server = await startServer(await initdb('data'), port);
-const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
+const cluster = await systemPostgres();
+const server = await cluster.createServer('data');
+const url = server.url();
 await plantStore(url, 'migrate');
 const token = await plantStore(url, 'token', 'create', 'bench');
 let nextId = 0;
@@ -87,11 +81,13 @@ async function load(base, connections, time) {
   return { rate: created / (time / 1000), slowest, others };
 }
 
-/** @param {number[]} values */
-const median = (values) => values.sort((a, b) => a - b)[values.length >> 1] ?? NaN;
 /** @param {import('node:child_process').ChildProcess} child */
 const memory = (child) =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024;
+
+/** @param {string} databaseUrl @param {Record<string, string>} [env] */
+const startService = (databaseUrl, env) =>
+  startServer({ measured: true, env: { DATABASE_URL: databaseUrl, ...env } });
 
 const timeout = 6;
 const grouped = await startService(url, { DATABASE_TIMEOUT_SECONDS: `${timeout}` });
@@ -102,12 +98,12 @@ console.log('Durable creates per second through one process, 256 connections, me
 const groupedRates = [];
 /** @type {number[]} */
 const singleRates = [];
-for (const base of [grouped.base, single.base]) await load(base, 256, 2_000);
+for (const base of [grouped.origin, single.origin]) await load(base, 256, 2_000);
 for (let round = 0; round < 5; round++) {
-  groupedRates.push((await load(grouped.base, 256, 2_000)).rate);
-  singleRates.push((await load(single.base, 256, 2_000)).rate);
+  groupedRates.push((await load(grouped.origin, 256, 2_000)).rate);
+  singleRates.push((await load(single.origin, 256, 2_000)).rate);
 }
-single.child.kill();
+await single.end();
 const [group, one] = [median(groupedRates), median(singleRates)];
 console.log(
   `  grouped ${Math.round(group)}, a batch size of 1 ${Math.round(one)}: ratio ${(group / one).toFixed(2)}`,
@@ -118,10 +114,10 @@ await locker.connect();
 const stalls = {
   'its processes are stopped': {
     begin: async () => {
-      for (const pid of processesOf(server)) process.kill(pid, 'SIGSTOP');
+      for (const pid of server.processes()) process.kill(pid, 'SIGSTOP');
     },
     end: async () => {
-      for (const pid of processesOf(server)) process.kill(pid, 'SIGCONT');
+      for (const pid of server.processes()) process.kill(pid, 'SIGCONT');
     },
   },
   'the table is locked': {
@@ -134,18 +130,18 @@ const stalls = {
   },
 };
 for (const [how, { begin, end }] of Object.entries(stalls)) {
-  const before = await load(grouped.base, 64, 3_000);
+  const before = await load(grouped.origin, 64, 3_000);
   const rss = memory(grouped.child);
   console.log(
     `PostgreSQL stalls for 10 s under 64 connections, ${how}; every answer is due within ${timeout} s:`,
   );
   await begin();
-  const stalled = load(grouped.base, 64, 10_000 + timeout * 1000);
+  const stalled = load(grouped.origin, 64, 10_000 + timeout * 1000);
   await pause(10_000);
   const highest = memory(grouped.child);
   await end();
   const { slowest, others } = await stalled;
-  const after = await load(grouped.base, 64, 3_000);
+  const after = await load(grouped.origin, 64, 3_000);
   console.log(`  slowest answer ${(slowest / 1000).toFixed(2)} s; answers by code ${JSON.stringify(others)}`);
   console.log(`  memory ${Math.round(rss)} MB before, ${Math.round(highest)} MB at the end of the stall`);
   console.log(`  throughput afterwards / before: ${(after.rate / before.rate).toFixed(2)}`);
@@ -153,7 +149,7 @@ for (const [how, { begin, end }] of Object.entries(stalls)) {
 await locker.end();
 
 console.log('A list of 100,000 plants, PostgreSQL and the embedded engine:');
-const file = `file:${join(folder, 'plants.db')}`;
+const file = `file:${join(cluster.folder, 'plants.db')}`;
 /** @type {{ hash: string, bytes: number, time: number }[]} */
 const lists = [];
 for (const place of [url, file]) {
@@ -172,13 +168,13 @@ for (const place of [url, file]) {
   }
   await storage.close();
   const bearer = await plantStore(place, 'token', 'create', 'lister');
-  const { base, child } = place === url ? grouped : await startService(place);
+  const { origin, end } = place === url ? grouped : await startService(place);
   const agent = new Agent({ keepAlive: true });
   const times = [];
   /** @type {Buffer} */
   let body = Buffer.alloc(0);
   for (let round = 0; round < 3; round++) {
-    const answer = await send(agent, base, 'GET', bearer);
+    const answer = await send(agent, origin, 'GET', bearer);
     times.push(answer.time);
     ({ body } = answer);
   }
@@ -188,7 +184,7 @@ for (const place of [url, file]) {
     bytes: body.length,
     time: median(times),
   });
-  child.kill();
+  await end();
 }
 const [postgres, sqlite] = /** @type {[typeof lists[0], typeof lists[0]]} */ (lists);
 console.log(

@@ -1,10 +1,14 @@
 // Shows what a large store costs: creates and deletes through HTTP on 10 million plants and on 10 thousand, in turns.
-// Needs `npm run build`, about 1 GB of disk and some minutes. node scripts/bench/cases/rows.js [ROWS], 10 million by default.
+// Needs `npm run build`, about 1 GB of disk and some minutes.
+//
+//   node scripts/bench/cases/rows.js [ROWS]
+//
+// ROWS is the size of the large store, 10 million unless given.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { putUnderLoad, requestText } from '../load.js';
-import { startServer } from '../server-process.js';
+import { startMeasured } from '../measured-server.js';
 import { median } from '../../lib/statistics.js';
 import { fillStore } from '../store.js';
 import { createRequest } from '../workloads.js';
@@ -19,8 +23,8 @@ const mark = 0.7;
 
 const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
 try {
-  const few = await startSide(10_000, 26_111);
-  const many = await startSide(Number(process.argv[2] ?? 10_000_000), 26_112);
+  const few = await startSide(10_000);
+  const many = await startSide(Number(process.argv[2] ?? 10_000_000));
   /** @type {Record<Operation, number[]>} */
   const ratios = { create: [], delete: [] };
   for (let round = 0; round <= rounds; round++) {
@@ -34,7 +38,7 @@ try {
       if (round > 0) ratios[operation].push(ratio);
     }
   }
-  await Promise.all([few, many].map(({ stop }) => stop()));
+  await Promise.all([few, many].map(({ end }) => end()));
   for (const [operation, all] of Object.entries(ratios)) {
     const ratio = median(all);
     console.log(`${operation}: ${ratio.toFixed(2)}, ${ratio >= mark ? 'reached' : 'missed'} ${mark}`);
@@ -43,19 +47,16 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** @param {number} rows @param {number} port */
-async function startSide(rows, port) {
-  const DATABASE_URL = `file:${join(folder, `${port}.db`)}`;
+/** @param {number} rows */
+async function startSide(rows) {
+  const DATABASE_URL = `file:${join(folder, `${rows}.db`)}`;
   console.log(`filling a store with ${rows} plants`);
   const seed = Array.from({ length: subjects }, (_, i) => ({
     subject: `subject ${i}`,
     plants: rows / subjects,
   }));
   const tokens = [...(await fillStore(DATABASE_URL, seed)).values()];
-  const server = await startServer(new URL('../../../dist/main.js', import.meta.url), {
-    port,
-    env: { DATABASE_URL },
-  });
+  const { port, end } = await startMeasured({ env: { DATABASE_URL } });
   /** Plants that were created here, wherever they came to lie in the store. @type {{ token: string, id: number }[]} */
   const created = [];
   let deleted = 0;
@@ -75,6 +76,6 @@ async function startSide(rows, port) {
     /** @param {Operation} operation */
     rateOf: async (operation) =>
       (await putUnderLoad({ port, connections, time: roundTime, next: nextOf[operation] })).rate,
-    stop: server.stop,
+    end,
   };
 }

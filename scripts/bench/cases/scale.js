@@ -2,10 +2,11 @@
 // what a create costs each part in CPU. Needs `npm run build` and the system's PostgreSQL. node scripts/bench/cases/scale.js
 import { readFileSync } from 'node:fs';
 import { putUnderLoad } from '../load.js';
-import { startServer as startService } from '../server-process.js';
+import { startMeasured } from '../measured-server.js';
 import { median } from '../../lib/statistics.js';
 import { createRequest } from '../workloads.js';
-import { freePort, initdb, plantStore, processesOf, startServer } from '../../lib/postgres-cluster.js';
+import { systemPostgres } from '../../lib/postgres-cluster.js';
+import { plantStore } from '../../lib/server-process.js';
 
 const connections = 256;
 const rounds = 7;
@@ -13,24 +14,20 @@ const roundTime = 2_000;
 /** How long a unit of time in /proc is, in µs (USER_HZ of Linux). */
 const tick = 10_000;
 
-const port = await freePort();
-const server = await startServer(await initdb('data'), port);
-const DATABASE_URL = `postgres://postgres@127.0.0.1:${port}/postgres`;
+const postgres = await (await systemPostgres()).createServer('data');
+const DATABASE_URL = postgres.url();
 await plantStore(DATABASE_URL, 'migrate');
 const token = await plantStore(DATABASE_URL, 'token', 'create', 'bench');
-/** @type {import('../server-process.js').ServerProcess[]} */
+/** @type {import('../measured-server.js').MeasuredServer[]} */
 const services = [];
-for (let i = 0; i < 2; i++) {
-  const url = new URL('../../../dist/main.js', import.meta.url);
-  services.push(await startService(url, { port: await freePort(), env: { DATABASE_URL } }));
-}
+for (let i = 0; i < 2; i++) services.push(await startMeasured({ env: { DATABASE_URL } }));
 
 let id = 0;
 const next = () => createRequest(token, ++id);
 
 /** The CPU that PostgreSQL's living processes have used, in µs. */
 function postgresTime() {
-  return processesOf(server).reduce((sum, pid) => {
+  return postgres.processes().reduce((sum, pid) => {
     const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
       .replace(/^.*\) /s, '')
       .split(' ');
@@ -82,5 +79,5 @@ for (const [i, all] of results.entries()) {
 }
 const [one = NaN, two = NaN] = results.map((all) => median(all.map(({ rate }) => rate)));
 console.log(`ratio: ${(two / one).toFixed(2)}`);
-await Promise.all(services.map(({ stop }) => stop()));
+await Promise.all(services.map(({ end }) => end()));
 process.exit(0);
