@@ -3,14 +3,14 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { cpus, release, totalmem, type } from 'node:os';
 import prettier from 'prettier';
 import { barChart } from './chart.js';
-import { rateOf } from './reach.js';
 import { median, spread } from '../lib/statistics.js';
+import { rateOf, verdict } from './targets.js';
 
 /** @typedef {import('./run.js').Result} Result */
 /**
  * @typedef {object} Report
  * @property {readonly Result[]} results
- * @property {readonly import('./reach.js').Reach[]} reach
+ * @property {readonly import('./targets.js').Comparison[]} comparisons
  * @property {readonly number[]} connectionCounts
  * @property {readonly import('./workloads.js').Workload[]} workloads
  * @property {Record<'short' | 'long', { rounds: number, time: number }>} plan - Times in ms.
@@ -82,7 +82,7 @@ async function conditions({ plan: { short, long }, results }) {
 }
 
 /** @param {Report} report @returns {string[]} */
-function tables({ results, reach, connectionCounts, workloads }) {
+function tables({ results, comparisons, connectionCounts, workloads }) {
   const names = workloads.map(({ name }) => name);
   const blocks = [];
   for (const connections of connectionCounts) {
@@ -128,21 +128,37 @@ function tables({ results, reach, connectionCounts, workloads }) {
     '## Start and memory',
     table(
       ['', 'start, ms', 'most memory, MB'],
-      results.map(({ name, startTime, memory }) => [name, number(startTime), number(memory / 1e6)]),
-    ),
-    '## Reach',
-    'How many times as fast the Plant Store on SQLite was, and the mark that it is to reach.',
-    table(
-      ['', 'times', 'mark', ''],
-      reach.map(({ what, ratio, mark }) => [
-        what,
-        ratio.toFixed(2),
-        String(mark),
-        ratio >= mark ? 'reached' : 'missed',
-      ]),
+      results.map(({ name, startTimes, memory }) => [name, number(median(startTimes)), number(memory / 1e6)]),
     ),
   );
+  if (comparisons.length > 0) blocks.push('## Ratios', ...ratios(comparisons));
   return blocks;
+}
+
+/** @param {readonly import('./targets.js').Comparison[]} comparisons */
+function ratios(comparisons) {
+  const confidence = Math.floor(100 * Math.min(...comparisons.map(({ ratio }) => ratio.confidence)));
+  return [
+    'The rate of the Plant Store on SQLite by that of another server in the same turn: the median of the turns, and an ' +
+      `interval that holds the true median with a confidence of at least ${confidence} %. ` +
+      'A target is missed when the whole interval lies beyond it, and open when it lies on both sides.',
+    table(
+      ['', 'ratio', 'interval', 'target', ''],
+      comparisons.map((comparison) => [
+        comparison.what,
+        comparison.ratio.median.toFixed(2),
+        `${comparison.ratio.low.toFixed(2)} to ${comparison.ratio.high.toFixed(2)}`,
+        targetOf(comparison),
+        verdict(comparison),
+      ]),
+    ),
+  ];
+}
+
+/** @param {import('./targets.js').Comparison} comparison */
+function targetOf({ atLeast, atMost }) {
+  if (atMost !== undefined) return `at most ${atMost}`;
+  return atLeast === undefined ? '' : `at least ${atLeast}`;
 }
 
 /** @param {readonly string[]} head @param {readonly (readonly string[])[]} rows */

@@ -1,23 +1,65 @@
 // `npm run bench`: every server under every workload, in turns, in one go; writes docs/benchmarks.md and its charts.
 import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { putUnderLoad } from './load.js';
-import { measureReach } from './reach.js';
+import { startMeasured } from './measured-server.js';
 import { printReport, writeReport } from './report.js';
 import { allServers } from './servers.js';
+import { measureStarts } from './starts.js';
+import { compare, verdict } from './targets.js';
 import { workloads } from './workloads.js';
+
+const usage = `npm run bench -- [OPTION]...
+
+Measures the Plant Store beside servers that answer a constant (floors) and servers that others would build (peers): every
+server under every workload, in turns. Without an option it writes docs/benchmarks.md.
+
+  --against FOLDER   another checkout of the Plant Store, built, runs beside this one, and bare Fastify; the others only
+                     when --server names them
+  --workload NAMES   only these, separated by commas: ${workloads.map(({ name }) => name).join(', ')}
+  --server PART      only servers with this in their name; may be repeated
+  --quick            short turns, at 256 connections only
+  --rounds NUMBER    how many turns each server gets; more make the intervals narrower
+  --help             shows this
+
+Each ratio is taken within a turn; what is shown is the median of the turns, and an interval that holds the true median
+with a confidence of about 95 %. A target is missed when that whole interval lies beyond it: then the exit status is 1.
+`;
 
 const { values: options } = parseArgs({
   options: {
+    help: { type: 'boolean' },
     quick: { type: 'boolean', default: false },
+    against: { type: 'string' },
     server: { type: 'string', multiple: true },
     workload: { type: 'string', multiple: true },
+    rounds: { type: 'string' },
   },
 });
+if (options.help) {
+  console.log(usage);
+  process.exit();
+}
+const against = options.against && resolve(options.against);
+if (against !== undefined && !existsSync(join(against, 'dist/main.js'))) {
+  fail(`${against} has no dist/main.js: build it first`);
+}
+const names = options.workload?.flatMap((list) => list.split(','));
+const unknown = names?.find((name) => !workloads.some((workload) => workload.name === name));
+if (unknown !== undefined) fail(`there is no workload ${unknown}`);
+const rounds = options.rounds === undefined ? undefined : Number(options.rounds);
+if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0)) fail('--rounds must be a number');
+
+/** @param {string} message @returns {never} */
+function fail(message) {
+  console.error(`${message}\n\n${usage}`);
+  process.exit(2);
+}
 
 const connectionCounts = options.quick ? [256] : [16, 256];
 const warmTime = options.quick ? 350 : 1_500;
@@ -26,11 +68,14 @@ const warmTime = options.quick ? 350 : 1_500;
  * compare better than few long ones; but a list of 100,000 takes a peer the better part of a second.
  */
 const plan = options.quick
-  ? { short: { rounds: 5, time: 250 }, long: { rounds: 3, time: 400 } }
-  : { short: { rounds: 9, time: 700 }, long: { rounds: 3, time: 2_000 } };
+  ? { short: { rounds: rounds ?? 5, time: 250 }, long: { rounds: rounds ?? 5, time: 400 } }
+  : { short: { rounds: rounds ?? 9, time: 700 }, long: { rounds: rounds ?? 5, time: 2_000 } };
 
-const chosen = allServers().filter(({ name }) => options.server?.some((part) => name.includes(part)) ?? true);
-const asked = workloads.filter(({ name }) => options.workload?.includes(name) ?? true);
+const parts = options.server ?? (against === undefined ? [''] : ['Fastify', 'Plant Store on SQLite']);
+const chosen = allServers(against).filter(
+  ({ name, kind }) => kind === 'before' || parts.some((part) => name.includes(part)),
+);
+const asked = workloads.filter(({ name }) => names?.includes(name) ?? true);
 
 if (chosen.some(({ kind }) => kind === 'peer')) {
   execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--silent'], {
@@ -39,27 +84,36 @@ if (chosen.some(({ kind }) => kind === 'peer')) {
   });
 }
 
-/** @typedef {{ workload: string, connections: number, samples: (import('./load.js').LoadResult & { cpuPerRequest: number })[] }} Measurement */
-/** @typedef {{ name: string, kind: string, durability: string, startTime: number, memory: number, measurements: Measurement[] }} Result */
+/**
+ * What a server did in one turn.
+ * @typedef {import('./load.js').LoadResult & { turn: number, cpuPerRequest: number }} Sample
+ * @typedef {{ workload: string, connections: number, samples: Sample[] }} Measurement
+ *
+ * @typedef {object} Result
+ * @property {string} name
+ * @property {import('./servers.js').Server['kind']} kind
+ * @property {string} durability
+ * @property {number[]} startTimes - In ms, by turn.
+ * @property {number} memory - The most that it took, in bytes.
+ * @property {Measurement[]} measurements
+ */
 
 const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
 const running = [];
 try {
-  for (const server of chosen) {
-    const started = await server.start(folder);
+  const prepared = [];
+  for (const server of chosen) prepared.push({ server, ...(await server.prepare(folder)) });
+  const startTimes = await measureStarts(
+    prepared.map(({ options }) => options),
+    plan.short.rounds,
+  );
+  for (const [i, { server, options, ...rest }] of prepared.entries()) {
+    const { name, kind, durability } = server;
     running.push({
-      server,
-      process: started,
-      target: { ...started, created: 0, deleted: 0, random: 1 },
+      process: await startMeasured(options),
+      target: { ...rest, created: 0, deleted: 0, random: 1 },
       /** @type {Result} */
-      result: {
-        name: server.name,
-        kind: server.kind,
-        durability: server.durability,
-        startTime: started.startTime,
-        memory: 0,
-        measurements: [],
-      },
+      result: { name, kind, durability, startTimes: startTimes[i] ?? [], memory: 0, measurements: [] },
     });
   }
   for (const workload of asked) {
@@ -69,20 +123,22 @@ try {
         result.measurements.push({ workload: workload.name, connections, samples: [] });
       }
       // The first round warms up.
-      for (let round = 0; round <= rounds; round++) {
-        for (const { process: server, target, result } of running) {
+      for (let turn = 0; turn <= rounds; turn++) {
+        // Back and forth, so that nobody always comes after the same one.
+        for (const { process: server, target, result } of turn % 2 === 0 ? running : running.toReversed()) {
           await server.reset();
           const load = await putUnderLoad({
             port: server.port,
             connections: Math.min(connections, workload.mostConnections ?? connections),
-            time: round === 0 ? warmTime : time,
+            time: turn === 0 ? warmTime : time,
             next: () => workload.next(target),
             ...(workload.expect !== undefined && { expect: workload.expect }),
           });
           const { cpu, rss } = await server.usage();
           result.memory = Math.max(result.memory, rss);
-          if (round > 0 && load.requests > 0) {
-            result.measurements.at(-1)?.samples.push({ ...load, cpuPerRequest: cpu / load.requests });
+          if (turn > 0 && load.requests > 0) {
+            const sample = { ...load, turn, cpuPerRequest: cpu / load.requests };
+            result.measurements.at(-1)?.samples.push(sample);
           }
         }
       }
@@ -94,8 +150,8 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 const results = running.map(({ result }) => result);
-const reach = await measureReach(results, plan.long);
-const report = { results, reach, connectionCounts, workloads: asked, plan };
+const comparisons = await compare(results, plan.long);
+const report = { results, comparisons, connectionCounts, workloads: asked, plan };
 printReport(report);
-if (options.server === undefined && options.workload === undefined && !options.quick)
-  await writeReport(report);
+if (process.argv.length === 2) await writeReport(report);
+if (comparisons.some((comparison) => verdict(comparison) === 'missed')) process.exitCode = 1;

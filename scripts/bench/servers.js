@@ -2,25 +2,32 @@
 import { copyFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { startMeasured } from './measured-server.js';
 import { fillStore } from './store.js';
 import { seed } from './workloads.js';
 
 /**
+ * A server, and how to start it.
  * @typedef {object} Server
  * @property {string} name
- * @property {'limit' | 'floor' | 'peer' | 'ours'} kind
+ * @property {'limit' | 'floor' | 'peer' | 'ours' | 'before'} kind
  * @property {string} durability - What is true of a create once it is answered.
- * @property {(folder: string) => Promise<Running>} start
+ * @property {(folder: string) => Promise<Prepared>} prepare - Makes its store, in a folder unless it has another place.
  *
- * @typedef {import('./measured-server.js').MeasuredServer & { tokenOf: (subject: string) => string, refusedPath: string, remembers: boolean }} Running
+ * @typedef {object} Prepared
+ * @property {import('../lib/server-process.js').ServerOptions} options
+ * @property {(subject: string) => string} tokenOf
+ * @property {string} refusedPath - Where it answers 401.
+ * @property {boolean} remembers - Whether a plant must have been created to be deleted.
  */
 
 const constant = 'keeps nothing';
 const durable = 'on the disk, a commit each';
 
-/** @returns {Server[]} */
-export function allServers() {
+/**
+ * @param {string} [against] - The folder of another built Plant Store.
+ * @returns {Server[]}
+ */
+export function allServers(against) {
   const postgres = process.env['BENCH_POSTGRES_URL'];
   return [
     floor('generator limit', 'floors/socket.js', 'limit'),
@@ -30,8 +37,11 @@ export function allServers() {
     peer('NestJS', 'peers/nest.js'),
     peer('Hono + zod-openapi', 'peers/hono.js'),
     peer('fastify-openapi-glue, plain', 'peers/glue.js'),
-    ours('Plant Store on SQLite', (folder) => `file:${join(folder, 'ours.db')}`),
-    ...(postgres === undefined ? [] : [ours('Plant Store on PostgreSQL', () => postgres)]),
+    ...(against === undefined
+      ? []
+      : [plantStore('Plant Store before', 'before', inFolder('before.db'), join(against, 'dist/main.js'))]),
+    plantStore('Plant Store on SQLite', 'ours', inFolder('ours.db')),
+    ...(postgres === undefined ? [] : [plantStore('Plant Store on PostgreSQL', 'ours', () => postgres)]),
   ];
 }
 
@@ -40,14 +50,14 @@ function beside(path) {
   return fileURLToPath(new URL(path, import.meta.url));
 }
 
-/** @param {string} name @param {string} script @param {'limit' | 'floor'} kind @returns {Server} */
-function floor(name, script, kind, refusedPath = '/plants') {
+/** @param {string} name @param {string} path @param {'limit' | 'floor'} kind @returns {Server} */
+function floor(name, path, kind, refusedPath = '/plants') {
   return {
     name,
     kind,
     durability: constant,
-    start: async () => ({
-      ...(await startMeasured({ script: beside(script) })),
+    prepare: async () => ({
+      options: { script: beside(path) },
       tokenOf: (subject) => subject,
       refusedPath,
       remembers: false,
@@ -58,13 +68,13 @@ function floor(name, script, kind, refusedPath = '/plants') {
 /** @type {Set<string>} */
 const seeded = new Set();
 
-/** @param {string} name @param {string} script @returns {Server} */
-function peer(name, script) {
+/** @param {string} name @param {string} path @returns {Server} */
+function peer(name, path) {
   return {
     name,
     kind: 'peer',
     durability: durable,
-    start: async (folder) => {
+    prepare: async (folder) => {
       const template = join(folder, 'peers.db');
       if (!seeded.has(folder)) {
         // The peers' packages are not there before the benchmark has installed them.
@@ -72,10 +82,10 @@ function peer(name, script) {
         seedStore(template, seed);
         seeded.add(folder);
       }
-      const file = join(folder, `${basename(script)}.db`);
+      const file = join(folder, `${basename(path)}.db`);
       await copyFile(template, file);
       return {
-        ...(await startMeasured({ script: beside(script), env: { PLANTS_FILE: file } })),
+        options: { script: beside(path), env: { PLANTS_FILE: file } },
         tokenOf: (subject) => subject,
         refusedPath: '/plants',
         remembers: true,
@@ -84,17 +94,28 @@ function peer(name, script) {
   };
 }
 
-/** @param {string} name @param {(folder: string) => string} urlIn @returns {Server} */
-function ours(name, urlIn) {
+/** @param {string} file @returns {(folder: string) => string} */
+function inFolder(file) {
+  return (folder) => `file:${join(folder, file)}`;
+}
+
+/**
+ * @param {string} name
+ * @param {'ours' | 'before'} kind
+ * @param {(folder: string) => string} urlIn
+ * @param {string} [script]
+ * @returns {Server}
+ */
+function plantStore(name, kind, urlIn, script) {
   return {
     name,
-    kind: 'ours',
+    kind,
     durability: 'on the disk, in groups',
-    start: async (folder) => {
+    prepare: async (folder) => {
       const url = urlIn(folder);
       const tokens = await fillStore(url, seed);
       return {
-        ...(await startMeasured({ env: { DATABASE_URL: url } })),
+        options: { ...(script !== undefined && { script }), env: { DATABASE_URL: url } },
         tokenOf: (subject) => /** @type {string} */ (tokens.get(subject)),
         refusedPath: '/plants',
         remembers: true,

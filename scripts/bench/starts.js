@@ -1,0 +1,20 @@
+// How long servers take to start.
+import { startServer } from '../lib/server-process.js';
+
+/**
+ * Starts and ends servers in turns.
+ * @param {readonly import('../lib/server-process.js').ServerOptions[]} servers
+ * @param {number} rounds - One more comes before, which makes the databases and fills the page cache.
+ * @returns {Promise<number[][]>} For each server its times, from the start of the process until it accepts connections, in ms.
+ */
+export async function measureStarts(servers, rounds) {
+  const all = servers.map((options) => ({ options, times: /** @type {number[]} */ ([]) }));
+  for (let round = 0; round <= rounds; round++) {
+    for (const { options, times } of round % 2 === 0 ? all : all.toReversed()) {
+      const server = await startServer({ ...options, measured: true });
+      await server.end('SIGKILL');
+      if (round > 0) times.push(server.startTime);
+    }
+  }
+  return all.map(({ times }) => times);
+}

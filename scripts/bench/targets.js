@@ -1,0 +1,138 @@
+// What one run says of the Plant Store's speed beside the others', turn by turn, and the targets that it is to reach.
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { medianInterval, median } from '../lib/statistics.js';
+import { putUnderLoad, requestText } from './load.js';
+import { startMeasured } from './measured-server.js';
+import { fillStore } from './store.js';
+
+/**
+ * @typedef {import('./run.js').Result} Result
+ *
+ * A ratio that was measured in each turn, and what it is to be.
+ * @typedef {object} Comparison
+ * @property {string} what
+ * @property {import('../lib/statistics.js').Interval} ratio
+ * @property {number} [atLeast]
+ * @property {number} [atMost]
+ */
+
+/** At this many connections the targets against bare Fastify hold. */
+const manyConnections = 256;
+/** @type {Record<string, number>} */
+const ofFastify = { create: 0.5, 'list-100': 0.3, refused: 0.6 };
+
+/**
+ * Compares our server on SQLite with all the others of a run.
+ * @param {readonly Result[]} results
+ * @param {{ time: number, rounds: number }} options - How often, and how long in ms, a list of 100,000 is asked for.
+ * @returns {Promise<Comparison[]>}
+ */
+export async function compare(results, options) {
+  const ours = results.find(({ kind }) => kind === 'ours');
+  if (ours === undefined) return [];
+  /** @type {Comparison[]} */
+  const comparisons = [];
+  for (const other of results) {
+    if (other.name !== 'Fastify' && other.kind !== 'peer' && other.kind !== 'before') continue;
+    for (const { workload, connections } of other.measurements) {
+      const ratios = ratiosOf(ours, other, workload, connections);
+      if (ratios.length === 0) continue;
+      const atLeast = targetFor(other, workload, connections);
+      comparisons.push({
+        what: `${workload} at ${connections} connections, of ${other.name}`,
+        ratio: medianInterval(ratios),
+        ...(atLeast !== undefined && { atLeast }),
+      });
+    }
+  }
+  const fastify = results.find(({ name }) => name === 'Fastify');
+  for (const server of results) {
+    if (fastify === undefined || (server.kind !== 'ours' && server.kind !== 'before')) continue;
+    const ratios = server.startTimes.map((time, turn) => time / Number(fastify.startTimes[turn]));
+    comparisons.push({
+      what: `time to start of ${server.name}, of Fastify`,
+      ratio: medianInterval(ratios),
+      ...(server === ours && { atMost: 3 }),
+    });
+  }
+  if (ours.measurements.some(({ workload }) => workload === 'list-100000')) {
+    const ratio = medianInterval(await measureLongList(options));
+    comparisons.push({ what: 'list 100,000, of the store alone', ratio, atLeast: 0.6 });
+  }
+  return comparisons;
+}
+
+/**
+ * Whether a comparison reaches its target. A target is missed only when the whole interval lies beyond it.
+ * @param {Comparison} comparison
+ * @returns {'' | 'reached' | 'missed' | 'open'} Nothing without a target; open when the interval lies on both sides of it.
+ */
+export function verdict({ ratio, atLeast = -Infinity, atMost = Infinity }) {
+  if (atLeast === -Infinity && atMost === Infinity) return '';
+  if (ratio.high < atLeast || ratio.low > atMost) return 'missed';
+  return ratio.low >= atLeast && ratio.high <= atMost ? 'reached' : 'open';
+}
+
+/** @param {Result} other @param {string} workload @param {number} connections @returns {number | undefined} */
+function targetFor(other, workload, connections) {
+  if (other.kind === 'peer') return workload.startsWith('create') ? 2 : 1;
+  if (other.kind === 'before') return /^(create|list)/.test(workload) ? 0.93 : undefined;
+  return connections === manyConnections ? ofFastify[workload] : undefined;
+}
+
+/** @param {Result} result @param {string} workload @param {number} connections */
+function samplesOf(result, workload, connections) {
+  const isIt = (/** @type {import('./run.js').Measurement} */ found) =>
+    found.workload === workload && found.connections === connections;
+  return result.measurements.find(isIt)?.samples ?? [];
+}
+
+/** The median of a server's rates. @param {Result} result @param {string} workload @param {number} connections */
+export function rateOf(result, workload, connections) {
+  const samples = samplesOf(result, workload, connections);
+  return samples.length === 0 ? NaN : median(samples.map(({ rate }) => rate));
+}
+
+/**
+ * The ratios of the rates of two servers, of each turn in which both were measured.
+ * @param {Result} result
+ * @param {Result} other
+ * @param {string} workload
+ * @param {number} connections
+ */
+function ratiosOf(result, other, workload, connections) {
+  const others = new Map(samplesOf(other, workload, connections).map(({ turn, rate }) => [turn, rate]));
+  return samplesOf(result, workload, connections)
+    .map(({ turn, rate }) => rate / (others.get(turn) ?? NaN))
+    .filter(Number.isFinite);
+}
+
+/**
+ * The rate of a long list through HTTP by that of the same store read in a process of its own, in turns.
+ * @param {{ time: number, rounds: number }} options
+ */
+async function measureLongList({ time, rounds }) {
+  const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
+  try {
+    const url = `file:${join(folder, 'plants.db')}`;
+    const tokens = await fillStore(url, [{ subject: 'long', plants: 100_000 }]);
+    const script = fileURLToPath(new URL('store-rate.js', import.meta.url));
+    const request = requestText({ method: 'GET', path: '/plants', token: tokens.get('long') });
+    const ratios = [];
+    const server = await startMeasured({ env: { DATABASE_URL: url } });
+    for (let round = 0; round <= rounds; round++) {
+      const { stdout } = await promisify(execFile)(process.execPath, [script, url, 'long', String(time)]);
+      const { rate } = await putUnderLoad({ port: server.port, connections: 4, time, next: () => request });
+      if (round > 0) ratios.push(rate / Number(stdout));
+    }
+    await server.end();
+    return ratios;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
