@@ -1,0 +1,37 @@
+// Proves that the server refuses requests while its event loop lags, and takes them again when it has caught up: with a limit
+// of 30 ms it is stopped for five seconds. Not on Windows, which has no SIGSTOP; run "npm run build" first.
+import { setTimeout as pause } from 'node:timers/promises';
+import { startServer } from '../lib/server-process.js';
+
+const limit = 30;
+/** The lag is a mean of at most a second of samples, each of 10 ms when there is none: so long a stop makes it 49 ms. */
+const stop = 5_000;
+/** The lag is measured once a second. */
+const patience = 5_000;
+
+const server = await startServer({ env: { MAX_EVENT_LOOP_DELAY_MS: String(limit) } });
+const headers = { authorization: `Bearer ${await server.createToken('prover')}` };
+
+/** Asks until the answer has this status. @param {number} expected @returns {Promise<boolean>} */
+async function answers(expected) {
+  for (const end = performance.now() + patience; performance.now() < end; await pause(10)) {
+    const { status } = await fetch(`${server.origin}/plants`, { headers });
+    if (status === expected) return true;
+    if (status !== 200 && status !== 503) throw new Error(`answered ${status}`);
+  }
+  return false;
+}
+
+const verdicts = {
+  'served before': await answers(200),
+  'refused after the stop': false,
+  'served again': false,
+};
+server.child.kill('SIGSTOP');
+await pause(stop);
+server.child.kill('SIGCONT');
+verdicts['refused after the stop'] = await answers(503);
+verdicts['served again'] = await answers(200);
+await server.end();
+for (const [what, holds] of Object.entries(verdicts)) console.log(`${holds ? 'yes' : 'NO '}  ${what}`);
+process.exitCode = Object.values(verdicts).every(Boolean) ? 0 : 1;
