@@ -15,14 +15,18 @@ export function barChart(title, bars) {
   const rows = bars.map(({ label, value, emphasis, faint }, i) => {
     const y = top + i * rowHeight;
     const length = Math.max(1, (width * value) / most);
+    const figure = Number(value.toPrecision(3)).toLocaleString('en');
+    const weight = emphasis ? ' font-weight="bold"' : '';
     const kind = emphasis ? 'ours' : faint ? 'floor' : 'peer';
     return [
-      `<text x="${left - 10}" y="${y + 14}" text-anchor="end"${emphasis ? ' font-weight="bold"' : ''}>${escape(label)}</text>`,
+      `<text x="${left - 10}" y="${y + 14}" text-anchor="end"${weight}>${escape(label)}</text>`,
       `<rect class="${kind}" x="${left}" y="${y + 2}" width="${length.toFixed(1)}" height="16" rx="2"/>`,
-      `<text x="${(left + length + 6).toFixed(1)}" y="${y + 14}">${Number(value.toPrecision(3)).toLocaleString('en')}</text>`,
+      `<text x="${(left + length + 6).toFixed(1)}" y="${y + 14}">${figure}</text>`,
     ].join('');
   });
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${left + width + 80} ${height}" font-family="system-ui, sans-serif" font-size="12" role="img" aria-label="${escape(title)}">
+  const size = `viewBox="0 0 ${left + width + 80} ${height}"`;
+  const font = 'font-family="system-ui, sans-serif" font-size="12"';
+  return `<svg xmlns="http://www.w3.org/2000/svg" ${size} ${font} role="img" aria-label="${escape(title)}">
 <style>
 text { fill: #24292f } .ours { fill: #2da44e } .peer { fill: #6e7781 } .floor { fill: #d0d7de }
 @media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .peer { fill: #8b949e } .floor { fill: #484f58 } }

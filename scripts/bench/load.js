@@ -25,7 +25,7 @@ export function requestText({ method, path, token, body }) {
  * @property {number} connections - How many are busy at a time.
  * @property {number} time - How long requests are started, in ms.
  * @property {() => string | undefined} next - The next request; undefined when there are no more.
- * @property {(status: number) => boolean} [expect] - Which statuses are right; 200 and 204 unless told otherwise.
+ * @property {(status: number) => boolean} [expect] - Which statuses are right; 200 and 204 unless given.
  */
 
 /**
@@ -36,7 +36,7 @@ export function requestText({ method, path, token, body }) {
  * @property {number} bytes - Of all answers.
  * @property {number} p50 - The median latency, in ms.
  * @property {number} p99 - In ms.
- * @property {number} cpu - What this process used of one core, 0 to 1: near 1 the generator is the limit, not the server.
+ * @property {number} cpu - What this process used of one core, 0 to 1: near 1, the generator is the limit.
  */
 
 /**

@@ -1,4 +1,4 @@
-// Preloaded into each server (--import): tells the benchmark, when asked, what the process has used.
+// Preloaded into each server (--import): answers the benchmark's messages with what the process has used.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
 const loop = monitorEventLoopDelay({ resolution: 1 });

@@ -74,9 +74,12 @@ async function conditions({ plan: { short, long }, results }) {
   return [
     '## Conditions',
     `- Date: ${new Date().toISOString().slice(0, 10)}.`,
-    `- Machine: ${cpus().length} cores (${cpus()[0]?.model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB, ${type()} ${release().split('-')[0]}, Node.js ${process.version}. Servers, load generator and everything else share it.`,
+    `- Machine: ${cpus().length} cores (${cpus()[0]?.model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB, ` +
+      `${type()} ${release().split('-')[0]}, Node.js ${process.version}. ` +
+      'Servers, load generator and everything else share it.',
     `- Versions: ${versions.join(', ')}.`,
-    `- ${short.rounds} rounds of ${short.time / 1000} s (lists of 100,000: ${long.rounds} of ${long.time / 1000} s) a server, workload and number of connections, after one to warm up, in turns; medians, ± half the distance between the extremes.`,
+    `- ${short.rounds} turns of ${short.time / 1000} s (lists of 100,000: ${long.rounds} of ${long.time / 1000} s) ` +
+      'a server, workload and number of connections, after one to warm up; medians, ± half the distance between the extremes.',
     ...results.map(({ name, durability }) => `- ${name}: ${durability}.`),
   ].join('\n');
 }
@@ -139,8 +142,8 @@ function tables({ results, comparisons, connectionCounts, workloads }) {
 function ratios(comparisons) {
   const confidence = Math.floor(100 * Math.min(...comparisons.map(({ ratio }) => ratio.confidence)));
   return [
-    'The rate of the Plant Store on SQLite by that of another server in the same turn: the median of the turns, and an ' +
-      `interval that holds the true median with a confidence of at least ${confidence} %. ` +
+    'The rate of the Plant Store on SQLite by that of another server in the same turn: the median of the turns, and ' +
+      `an interval that holds the true median with a confidence of at least ${confidence} %. ` +
       'A target is missed when the whole interval lies beyond it, and open when it lies on both sides.',
     table(
       ['', 'ratio', 'interval', 'target', ''],

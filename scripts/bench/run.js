@@ -16,8 +16,8 @@ import { workloads } from './workloads.js';
 
 const usage = `npm run bench -- [OPTION]...
 
-Measures the Plant Store beside servers that answer a constant (floors) and servers that others would build (peers): every
-server under every workload, in turns. Without an option it writes docs/benchmarks.md.
+Measures the Plant Store beside servers that answer a constant (floors) and servers that others would build (peers):
+every server under every workload, in turns. Without an option it writes docs/benchmarks.md.
 
   --against FOLDER   another checkout of the Plant Store, built, runs beside this one, and bare Fastify; the others only
                      when --server names them
@@ -64,8 +64,8 @@ function fail(message) {
 const connectionCounts = options.quick ? [256] : [16, 256];
 const warmTime = options.quick ? 350 : 1_500;
 /**
- * How often each server has its turn, and for how long, in ms. A shared machine's speed changes within seconds, so many short rounds
- * compare better than few long ones; but a list of 100,000 takes a peer the better part of a second.
+ * How often each server has its turn, and for how long, in ms. A shared machine's speed changes within seconds, so
+ * many short turns compare better than few long ones; but a list of 100,000 takes some peers long.
  */
 const plan = options.quick
   ? { short: { rounds: rounds ?? 5, time: 250 }, long: { rounds: rounds ?? 5, time: 400 } }
@@ -75,7 +75,7 @@ const parts = options.server ?? (against === undefined ? [''] : ['Fastify', 'Pla
 const chosen = allServers(against).filter(
   ({ name, kind }) => kind === 'before' || parts.some((part) => name.includes(part)),
 );
-const asked = workloads.filter(({ name }) => names?.includes(name) ?? true);
+const selected = workloads.filter(({ name }) => names?.includes(name) ?? true);
 
 if (chosen.some(({ kind }) => kind === 'peer')) {
   execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--silent'], {
@@ -116,7 +116,7 @@ try {
       result: { name, kind, durability, startTimes: startTimes[i] ?? [], memory: 0, measurements: [] },
     });
   }
-  for (const workload of asked) {
+  for (const workload of selected) {
     const { rounds, time } = workload.mostConnections === undefined ? plan.short : plan.long;
     for (const connections of connectionCounts) {
       for (const { result } of running) {
@@ -151,7 +151,7 @@ try {
 }
 const results = running.map(({ result }) => result);
 const comparisons = await compare(results, plan.long);
-const report = { results, comparisons, connectionCounts, workloads: asked, plan };
+const report = { results, comparisons, connectionCounts, workloads: selected, plan };
 printReport(report);
 if (process.argv.length === 2) await writeReport(report);
 if (comparisons.some((comparison) => verdict(comparison) === 'missed')) process.exitCode = 1;

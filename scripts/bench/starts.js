@@ -5,7 +5,7 @@ import { startServer } from '../lib/server-process.js';
  * Starts and ends servers in turns.
  * @param {readonly import('../lib/server-process.js').ServerOptions[]} servers
  * @param {number} rounds - One more comes before, which makes the databases and fills the page cache.
- * @returns {Promise<number[][]>} For each server its times, from the start of the process until it accepts connections, in ms.
+ * @returns {Promise<number[][]>} For each server its times until it accepted connections, in ms.
  */
 export async function measureStarts(servers, rounds) {
   const all = servers.map((options) => ({ options, times: /** @type {number[]} */ ([]) }));

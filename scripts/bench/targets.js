@@ -1,4 +1,4 @@
-// What one run says of the Plant Store's speed beside the others', turn by turn, and the targets that it is to reach.
+// The Plant Store's speed by that of the other servers, turn by turn, and the targets for these ratios.
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -29,7 +29,7 @@ const ofFastify = { create: 0.5, 'list-100': 0.3, refused: 0.6 };
 /**
  * Compares our server on SQLite with all the others of a run.
  * @param {readonly Result[]} results
- * @param {{ time: number, rounds: number }} options - How often, and how long in ms, a list of 100,000 is asked for.
+ * @param {{ time: number, rounds: number }} options - How often, and how long in ms, a list of 100,000 is read.
  * @returns {Promise<Comparison[]>}
  */
 export async function compare(results, options) {
@@ -70,7 +70,7 @@ export async function compare(results, options) {
 /**
  * Whether a comparison reaches its target. A target is missed only when the whole interval lies beyond it.
  * @param {Comparison} comparison
- * @returns {'' | 'reached' | 'missed' | 'open'} Nothing without a target; open when the interval lies on both sides of it.
+ * @returns {'' | 'reached' | 'missed' | 'open'} Empty without a target; open when it lies within the interval.
  */
 export function verdict({ ratio, atLeast = -Infinity, atMost = Infinity }) {
   if (atLeast === -Infinity && atMost === Infinity) return '';

@@ -1,4 +1,4 @@
-// What the servers are asked to do.
+// The workloads: what is in the stores, and which requests are sent.
 import { requestText } from './load.js';
 
 /** How many subjects have a hundred plants each. */
@@ -22,7 +22,14 @@ export const seed = [
  * @property {number} random - The state of a sequence that is the same for all.
  */
 
-/** @typedef {{ name: string, title: string, next: (target: Target) => string | undefined, expect?: (status: number) => boolean, mostConnections?: number }} Workload */
+/**
+ * @typedef {object} Workload
+ * @property {string} name
+ * @property {string} title
+ * @property {(target: Target) => string | undefined} next - The next request; undefined when there is none to send.
+ * @property {(status: number) => boolean} [expect] - Which statuses are right; 200 and 204 unless given.
+ * @property {number} [mostConnections]
+ */
 
 /** More creates than can be under way at a time: their plants may not be there yet. */
 const underWay = 1_000;

@@ -25,7 +25,8 @@ const heyApi = '0.94.0';
  * @property {string} tool - The generator, with its version.
  * @property {string} language
  * @property {string[]} needs - The commands without which it cannot run.
- * @property {(folder: string) => Promise<unknown>} build - Generates into the folder, which has the round trip's program, and compiles.
+ * @property {(folder: string) => Promise<unknown>} build - Generates into the folder, which has the round trip's
+ *   program, and compiles.
  * @property {(folder: string) => [command: string, ...argv: string[]]} run - The command that makes the round trip.
  * @property {string} set - What its user must set, for the table.
  * @property {string} errors - How its errors are typed, for the table.
@@ -77,7 +78,10 @@ const clients = {
       await buildGo(folder);
     },
     run: (folder) => [join(folder, 'roundtrip')],
-    set: '`--model-name-mappings=NewPlant=PlantInput` when it is generated, or the type `NewPlant` clashes with the constructor of `Plant`; `Servers` of the configuration, and the token as `ContextAccessToken` in the context.',
+    set:
+      '`--model-name-mappings=NewPlant=PlantInput` when it is generated, or the type `NewPlant` clashes ' +
+      'with the constructor of `Plant`; `Servers` of the configuration, and the token as ' +
+      '`ContextAccessToken` in the context.',
     errors: '`GenericOpenAPIError`, whose `Model()` is an `Error`; the status is the response’s.',
   },
   'oapi-codegen': {
@@ -121,7 +125,10 @@ const clients = {
       await buildTypeScript(folder);
     },
     run: () => ['node', 'round-trip.mjs'],
-    set: '`--type-mappings=long=bigint --language-specific-primitives=bigint` when it is generated, or ids beyond 2^53 are rounded; then a `toJSON` for bigint and a `fetchApi` that takes the quotes off the id, as its JSON is made by `JSON.stringify`.',
+    set:
+      '`--type-mappings=long=bigint --language-specific-primitives=bigint` when it is generated, or ids ' +
+      'beyond 2^53 are rounded; then a `toJSON` for bigint and a `fetchApi` that takes the quotes off the ' +
+      'id, as its JSON is made by `JSON.stringify`.',
     errors:
       '`ResponseError` with the status; `ModelErrorFromJSON` reads the body (`Error` is renamed to `ModelError`).',
   },
@@ -153,7 +160,10 @@ const clients = {
       await buildTypeScript(folder);
     },
     run: () => ['node', 'round-trip.mjs'],
-    set: 'The plugin `@hey-api/transformers` when it is generated, which makes int64 a bigint; `baseUrl`, `auth`, and a `bodySerializer` that writes the id as bare digits: its own sends a bigint as a string, which is a 400.',
+    set:
+      'The plugin `@hey-api/transformers` when it is generated, which makes int64 a bigint; `baseUrl`, ' +
+      '`auth`, and a `bodySerializer` that writes the id as bare digits: its own sends a bigint as a ' +
+      'string, which is a 400.',
     errors: '`error` of the result is an `Error`; the status is the response’s.',
   },
   'openapi-fetch': {
@@ -170,7 +180,9 @@ const clients = {
       await buildTypeScript(folder);
     },
     run: () => ['node', 'round-trip.mjs'],
-    set: 'A `transform` that makes int64 a bigint when it is generated; the header `authorization`, and a `bodySerializer` that writes the id as bare digits.',
+    set:
+      'A `transform` that makes int64 a bigint when it is generated; the header `authorization`, and a ' +
+      '`bodySerializer` that writes the id as bare digits.',
     errors: '`error` of the result is an `Error`; the status is the response’s.',
   },
   progenitor: {
@@ -329,7 +341,8 @@ async function buildTypeScript(folder) {
   await cp(join(root, 'package.json'), join(folder, 'package.json'));
   await command(folder, 'ln', '-s', join(root, 'node_modules'), 'node_modules');
   const options =
-    '--noEmit --strict --skipLibCheck --target es2023 --lib es2023,dom,dom.iterable --module esnext --moduleResolution bundler --types node';
+    '--noEmit --strict --skipLibCheck --target es2023 --lib es2023,dom,dom.iterable ' +
+    '--module esnext --moduleResolution bundler --types node';
   await command(folder, join(root, 'node_modules/.bin/tsc'), ...options.split(' '), 'round-trip.ts');
   await build({
     absWorkingDir: folder,

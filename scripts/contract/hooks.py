@@ -1,7 +1,7 @@
-"""What Schemathesis cannot know: the Plant Store answers an id that is taken with 400, as it does a request that is wrong.
+"""What Schemathesis cannot know: the Plant Store answers an id that is taken with 400, as it does a wrong request.
 
-So before a plant is created, its id is freed; not before a create that is meant to be refused, which would remove a plant that
-Schemathesis rightly expects to be there. Nothing else is changed, and no check is switched off.
+So before a plant is created, its id is freed; not before a create that is meant to be refused, which would remove a
+plant that Schemathesis rightly expects to be there. Nothing else is changed, and no check is switched off.
 """
 
 import os

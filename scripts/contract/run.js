@@ -2,8 +2,9 @@
 //
 //   npm run test:contract -- [CASES]
 //
-// CASES is the number of cases for each operation, 300 unless told. Schemathesis comes from PyPI, pinned, into a virtual environment
-// beside this file; python3 must be there. The server runs on an empty SQLite file, or on the store that DATABASE_URL names.
+// CASES is the number of cases for each operation, 300 unless given. Schemathesis comes from PyPI, pinned, into a
+// virtual environment beside this file; python3 must be there. The server runs on an empty SQLite file, or on the
+// store that DATABASE_URL names.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

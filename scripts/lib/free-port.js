@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * A port of 127.0.0.1 that nobody listens on. The system does not give it to anybody else at once, but does not hold it either.
+ * Finds a port of 127.0.0.1 that nobody listens on. It is not reserved: somebody else may come to use it.
  * @returns {Promise<number>}
  */
 export async function freePort() {

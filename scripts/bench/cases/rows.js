@@ -1,9 +1,8 @@
-// Shows what a large store costs: creates and deletes through HTTP on 10 million plants and on 10 thousand, in turns.
-// Needs `npm run build`, about 1 GB of disk and some minutes.
+// Measures creates and deletes through HTTP on a store of 10 million plants and on one of 10 thousand, in turns.
 //
-//   node scripts/bench/cases/rows.js [ROWS]
+//   npm run build && node scripts/bench/cases/rows.js [ROWS]
 //
-// ROWS is the size of the large store, 10 million unless given.
+// ROWS is the size of the large store, 10 million unless given, which takes about 1 GB of disk and some minutes.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,7 +16,7 @@ const connections = 256;
 const rounds = 7;
 const roundTime = 2_000;
 const subjects = 1_000;
-const mark = 0.7;
+const target = 0.7;
 
 /** @typedef {'create' | 'delete'} Operation */
 
@@ -32,16 +31,16 @@ try {
       const rates = [];
       for (const side of [few, many]) rates.push(await side.rateOf(operation));
       const ratio = Number(rates[1]) / Number(rates[0]);
-      console.log(
-        `${operation}s/s: ${rates.map((rate) => Math.round(rate)).join(' and ')}, ratio ${ratio.toFixed(2)}${round === 0 ? ', to warm up' : ''}`,
-      );
+      const both = rates.map((rate) => Math.round(rate)).join(' and ');
+      const warming = round === 0 ? ', to warm up' : '';
+      console.log(`${operation}s/s: ${both}, ratio ${ratio.toFixed(2)}${warming}`);
       if (round > 0) ratios[operation].push(ratio);
     }
   }
   await Promise.all([few, many].map(({ end }) => end()));
   for (const [operation, all] of Object.entries(ratios)) {
     const ratio = median(all);
-    console.log(`${operation}: ${ratio.toFixed(2)}, ${ratio >= mark ? 'reached' : 'missed'} ${mark}`);
+    console.log(`${operation}: ${ratio.toFixed(2)}, ${ratio >= target ? 'reached' : 'missed'} ${target}`);
   }
 } finally {
   await rm(folder, { recursive: true, force: true });

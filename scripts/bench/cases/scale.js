@@ -1,5 +1,6 @@
-// Shows what a second process brings on one PostgreSQL: durable creates through one process and through two, in turns, and
-// what a create costs each part in CPU. Needs `npm run build` and the system's PostgreSQL. node scripts/bench/cases/scale.js
+// Measures durable creates through one process and through two on one PostgreSQL, and the CPU time of each part.
+//
+//   npm run build && node scripts/bench/cases/scale.js
 import { readFileSync } from 'node:fs';
 import { putUnderLoad } from '../load.js';
 import { startMeasured } from '../measured-server.js';
@@ -57,7 +58,7 @@ async function measure(processes) {
     rate: loads.reduce((sum, { rate }) => sum + rate, 0),
     service: (usages.reduce((sum, { cpu }) => sum + cpu, 0) * 1000) / creates,
     postgres: (after - before) / creates,
-    // All loads run in this one process, so each tells its whole use.
+    // All loads run in this one process, so each reports its whole use.
     generator: (Math.max(...loads.map(({ cpu, seconds }) => cpu * seconds)) * 1e6) / creates,
   };
 }
@@ -74,7 +75,8 @@ for (let round = 0; round <= rounds; round++) {
 for (const [i, all] of results.entries()) {
   const of = (/** @type {keyof (typeof all)[0]} */ key) => Math.round(median(all.map((one) => one[key])));
   console.log(
-    `${i + 1} process${i === 0 ? '  ' : 'es'}: ${of('rate')} creates/s; CPU a create, in µs: service ${of('service')}, PostgreSQL ${of('postgres')}, load generator ${of('generator')}`,
+    `${i + 1} process${i === 0 ? '  ' : 'es'}: ${of('rate')} creates/s; CPU a create, in µs: ` +
+      `service ${of('service')}, PostgreSQL ${of('postgres')}, load generator ${of('generator')}`,
   );
 }
 const [one = NaN, two = NaN] = results.map((all) => median(all.map(({ rate }) => rate)));

@@ -1,6 +1,6 @@
-// Compares the time that the Plant Store and a bare Fastify server take to start, in turns. Needs `npm run build`.
+// Measures the time that the Plant Store and a bare Fastify server take to start, in turns.
 //
-//   node scripts/bench/cases/startup.js [ROUNDS]
+//   npm run build && node scripts/bench/cases/startup.js [ROUNDS]
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

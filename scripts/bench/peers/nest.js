@@ -1,4 +1,4 @@
-// NestJS on express with its ValidationPipe. The decorators are applied by hand, as a TypeScript compiler would apply them.
+// NestJS on express with its ValidationPipe; the decorators are applied by hand, as TypeScript would apply them.
 import 'reflect-metadata';
 import {
   Body,
