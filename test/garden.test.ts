@@ -279,11 +279,14 @@ const refused: Record<string, [Edit, RegExp][]> = {
     [query({ type: 'object' }), /parameter q, schema, type: "object" is not/],
     [query({ type: 'string' }, { style: 'pipeDelimited' }), /parameter q, style: "pipeDelimited"/],
     [query({ type: 'string' }, { allowReserved: true }), /allowReserved is not supported/],
-    [(g) => params(g).push({ name: 'q', in: 'query' }), /parameter q has no schema/],
+    [(g) => params(g).push({ name: 'q', in: 'query' }), /parameter q: schema is missing/],
   ],
   'a parameter that the path lacks, and one of the path that is not declared': [
-    [(g) => delete put(g).parameters, /replaceBed: the parameter bed of the path is missing/],
-    [(g) => (g.paths['/about'].get.parameters = put(g).parameters), /describeGarden: bed is not in the path/],
+    [(g) => delete put(g).parameters, /replaceBed: the parameter path bed is missing/],
+    [
+      (g) => (g.paths['/about'].get.parameters = put(g).parameters),
+      /describeGarden: the parameter path bed is not in the path/,
+    ],
   ],
   'a body that may be absent, or on GET or DELETE; POST, PUT or PATCH without one': [
     [(g) => delete put(g).requestBody.required, /replaceBed, requestBody: a body that may be absent/],
@@ -291,7 +294,10 @@ const refused: Record<string, [Edit, RegExp][]> = {
     [(g) => delete put(g).requestBody, /replaceBed: PUT without a requestBody/],
   ],
   'media types other than `application/json`': [
-    [(g) => (put(g).requestBody.content['text/plain'] = {}), /requestBody: text\/plain is not supported/],
+    [
+      (g) => (put(g).requestBody.content['text/plain'] = {}),
+      /replaceBed, requestBody: text\/plain is not supported/,
+    ],
     [
       (g) => (put(g).responses['200'].content['text/csv'] = {}),
       /replaceBed, response 200, content: text\/csv is not supported/,
@@ -353,7 +359,7 @@ const refused: Record<string, [Edit, RegExp][]> = {
   '304 of anything but a JSON array': [
     [
       (g) => (g.paths['/beds/{bed}'].get.responses['304'] = { description: 'x' }),
-      /getBed, response 304: it is supported only/,
+      /getBed: 304 is supported only/,
     ],
   ],
   'an error that is no `Error`': [

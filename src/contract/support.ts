@@ -22,26 +22,33 @@ const annotations = {
   deprecated: any,
 };
 
-const stop = (place: string, fault: string): never => {
-  throw new ContractError(`${place}: ${fault}`);
-};
+/** Stops the start unless something holds. */
+function must(holds: boolean, place: string, fault: string): asserts holds {
+  if (!holds) throw new ContractError(`${place}: ${fault}`);
+}
 
-/** An object with annotations, these fields and no others. */
-function fields(value: unknown, place: string, known: Readonly<Record<string, Check>>): Fields {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    return stop(place, 'must be an object');
+/** An object with annotations, these fields and no others; those in `needed` must be there. */
+function fields(
+  value: unknown,
+  place: string,
+  known: Readonly<Record<string, Check>>,
+  ...needed: string[]
+): Fields {
+  must(typeof value === 'object' && value !== null && !Array.isArray(value), place, 'must be an object');
+  const checks = new Map(Object.entries({ ...annotations, ...known }));
   for (const [name, field] of Object.entries(value)) {
-    const check = new Map(Object.entries({ ...annotations, ...known })).get(name);
-    if (check === undefined) return stop(place, `${name} is not supported`);
+    const check = checks.get(name);
+    must(check !== undefined, place, `${name} is not supported`);
     check(field, `${place}, ${name}`);
   }
+  for (const name of needed) must(name in value, place, `${name} is missing`);
   return value as Fields;
 }
 
 const only =
   (...values: unknown[]): Check =>
   (value, place) => {
-    if (!values.includes(value)) stop(place, `${JSON.stringify(value)} is not supported`);
+    must(values.includes(value), place, `${JSON.stringify(value)} is not supported`);
   };
 
 const each =
@@ -52,71 +59,59 @@ const each =
 
 /** Errors that any request of an operation can get: they must be declared. */
 const everyOperation = ['400', '429', '500', '503'];
-/** The headers of errors that the server sets, in lower case, by status; and of all of them. */
-const errorHeaders: Readonly<Record<string, readonly string[]>> = {
+/** The headers that the server sets, in lower case, by status, beside X-Request-Id. */
+const setHeaders: Readonly<Record<string, readonly string[]>> = {
+  304: ['cache-control', 'etag'],
   401: ['www-authenticate'],
   403: ['www-authenticate'],
   429: ['retry-after', 'ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset'],
   503: ['retry-after'],
 };
+const stringFormats = 'date-time date time uuid email uri hostname ipv4 ipv6 byte password';
 const formats: Readonly<Record<string, readonly string[]>> = {
   integer: ['int32', 'int64'],
   number: ['float', 'double'],
-  string: [
-    'date-time',
-    'date',
-    'time',
-    'uuid',
-    'email',
-    'uri',
-    'hostname',
-    'ipv4',
-    'ipv6',
-    'byte',
-    'password',
-  ],
+  string: stringFormats.split(' '),
 };
+const methodsWithBody = ['post', 'put', 'patch'];
 
 /**
  * Checks that this server does all that a document says. docs/contract.md has the list for people.
  * @throws ContractError naming the operation and the place of what it cannot do.
  */
 export function refuseUnsupported(document: object): void {
-  const components = ((document as Fields)['components'] ?? {}) as Record<string, Record<string, unknown>>;
+  const { components: kinds = {}, security: common } = document as Fields;
+  const components = kinds as Record<string, Record<string, unknown>>;
 
   /** What a value is or refers to. Only the components of the document itself can be referred to. */
   function resolved(value: unknown, place: string): Fields {
     const { $ref } = (value ?? {}) as { $ref?: string };
     if ($ref === undefined) return value as Fields;
     const [, kind = '', name = ''] = /^#\/components\/(\w+)\/([\w.-]+)$/.exec($ref) ?? [];
-    const target = components[kind]?.[name];
-    if (target === undefined || '$ref' in (target as object)) return stop(place, `${$ref} is not supported`);
-    return target as Fields;
+    const target = components[kind]?.[name] as Fields | undefined;
+    must(target !== undefined && !('$ref' in target), place, `${$ref} is not supported`);
+    return target;
   }
 
-  /** Where a schema stands decides what it may say: in a URL there is only text. */
+  /** Where a schema stands decides what it may say: in a URL and in a header there is only text. */
   type Use = 'text' | 'request' | 'response';
 
   function schema(given: unknown, place: string, use: Use, parents: readonly unknown[] = []): Fields {
     const node = resolved(given, place);
-    if (parents.includes(node)) stop(place, 'a schema that contains itself is not supported');
+    must(!parents.includes(node), place, 'a schema that contains itself is not supported');
     const inner: Check = (value, where) => schema(value, where, use, [...parents, node]);
-    const type = node['type'];
+    const { type, format, properties = {}, required = [], additionalProperties = true } = node;
+    must(typeof type === 'string', place, 'a schema without a type is not supported');
     const number: Check = (value, where) => {
       // YAML has rounded it already.
-      if (type !== 'number' && Number.isInteger(value) && !Number.isSafeInteger(value))
-        stop(where, 'is not exact in a double');
+      const exact = type === 'number' || !Number.isInteger(value) || Number.isSafeInteger(value);
+      must(exact, where, 'is not exact in a double');
     };
-    const plain = {
-      type: only('string', 'integer', 'number', 'boolean', ...(use === 'text' ? [] : ['object', 'array'])),
-      format: only(...(formats[String(type)] ?? [])),
-      enum: each(number),
-      ...(use !== 'text' && { nullable: any }),
-    };
+    const bounds = { minimum: number, maximum: number, multipleOf: number };
     const byType: Record<string, Record<string, Check>> = {
       string: { minLength: number, maxLength: number, pattern: any },
-      integer: { minimum: number, maximum: number, multipleOf: number },
-      number: { minimum: number, maximum: number, multipleOf: number },
+      integer: bounds,
+      number: bounds,
       array: { items: inner, minItems: number, maxItems: number, uniqueItems: any },
       object: {
         properties: each(inner),
@@ -128,223 +123,185 @@ export function refuseUnsupported(document: object): void {
         maxProperties: number,
       },
     };
-    if (type === undefined) stop(place, 'a schema without a type is not supported');
-    fields(node, place, { ...plain, ...byType[String(type)] });
-    if (type === 'array' && node['items'] === undefined) stop(place, 'items is missing');
-    if (node['format'] === 'int64') {
-      for (const keyword of ['enum', 'multipleOf']) {
-        if (keyword in node) stop(place, `${keyword} is not supported for int64`);
-      }
-    }
-    if (type === 'object') {
-      const known = Object.keys(node['properties'] ?? {});
-      const missing = ((node['required'] ?? []) as string[]).find((name) => !known.includes(name));
-      if (missing !== undefined) stop(place, `requires ${missing}, which is none of its properties`);
-      // The handler would never see what it does not know, and the caller would not learn that it is dropped.
-      if (use === 'request' && (node['additionalProperties'] ?? true) === true) {
-        stop(place, 'an object in a request must say additionalProperties: false, or their schema');
-      }
-    }
+    fields(node, place, {
+      type: only('string', 'integer', 'number', 'boolean', ...(use === 'text' ? [] : ['object', 'array'])),
+      format: only(...(formats[type] ?? [])),
+      enum: each(number),
+      ...(use !== 'text' && { nullable: any }),
+      ...byType[type],
+    });
+    must(type !== 'array' || 'items' in node, place, 'items is missing');
+    const asksMore = ['enum', 'multipleOf'].find((keyword) => format === 'int64' && keyword in node);
+    must(asksMore === undefined, place, `${asksMore} is not supported for int64`);
+    const unknown = (required as string[]).find((name) => !Object.hasOwn(properties as object, name));
+    must(unknown === undefined, place, `requires ${unknown}, which is none of its properties`);
+    // The handler would never see what it does not know, and the caller would not learn that it is dropped.
+    const isOpen = type === 'object' && use === 'request' && additionalProperties === true;
+    must(!isOpen, place, 'an object in a request must say additionalProperties: false, or their schema');
     return node;
   }
 
-  function parameter(given: unknown, place: string): Fields {
-    const { name } = resolved(given, place) as { name?: string };
-    const where = `${place}, parameter ${name}`;
-    return fields(resolved(given, place), where, {
+  /** What parameters and headers have in common. */
+  const textual = (style: string) => ({
+    required: any,
+    style: only(style),
+    explode: any,
+    schema: (value: unknown, at: string) => schema(value, at, 'text'),
+  });
+
+  function parameter(given: unknown, place: string): { name: string; in: string } {
+    const node = resolved(given, place) as { name: string; in: string };
+    const known = {
       name: any,
       in: only('path', 'query'),
-      required: any,
-      style: only(resolved(given, place)['in'] === 'path' ? 'simple' : 'form'),
-      explode: any,
-      schema: (value, at) => schema(value, at, 'text'),
-    });
-  }
-
-  function content(value: unknown, place: string, use: Use): Fields | undefined {
-    let found: Fields | undefined;
-    fields(value, place, {
-      'application/json': (media, at) => {
-        const { schema: given } = fields(media, at, {
-          schema: any,
-        });
-        if (given === undefined) stop(at, 'schema is missing');
-        found = schema(given, at, use);
-      },
-    });
-    return found;
-  }
-
-  function header(given: unknown, place: string): void {
-    const node = fields(resolved(given, place), place, {
-      required: any,
-      style: only('simple'),
-      explode: any,
-      schema: (value, at) => schema(value, at, 'text'),
-    });
-    if (node['schema'] === undefined) stop(place, 'schema is missing');
-  }
-
-  function response(given: unknown, place: string, status: string, isList: boolean): void {
-    const { headers = {}, content: body } = fields(resolved(given, place), place, {
-      links: any,
-      headers: (value, at) => {
-        each(header)(value, at);
-      },
-      content: (value, at) => content(value, at, 'response'),
-    });
-    const names = Object.keys(headers as object).map((name) => name.toLowerCase());
-    if (names.includes('content-type')) stop(place, 'a header Content-Type is not supported');
-    if (status < '300') {
-      if (status === '204' && body !== undefined) stop(place, 'a 204 with content is not supported');
-      return;
-    }
-    const set =
-      status === '304'
-        ? ['cache-control', 'etag', 'x-request-id']
-        : ['x-request-id', ...(errorHeaders[status] ?? [])];
-    const unknown = names.find((name) => !set.includes(name));
-    if (unknown !== undefined) stop(place, `a header ${unknown} is not supported`);
-    if (status === '304') {
-      if (!isList) stop(place, 'it is supported only beside a JSON array');
-      if (body !== undefined) stop(place, 'a 304 with content is not supported');
-      return;
-    }
-    const media = (body as Record<string, { schema?: { $ref?: string } }> | undefined)?.['application/json'];
-    if (media?.schema?.$ref !== '#/components/schemas/Error')
-      stop(place, 'an error must be an Error, by $ref');
-  }
-
-  function responses(value: unknown, place: string, security: readonly unknown[], scope: unknown): void {
-    const declared = Object.keys(value as object);
-    const unknown = declared.find((status) => !/^(20[0124]|304|[45]\d\d)$/.test(status));
-    if (unknown !== undefined) stop(place, `${unknown} is not supported`);
-    const successes = declared.filter((status) => status.startsWith('2'));
-    if (successes.length !== 1) stop(place, 'exactly one success status must be declared');
-    const needed = [...everyOperation];
-    if (security.length > 0) needed.push('401');
-    if (scope !== undefined) needed.push('403');
-    const missing = needed.find((status) => !declared.includes(status));
-    if (missing !== undefined) stop(place, `${missing} can be answered and is not declared`);
-    const all = value as Record<string, unknown>;
-    const { content: body } = resolved(all[successes[0] ?? ''], place) as {
-      content?: Record<string, { schema: unknown }>;
+      ...textual(node.in === 'path' ? 'simple' : 'form'),
     };
-    const media = body?.['application/json'];
-    const isList = media !== undefined && resolved(media.schema, place)['type'] === 'array';
-    for (const status of declared) response(all[status], `${place}, response ${status}`, status, isList);
+    fields(node, `${place}, parameter ${node.name}`, known, 'name', 'in', 'schema');
+    return node;
   }
 
-  const securitySchemes = components['securitySchemes'] ?? {};
-  function securityRequirements(value: unknown, place: string): readonly Fields[] {
-    const requirements = value as Record<string, unknown[]>[];
-    for (const requirement of requirements) {
-      const [name, ...others] = Object.keys(requirement);
-      if (name === undefined) return stop(place, 'optional authentication ({}) is not supported');
-      if (others.length > 0)
-        stop(place, `schemes joined by AND (${name}, ${others.join(', ')}) are not supported`);
-      if (!Object.hasOwn(securitySchemes, name)) stop(place, `${name} is no security scheme of the contract`);
-      if ((requirement[name] ?? []).length > 0)
-        stop(place, `${name} has no scopes; x-required-scope names the one`);
+  /** The schema of JSON content; undefined when there is none. */
+  function content(value: unknown, place: string, use: Use): Fields | undefined {
+    if (value === undefined) return undefined;
+    const json = fields(value, place, { 'application/json': any }, 'application/json')['application/json'];
+    const at = `${place}, application/json`;
+    return schema(fields(json, at, { schema: any }, 'schema')['schema'], at, use);
+  }
+
+  /** @returns The schema of its content. */
+  function response(given: unknown, place: string, status: string): Fields | undefined {
+    const header: Check = (value, at) => fields(resolved(value, at), at, textual('simple'), 'schema');
+    const node = fields(resolved(given, place), place, { links: any, headers: each(header), content: any });
+    const body = content(node['content'], `${place}, content`, 'response');
+    const names = Object.keys(node['headers'] ?? {}).map((name) => name.toLowerCase());
+    const set = ['x-request-id', ...(setHeaders[status] ?? [])];
+    // Those of a success are given by its handler.
+    const unset = names.find((name) => (status < '300' ? name === 'content-type' : !set.includes(name)));
+    must(unset === undefined, place, `a header ${unset} is not supported`);
+    must(body === undefined || !['204', '304'].includes(status), place, 'content is not supported');
+    must(
+      status < '400' || body === components['schemas']?.['Error'],
+      place,
+      'an error must be an Error, by $ref',
+    );
+    return body;
+  }
+
+  function responses(value: unknown, place: string, isSecured: boolean, isScoped: boolean): void {
+    const all = Object.entries(value as object);
+    const bodies = new Map<string, Fields | undefined>();
+    for (const [status, declared] of all) {
+      must(/^(20[0124]|304|[45]\d\d)$/.test(status), place, `${status} is not supported`);
+      bodies.set(status, response(declared, `${place}, response ${status}`, status));
     }
-    return requirements;
+    const [success, ...others] = [...bodies.keys()].filter((status) => status.startsWith('2'));
+    must(success !== undefined && others.length === 0, place, 'exactly one success status must be declared');
+    const needed = [...everyOperation, ...(isSecured ? ['401'] : []), ...(isScoped ? ['403'] : [])];
+    const missing = needed.find((status) => !bodies.has(status));
+    must(missing === undefined, place, `${missing} can be answered and is not declared`);
+    const isList = bodies.get(success)?.['type'] === 'array';
+    must(isList || !bodies.has('304'), place, '304 is supported only beside a JSON array');
+  }
+
+  /** @returns Whether something is required. */
+  function security(value: unknown, place: string): boolean {
+    // Silence is no permission: an operation that is meant to be public says `security: []`.
+    must(Array.isArray(value), place, 'security is missing');
+    for (const requirement of value as Record<string, unknown[]>[]) {
+      const [name, ...others] = Object.keys(requirement);
+      must(name !== undefined, place, 'optional authentication ({}) is not supported');
+      const joined = [name, ...others].join(', ');
+      must(others.length === 0, place, `schemes joined by AND (${joined}) are not supported`);
+      const isDefined = Object.hasOwn(components['securitySchemes'] ?? {}, name);
+      must(isDefined, place, `${name} is no security scheme of the contract`);
+      must(requirement[name]?.length === 0, place, `${name} has no scopes; x-required-scope names the one`);
+    }
+    return value.length > 0;
   }
 
   function operation(given: unknown, method: string, path: string): void {
     const place = (given as { operationId?: string }).operationId ?? `${method.toUpperCase()} ${path}`;
-    const node = fields(given, place, {
-      operationId: any,
-      tags: any,
-      parameters: any,
-      requestBody: (value, at) => {
-        const body = fields(resolved(value, at), at, {
-          required: only(true),
-          content: any,
-        });
-        if (body['required'] !== true) stop(at, 'a body that may be absent is not supported');
-        const root = content(body['content'], at, 'request');
-        if (root === undefined) stop(at, 'application/json is missing');
-        else if (root['type'] !== 'object' && root['type'] !== 'array')
-          stop(at, 'must be an object or an array');
-      },
-      responses: any,
-      security: any,
-      'x-required-scope': (value, at) => {
-        if (typeof value !== 'string') stop(at, 'must be the name of a scope');
-      },
-    });
-    if (node['operationId'] === undefined) stop(place, 'operationId is missing');
-    const takesBody = ['post', 'put', 'patch'].includes(method);
-    if (takesBody !== 'requestBody' in node) {
-      stop(place, `${method.toUpperCase()} ${takesBody ? 'without' : 'with'} a requestBody is not supported`);
-    }
-    // Silence is no permission: an operation that is meant to be public says `security: []`.
-    const security = node['security'] ?? (document as Fields)['security'];
-    if (security === undefined) stop(place, 'security is missing');
-    const requirements = securityRequirements(security, place);
-    const scope = node['x-required-scope'];
-    if (scope !== undefined && requirements.length === 0)
-      stop(place, 'a public operation has no x-required-scope');
+    const known = { tags: any, parameters: any, requestBody: any, responses: any, security: any };
+    const node = fields(given, place, { ...known, operationId: any, 'x-required-scope': any }, 'operationId');
 
-    const placeholders = [...path.matchAll(/{(\w+)}/g)].map(([, name]) => name);
-    const inPath = ((node['parameters'] ?? []) as unknown[])
-      .map((one) => parameter(one, place))
-      .filter((one) => {
-        if (one['schema'] === undefined) stop(place, `parameter ${String(one['name'])} has no schema`);
-        return one['in'] === 'path';
-      });
-    for (const one of inPath) {
-      if (!placeholders.includes(one['name'] as string))
-        stop(place, `${String(one['name'])} is not in the path`);
+    const parameters = ((node['parameters'] ?? []) as unknown[]).map((one) => parameter(one, place));
+    const keys = parameters.map((one) => `${one.in} ${one.name}`);
+    const repeated = keys.find((key, i) => keys.indexOf(key) !== i);
+    must(repeated === undefined, place, `the parameter ${repeated} stands twice`);
+    const placeholders = [...path.matchAll(/{(\w+)}/g)].map(([, name]) => `path ${name}`);
+    const undeclared = placeholders.find((key) => !keys.includes(key));
+    must(undeclared === undefined, place, `the parameter ${undeclared} is missing`);
+    const misplaced = keys.find((key) => key.startsWith('path ') && !placeholders.includes(key));
+    must(misplaced === undefined, place, `the parameter ${misplaced} is not in the path`);
+
+    const takesBody = methodsWithBody.includes(method);
+    const fault = `${method.toUpperCase()} ${takesBody ? 'without' : 'with'} a requestBody is not supported`;
+    must(takesBody === 'requestBody' in node, place, fault);
+    if (takesBody) {
+      const at = `${place}, requestBody`;
+      const body = fields(resolved(node['requestBody'], at), at, { required: any, content: any }, 'content');
+      must(body['required'] === true, at, 'a body that may be absent is not supported');
+      const type = content(body['content'], at, 'request')?.['type'];
+      must(type === 'object' || type === 'array', at, 'must be an object or an array');
     }
-    for (const name of placeholders) {
-      if (!inPath.some((one) => one['name'] === name))
-        stop(place, `the parameter ${name} of the path is missing`);
-    }
-    responses(node['responses'] ?? {}, place, requirements, scope);
+    const isSecured = security(node['security'] ?? common, place);
+    const scope = node['x-required-scope'];
+    must(
+      scope === undefined || typeof scope === 'string',
+      place,
+      'x-required-scope must be the name of a scope',
+    );
+    must(scope === undefined || isSecured, place, 'a public operation has no x-required-scope');
+    responses(node['responses'] ?? {}, place, isSecured, scope !== undefined);
   }
 
-  const byMethod = Object.fromEntries(
-    ['get', 'put', 'post', 'delete', 'patch'].map((method) => [method, any]),
-  );
+  const paths: Check = (value, place) => {
+    for (const [path, item] of Object.entries(value as object)) {
+      const at = `${place} ${path}`;
+      must(/^(\/|(\/([\w.~-]+|{\w+}))+\/?)$/.test(path), at, 'such a path is not supported');
+      const byMethod = ['get', 'delete', ...methodsWithBody].map(
+        (method) =>
+          [
+            method,
+            (given: unknown) => {
+              operation(given, method, path);
+            },
+          ] as const,
+      );
+      fields(item, at, Object.fromEntries(byMethod));
+    }
+  };
+  const server: Check = (value, place) => {
+    const url = String(fields(value, place, { url: any }, 'url')['url']);
+    const fault = `${url} is not supported: paths start at /, or an absolute URL says where`;
+    must(url === '/' || /^https?:\/\//.test(url), place, fault);
+  };
+  const securityScheme: Check = (value, place) => {
+    const isHttp = (value as Fields)['type'] === 'http';
+    const known: Record<string, Check> = isHttp
+      ? { scheme: only('bearer'), bearerFormat: any }
+      : { name: any, in: only('header') };
+    fields(value, place, { type: only('http', 'apiKey'), ...known });
+  };
+  // Of the components, what is not referred to says nothing; what is, is checked where it is used.
+  const unchecked = {
+    schemas: any,
+    responses: any,
+    parameters: any,
+    requestBodies: any,
+    headers: any,
+    links: any,
+  };
   fields(document, 'The contract', {
     openapi: (value, place) => {
-      if (!/^3\.0\.\d+$/.test(String(value))) stop(place, `${String(value)} is not supported: 3.0 is`);
+      must(/^3\.0\.\d+$/.test(String(value)), place, `${String(value)} is not supported: 3.0 is`);
     },
     info: any,
     tags: any,
-    servers: each((server, place) => {
-      const { url } = fields(server, place, { url: any });
-      if (url !== '/' && !/^https?:\/\//.test(String(url))) {
-        stop(place, `${String(url)} is not supported: paths start at /, or an absolute URL says where`);
-      }
-    }),
-    security: securityRequirements,
+    servers: each(server),
+    security: any,
     components: (value, place) =>
-      fields(value, place, {
-        securitySchemes: each((scheme, at) => {
-          const { type } = scheme as { type?: string };
-          const common = { type: only('http', 'apiKey') };
-          if (type === 'http') fields(scheme, at, { ...common, scheme: only('bearer'), bearerFormat: any });
-          else fields(scheme, at, { ...common, name: any, in: only('header') });
-        }),
-        // What is not referred to says nothing; what is, is checked where it is used.
-        schemas: any,
-        responses: any,
-        parameters: any,
-        requestBodies: any,
-        headers: any,
-        links: any,
-      }),
-    paths: (value, place) => {
-      for (const [path, item] of Object.entries(value as object)) {
-        const at = `${place} ${path}`;
-        if (!/^(\/|(\/([\w.~-]+|{\w+}))+\/?)$/.test(path)) stop(at, 'such a path is not supported');
-        const node = fields(item, at, byMethod);
-        for (const method of Object.keys(byMethod)) {
-          if (node[method] !== undefined) operation(node[method], method, path);
-        }
-      }
-    },
+      fields(value, place, { ...unchecked, securitySchemes: each(securityScheme) }),
+    paths,
   });
 }
