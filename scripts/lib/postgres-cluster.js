@@ -15,8 +15,7 @@ const nobody = 65_534;
 const user = process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : undefined;
 
 /**
- * The newest PostgreSQL of Debian's packages, with all its programs. SIGINT and SIGTERM end this process and its
- * servers.
+ * The newest PostgreSQL of Debian's packages, with all its programs.
  * @returns {Promise<PostgresCluster>}
  * @throws {Error} when none is installed.
  */
@@ -26,7 +25,6 @@ export async function systemPostgres() {
   if (newest === undefined) {
     throw new Error('PostgreSQL is missing: on Debian, "apt-get install postgresql" brings it.');
   }
-  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
   return new PostgresCluster(`/usr/lib/postgresql/${newest}/bin`, await createFolder());
 }
 

@@ -21,6 +21,7 @@ const endings = new Map();
 process.once('exit', () => {
   for (const end of endings.values()) end();
 });
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 
 /**
  * Ends a child with this process, unless it has ended before.
