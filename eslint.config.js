@@ -35,6 +35,10 @@ export default tseslint.config(
     },
   },
   {
+    files: ['src/storage/**'],
+    rules: { '@typescript-eslint/no-non-null-assertion': 'error' },
+  },
+  {
     files: ['test/**/*.ts'],
     // tap's assertions are functions to call, and its tests are started, not awaited; a test without a call to wait for is
     // asynchronous all the same.

@@ -4,9 +4,9 @@ import type { components } from '../contract/types.gen.js';
 export type Plant = components['schemas']['Plant'];
 export type NewPlant = components['schemas']['NewPlant'];
 
-/** Part of a list, already rendered. */
+/** Part of a list, already rendered: at most 500 plants and 256 KiB, though one plant of any length is a page. */
 export interface PlantPage {
-  /** The plants as JSON texts, joined by commas, without brackets; to the byte what JSON.stringify gives. */
+  /** The plants as JSON, separated by commas, without brackets; to the byte what JSON.stringify gives. */
   readonly json: string;
   /** How many plants there are in it. */
   readonly count: number;
@@ -14,29 +14,30 @@ export interface PlantPage {
   readonly next: bigint | undefined;
 }
 
-/** What became of a create. */
-export type Creation = 'created' | 'identical' | 'different';
+/** The outcomes of a create: of a taken key, whether the stored plant is identical or different. */
+export const creations = ['created', 'identical', 'different'] as const;
+export type Creation = (typeof creations)[number];
 
 /**
  * The plants of all subjects, keyed by (subject, id).
  *
- * Texts come back to the letter (callers have refused U+0000 and unpaired surrogates, which no engine can keep). Operations on one key take effect in
- * the order of the calls. A read that starts after a write was acknowledged sees it. Every method rejects with
- * StorageError, and with nothing else, when the store cannot do its part.
+ * Texts come back unchanged (callers have refused U+0000 and unpaired surrogates, which no engine can keep).
+ * Operations on one key take effect in the order of the calls. A read that starts after a write was acknowledged sees
+ * it. Every method rejects with StorageError, and with nothing else, when the store cannot do its part.
  */
 export interface PlantRepository {
   /**
-   * Stores a plant, and resolves once that is durable. When the key is taken, nothing changes, and the outcome tells whether the
-   * stored plant is the same. Of concurrent calls for one key exactly one gets 'created'.
+   * Stores a plant, and resolves once that is durable. When the key is taken, nothing changes, and the outcome says
+   * whether the stored plant is the same. Of concurrent calls for one key exactly one gets 'created'.
    */
   create(subject: string, id: bigint, plant: Plant): Promise<Creation>;
   /** Deletes a plant, and resolves once that is durable: true when there was one. */
   delete(subject: string, id: bigint): Promise<boolean>;
   /**
-   * One page of the subject's plants in ascending order of id: those after `after`, at most `limit`, and never more
-   * than the engine's own bound in rows and bytes (but always one plant when there is one).
-   * It passes by the response serialiser because that is where a list's time goes: rows rendered where they are
-   * stored cost a quarter of rows turned into objects and back.
+   * One page of the subject's plants in ascending order of id: those after `after`, at most `limit`, and within the
+   * bounds of a page (but always one plant when there is one).
+   * It bypasses the response serialiser because that is where a list's time goes: rendering rows where they are stored
+   * costs far less than turning them into objects and back.
    */
   list(subject: string, range: { after?: bigint | undefined; limit: number }): Promise<PlantPage>;
 }

@@ -30,3 +30,17 @@ export class StorageError extends Error {
     this.failure = failure;
   }
 }
+
+/**
+ * What an engine ran into, as a StorageError without effect; one that is a StorageError already stays as it is.
+ * @param engine - The name of the engine, with which the message begins.
+ */
+export function toStorageError(engine: string, error: unknown): StorageError {
+  if (error instanceof StorageError) return error;
+  return new StorageError('unavailable', `${engine}: ${messageOf(error)}`, { cause: error });
+}
+
+/** The message of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

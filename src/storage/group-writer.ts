@@ -1,35 +1,22 @@
-// Group commit: what arrives while one batch is being committed goes into the next, and each caller gets its own outcome.
-import { StorageError } from '../domain/storage.js';
+// Group commit: what arrives while a batch is being committed goes into the next, and each write has its own outcome.
+import { messageOf, StorageError } from '../domain/storage.js';
 
-/** A write that waits to be committed. */
-export interface Write {
-  readonly subject: string;
-  readonly id: bigint;
-  /** The plant to create, as JSON; undefined to delete. */
-  readonly plant: string | undefined;
-}
-
-/** What became of a write: of a create the first three, of a delete the last two. */
-export type WriteOutcome = 'created' | 'identical' | 'different' | 'deleted' | 'absent';
-
-/** Whom a group writer tells of its work. */
+/** What watches a group writer. */
 export interface WriteObserver {
-  /** Called once, with the function that tells how many writes wait. */
+  /** Called once, with a function that returns how many writes wait. */
   queue(rows: () => number): void;
   /** Called when a batch is committed, or has failed: how many writes it had, and how long it took. */
   committed(rows: number, seconds: number): void;
 }
 
-/** Bounds of the queue and of each batch, and who watches. Bytes are those of the texts in memory, times are in ms. */
+/** Bounds of the queue and of each batch, and what watches. Bytes are those in memory, times are in ms. */
 export interface GroupWriterLimits {
   queueRows: number;
   queueBytes: number;
   batchRows: number;
   batchBytes: number;
   /** How old a write may be when its batch starts; an older one is refused. */
-  patience: number;
-  /** Whether no key may stand twice in a batch; a second write of a key then goes into a later one. */
-  distinctKeys: boolean;
+  maxAge: number;
   observer?: WriteObserver | undefined;
 }
 
@@ -39,37 +26,51 @@ export const defaultWriterLimits: GroupWriterLimits = {
   queueBytes: 64 * 1024 * 1024,
   batchRows: 1_000,
   batchBytes: 4 * 1024 * 1024,
-  patience: Infinity,
-  distinctKeys: false,
+  maxAge: Infinity,
 };
 
-/**
- * Commits a batch.
- * @returns The outcomes, or what kept a write from having one, in the order of the writes.
- * @throws StorageError, which every write of the batch then gets.
- */
-export type CommitBatch = (batch: readonly Write[]) => Promise<readonly (WriteOutcome | StorageError)[]>;
+/** The outcomes that a write of each kind may have. */
+export type Outcomes<W extends { readonly kind: string }> = Readonly<Record<W['kind'], readonly string[]>>;
 
-interface Queued extends Write {
+/** What a group writer has to know of its writes, and how they are committed. */
+export interface Writes<W extends { readonly kind: string }, O extends Outcomes<W>> {
+  readonly outcomes: O;
+  /** About how much memory a write takes while it waits, in bytes. */
+  readonly bytesOf: (write: W) => number;
+  /** When it is given, no key stands twice in a batch: a second write of a key goes into a later one. */
+  readonly keyOf?: (write: W) => string;
+  /**
+   * Commits a batch.
+   * @returns In the order of the writes, the place of each one's outcome in the list of its kind, or why it has none.
+   * @throws StorageError, which every write of the batch then gets.
+   */
+  readonly commit: (batch: readonly W[]) => Promise<ArrayLike<number | StorageError | undefined>>;
+}
+
+interface Queued<W> {
+  readonly write: W;
   readonly bytes: number;
   /** When it was queued, on the clock of performance.now(). */
   readonly since: number;
-  resolve: (outcome: WriteOutcome) => void;
-  reject: (error: unknown) => void;
+  /** Gives the caller its outcome. */
+  readonly settle: (result: number | StorageError | undefined) => void;
 }
 
-/** Collects writes into batches, one in flight at a time, in the order of the calls. */
-export class GroupWriter {
-  readonly #commit: CommitBatch;
+/**
+ * Collects writes into batches, one in flight at a time, in the order of the calls. It knows nothing of what is
+ * written: each resource with a table of its own has one.
+ */
+export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes<W>> {
+  readonly #writes: Writes<W, O>;
   readonly #limits: GroupWriterLimits;
-  #queue: Queued[] = [];
+  #queue: Queued<W>[] = [];
   #queuedBytes = 0;
   #running = false;
   #closed = false;
   #whenIdle: (() => void)[] = [];
 
-  constructor(commit: CommitBatch, limits: GroupWriterLimits) {
-    this.#commit = commit;
+  constructor(writes: Writes<W, O>, limits: GroupWriterLimits) {
+    this.#writes = writes;
     this.#limits = limits;
     limits.observer?.queue(() => this.#queue.length);
   }
@@ -78,9 +79,9 @@ export class GroupWriter {
    * Queues a write, and resolves with its outcome once it is durable.
    * @throws StorageError `overloaded` when the queue is full, `unavailable` after close, or what the commit gave.
    */
-  write(subject: string, id: bigint, plant?: string): Promise<WriteOutcome> {
+  write<V extends W>(write: V): Promise<O[V['kind']][number]> {
     if (this.#closed) return Promise.reject(new StorageError('unavailable', 'the store is closed'));
-    const bytes = 2 * (subject.length + (plant?.length ?? 0)) + 100;
+    const bytes = this.#writes.bytesOf(write);
     const { queueRows, queueBytes } = this.#limits;
     if (
       this.#queue.length >= queueRows ||
@@ -89,8 +90,18 @@ export class GroupWriter {
       return Promise.reject(new StorageError('overloaded', 'the write queue is full'));
     }
     this.#queuedBytes += bytes;
+    const kind: V['kind'] = write.kind;
+    const outcomes: O[V['kind']] = this.#writes.outcomes[kind];
     return new Promise((resolve, reject) => {
-      this.#queue.push({ subject, id, plant, bytes, since: performance.now(), resolve, reject });
+      const settle = (result: number | StorageError | undefined) => {
+        const outcome = typeof result === 'number' ? outcomes[result] : undefined;
+        if (outcome !== undefined) resolve(outcome);
+        else
+          reject(
+            result instanceof StorageError ? result : unknownOutcome('the engine gave no known outcome'),
+          );
+      };
+      this.#queue.push({ write, bytes, since: performance.now(), settle });
       if (this.#running) return;
       this.#running = true;
       // Not at once: the writes that this turn of the event loop still brings shall be in the first batch.
@@ -111,14 +122,13 @@ export class GroupWriter {
       if (batch.length === 0) continue;
       const start = performance.now();
       try {
-        const outcomes = await this.#commit(batch);
-        batch.forEach((write, i) => {
-          const outcome = outcomes[i]!;
-          if (outcome instanceof StorageError) write.reject(outcome);
-          else write.resolve(outcome);
+        const results = await this.#writes.commit(batch.map(({ write }) => write));
+        batch.forEach(({ settle }, i) => {
+          settle(results[i]);
         });
       } catch (error) {
-        for (const write of batch) write.reject(error);
+        const failure = error instanceof StorageError ? error : unknownOutcome(messageOf(error), error);
+        for (const { settle } of batch) settle(failure);
       }
       observer?.committed(batch.length, (performance.now() - start) / 1000);
     }
@@ -126,35 +136,42 @@ export class GroupWriter {
     for (const resolve of this.#whenIdle) resolve();
   }
 
-  #takeBatch(): Queued[] {
-    const { batchRows, batchBytes, distinctKeys, patience } = this.#limits;
-    const oldest = performance.now() - patience;
+  #takeBatch(): Queued<W>[] {
+    const { keyOf } = this.#writes;
+    const { batchRows, batchBytes, maxAge } = this.#limits;
+    const oldest = performance.now() - maxAge;
     const keys = new Set<string>();
-    const batch: Queued[] = [];
-    const later: Queued[] = [];
+    const batch: Queued<W>[] = [];
+    const later: Queued<W>[] = [];
     let bytes = 0;
-    let looked = 0;
-    for (const write of this.#queue) {
-      if (batch.length >= batchRows || (batch.length > 0 && bytes + write.bytes > batchBytes)) break;
+    let taken = 0;
+    for (const queued of this.#queue) {
+      if (batch.length >= batchRows || (batch.length > 0 && bytes + queued.bytes > batchBytes)) break;
       // However often one key stands in the queue, taking a batch is work for so many writes, not for the whole queue.
       if (later.length >= batchRows) break;
-      looked++;
-      if (write.since < oldest) {
-        this.#queuedBytes -= write.bytes;
-        write.reject(new StorageError('overloaded', 'the write waited too long for its turn'));
+      taken++;
+      if (queued.since < oldest) {
+        this.#queuedBytes -= queued.bytes;
+        queued.settle(new StorageError('overloaded', 'the write waited too long for its turn'));
         continue;
       }
-      const key = distinctKeys ? `${write.id} ${write.subject}` : '';
-      if (distinctKeys && keys.has(key)) {
-        later.push(write);
-        continue;
+      const key = keyOf?.(queued.write);
+      if (key !== undefined) {
+        if (keys.has(key)) {
+          later.push(queued);
+          continue;
+        }
+        keys.add(key);
       }
-      keys.add(key);
-      batch.push(write);
-      bytes += write.bytes;
+      batch.push(queued);
+      bytes += queued.bytes;
     }
     this.#queuedBytes -= bytes;
-    this.#queue.splice(0, looked, ...later);
+    this.#queue.splice(0, taken, ...later);
     return batch;
   }
+}
+
+function unknownOutcome(reason: string, cause?: unknown): StorageError {
+  return new StorageError('unknown-outcome', `a batch of writes: ${reason}`, { cause });
 }

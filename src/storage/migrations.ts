@@ -1,9 +1,9 @@
-// The numbered .sql files of an engine, and whether a schema and this application fit together.
-import { version as thisVersion } from '../version.js';
+// The numbered .sql files of an engine, which of them a database lacks, and how they are applied.
 import { readdirSync, readFileSync } from 'node:fs';
 import { StorageError } from '../domain/storage.js';
+import { version as thisVersion } from '../version.js';
 
-/** One step of a schema. */
+/** One step from a schema to the next. */
 export interface Migration {
   readonly version: number;
   readonly name: string;
@@ -12,13 +12,13 @@ export interface Migration {
   readonly sql: string;
 }
 
-/** A step that a database records as done. */
+/** What a database records of a migration that was applied. */
 export type AppliedMigration = Pick<Migration, 'version' | 'oldestApplication'>;
 
 /**
  * The migrations of an engine, in order.
  * @param folder - Where they lie; by default those of this package.
- * @throws Error when a file does not tell which is the oldest application that may use the schema.
+ * @throws Error when a file does not name the oldest application that may use the schema.
  */
 export function loadMigrations(
   engine: 'sqlite' | 'postgres',
@@ -54,6 +54,36 @@ export function pendingMigrations(
     );
   }
   return migrations.filter((migration) => migration.version > newest);
+}
+
+/** Reads what is recorded; the same text for both engines. */
+export const selectApplied = 'SELECT version, oldest_application AS "oldestApplication" FROM migrations';
+
+/** A transaction in which an engine migrates; no other process migrates beside it. */
+export interface MigrationTransaction {
+  /** What is recorded; the table of the records is created when it is not there. */
+  readApplied(): readonly AppliedMigration[] | Promise<readonly AppliedMigration[]>;
+  /** Runs the statements of a migration. */
+  execute(sql: string): unknown;
+  /** Records a migration, which was applied at a time in milliseconds since the epoch. */
+  record(migration: Migration, appliedAt: number): unknown;
+}
+
+/**
+ * Applies the migrations that a database still lacks, and records them. The caller commits.
+ * @returns The migrations that were applied now.
+ * @throws StorageError when the database is of a newer application that has given up this one; what the engine throws.
+ */
+export async function applyMigrations(
+  migrations: readonly Migration[],
+  transaction: MigrationTransaction,
+): Promise<Migration[]> {
+  const pending = pendingMigrations(migrations, await transaction.readApplied());
+  for (const migration of pending) {
+    await transaction.execute(migration.sql);
+    await transaction.record(migration, Date.now());
+  }
+  return pending;
 }
 
 function compareVersions(a: string, b: string): number {

@@ -11,7 +11,8 @@ const postgresql = () => import('./postgres/storage.js');
 
 /**
  * Opens a storage.
- * @param url - `file:` and a path, relative or absolute, or a file URL, for the embedded engine; `postgres:` for PostgreSQL.
+ * @param url - For the embedded engine `file:` and a path, relative or absolute, or a file URL; for PostgreSQL
+ *   `postgres:`.
  * @throws StorageError when there is no engine for the URL, or the engine cannot be opened.
  */
 export async function openStorage(

@@ -1,6 +1,6 @@
-// Connections to PostgreSQL: who may use one and for how long, what is retried, and what an error says about the outcome.
+// Connections to PostgreSQL: for how long one may be used, what is retried, and what an error means for the outcome.
 import { DatabaseError, Pool, type PoolClient, type QueryArrayConfig } from 'pg';
-import { StorageError, type StorageFailure } from '../../domain/storage.js';
+import { messageOf, StorageError, type StorageFailure } from '../../domain/storage.js';
 
 /** How to reach PostgreSQL, and how long that may take. */
 export interface PostgresOptions {
@@ -8,7 +8,7 @@ export interface PostgresOptions {
   url: string;
   /** How many connections read; one more writes. */
   poolSize?: number;
-  /** The longest that a request waits for the database, in ms: a third each for its token, the queue and the statement. */
+  /** The longest that a request waits for the database, in ms: a third each for token, queue and statement. */
   timeout?: number;
 }
 
@@ -21,30 +21,41 @@ const retryPause = 20;
 export type Row = readonly unknown[];
 
 /**
- * SQL that is true, and an error when the statement was not begun in time; `write` gives it its parameter. A server goes on
- * with a statement whose client has given up, even one that still lay in a stopped process's socket: without this a
- * delete could take effect long after it was given up, on a plant that was created since.
+ * SQL that is true, and an error when the statement was not begun in time; `write` gives it its parameter. A server
+ * goes on with a statement whose client has given up, even one that still lay in a stopped process's socket: without
+ * this a delete could take effect long after it was given up, on a plant that was created since.
  */
 export const begunInTime = '1 / (statement_timestamp() < to_timestamp($1::float8 / 1000))::int = 1';
 
 /**
- * SQL that is true, for statements that tell of rows which they did not write. Such a row may be committed on this server
- * alone: when the wait for the synchronous standby was cancelled, or the server restarted meanwhile. A failover would then
- * undo what the client was told. A transaction that writes nothing does not wait for the standby, so this writes a word
- * into the server's log, once a statement.
+ * SQL that is true, for statements that report rows which they did not write. Such a row may be committed on this
+ * server alone: when the wait for the synchronous standby was cancelled, or the server restarted meanwhile. A failover
+ * would then undo what the client was answered. A transaction that writes nothing does not wait for the standby, so
+ * this writes a message into the write-ahead log, once a statement.
  */
 export const standbyHasIt = `(SELECT CASE WHEN current_setting('synchronous_standby_names') = '' THEN true
   ELSE pg_logical_emit_message(true, 'plant-store', ''::text) IS NOT NULL END)`;
 const DIVISION_BY_ZERO = '22012';
+const UNDEFINED_TABLE = '42P01';
 
-/** The connections of one process: a pool that reads, and one connection that writes, so that neither waits for the other. */
+/** A connection to a server that keeps our promises. */
+interface Connection {
+  readonly client: PoolClient;
+  /** What the server's clock shows when performance.now() is 0, in ms since the epoch. */
+  readonly clock: number;
+}
+
+/**
+ * The connections of one process: a pool that reads, and one connection that writes, so that neither waits for the
+ * other.
+ */
 export class PostgresPool {
   readonly #reading: Pool;
   readonly #writing: Pool;
   /** How long a statement may take, connecting and retries included, in ms. */
   readonly budget: number;
-  /** What the server's clock shows when performance.now() is 0, by connection; only those that were admitted are here. */
-  readonly #clocks = new WeakMap<PoolClient, number>();
+  /** Those that were checked. */
+  readonly #connections = new WeakMap<PoolClient, Connection>();
   #closed: Promise<unknown> | undefined;
 
   constructor({ url, poolSize = 10, timeout = 15_000 }: PostgresOptions) {
@@ -60,7 +71,7 @@ export class PostgresPool {
         // Ends what a client that gave up has left behind, such as a wait for a lock.
         statement_timeout: this.#statementTime,
       });
-      // Who uses a connection learns of its end from the statement; an idle one is replaced when it is needed.
+      // A connection that ends makes its statement reject; an idle one is replaced when it is needed.
       pool.on('error', () => undefined);
       pool.on('connect', (client) => client.on('error', () => undefined));
       return pool;
@@ -78,7 +89,7 @@ export class PostgresPool {
     return Math.floor(this.budget * 0.4);
   }
 
-  /** When a statement must begin so that the server has ended it, one way or the other, and told so by `end`. */
+  /** When a statement must begin so that the server has ended it, one way or the other, and answered by `end`. */
   #lastStart(end: number): number {
     return end - this.budget / 2;
   }
@@ -96,20 +107,21 @@ export class PostgresPool {
     if (this.#reading.waitingCount >= maxWaiting) {
       throw new StorageError('overloaded', 'PostgreSQL: too many reads wait for a connection');
     }
-    return this.#work(this.#reading, 'unavailable', end, (client) => this.#query(client, text, values, end));
+    return this.#run(this.#reading, 'unavailable', end, ({ client }) =>
+      this.#query(client, text, values, end),
+    );
   }
 
   /**
-   * Runs a statement that writes, a transaction of its own. What PostgreSQL rolled back for the sake of others is done
-   * again; what may have taken effect never is, as it would meet its own doing.
+   * Runs a statement that writes, a transaction of its own. What PostgreSQL rolled back because of concurrent
+   * transactions is retried; what may have taken effect never is, as it would find its own rows.
    * @param text - Contains `begunInTime`, so that its parameters start with $2.
    * @throws StorageError
    */
   async write(text: string, values: readonly unknown[], end = this.end()): Promise<Row[]> {
-    return this.#work(this.#writing, 'unknown-outcome', end, (client) => {
-      const deadline = this.#clocks.get(client)! + this.#lastStart(end);
-      return this.#query(client, text, [deadline, ...values], end);
-    });
+    return this.#run(this.#writing, 'unknown-outcome', end, ({ client, clock }) =>
+      this.#query(client, text, [clock + this.#lastStart(end), ...values], end),
+    );
   }
 
   /** Ends the connections when their work is done. */
@@ -117,61 +129,66 @@ export class PostgresPool {
     return (this.#closed ??= Promise.all([this.#reading.end(), this.#writing.end()]));
   }
 
-  async #work(
+  /** @param lost - What it means when the connection is lost, or the statement's time is up. */
+  async #run(
     pool: Pool,
     lost: StorageFailure,
     end: number,
-    work: (client: PoolClient) => Promise<Row[]>,
+    statement: (connection: Connection) => Promise<Row[]>,
   ): Promise<Row[]> {
     for (let attempt = 1; ; attempt++) {
-      const client = await this.#acquire(pool, end);
+      const connection = await this.#acquire(pool, end);
+      const { client } = connection;
       if (performance.now() > this.#lastStart(end)) {
         client.release();
         throw new StorageError('unavailable', 'PostgreSQL: there was no time left for the statement');
       }
-      let failed: Error | undefined;
+      let usable = true;
       try {
-        return await work(client);
+        return await statement(connection);
       } catch (error) {
-        failed = error as Error;
-        const none = hadNoEffect(error);
-        const again = isRolledBackForOthers(error) || (lost === 'unavailable' && attempt === 1 && !none);
+        // After other errors nobody knows what state it is in, or which server is at its other end.
+        usable = isRowError(error) || isSerializationError(error);
+        const rolledBack = hadNoEffect(error);
+        const retry = isSerializationError(error) || (lost === 'unavailable' && attempt === 1 && !rolledBack);
         const pause = Math.random() * retryPause * attempt;
-        if (!again || performance.now() + pause > this.#lastStart(end)) {
-          throw storageError(none ? 'unavailable' : lost, error);
+        if (!retry || performance.now() + pause > this.#lastStart(end)) {
+          throw storageError(rolledBack ? 'unavailable' : lost, error);
         }
         await new Promise((resolve) => setTimeout(resolve, pause));
       } finally {
-        // After an error nobody knows what state it is in, or which server is at its other end; but for one that it recovered from.
-        client.release(isRowError(failed) || isRolledBackForOthers(failed) ? undefined : failed);
+        client.release(!usable);
       }
     }
   }
 
-  async #acquire(pool: Pool, end: number): Promise<PoolClient> {
+  async #acquire(pool: Pool, end: number): Promise<Connection> {
     let client;
     try {
       client = await pool.connect();
     } catch (error) {
-      // The pool's own word for a wait that was in vain, as opposed to a connection that was.
-      const overloaded = (error as Error).message === 'timeout exceeded when trying to connect';
+      // The pool's message when no connection became free in time, as opposed to one that could not be made.
+      const overloaded = messageOf(error) === 'timeout exceeded when trying to connect';
       throw storageError(overloaded ? 'overloaded' : 'unavailable', error);
     }
-    if (this.#clocks.has(client)) return client;
     try {
-      await this.#admit(client, end);
-      return client;
+      const known = this.#connections.get(client);
+      if (known !== undefined) return known;
+      const connection = { client, clock: await this.#check(client, end) };
+      this.#connections.set(client, connection);
+      return connection;
     } catch (error) {
-      client.release(error as Error);
+      client.release(true);
       throw storageError('unavailable', error);
     }
   }
 
   /**
-   * Makes sure that the server at the other end keeps our promises. This is read back rather than believed, and for every
-   * connection: after a failover it is another server.
+   * Makes sure that the server at the other end keeps our promises. This is read back rather than believed, and for
+   * every connection: after a failover it is another server.
+   * @returns What the server's clock shows when performance.now() is 0.
    */
-  async #admit(client: PoolClient, end: number): Promise<void> {
+  async #check(client: PoolClient, end: number): Promise<number> {
     const text = `SELECT current_setting('server_encoding'), current_setting('transaction_read_only'),
       current_setting('fsync'), current_setting('synchronous_commit'),
       (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::int,
@@ -185,7 +202,7 @@ export class PostgresPool {
       number,
       number,
     ];
-    if (encoding !== 'UTF8') throw new Error(`the database has the encoding ${encoding}, not UTF8`);
+    checkEncoding(encoding);
     if (readOnly !== 'off') throw new Error('the server is read-only, a standby perhaps');
     if (fsync !== 'on' || synchronousCommit === 'off') {
       throw new Error(
@@ -198,7 +215,7 @@ export class PostgresPool {
           `ALTER ROLE ... SET statement_timeout = '${this.#statementTime}ms'`,
       );
     }
-    this.#clocks.set(client, now - performance.now());
+    return now - performance.now();
   }
 
   async #query(client: PoolClient, text: string, values: readonly unknown[], end: number): Promise<Row[]> {
@@ -227,7 +244,17 @@ export class PostgresPool {
   }
 }
 
-/** Whether a row may have caused it: bad data, a constraint or a trigger of the operator's, a limit. */
+/** @throws Error when a database's encoding cannot hold every text. */
+export function checkEncoding(encoding: string): void {
+  if (encoding !== 'UTF8') throw new Error(`the database has the encoding ${encoding}, not UTF8`);
+}
+
+/** Whether an error of the driver says that a table is not there. */
+export function isMissingTable(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === UNDEFINED_TABLE;
+}
+
+/** Whether a row may have caused an error of the driver: bad data, a limit, a constraint or trigger of the operator's. */
 export function isRowError(error: unknown): boolean {
   return (
     error instanceof DatabaseError &&
@@ -236,23 +263,27 @@ export function isRowError(error: unknown): boolean {
   );
 }
 
-/** Rolled back because of what others did at the same time: 40001, serialization failure, and 40P01, deadlock. */
-function isRolledBackForOthers(error: unknown): boolean {
+/** Rolled back because of concurrent transactions: 40001, serialization failure, and 40P01, deadlock. */
+function isSerializationError(error: unknown): boolean {
   return error instanceof DatabaseError && (error.code === '40001' || error.code === '40P01');
 }
 
 /**
- * Whether a statement that failed certainly had no effect. An ERROR rolls back, but for those that say themselves that nobody
- * knows (40003, class 08); FATAL and PANIC, a time-out and a lost connection leave it open.
+ * Whether a statement that failed certainly had no effect. An ERROR rolls back, but for those that themselves say that
+ * nobody knows (40003, class 08); FATAL and PANIC, a time-out and a lost connection leave it open.
  */
 function hadNoEffect(error: unknown): boolean {
   if (!(error instanceof DatabaseError) || error.severity !== 'ERROR') return false;
   return error.code !== '40003' && error.code?.startsWith('08') === false;
 }
 
-/** What a statement ran into, as the storage tells it; the driver's error is its cause. */
+/** What a statement ran into, as a StorageError; the driver's error is its cause. */
 function storageError(failure: StorageFailure, cause: unknown): StorageError {
-  const { message, code } = cause as { message?: string; code?: string };
-  const told = code === DIVISION_BY_ZERO ? 'the statement reached the server too late' : message || code;
-  return new StorageError(failure, `PostgreSQL: ${told ?? String(cause)}`, { cause });
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  // An AggregateError of Node's, for a host with several addresses, has a code and no message.
+  const reason =
+    code === DIVISION_BY_ZERO
+      ? 'the statement reached the server too late'
+      : messageOf(cause) || String(code);
+  return new StorageError(failure, `PostgreSQL: ${reason}`, { cause });
 }

@@ -1,12 +1,19 @@
-// The engine for more than one machine: PostgreSQL 14 or later, and what speaks its protocol. Writes are group committed.
-import { Client, DatabaseError } from 'pg';
+// The engine for more than one machine: PostgreSQL 14 or later, and what speaks its protocol.
+import { Client } from 'pg';
 import type { PlantRepository } from '../../domain/plants.js';
-import { StorageError, type Storage } from '../../domain/storage.js';
+import { StorageError, toStorageError, type Storage } from '../../domain/storage.js';
 import type { TokenRepository } from '../../domain/tokens.js';
 import { defaultWriterLimits, type GroupWriterLimits } from '../group-writer.js';
-import { loadMigrations, pendingMigrations, type AppliedMigration, type Migration } from '../migrations.js';
+import {
+  applyMigrations,
+  loadMigrations,
+  pendingMigrations,
+  selectApplied,
+  type AppliedMigration,
+  type Migration,
+} from '../migrations.js';
 import { PostgresPlants } from './plants.js';
-import { PostgresPool, type PostgresOptions } from './pool.js';
+import { checkEncoding, isMissingTable, PostgresPool, type PostgresOptions } from './pool.js';
 import { PostgresTokens } from './tokens.js';
 import { PostgresWriter } from './writer.js';
 
@@ -14,7 +21,6 @@ import { PostgresWriter } from './writer.js';
 const migrationLock = '123623169254515';
 /** How long a migration waits for a lock: what it waits for, all others wait for behind it. */
 const migrationLockTime = '5s';
-const UNDEFINED_TABLE = '42P01';
 
 /**
  * Opens PostgreSQL, whose schema must be up to date.
@@ -47,7 +53,7 @@ export async function migratePostgres(
 ): Promise<Migration[]> {
   try {
     const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
-    // What ends the connection, the statement tells.
+    // The statement that runs then rejects.
     client.on('error', () => undefined);
     await client.connect();
     try {
@@ -56,41 +62,40 @@ export async function migratePostgres(
       await client.end();
     }
   } catch (error) {
-    if (error instanceof StorageError) throw error;
-    throw new StorageError('unavailable', `PostgreSQL: ${(error as Error).message}`, { cause: error });
+    throw toStorageError('PostgreSQL', error);
   }
 }
 
 async function migrate(client: Client, migrations: readonly Migration[]): Promise<Migration[]> {
-  const encoding = await client.query<[string]>({ text: 'SHOW server_encoding', rowMode: 'array' });
-  if (encoding.rows[0]![0] !== 'UTF8') {
-    throw new Error(`the database has the encoding ${encoding.rows[0]![0]}, not UTF8`);
-  }
+  const { rows } = await client.query<{ encoding: string }>(
+    "SELECT current_setting('server_encoding') AS encoding",
+  );
+  for (const { encoding } of rows) checkEncoding(encoding);
   // A failure needs no ROLLBACK: the connection ends then.
   await client.query('BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL synchronous_commit = on');
   await client.query(`SELECT pg_advisory_xact_lock(${migrationLock})`);
   await client.query(`SET LOCAL lock_timeout = '${migrationLockTime}'`);
-  await client.query(`CREATE TABLE IF NOT EXISTS migrations (
-    version int NOT NULL PRIMARY KEY,
-    name text NOT NULL,
-    oldest_application text NOT NULL,
-    applied_at bigint NOT NULL
-  )`);
-  const { rows: applied } = await client.query<AppliedMigration>(
-    'SELECT version, oldest_application AS "oldestApplication" FROM migrations',
-  );
-  const pending = pendingMigrations(migrations, applied);
-  for (const { version, name, oldestApplication, sql } of pending) {
-    await client.query(sql);
-    await client.query('INSERT INTO migrations VALUES ($1, $2, $3, $4)', [
-      version,
-      name,
-      oldestApplication,
-      Date.now(),
-    ]);
-  }
+  const applied = await applyMigrations(migrations, {
+    readApplied: async () => {
+      await client.query(`CREATE TABLE IF NOT EXISTS migrations (
+        version int NOT NULL PRIMARY KEY,
+        name text NOT NULL,
+        oldest_application text NOT NULL,
+        applied_at bigint NOT NULL
+      )`);
+      return (await client.query<AppliedMigration>(selectApplied)).rows;
+    },
+    execute: (sql) => client.query(sql),
+    record: ({ version, name, oldestApplication }, appliedAt) =>
+      client.query('INSERT INTO migrations VALUES ($1, $2, $3, $4)', [
+        version,
+        name,
+        oldestApplication,
+        appliedAt,
+      ]),
+  });
   await client.query('COMMIT');
-  return pending;
+  return applied;
 }
 
 class PostgresStorage implements Storage {
@@ -104,18 +109,15 @@ class PostgresStorage implements Storage {
   constructor(pool: PostgresPool, limits: GroupWriterLimits) {
     this.#pool = pool;
     this.#writer = new PostgresWriter(pool, limits);
-    this.plants = new PostgresPlants(pool, this.#writer);
+    this.plants = new PostgresPlants(pool, this.#writer.group);
     this.tokens = new PostgresTokens(pool);
   }
 
   async check(): Promise<void> {
-    const rows = await this.#pool
-      .read('SELECT version, oldest_application FROM migrations')
-      .catch((error: unknown) => {
-        const { cause } = error as StorageError;
-        if (cause instanceof DatabaseError && cause.code === UNDEFINED_TABLE) return [];
-        throw error;
-      });
+    const rows = await this.#pool.read(selectApplied).catch((error: unknown) => {
+      if (error instanceof StorageError && isMissingTable(error.cause)) return [];
+      throw error;
+    });
     const applied = (rows as [number, string][]).map(([version, oldestApplication]) => ({
       version,
       oldestApplication,
@@ -130,7 +132,7 @@ class PostgresStorage implements Storage {
   }
 
   async close(): Promise<void> {
-    await this.#writer.drain();
+    await this.#writer.group.close();
     await this.#pool.close();
   }
 }

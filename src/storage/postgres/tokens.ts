@@ -1,21 +1,9 @@
 // The access tokens of PostgreSQL.
-import type { Scope, Token, TokenRepository } from '../../domain/tokens.js';
-import { begunInTime, type PostgresPool, type Row } from './pool.js';
+import type { Token, TokenRepository } from '../../domain/tokens.js';
+import { tokenColumns, toToken, toTokenRow } from '../token-row.js';
+import { begunInTime, type PostgresPool } from './pool.js';
 
-const tokenColumns = 'id, subject, scopes, created_at, expires_at, revoked_at';
-
-function toToken(row: Row): Token {
-  const [id, subject, scopes, createdAt, expiresAt, revokedAt] = row as (string | null)[];
-  return {
-    id: id!,
-    subject: subject!,
-    scopes: scopes!.split(' ') as Scope[],
-    createdAt: Number(createdAt),
-    expiresAt: expiresAt == null ? undefined : Number(expiresAt),
-    revokedAt: revokedAt == null ? undefined : Number(revokedAt),
-  };
-}
-
+/** The tokens that a pool reaches. */
 export class PostgresTokens implements TokenRepository {
   readonly #pool: PostgresPool;
 
@@ -24,11 +12,10 @@ export class PostgresTokens implements TokenRepository {
   }
 
   async create(token: Token, hash: Uint8Array): Promise<void> {
-    const { id, subject, scopes, createdAt, expiresAt, revokedAt } = token;
     await this.#pool.write(
       `INSERT INTO tokens (${tokenColumns}, hash) SELECT $2, $3, $4, $5::bigint, $6::bigint, $7::bigint, $8::bytea
        WHERE ${begunInTime}`,
-      [id, subject, scopes.join(' '), createdAt, expiresAt, revokedAt, hash],
+      [...toTokenRow(token), hash],
     );
   }
 
@@ -38,9 +25,10 @@ export class PostgresTokens implements TokenRepository {
   }
 
   async list(): Promise<Token[]> {
-    return (
-      await this.#pool.read(`SELECT ${tokenColumns} FROM tokens ORDER BY created_at, id COLLATE "C"`)
-    ).map(toToken);
+    const rows = await this.#pool.read(
+      `SELECT ${tokenColumns} FROM tokens ORDER BY created_at, id COLLATE "C"`,
+    );
+    return rows.map(toToken);
   }
 
   async revoke(id: string, at: number): Promise<boolean> {

@@ -1,73 +1,81 @@
-// What PostgreSQL makes of a batch of writes.
-import type { StorageError } from '../../domain/storage.js';
-import { GroupWriter, type GroupWriterLimits, type Write, type WriteOutcome } from '../group-writer.js';
+// How a batch of writes is committed on PostgreSQL: one statement for each kind of write, over arrays.
+import { StorageError } from '../../domain/storage.js';
+import { GroupWriter, type GroupWriterLimits } from '../group-writer.js';
+import {
+  bytesOf,
+  outcomeCode,
+  plantOutcomes,
+  plantWriteKinds,
+  type PlantGroupWriter,
+  type PlantOutcome,
+  type PlantWrite,
+  type PlantWriteKind,
+} from '../plant-writes.js';
 import { begunInTime, isRowError, standbyHasIt, type PostgresPool, type Row } from './pool.js';
 
-type Outcome = WriteOutcome | StorageError;
+/** The outcomes of a batch, as codes, as far as they are decided. */
+type Decisions = Map<PlantWrite, number | StorageError>;
 
-/** The writing half: a batch is one statement for its creates and one for its deletes, over arrays. */
+/** The writer of one process: its writes go through the pool's one writing connection. */
 export class PostgresWriter {
+  readonly group: PlantGroupWriter;
   readonly #pool: PostgresPool;
-  readonly #group: GroupWriter;
+  /** How the writes of each kind that are in a batch are committed. */
+  readonly #commitKind: Record<
+    PlantWriteKind,
+    (batch: readonly PlantWrite[], decisions: Decisions, end: number) => Promise<void>
+  > = {
+    create: (batch, decisions, end) =>
+      this.#isolateFailures(ofKind(batch, 'create'), decisions, (creates) =>
+        this.#create(creates, decisions, end),
+      ),
+    delete: (batch, decisions, end) =>
+      this.#isolateFailures(ofKind(batch, 'delete'), decisions, (deletes) =>
+        this.#delete(deletes, decisions, end),
+      ),
+  };
 
   constructor(pool: PostgresPool, limits: GroupWriterLimits) {
     this.#pool = pool;
-    this.#group = new GroupWriter((batch) => this.#commit(batch), {
-      ...limits,
-      patience: pool.budget,
-      distinctKeys: true,
-    });
+    const commit = (batch: readonly PlantWrite[]) => this.#commit(batch);
+    this.group = new GroupWriter(
+      { outcomes: plantOutcomes, bytesOf, keyOf, commit },
+      { ...limits, maxAge: pool.budget },
+    );
   }
 
-  write(subject: string, id: bigint, plant?: string): Promise<WriteOutcome> {
-    return this.#group.write(subject, id, plant);
-  }
-
-  drain(): Promise<void> {
-    return this.#group.close();
-  }
-
-  async #commit(batch: readonly Write[]): Promise<Outcome[]> {
+  async #commit(batch: readonly PlantWrite[]): Promise<(number | StorageError | undefined)[]> {
     const end = this.#pool.end();
     // All processes lock rows in one order, so that none of them waits for another that waits for it.
     const sorted = [...batch].sort(byKey);
-    const outcomes = new Map<Write, Outcome>();
-    await this.#apply(
-      sorted.filter(({ plant }) => plant !== undefined),
-      outcomes,
-      (creates) => this.#create(creates, outcomes, end),
-    );
-    await this.#apply(
-      sorted.filter(({ plant }) => plant === undefined),
-      outcomes,
-      (deletes) => this.#delete(deletes, outcomes, end),
-    );
-    return batch.map((write) => outcomes.get(write)!);
+    const decisions: Decisions = new Map();
+    for (const kind of plantWriteKinds) await this.#commitKind[kind](sorted, decisions, end);
+    return batch.map((write) => decisions.get(write));
   }
 
-  /** Runs a statement for some writes. One of them that PostgreSQL does not take is found by halves, and fails alone. */
-  async #apply(
-    writes: readonly Write[],
-    outcomes: Map<Write, Outcome>,
-    run: (writes: readonly Write[]) => Promise<void>,
+  /** Commits writes. One of them that PostgreSQL refuses is found by bisection, and fails alone. */
+  async #isolateFailures<W extends PlantWrite>(
+    writes: readonly W[],
+    decisions: Decisions,
+    commit: (writes: readonly W[]) => Promise<void>,
   ): Promise<void> {
     if (writes.length === 0) return;
     try {
-      await run(writes);
+      await commit(writes);
     } catch (error) {
-      const failure = error as StorageError;
-      const undecided = writes.filter((write) => !outcomes.has(write));
-      if (undecided.length > 1 && isRowError(failure.cause)) {
+      if (!(error instanceof StorageError)) throw error;
+      const undecided = writes.filter((write) => !decisions.has(write));
+      if (undecided.length > 1 && isRowError(error.cause)) {
         const half = undecided.length >> 1;
-        await this.#apply(undecided.slice(0, half), outcomes, run);
-        await this.#apply(undecided.slice(half), outcomes, run);
+        await this.#isolateFailures(undecided.slice(0, half), decisions, commit);
+        await this.#isolateFailures(undecided.slice(half), decisions, commit);
       } else {
-        for (const write of undecided) outcomes.set(write, failure);
+        for (const write of undecided) decisions.set(write, error);
       }
     }
   }
 
-  async #create(creates: readonly Write[], outcomes: Map<Write, Outcome>, end: number): Promise<void> {
+  async #create(creates: readonly PlantWrite<'create'>[], decisions: Decisions, end: number): Promise<void> {
     let undecided = creates;
     while (undecided.length > 0) {
       const created = keysOf(
@@ -79,20 +87,20 @@ export class PostgresWriter {
           end,
         ),
       );
-      for (const write of undecided) if (created.has(keyOf(write))) outcomes.set(write, 'created');
-      undecided = undecided.filter((write) => !outcomes.has(write));
+      for (const write of undecided) if (created.has(keyOf(write))) decide(decisions, write, 'created');
+      undecided = undecided.filter((write) => !decisions.has(write));
       if (undecided.length === 0) return;
       const [same, other] = await this.#compare(undecided, end);
       for (const write of undecided) {
-        if (same.has(keyOf(write))) outcomes.set(write, 'identical');
-        else if (other.has(keyOf(write))) outcomes.set(write, 'different');
+        if (same.has(keyOf(write))) decide(decisions, write, 'identical');
+        else if (other.has(keyOf(write))) decide(decisions, write, 'different');
       }
-      // What stood in the way may be gone by now: then it is decided again, until the time is up.
-      undecided = undecided.filter((write) => !outcomes.has(write));
+      // The conflicting plant may be gone by now: then the create is tried again, until the time is up.
+      undecided = undecided.filter((write) => !decisions.has(write));
     }
   }
 
-  async #compare(creates: readonly Write[], end: number): Promise<[Set<string>, Set<string>]> {
+  async #compare(creates: readonly PlantWrite<'create'>[], end: number): Promise<[Set<string>, Set<string>]> {
     const rows = await this.#pool.read(
       `SELECT subject, id, plants.plant = given.plant
        FROM unnest($1::text[], $2::bigint[], $3::text[]) AS given (subject, id, plant) JOIN plants USING (subject, id)
@@ -103,11 +111,12 @@ export class PostgresWriter {
     return [keysOf(rows.filter((row) => row[2] === true)), keysOf(rows.filter((row) => row[2] === false))];
   }
 
-  async #delete(deletes: readonly Write[], outcomes: Map<Write, Outcome>, end: number): Promise<void> {
+  async #delete(deletes: readonly PlantWrite<'delete'>[], decisions: Decisions, end: number): Promise<void> {
     const deleted = keysOf(
       await this.#pool.write(
         `WITH doomed AS (
-           SELECT subject, id FROM unnest($2::text[], $3::bigint[]) AS given (subject, id) JOIN plants USING (subject, id)
+           SELECT subject, id
+           FROM unnest($2::text[], $3::bigint[]) AS given (subject, id) JOIN plants USING (subject, id)
            WHERE ${begunInTime} AND ${standbyHasIt} ORDER BY subject, id FOR UPDATE OF plants)
          DELETE FROM plants USING doomed WHERE plants.subject = doomed.subject AND plants.id = doomed.id
          RETURNING plants.subject, plants.id`,
@@ -115,16 +124,28 @@ export class PostgresWriter {
         end,
       ),
     );
-    for (const write of deletes) outcomes.set(write, deleted.has(keyOf(write)) ? 'deleted' : 'absent');
+    for (const write of deletes) decide(decisions, write, deleted.has(keyOf(write)) ? 'deleted' : 'absent');
   }
 }
 
-function byKey(a: Write, b: Write): number {
+function ofKind<Kind extends PlantWriteKind>(batch: readonly PlantWrite[], kind: Kind): PlantWrite<Kind>[] {
+  return batch.filter((write): write is PlantWrite<Kind> => write.kind === kind);
+}
+
+function decide<Kind extends PlantWriteKind>(
+  decisions: Decisions,
+  write: PlantWrite<Kind>,
+  outcome: PlantOutcome<Kind>,
+): void {
+  decisions.set(write, outcomeCode(write.kind, outcome));
+}
+
+function byKey(a: PlantWrite, b: PlantWrite): number {
   if (a.subject !== b.subject) return a.subject < b.subject ? -1 : 1;
   return a.id < b.id ? -1 : 1;
 }
 
-function keyOf({ subject, id }: Write): string {
+function keyOf({ subject, id }: PlantWrite): string {
   return `${id} ${subject}`;
 }
 
@@ -132,6 +153,6 @@ function keysOf(rows: readonly Row[]): Set<string> {
   return new Set((rows as [string, string][]).map(([subject, id]) => `${id} ${subject}`));
 }
 
-function columnsOf(writes: readonly Write[]): [string[], string[]] {
+function columnsOf(writes: readonly PlantWrite[]): [string[], string[]] {
   return [writes.map(({ subject }) => subject), writes.map(({ id }) => `${id}`)];
 }

@@ -2,7 +2,7 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { StorageError } from '../../domain/storage.js';
+import { messageOf, StorageError } from '../../domain/storage.js';
 import { fileOf, isPostgres } from '../open.js';
 
 /**
@@ -24,7 +24,7 @@ export function backUp(url: string, target: string): { plants: number; bytes: nu
   try {
     closeSync(openSync(partial, 'wx', 0o600));
   } catch (error) {
-    throw new StorageError('unavailable', `${partial} cannot be made: ${(error as Error).message}`, {
+    throw new StorageError('unavailable', `${partial} cannot be made: ${messageOf(error)}`, {
       cause: error,
     });
   }
@@ -39,7 +39,7 @@ export function backUp(url: string, target: string): { plants: number; bytes: nu
     return { plants, bytes };
   } catch (error) {
     rmSync(partial, { force: true });
-    throw new StorageError('unavailable', `the copy failed: ${(error as Error).message}`, { cause: error });
+    throw new StorageError('unavailable', `the copy failed: ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -2,11 +2,16 @@
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { StorageError } from '../../domain/storage.js';
+import { toStorageError } from '../../domain/storage.js';
 
 /** The first SQLite without the WAL-reset bug, which could corrupt a database that two connections write. */
 const oldestSqlite = '3.51.3';
 
+/**
+ * Opens a file, for everything but the writes of plants.
+ * @param file - Its path. It and its folder are created when they are not there, for this user only.
+ * @throws Error when that is not possible, or SQLite is too old.
+ */
 export function openDatabase(file: string): DatabaseSyncInstance {
   makeFolder(dirname(file));
   // SQLite gives its other files the permissions of this one.
@@ -21,7 +26,7 @@ export function openDatabase(file: string): DatabaseSyncInstance {
   return database;
 }
 
-/** Makes a folder and those above it. Node's `recursive` does not end where nothing can be made, as in /proc (Node 20). */
+/** Makes a folder and those above it. Node 20's `recursive` does not end where nothing can be made, as in /proc. */
 function makeFolder(folder: string): void {
   if (existsSync(folder)) return;
   const parent = dirname(folder);
@@ -34,12 +39,11 @@ function makeFolder(folder: string): void {
   }
 }
 
-/** Runs something on the engine; whatever it throws becomes a StorageError. */
-export function guard<T>(run: () => T): T {
+/** Calls the engine; whatever it throws becomes a StorageError. */
+export function withStorageErrors<T>(call: () => T): T {
   try {
-    return run();
+    return call();
   } catch (error) {
-    if (error instanceof StorageError) throw error;
-    throw new StorageError('unavailable', `SQLite: ${(error as Error).message}`, { cause: error });
+    throw toStorageError('SQLite', error);
   }
 }

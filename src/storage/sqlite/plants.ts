@@ -1,37 +1,47 @@
-// The plants of the embedded engine: pages are read on the main thread, writes go to the writer.
+// The plants of the embedded engine: the pages that one turn of the event loop asks for are read together.
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
-import type { Plant, PlantPage, PlantRepository } from '../../domain/plants.js';
-import type { StorageError } from '../../domain/storage.js';
-import { guard } from './database.js';
-import type { SqliteWriter } from './writer.js';
+import type { PlantPage } from '../../domain/plants.js';
+import { toStorageError, type StorageError } from '../../domain/storage.js';
+import { GroupWrittenPlants, type PlantGroupWriter } from '../plant-writes.js';
 
 /** The most rows in a page of a list, which bounds how long reading it holds up the event loop. */
 const pageRows = 500;
-/** The most bytes that the long plants of a page have together (a single one may have more); the others have no more either. */
+/** The most bytes in a page of a list, commas included (a single plant may have more). */
 const pageBytes = 256 * 1024;
+/** How many of these bytes the long plants of a page may have together; the others have what they leave. */
+const longPlantsBytes = pageBytes / 2;
 /** A plant of more bytes is long: the condition of the index long_plants. */
 const longBytes = 512;
 /** The most pages that are read at a time: whoever comes meanwhile waits for all of them. */
-const mostRead = 64;
+const maxPagesTogether = 64;
 const minId = -(2n ** 63n);
 const maxId = 2n ** 63n - 1n;
 
-export class SqlitePlants implements PlantRepository {
-  // Kept here also so that it lives as long as its statements: they do not hold it themselves.
+/** A page that a caller waits for. */
+interface PageRequest {
+  readonly subject: string;
+  readonly from: bigint;
+  readonly rows: number;
+  readonly resolve: (page: PlantPage) => void;
+  readonly reject: (error: StorageError) => void;
+}
+
+/** The plants in a database. */
+export class SqlitePlants extends GroupWrittenPlants {
+  // Referenced here so that it lives as long as its statements: they do not keep it open.
   readonly #database: DatabaseSyncInstance;
-  readonly #writer: SqliteWriter;
   readonly #page: StatementSyncInstance;
   readonly #pageWithoutLong: StatementSyncInstance;
   readonly #long: StatementSyncInstance;
-  readonly #asked: PageRequest[] = [];
+  readonly #requests: PageRequest[] = [];
 
-  constructor(database: DatabaseSyncInstance, writer: SqliteWriter) {
+  constructor(database: DatabaseSyncInstance, writer: PlantGroupWriter) {
+    super(writer);
     this.#database = database;
-    this.#writer = writer;
     const longPlants = `FROM plants INDEXED BY long_plants
       WHERE subject = ?1 AND id >= ?2 AND octet_length(plant) > ${longBytes}`;
-    // The page's last id is looked up first, so that the page is one range of the key, whose order group_concat then follows:
-    // a subquery with a LIMIT would take its rows one by one, for 70 µs instead of 40 for a hundred.
+    // The page's last id is looked up first, so that the page is one range of the key, whose order group_concat then
+    // follows: a subquery with a LIMIT would hand over its rows one by one, which is slower.
     const page = (condition: string) =>
       database.prepare(`
         SELECT group_concat(plant, ','), count(*), CAST(last AS TEXT)
@@ -50,70 +60,62 @@ export class SqlitePlants implements PlantRepository {
     for (const statement of [this.#page, this.#pageWithoutLong, this.#long]) statement.setReturnArrays(true);
   }
 
-  create(subject: string, id: bigint, { name, tag }: Plant): ReturnType<PlantRepository['create']> {
-    const plant = tag === undefined ? JSON.stringify({ name }) : JSON.stringify({ name, tag });
-    return this.#writer.write(subject, id, plant) as ReturnType<PlantRepository['create']>;
-  }
-
-  async delete(subject: string, id: bigint): Promise<boolean> {
-    return (await this.#writer.write(subject, id)) === 'deleted';
-  }
-
-  /** The pages that are asked for in one turn of the event loop are read together, at its end. */
   list(subject: string, { after, limit }: { after?: bigint | undefined; limit: number }): Promise<PlantPage> {
     if (after === maxId) return Promise.resolve({ json: '', count: 0, next: undefined });
     const from = after === undefined ? minId : after + 1n;
     return new Promise((resolve, reject) => {
-      this.#asked.push({ subject, from, rows: Math.min(limit, pageRows), resolve, reject });
-      if (this.#asked.length === 1) setImmediate(this.#readAsked);
+      this.#requests.push({ subject, from, rows: Math.min(limit, pageRows), resolve, reject });
+      if (this.#requests.length === 1) setImmediate(this.#readRequested);
     });
   }
 
-  /** Reads what is asked for now. */
+  /** Reads all pages that are requested, without waiting for the end of the turn. */
   readAll(): void {
-    while (this.#asked.length > 0) this.#readAsked();
+    while (this.#requests.length > 0) this.#readRequested();
   }
 
-  /** In one transaction, which spares each page its locks; and a page behind another finds the processor's caches warm (DESIGN.md). */
-  readonly #readAsked = (): void => {
-    const asked = this.#asked.splice(0, mostRead);
-    if (this.#asked.length > 0) setImmediate(this.#readAsked);
-    // In a store that is closed, each page fails for itself.
+  /** One transaction spares each page its locks, and a page behind another finds the processor's caches warm. */
+  readonly #readRequested = (): void => {
+    const requests = this.#requests.splice(0, maxPagesTogether);
+    if (this.#requests.length > 0) setImmediate(this.#readRequested);
+    // In a store that is closed, each page fails by itself.
     if (this.#database.isOpen) this.#database.exec('BEGIN');
-    for (const { subject, from, rows, resolve, reject } of asked) {
+    for (const { subject, from, rows, resolve, reject } of requests) {
       try {
-        resolve(guard(() => this.#readPage(subject, from, rows)));
+        resolve(this.#readPage(subject, from, rows));
       } catch (error) {
-        reject(error as StorageError);
+        reject(toStorageError('SQLite', error));
       }
     }
-    // A failing disk ends it by itself.
+    // After an I/O error there is none: SQLite has rolled it back.
     if (this.#database.isOpen && this.#database.isTransaction) this.#database.exec('COMMIT');
   };
 
   #readPage(subject: string, from: bigint, rows: number): PlantPage {
     const page = readRange(this.#pageWithoutLong, subject, from, maxId, rows);
-    if (page.count > 0) return page;
-    // There are none, or some of them are long.
-    const tooMuch = this.#firstTooMuch(subject, from);
-    if (tooMuch === undefined) return readRange(this.#page, subject, from, maxId, rows);
-    if (tooMuch > from) {
-      const before = readRange(this.#page, subject, from, tooMuch - 1n, rows);
-      if (before.count > 0) return before;
-    }
-    return readRange(this.#page, subject, tooMuch, tooMuch, 1);
+    // It is empty when there are no plants, and when some of them are long.
+    return page.count > 0 ? page : this.#readPageWithLong(subject, from, rows);
   }
 
-  /** The first plant that does not fit in a page any more, for the long ones before it and its own length. */
-  #firstTooMuch(subject: string, from: bigint): bigint | undefined {
+  #readPageWithLong(subject: string, from: bigint, rows: number): PlantPage {
     let total = 0;
-    // Row by row: SQLite reads a row of this table whole even to find it, so no more of them than one that does not fit.
+    let excess: bigint | undefined;
+    // Row by row, up to the first that does not fit: SQLite reads a whole row of this table even to find it.
     for (const row of this.#long.iterate(subject, from)) {
-      const [id, bytes] = row as unknown as [string, number];
+      const [id, bytes] = row as [string, number];
+      if (total + bytes > longPlantsBytes) {
+        excess = BigInt(id);
+        break;
+      }
       total += bytes;
-      if (total > pageBytes) return BigInt(id);
     }
-    return undefined;
+    const fitting = Math.min(rows, Math.floor((pageBytes - total) / (longBytes + 1)));
+    if (excess === undefined) return readRange(this.#page, subject, from, maxId, fitting);
+    if (excess > from) {
+      const before = readRange(this.#page, subject, from, excess - 1n, fitting);
+      if (before.count > 0) return before;
+    }
+    return readRange(this.#page, subject, excess, excess, 1);
   }
 }
 
@@ -129,13 +131,4 @@ function readRange(
   // The last one of a full page, or where the page had to end.
   const next = last !== null ? BigInt(last) : to < maxId ? to : undefined;
   return { json: json ?? '', count, next };
-}
-
-/** A page that somebody waits for. */
-interface PageRequest {
-  readonly subject: string;
-  readonly from: bigint;
-  readonly rows: number;
-  readonly resolve: (page: PlantPage) => void;
-  readonly reject: (error: StorageError) => void;
 }

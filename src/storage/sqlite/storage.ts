@@ -1,10 +1,16 @@
 // The embedded engine: one SQLite file. Reads run here, on the main thread; writes are group committed in a worker.
 import type { DatabaseSyncInstance } from '@photostructure/sqlite';
-import type { Storage, StorageError } from '../../domain/storage.js';
+import { toStorageError, type Storage, type StorageError } from '../../domain/storage.js';
 import type { TokenRepository } from '../../domain/tokens.js';
 import { defaultWriterLimits, type GroupWriterLimits } from '../group-writer.js';
-import { loadMigrations, pendingMigrations, type AppliedMigration, type Migration } from '../migrations.js';
-import { guard, openDatabase } from './database.js';
+import {
+  applyMigrations,
+  loadMigrations,
+  selectApplied,
+  type AppliedMigration,
+  type Migration,
+} from '../migrations.js';
+import { openDatabase, withStorageErrors } from './database.js';
 import { SqlitePlants } from './plants.js';
 import { SqliteTokens } from './tokens.js';
 import { SqliteWriter } from './writer.js';
@@ -27,16 +33,14 @@ export async function openSqlite({
   writer: limits,
   synchronous = 'FULL',
 }: SqliteOptions): Promise<Storage> {
-  const database = guard(() => openDatabase(file));
+  const database = withStorageErrors(() => openDatabase(file));
   try {
-    guard(() => {
-      migrate(database);
-    });
+    await migrate(database);
     const writer = await SqliteWriter.start({ file, synchronous }, { ...defaultWriterLimits, ...limits });
     return new SqliteStorage(database, writer);
   } catch (error) {
     database.close();
-    throw error;
+    throw toStorageError('SQLite', error);
   }
 }
 
@@ -45,37 +49,40 @@ export async function openSqlite({
  * @returns The migrations that were applied now.
  * @throws StorageError when the file cannot be opened, or is one of a newer application.
  */
-export function migrateSqlite(file: string): Migration[] {
-  return guard(() => {
-    const database = openDatabase(file);
-    try {
-      return migrate(database);
-    } finally {
-      database.close();
-    }
-  });
+export async function migrateSqlite(file: string): Promise<Migration[]> {
+  const database = withStorageErrors(() => openDatabase(file));
+  try {
+    return await migrate(database);
+  } catch (error) {
+    throw toStorageError('SQLite', error);
+  } finally {
+    database.close();
+  }
 }
 
-function migrate(database: DatabaseSyncInstance): Migration[] {
+async function migrate(database: DatabaseSyncInstance): Promise<Migration[]> {
   database.exec('BEGIN IMMEDIATE');
   try {
-    database.exec(`CREATE TABLE IF NOT EXISTS migrations (
-      version INTEGER NOT NULL PRIMARY KEY,
-      name TEXT NOT NULL,
-      oldest_application TEXT NOT NULL,
-      applied_at INTEGER NOT NULL
-    ) STRICT`);
-    const applied = database
-      .prepare('SELECT version, oldest_application AS oldestApplication FROM migrations')
-      .all() as AppliedMigration[];
-    const record = database.prepare('INSERT INTO migrations VALUES (?, ?, ?, ?)');
-    const pending = pendingMigrations(loadMigrations('sqlite'), applied);
-    for (const { version, name, oldestApplication, sql } of pending) {
-      database.exec(sql);
-      record.run(version, name, oldestApplication, Date.now());
-    }
+    const applied = await applyMigrations(loadMigrations('sqlite'), {
+      readApplied: () => {
+        database.exec(`CREATE TABLE IF NOT EXISTS migrations (
+          version INTEGER NOT NULL PRIMARY KEY,
+          name TEXT NOT NULL,
+          oldest_application TEXT NOT NULL,
+          applied_at INTEGER NOT NULL
+        ) STRICT`);
+        return database.prepare(selectApplied).all() as AppliedMigration[];
+      },
+      execute: (sql) => {
+        database.exec(sql);
+      },
+      record: ({ version, name, oldestApplication }, appliedAt) =>
+        database
+          .prepare('INSERT INTO migrations VALUES (?, ?, ?, ?)')
+          .run(version, name, oldestApplication, appliedAt),
+    });
     database.exec('COMMIT');
-    return pending;
+    return applied;
   } catch (error) {
     database.exec('ROLLBACK');
     throw error;
@@ -93,14 +100,14 @@ class SqliteStorage implements Storage {
   constructor(database: DatabaseSyncInstance, writer: SqliteWriter) {
     this.#database = database;
     this.#writer = writer;
-    this.plants = new SqlitePlants(database, writer);
+    this.plants = new SqlitePlants(database, writer.group);
     this.tokens = new SqliteTokens(database);
     this.broken = writer.broken;
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
   async check(): Promise<void> {
-    guard(() => {
+    withStorageErrors(() => {
       this.#database.prepare('SELECT 1 FROM plants LIMIT 1').get();
     });
     this.#writer.check();
@@ -108,7 +115,7 @@ class SqliteStorage implements Storage {
 
   async close(): Promise<void> {
     if (!this.#database.isOpen) return;
-    await this.#writer.drain();
+    await this.#writer.group.close();
     this.plants.readAll();
     this.#database.close();
     // The last connection to close checkpoints, and that is the writer's.

@@ -1,41 +1,56 @@
-// The worker thread that owns SQLite's writing connection: every fsync and every checkpoint happens here.
+// The thread that owns SQLite's writing connection: every fsync and every checkpoint happens here.
 import { DatabaseSync } from '@photostructure/sqlite';
-import { parentPort, workerData, isMainThread } from 'node:worker_threads';
-import type { StorageFailure } from '../../domain/storage.js';
-import type { WriteOutcome } from '../group-writer.js';
+import { isMainThread, parentPort, workerData } from 'node:worker_threads';
+import { messageOf, type StorageFailure } from '../../domain/storage.js';
+import {
+  outcomeCode,
+  plantOf,
+  plantWriteKinds,
+  type PlantWrite,
+  type PlantWriteKind,
+} from '../plant-writes.js';
 
-/** What the worker is started with. */
+/** What the thread is started with. */
 export interface WriterData {
   file: string;
   synchronous: 'FULL' | 'OFF';
 }
 
-/** What the worker says once it has its connection: what SQLite itself tells of how that one writes. */
+/** The thread's first message, once it has its connection: how that writes, as SQLite itself reports it. */
 export interface WriterReady {
   synchronous: number | undefined;
   journal: string;
 }
 
 /** Stands between the texts of a request: no text that is stored has it. */
-export const separator = '\u0000';
+const separator = '\u0000';
 
 /**
- * A batch of writes, column by column (no plant is a delete); or the word to end. The texts of a column come as one: cloning
- * them one by one for the other thread took a sixth of what the server gets done.
+ * A batch of writes, column by column: the kinds as places in `plantWriteKinds`, and the texts of a column as one,
+ * since cloning many texts for another thread is slow.
  */
-export type WriterRequest = { subjects: string; ids: BigInt64Array; plants: string } | 'close';
+export interface WriterBatch {
+  kinds: Uint8Array;
+  subjects: string;
+  ids: BigInt64Array;
+  plants: string;
+}
 
-/** The outcomes, as indexes into `writeOutcomes`; or why there are none. */
+/** A batch to commit, or the order to end. */
+export type WriterRequest = WriterBatch | 'close';
+
+/** The codes of a batch's outcomes, or why it has none. */
 export type WriterReply = Uint8Array | { failure: StorageFailure; message: string };
 
-/** The outcomes by their codes in a reply. */
-export const writeOutcomes: readonly WriteOutcome[] = [
-  'created',
-  'identical',
-  'different',
-  'deleted',
-  'absent',
-];
+/** Packs a batch for the thread. */
+export function packBatch(batch: readonly PlantWrite[]): WriterBatch {
+  return {
+    kinds: Uint8Array.from(batch, ({ kind }) => plantWriteKinds.indexOf(kind)),
+    subjects: batch.map(({ subject }) => subject).join(separator),
+    ids: BigInt64Array.from(batch, ({ id }) => id),
+    plants: batch.map(plantOf).join(separator),
+  };
+}
 
 if (!isMainThread && parentPort !== null) serve(parentPort, workerData as WriterData);
 
@@ -55,36 +70,49 @@ function serve(port: NonNullable<typeof parentPort>, { file, synchronous }: Writ
   const compare = database.prepare('SELECT plant = ? AS same FROM plants WHERE subject = ? AND id = ?');
   const remove = database.prepare('DELETE FROM plants WHERE subject = ? AND id = ?');
 
-  const write = (subject: string, id: bigint, plant: string): WriteOutcome => {
-    if (plant === '') return remove.run(subject, id).changes > 0 ? 'deleted' : 'absent';
-    if (insert.run(subject, id, plant).changes > 0) return 'created';
-    return (compare.get(plant, subject, id) as { same: number }).same === 1 ? 'identical' : 'different';
+  const commands: Record<PlantWriteKind, (subject: string, id: bigint, plant: string) => number> = {
+    create(subject, id, plant) {
+      if (insert.run(subject, id, plant).changes > 0) return outcomeCode('create', 'created');
+      const { same } = compare.get(plant, subject, id) as { same: number };
+      return outcomeCode('create', same === 1 ? 'identical' : 'different');
+    },
+    delete: (subject, id) =>
+      outcomeCode('delete', remove.run(subject, id).changes > 0 ? 'deleted' : 'absent'),
+  };
+
+  const writeAll = (batch: WriterBatch): Uint8Array => {
+    const subjects = batch.subjects.split(separator);
+    const plants = batch.plants.split(separator);
+    return Uint8Array.from(subjects, (subject, i) => {
+      const kind = plantWriteKinds[batch.kinds[i] ?? -1];
+      const id = batch.ids[i];
+      const plant = plants[i];
+      if (kind === undefined || id === undefined || plant === undefined)
+        throw new Error('the batch is incomplete');
+      return commands[kind](subject, id, plant);
+    });
   };
 
   port.on('message', (request: WriterRequest) => {
     if (request === 'close') {
-      // A connection closes only when its statements are gone; the file shall be whole now. Passive, as others may be writing.
+      // A connection closes only when its statements are gone, and the file shall be whole now. Passive, since other
+      // processes may be writing.
       database.exec('PRAGMA wal_checkpoint(PASSIVE)');
       database.close();
       port.close();
       return;
     }
-    const { ids } = request;
-    const subjects = request.subjects.split(separator);
-    const plants = request.plants.split(separator);
     let committing = false;
     let reply: WriterReply;
     try {
       // Immediate, so that waiting for another process's lock happens here, not in the middle of the transaction.
       database.exec('BEGIN IMMEDIATE');
-      reply = Uint8Array.from(subjects, (subject, i) =>
-        writeOutcomes.indexOf(write(subject, ids[i]!, plants[i]!)),
-      );
+      reply = writeAll(request);
       committing = true;
       database.exec('COMMIT');
     } catch (error) {
       // A failed COMMIT may have written its frames before it failed; a failure before it has done nothing.
-      reply = { failure: committing ? 'unknown-outcome' : 'unavailable', message: (error as Error).message };
+      reply = { failure: committing ? 'unknown-outcome' : 'unavailable', message: messageOf(error) };
       if (database.isTransaction) database.exec('ROLLBACK');
     }
     port.postMessage(reply);

@@ -1,51 +1,50 @@
 // The main thread's half of the embedded engine's writer: collects batches, and hands them to the thread.
 import { Worker } from 'node:worker_threads';
 import { StorageError } from '../../domain/storage.js';
-import { GroupWriter, type GroupWriterLimits, type Write, type WriteOutcome } from '../group-writer.js';
-import {
-  separator,
-  writeOutcomes,
-  type WriterData,
-  type WriterReply,
-  type WriterRequest,
-} from './writer-thread.js';
+import { GroupWriter, type GroupWriterLimits } from '../group-writer.js';
+import { bytesOf, plantOutcomes, type PlantGroupWriter, type PlantWrite } from '../plant-writes.js';
+import { packBatch, type WriterData, type WriterReply, type WriterRequest } from './writer-thread.js';
 
-/** The writing half: batches go to the worker, which owns the connection that writes and checkpoints. */
+/** Starts the thread, which owns the connection that writes and checkpoints, and gives it one batch at a time. */
 export class SqliteWriter {
-  readonly #worker: Worker;
-  readonly #group: GroupWriter;
-  #pending:
-    { resolve: (outcomes: WriteOutcome[]) => void; reject: (error: StorageError) => void } | undefined;
+  readonly #thread: Worker;
+  readonly group: PlantGroupWriter;
+  /** The batch that the thread has. */
+  #pending: { resolve: (outcomes: Uint8Array) => void; reject: (error: StorageError) => void } | undefined;
   #failure: StorageError | undefined;
   #closing = false;
   readonly #exited: Promise<void>;
   readonly broken: Promise<StorageError>;
 
-  /** Resolves once the worker has its connection. */
+  /**
+   * Starts the thread, and resolves once that has its connection.
+   * @throws StorageError when it cannot have one.
+   */
   static async start(data: WriterData, limits: GroupWriterLimits): Promise<SqliteWriter> {
-    const worker = new Worker(new URL('./writer-thread.js', import.meta.url), { workerData: data });
+    const thread = new Worker(new URL('./writer-thread.js', import.meta.url), { workerData: data });
     await new Promise<void>((resolve, reject) => {
-      worker.once('message', () => {
+      thread.once('message', () => {
         resolve();
       });
-      worker.once('error', (error) => {
+      thread.once('error', (error) => {
         reject(new StorageError('unavailable', `SQLite: ${error.message}`, { cause: error }));
       });
-      worker.once('exit', (code) => {
+      thread.once('exit', (code) => {
         reject(new StorageError('unavailable', `SQLite: the writer ended at its start with status ${code}`));
       });
     });
-    return new SqliteWriter(worker, limits);
+    return new SqliteWriter(thread, limits);
   }
 
-  private constructor(worker: Worker, limits: GroupWriterLimits) {
-    this.#worker = worker;
-    this.#group = new GroupWriter((batch) => this.#commit(batch), limits);
-    worker.on('message', (reply: WriterReply) => {
+  private constructor(thread: Worker, limits: GroupWriterLimits) {
+    this.#thread = thread;
+    const commit = (batch: readonly PlantWrite[]) => this.#commit(batch);
+    this.group = new GroupWriter({ outcomes: plantOutcomes, bytesOf, commit }, limits);
+    thread.on('message', (reply: WriterReply) => {
       const pending = this.#pending;
       this.#pending = undefined;
       if (reply instanceof Uint8Array) {
-        pending?.resolve(Array.from(reply, (code) => writeOutcomes[code]!));
+        pending?.resolve(reply);
       } else {
         pending?.reject(new StorageError(reply.failure, `SQLite: ${reply.message}`));
       }
@@ -55,48 +54,36 @@ export class SqliteWriter {
         const broken = this.#fail(cause);
         if (!this.#closing) resolve(broken);
       };
-      worker.on('error', fail);
-      worker.on('exit', () => {
+      thread.on('error', fail);
+      thread.on('exit', () => {
         fail(new Error('the writer has ended'));
       });
     });
     this.#exited = new Promise((resolve) => {
-      worker.once('exit', () => {
+      thread.once('exit', () => {
         resolve();
       });
     });
   }
 
-  write(subject: string, id: bigint, plant?: string): Promise<WriteOutcome> {
-    return this.#group.write(subject, id, plant);
-  }
-
-  /** @throws StorageError when the worker is gone. */
+  /** @throws StorageError when the thread is gone. */
   check(): void {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  drain(): Promise<void> {
-    return this.#group.close();
-  }
-
   async close(): Promise<void> {
     this.#closing = true;
-    // Ended from outside in the middle of a statement, the worker could take the process with it.
-    this.#worker.postMessage('close' satisfies WriterRequest);
+    // Ended from outside in the middle of a statement, the thread could take the process with it.
+    this.#thread.postMessage('close' satisfies WriterRequest);
     await this.#exited;
   }
 
-  #commit(batch: readonly Write[]): Promise<WriteOutcome[]> {
+  #commit(batch: readonly PlantWrite[]): Promise<Uint8Array> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
-    const request: WriterRequest = {
-      subjects: batch.map((write) => write.subject).join(separator),
-      ids: BigInt64Array.from(batch, (write) => write.id),
-      plants: batch.map((write) => write.plant ?? '').join(separator),
-    };
+    const request: WriterRequest = packBatch(batch);
     return new Promise((resolve, reject) => {
       this.#pending = { resolve, reject };
-      this.#worker.postMessage(request);
+      this.#thread.postMessage(request);
     });
   }
 

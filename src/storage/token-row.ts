@@ -1,0 +1,34 @@
+// A token as a row of the table `tokens`, which has the same columns in both engines.
+import type { Scope, Token } from '../domain/tokens.js';
+
+/** The columns of a token, in the order in which they are written and read; `hash` comes behind them. */
+export const tokenColumns = 'id, subject, scopes, created_at, expires_at, revoked_at';
+
+/** The values of `tokenColumns`; times are in milliseconds since the epoch. */
+export type TokenRow<Time = number> = readonly [
+  id: string,
+  subject: string,
+  scopes: string,
+  createdAt: Time,
+  expiresAt: Time | null,
+  revokedAt: Time | null,
+];
+
+/** The row to write for a token. */
+export function toTokenRow(token: Token): TokenRow {
+  const { id, subject, scopes, createdAt, expiresAt = null, revokedAt = null } = token;
+  return [id, subject, scopes.join(' '), createdAt, expiresAt, revokedAt];
+}
+
+/** The token in a row that was read; a driver may give its times as text, since their columns have 64 bits. */
+export function toToken(row: readonly unknown[]): Token {
+  const [id, subject, scopes, createdAt, expiresAt, revokedAt] = row as TokenRow<number | string>;
+  return {
+    id,
+    subject,
+    scopes: scopes.split(' ') as Scope[],
+    createdAt: Number(createdAt),
+    expiresAt: expiresAt === null ? undefined : Number(expiresAt),
+    revokedAt: revokedAt === null ? undefined : Number(revokedAt),
+  };
+}
