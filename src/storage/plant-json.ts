@@ -16,19 +16,19 @@ const keys = Object.keys(fields) as (keyof typeof fields)[];
 export function plantJson(plant: Plant): string {
   let members = '';
   for (const key of keys) {
-    const text = toJson(plant[key]);
+    const text = exactJson(plant[key]);
     if (text !== undefined) members += `${members === '' ? '' : ','}"${key}":${text}`;
   }
   return `{${members}}`;
 }
 
-/** JSON.stringify, also undefined for undefined; but a bigint, at which that throws, becomes its digits. */
-function toJson(value: unknown): string | undefined {
+/** What JSON.stringify gives for a JSON value, undefined for undefined; but a bigint, at which that throws, becomes its digits. */
+export function exactJson(value: unknown): string | undefined {
   if (typeof value === 'bigint') return value.toString();
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  if (Array.isArray(value)) return `[${value.map((item) => toJson(item) ?? 'null').join(',')}]`;
+  if (Array.isArray(value)) return `[${value.map((item) => exactJson(item) ?? 'null').join(',')}]`;
   const members = Object.entries(value).flatMap(([key, member]) => {
-    const text = toJson(member);
+    const text = exactJson(member);
     return text === undefined ? [] : [`${JSON.stringify(key)}:${text}`];
   });
   return `{${members.join(',')}}`;

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import tap, { type Test } from 'tap';
 import { findBinaries, sharedServer, type PostgresServer } from './postgres-server.js';
 import { skipFor } from './skip.js';
+import type { PlantPage, PlantRepository } from '../../src/domain/plants.js';
 import type { Storage } from '../../src/domain/storage.js';
 import type { GroupWriterLimits } from '../../src/storage/group-writer.js';
 import { openStorage } from '../../src/storage/open.js';
@@ -70,6 +71,26 @@ export function sharedStorage(engine: Engine): Promise<Storage> {
   const opened = openEmptyStorage(tap, engine);
   shared.set(engine, opened);
   return opened;
+}
+
+/**
+ * Reads a subject's plants page by page, each with at most `limit` of them.
+ * @throws Error when the list does not end.
+ */
+export async function readPages(
+  plants: PlantRepository,
+  subject: string,
+  limit = Infinity,
+): Promise<PlantPage[]> {
+  const pages: PlantPage[] = [];
+  let after: bigint | undefined;
+  while (pages.length < 1_000) {
+    const page = await plants.list(subject, { after, limit });
+    pages.push(page);
+    if (page.next === undefined) return pages;
+    after = page.next;
+  }
+  throw new Error(`the list goes on after ${pages.length} pages`);
 }
 
 /** A folder that goes away with the test. */
