@@ -153,6 +153,8 @@ for (const engine of engines) {
         // The longest that the embedded engine does not count as long, with one that is.
         ...Array.from({ length: 600 }, () => 251),
         400,
+        // Enough of both kinds to fill a page with either.
+        ...Array.from({ length: 600 }, (_, i) => (i % 2 === 0 ? 251 : 500)),
         700_000,
         300_000,
         10,
