@@ -67,7 +67,7 @@ t.test(
     const unknown = writer.write({ kind: 'skip', bed: 3, code: 255 });
     t.equal(await outcomeOf(unknown), 'unknown-outcome');
     t.strictSame(await Promise.all([added, again, skipped]), ['full', 'full', 'skipped']);
-    t.strictSame(batches, [[1, 2, 3], [1]], 'no key stands twice in a batch');
+    t.strictSame(batches, [[1, 2, 3], [1]], 'no two writes of a batch have the same key');
   },
 );
 

@@ -37,7 +37,7 @@ export interface Writes<W extends { readonly kind: string }, O extends Outcomes<
   readonly outcomes: O;
   /** About how much memory a write takes while it waits, in bytes. */
   readonly bytesOf: (write: W) => number;
-  /** When it is given, no key stands twice in a batch: a second write of a key goes into a later one. */
+  /** When it is given, no two writes of a batch have the same key: a second one goes into a later batch. */
   readonly keyOf?: (write: W) => string;
   /**
    * Commits a batch.
@@ -147,7 +147,7 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
     let taken = 0;
     for (const queued of this.#queue) {
       if (batch.length >= batchRows || (batch.length > 0 && bytes + queued.bytes > batchBytes)) break;
-      // However often one key stands in the queue, taking a batch is work for so many writes, not for the whole queue.
+      // However many writes of one key wait, taking a batch looks at so many writes, not at the whole queue.
       if (later.length >= batchRows) break;
       taken++;
       if (queued.since < oldest) {

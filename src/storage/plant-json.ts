@@ -4,7 +4,7 @@ import type { NewPlant, Plant } from '../domain/plants.js';
 type Fields = Plant & Omit<NewPlant, 'id'>;
 /**
  * The fields that are kept, in their order in the text. A field that the contract adds to what is accepted or answered
- * does not compile until it stands here too, and neither does a schema with fields of any name.
+ * does not compile until it is listed here too, and neither does a schema with fields of any name.
  */
 const fields = { name: true, tag: true } satisfies Record<
   keyof Fields,

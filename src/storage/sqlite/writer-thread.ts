@@ -22,7 +22,7 @@ export interface WriterReady {
   journal: string;
 }
 
-/** Stands between the texts of a request: no text that is stored has it. */
+/** Separates the texts of a batch: no text that is stored has it. */
 const separator = '\u0000';
 
 /**

@@ -89,7 +89,7 @@ export class SqliteWriter {
 
   #fail(cause: Error): StorageError {
     this.#failure ??= new StorageError('unavailable', `SQLite: ${cause.message}`, { cause });
-    // Nobody can tell how far it got with the batch that it had.
+    // Nobody knows how far it got with the batch that it had.
     this.#pending?.reject(new StorageError('unknown-outcome', `SQLite: ${cause.message}`, { cause }));
     this.#pending = undefined;
     return this.#failure;
