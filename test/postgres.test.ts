@@ -48,7 +48,8 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
   async function session(database: string, condition: string): Promise<number> {
     const row = await until(
       server,
-      `SELECT pid FROM pg_stat_activity WHERE datname = '${database}' AND application_name = 'plant-store' AND ${condition}`,
+      `SELECT pid FROM pg_stat_activity
+       WHERE datname = '${database}' AND application_name = 'plant-store' AND ${condition}`,
     );
     return row['pid'] as number;
   }

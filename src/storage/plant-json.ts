@@ -22,7 +22,7 @@ export function plantJson(plant: Plant): string {
   return `{${members}}`;
 }
 
-/** What JSON.stringify gives for a JSON value, undefined for undefined; but a bigint, at which that throws, becomes its digits. */
+/** What JSON.stringify gives for a JSON value or undefined; but a bigint, at which that throws, becomes its digits. */
 export function exactJson(value: unknown): string | undefined {
   if (typeof value === 'bigint') return value.toString();
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);

@@ -254,7 +254,7 @@ export function isMissingTable(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === UNDEFINED_TABLE;
 }
 
-/** Whether a row may have caused an error of the driver: bad data, a limit, a constraint or trigger of the operator's. */
+/** Whether a row may have caused an error of the driver: bad data, a limit, an operator's constraint or trigger. */
 export function isRowError(error: unknown): boolean {
   return (
     error instanceof DatabaseError &&
