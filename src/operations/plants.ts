@@ -1,7 +1,13 @@
 // What each operation on plants does. Everything else about a request is settled by the contract before it gets here.
 import type { Handlers, JsonArray } from '../contract/handlers.js';
-import type { Plant, PlantRepository } from '../domain/plants.js';
-import { ApiError } from '../errors.js';
+import type { Creation, Plant, PlantRepository } from '../domain/plants.js';
+import { ApiError, type ErrorKind } from '../errors.js';
+
+/** What is answered to a create that did not take place: an outcome that is missing here does not compile. */
+const refusals: Readonly<Record<Exclude<Creation, 'created'>, ErrorKind>> = {
+  identical: 'plantExists',
+  different: 'idTaken',
+};
 
 /**
  * The handlers of the contract's operations.
@@ -11,8 +17,7 @@ export function createHandlers(plants: PlantRepository): Handlers {
   return {
     async createPlant({ caller, body: { id, ...plant } }) {
       const outcome = await plants.create(caller.subject, id, plant);
-      if (outcome === 'identical') throw new ApiError('plantExists');
-      if (outcome === 'different') throw new ApiError('idTaken');
+      if (outcome !== 'created') throw new ApiError(refusals[outcome]);
       return plant;
     },
 
