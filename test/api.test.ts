@@ -1,7 +1,7 @@
 // Every operation through the real app: its success and each declared error, read back from the store.
 import t from 'tap';
 import { engines } from './support/engines.js';
-import { startService, withMethods, type Service } from './support/service.js';
+import { injectFaults, startService, type Service } from './support/service.js';
 import { loadContract } from '../src/contract/contract.js';
 import { StorageError } from '../src/domain/storage.js';
 
@@ -307,7 +307,7 @@ for (const engine of engines) {
     });
 
     t.test('listPlants answers HEAD with the headers of GET and reads no row', async (t) => {
-      const noLists = withMethods(() => ({
+      const noLists = injectFaults(() => ({
         plants: { list: () => Promise.reject(new Error('a row was read')) },
       }));
       const { call, token } = await startService(t, engine, { wrap: noLists });
@@ -418,7 +418,7 @@ for (const engine of engines) {
     t.test('a storage that fails is a 503 or a 500, and shows nothing of why', async (t) => {
       let failure: unknown;
       const fail = () => Promise.reject(failure);
-      const failing = withMethods(() => ({ plants: { create: fail, delete: fail, list: fail } }));
+      const failing = injectFaults(() => ({ plants: { create: fail, delete: fail, list: fail } }));
       const { call, token } = await startService(t, engine, { wrap: failing });
       const cases: [unknown, number][] = [
         [new StorageError('unavailable', 'secret path'), 50300],
@@ -489,7 +489,7 @@ t.test("the contract's examples of errors are the very messages that the service
   const reader = await issue(subject, { scopes: ['plants:read'] });
   const failing = (thrown: Error) =>
     startService(t, engine, {
-      wrap: withMethods(() => ({ plants: { list: () => Promise.reject(thrown) } })),
+      wrap: injectFaults(() => ({ plants: { list: () => Promise.reject(thrown) } })),
     });
   const limited = await startService(t, engine, {
     limits: { rates: { perSubject: 0, perAddress: 1, window: 60_000 } },

@@ -1,7 +1,7 @@
 // Access tokens: who gets in, with what, and for how long; and that the contract decides it.
 import t from 'tap';
 import { engines, sharedStorage } from './support/engines.js';
-import { startService, withMethods } from './support/service.js';
+import { injectFaults, startService } from './support/service.js';
 import { loadContract } from '../src/contract/contract.js';
 import { StorageError, type Storage } from '../src/domain/storage.js';
 import { scopes, type Token } from '../src/domain/tokens.js';
@@ -117,7 +117,7 @@ t.test(
     let now = 1_800_000_000_000;
     let lookups = 0;
     const storage = await sharedStorage(engine);
-    const counting = withMethods(({ tokens }) => ({
+    const counting = injectFaults(({ tokens }) => ({
       tokens: {
         find: async (hash) => {
           lookups++;

@@ -17,7 +17,7 @@ import {
 } from '../src/client/index.js';
 import { noBrowser, startBrowser } from './support/browser.js';
 import { startCuttingProxy, type Fate } from './support/cutting-proxy.js';
-import { startListening, withMethods } from './support/service.js';
+import { injectFaults, startListening } from './support/service.js';
 import { skipFor } from './support/skip.js';
 import { StorageError } from '../src/domain/storage.js';
 import { catalogue } from '../src/errors.js';
@@ -50,7 +50,7 @@ interface Failure {
 const failures: Failure[] = [];
 
 /** The store, which fails as `failures` says. */
-const failing = withMethods(({ plants }) => {
+const failing = injectFaults(({ plants }) => {
   const failed = async <Result>(act: () => Promise<Result>): Promise<Result> => {
     const next = failures.shift();
     if (next === undefined) return act();

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
-import { startListening, withMethods } from './support/service.js';
+import { injectFaults, startListening } from './support/service.js';
 import { scopes } from '../src/domain/tokens.js';
 import { shutDown } from '../src/http/connection/shutdown.js';
 import { issueToken } from '../src/http/security/access-token.js';
@@ -23,7 +23,7 @@ function gated() {
   const gate = new Promise<void>((resolve) => (release = resolve));
   const started = new Promise<void>((resolve) => (start = resolve));
   const finished = new Promise<void>((resolve) => (finish = resolve));
-  const wrap = withMethods(({ plants }) => ({
+  const wrap = injectFaults(({ plants }) => ({
     plants: {
       create: async (...all) => {
         start();
@@ -509,7 +509,7 @@ t.test('listPlants cuts off a reader that stalls, and never ends a list that is 
 
 t.test('listPlants breaks the connection when reading fails in the middle', async (t) => {
   let pages = 0;
-  const wrap = withMethods(({ plants }) => ({
+  const wrap = injectFaults(({ plants }) => ({
     plants: {
       list: (...all) => (++pages > 2 ? Promise.reject(new Error('the disk is gone')) : plants.list(...all)),
     },

@@ -15,7 +15,7 @@ import t, { type Test } from 'tap';
 import { checkAnswer, type Answer } from './support/contract-check.js';
 import { engines, temporaryFolder } from './support/engines.js';
 import { run, startServer } from './support/processes.js';
-import { startListening, startService, withMethods } from './support/service.js';
+import { injectFaults, startListening, startService } from './support/service.js';
 import { skipFor } from './support/skip.js';
 import { ConfigError, readConfig } from '../src/config.js';
 import type { Creation, PlantPage } from '../src/domain/plants.js';
@@ -150,7 +150,7 @@ t.test(
     const gate = new Promise<Creation>((resolve) => (finish = resolve));
     const { app, open, token } = await startListening(t, {
       limits: { stallTimeout: 100, requestTimeout: 200 },
-      wrap: withMethods(() => ({ plants: { create: () => gate } })),
+      wrap: injectFaults(() => ({ plants: { create: () => gate } })),
     });
     const waiting = await open();
     const body = '{"id":1,"name":"a"}';
@@ -175,7 +175,7 @@ t.test(
 
 /** Lists without an end, whose every page is as large as given and cannot be compressed. */
 const endless = (bytes: number) =>
-  withMethods(() => ({
+  injectFaults(() => ({
     plants: {
       list: (): Promise<PlantPage> => {
         const json = JSON.stringify({ name: randomBytes(bytes / 2).toString('hex') });
@@ -217,7 +217,7 @@ t.test('a list is tagged, and not sent again to whoever has it', async (t) => {
 });
 
 t.test('a list of many pages has no tag', async (t) => {
-  const pages = withMethods(() => ({
+  const pages = injectFaults(() => ({
     plants: {
       list: (_subject, { after }): Promise<PlantPage> =>
         Promise.resolve(
@@ -301,7 +301,7 @@ t.test('a compressed list is cut off like any other', async (t) => {
   await once(socket, 'close');
 
   let left = 5;
-  const failing = withMethods(() => ({
+  const failing = injectFaults(() => ({
     plants: {
       list: (): Promise<PlantPage> =>
         --left > 0

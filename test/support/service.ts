@@ -38,7 +38,7 @@ export interface Service {
   call(method: string, url: string, options?: CallOptions): Promise<JsonAnswer>;
 }
 
-/** What a test may have otherwise than the service does by itself. */
+/** What a test may set; `wrap` stands between the app and its storage. */
 export type ServiceOptions = Partial<AppOptions> & { wrap?: (storage: Storage) => Storage };
 
 let subjects = 0;
@@ -114,8 +114,8 @@ export async function startListening(t: Test, options: ServiceOptions = {}): Pro
   return { ...service, port, open, authorized: `Host: x\r\nAuthorization: Bearer ${service.token}\r\n` };
 }
 
-/** Gives a storage other methods: to hold them up, to count them or to have them fail. */
-export const withMethods =
+/** Injects faults into a storage: methods that fail, hang, answer otherwise, or count their calls. */
+export const injectFaults =
   (
     change: (storage: Storage) => { plants?: Partial<PlantRepository>; tokens?: Partial<TokenRepository> },
   ): ((storage: Storage) => Storage) =>
