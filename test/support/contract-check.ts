@@ -29,7 +29,8 @@ const connectionStatuses = new Set([400, 404, 405, 408, 417, 431, 500, 503]);
 
 /**
  * Fails unless the contract has this answer: declared status and headers, schema (closed, so that a field too many fails),
- * media type, request id, a challenge with 401 and 403, nothing in a 204, no internals in a 5xx.
+ * media type, request id, a challenge with 401 and 403, the path's methods in Allow, nothing in a 204, no internals in
+ * a 5xx.
  * @param url - The path that was asked for, with or without a query.
  */
 export type AnswerCheck = (method: string, url: string, answer: Answer) => void;
@@ -43,13 +44,16 @@ export function answerCheck({ document, operations, securitySchemes }: Contract)
   return (method, url, answer) => {
     const where = `${method} ${url.slice(0, 80)} answered ${answer.status}`;
     const path = url.split('?', 1)[0]!;
-    const operation = operations.find(
-      (known) =>
-        known.method === (method === 'HEAD' ? 'GET' : method) &&
-        new RegExp(`^${known.path.replace(/{\w+}/g, '[^/]*')}$`).test(path),
+    const ofPath = operations.filter((known) =>
+      new RegExp(`^${known.path.replace(/{\w+}/g, '[^/]*')}$`).test(path),
     );
+    const operation = ofPath.find((known) => known.method === (method === 'HEAD' ? 'GET' : method));
     assert.match(String(answer.headers['x-request-id']), /^[\w.-]{1,64}$/, `${where} without a request id`);
     if (answer.status >= 400) checkError(where, answer, method);
+    if (answer.status === 405 && ofPath.length > 0) {
+      const methods = ofPath.flatMap((known) => (known.method === 'GET' ? ['GET', 'HEAD'] : [known.method]));
+      assert.deepEqual(String(answer.headers['allow']).split(', ').sort(), methods.sort(), where);
+    }
     const takesHttp = operation?.security.some((scheme) => securitySchemes[scheme]?.type === 'http') ?? true;
     if (takesHttp && (answer.status === 401 || answer.status === 403))
       assert.match(String(answer.headers['www-authenticate']), /^Bearer realm=/, where);
