@@ -2,6 +2,7 @@
 import { createServer, type RequestListener } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
 import t, { type Test } from 'tap';
@@ -12,6 +13,7 @@ import {
   createClient,
   type Clock,
   type ClientOptions,
+  type ListOptions,
   type NewPlant,
   type PlantStoreClient,
 } from '../src/client/index.js';
@@ -26,7 +28,7 @@ const maxId = 9223372036854775807n;
 const minId = -9223372036854775808n;
 const beyondDouble = 9007199254740993n;
 
-/** A clock that does not wait, and tells how long it was asked to. */
+/** A clock that does not wait, and records for how long it should have. */
 function fastClock(): Clock & { waits: number[] } {
   const waits: number[] = [];
   return {
@@ -124,8 +126,8 @@ async function failure(call: Promise<unknown>): Promise<ApiError | ConnectionErr
   throw new Error('the call did not fail');
 }
 
-/** What a failed call tells, without its message. */
-function told(error: ApiError | ConnectionError) {
+/** A failed call without its message, for comparison. */
+function summary(error: ApiError | ConnectionError) {
   const { attempts, mayHaveTakenEffect } = error;
   const call = { attempts, mayHaveTakenEffect };
   return error instanceof ApiError
@@ -150,7 +152,7 @@ t.test('createPlant, listPlants and deletePlant are exact over the whole range o
     name: '',
     tag: 'a "tag"\u{1F33F}\u2028',
   });
-  t.strictSame(await client.createPlant({ id: 6, name: 'no tag', tag: undefined } as unknown as NewPlant), {
+  t.strictSame(await client.createPlant({ id: 6, name: 'no tag', tag: undefined as never }), {
     name: 'no tag',
   });
   const all = [
@@ -177,6 +179,38 @@ t.test('createPlant, listPlants and deletePlant are exact over the whole range o
     { name: '9007199254740994' },
   ]);
   t.strictSame(clock.waits, []);
+});
+
+t.test('a field of any type is sent exactly and returned whole, also after a lost answer', async (t) => {
+  const bodies: string[] = [];
+  const url = await startStranger(t, (request, response) => {
+    void text(request).then((body) => {
+      bodies.push(body);
+      if (bodies.length === 1) request.socket.destroy();
+      else response.writeHead(400).end('{"error":40011,"message":"You already have this very plant."}');
+    });
+  });
+  const fields = {
+    name: '\u0001-1\u0001',
+    height: 1.5e-7,
+    edible: false,
+    parent: null,
+    sizes: [1, [2]],
+    bed: { rows: [{ 'in "sun"': true }], none: {} },
+  };
+  const absent = { tag: undefined as never, notes: undefined };
+  const client = createClient({ baseUrl: url, token: 't', clock: fastClock() });
+  t.strictSame(await client.createPlant({ id: maxId, ...fields, ...absent }), fields);
+  const json = JSON.stringify({ id: 0, ...fields }).replace('0', `${maxId}`);
+  t.strictSame(bodies, [json, json]);
+
+  const counts = { name: 'a', seeds: { counted: [minId, beyondDouble], sold: 1n } };
+  await failure(client.createPlant({ id: 0, ...counts }));
+  t.equal(
+    bodies[2],
+    `{"id":0,"name":"a","seeds":{"counted":[${minId},${beyondDouble}],"sold":1}}`,
+    'integers of 64 bits too',
+  );
 });
 
 t.test('ids that are not known exactly are refused before anything is sent', async (t) => {
@@ -212,6 +246,7 @@ t.test('every error of the service is an ApiError with its status, code, name an
     ['invalidBody', () => client.createPlant({ id: 2, name: '\ud800' })],
     ['bodyTooLarge', () => client.createPlant({ id: 2, name: 'x'.repeat(2_000_000) })],
     ['invalidQuery', () => client.listPlants({ limit: 0 })],
+    ['invalidQuery', () => client.listPlants({ limit: 1, colour: 'green' } as ListOptions)],
     ['idTaken', () => client.createPlant({ id: 1, name: 'b' })],
     ['plantExists', () => client.createPlant({ id: 1, name: 'a' })],
     ['plantNotFound', () => client.deletePlant(2)],
@@ -223,7 +258,7 @@ t.test('every error of the service is an ApiError with its status, code, name an
     const error = await failure(call());
     const { code } = catalogue[kind];
     const status = Math.floor(code / 100);
-    t.strictSame(told(error), { attempts: 1, mayHaveTakenEffect: false, kind, code, status }, kind);
+    t.strictSame(summary(error), { attempts: 1, mayHaveTakenEffect: false, kind, code, status }, kind);
     t.ok(error.message.startsWith(catalogue[kind].message.slice(0, -1)), error.message);
     t.match((error as ApiError).requestId, /^[\w.-]+$/);
   }
@@ -257,10 +292,10 @@ t.test('a create whose answer is lost succeeds, and has created one plant', asyn
   t.equal(clock.waits.length, 5);
 
   const own = await failure(client.createPlant({ id: 0, name: 'lose answer', tag: 'x' }));
-  t.match(told(own), { attempts: 1, kind: 'plantExists' }, 'without an attempt of its own it is an error');
+  t.match(summary(own), { attempts: 1, kind: 'plantExists' }, 'without an attempt of its own it is an error');
   fates.push('lose request');
   const taken = await failure(client.createPlant({ id: 0, name: 'another' }));
-  t.match(told(taken), { attempts: 2, kind: 'idTaken' }, "another's plant is never taken for the own one");
+  t.match(summary(taken), { attempts: 2, kind: 'idTaken' }, "another's plant is never taken for the own one");
   t.match(await stored(), { length: 4 });
 });
 
@@ -275,7 +310,7 @@ t.test('a delete whose answer is lost succeeds', async (t) => {
     fates.push(fate);
     await client.deletePlant(id);
     t.strictSame(fates, []);
-    t.match(told(await failure(client.deletePlant(id))), { attempts: 1, kind: 'plantNotFound' });
+    t.match(summary(await failure(client.deletePlant(id))), { attempts: 1, kind: 'plantNotFound' });
   }
   t.strictSame(await stored(), []);
 });
@@ -296,7 +331,7 @@ t.test('a list that is cut off is asked for again, never shown in part', async (
   fates.push('cut answer', 'cut answer', 'cut answer', 'cut answer');
   const error = await failure(client.listPlants());
   t.type(error, ConnectionError);
-  t.strictSame(told(error), { attempts: 4, mayHaveTakenEffect: false });
+  t.strictSame(summary(error), { attempts: 4, mayHaveTakenEffect: false });
 });
 
 t.test('retries end, wait ever longer, and say that the outcome is unknown', async (t) => {
@@ -305,7 +340,7 @@ t.test('retries end, wait ever longer, and say that the outcome is unknown', asy
   const error = await failure(client.createPlant({ id: 1, name: 'a' }));
   t.type(error, ConnectionError);
   t.ok(error.cause instanceof Error);
-  t.strictSame(told(error), { attempts: 4, mayHaveTakenEffect: true });
+  t.strictSame(summary(error), { attempts: 4, mayHaveTakenEffect: true });
   t.strictSame(await stored(), [{ name: 'a' }], 'it had');
   for (const [i, wait] of clock.waits.entries()) {
     t.ok(wait >= 50 * 2 ** i && wait <= 100 * 2 ** i, `wait ${i} is ${wait} ms`);
@@ -313,7 +348,7 @@ t.test('retries end, wait ever longer, and say that the outcome is unknown', asy
   t.equal(clock.waits.length, 3);
 
   fates.push('lose answer');
-  t.strictSame(told(await failure(connect({ retries: 0 }).deletePlant(1))), {
+  t.strictSame(summary(await failure(connect({ retries: 0 }).deletePlant(1))), {
     attempts: 1,
     mayHaveTakenEffect: true,
   });
@@ -325,7 +360,7 @@ t.test('an attempt whose answer does not begin in time is lost', async (t) => {
   fates.push('hold answer');
   const error = await failure(connect({ timeout: 50, retries: 0 }).createPlant({ id: 1, name: 'a' }));
   t.match(error.message, /no answer began within 50 ms/);
-  t.strictSame(told(error), { attempts: 1, mayHaveTakenEffect: true });
+  t.strictSame(summary(error), { attempts: 1, mayHaveTakenEffect: true });
 });
 
 t.test('503 is retried, not before Retry-After, and believed about its effect', async (t) => {
@@ -343,7 +378,7 @@ t.test('503 is retried, not before Retry-After, and believed about its effect', 
   failures.push(unavailable);
   const there = await failure(client.createPlant({ id: 1, name: 'a' }));
   t.match(
-    told(there),
+    summary(there),
     { attempts: 2, mayHaveTakenEffect: false, kind: 'plantExists' },
     'it was there before',
   );
@@ -358,7 +393,7 @@ t.test('503 is retried, not before Retry-After, and believed about its effect', 
   failures.push(overloaded);
   const gone = await failure(client.deletePlant(1));
   t.match(
-    told(gone),
+    summary(gone),
     { attempts: 2, mayHaveTakenEffect: false, kind: 'plantNotFound' },
     'nothing was deleted',
   );
@@ -366,7 +401,7 @@ t.test('503 is retried, not before Retry-After, and believed about its effect', 
   failures.push(unknown, unavailable, unavailable, unavailable);
   const open = await failure(client.createPlant({ id: 2, name: 'b' }));
   t.match(
-    told(open),
+    summary(open),
     { attempts: 4, mayHaveTakenEffect: true, kind: 'unavailable' },
     'the first one may have had',
   );
@@ -389,7 +424,7 @@ t.test('answers that are not the service’s are errors, and never taken for suc
     next = answer;
     requests = 0;
     clock.waits.length = 0;
-    return { ...told(await failure(client.createPlant({ id: 1, name: 'a' }))), requests };
+    return { ...summary(await failure(client.createPlant({ id: 1, name: 'a' }))), requests };
   };
   const none = { kind: undefined, code: undefined };
   const page = '<html>Log in</html>';

@@ -16,11 +16,11 @@ const kinds = new Map<number, ErrorKind>(
   (Object.keys(catalogue) as ErrorKind[]).map((kind) => [catalogue[kind].code, kind]),
 );
 
-/** What all failures of a call tell. */
+/** What is known of every failed call. */
 export interface FailedCall {
   /** How often the request was sent, retries included. */
   readonly attempts: number;
-  /** Whether a create or delete may have taken effect all the same; false says that it has not. */
+  /** Whether a create or delete may have taken effect all the same; false means that it has not. */
   readonly mayHaveTakenEffect: boolean;
 }
 
@@ -36,7 +36,7 @@ export abstract class PlantStoreError extends Error implements FailedCall {
   }
 }
 
-/** There was no whole answer: the connection was lost or refused, or the time for an answer was up. `cause` tells more. */
+/** There was no whole answer: the connection was lost or refused, or timed out. `cause` has the details. */
 export class ConnectionError extends PlantStoreError {
   override readonly name = 'ConnectionError';
 

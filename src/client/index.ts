@@ -1,4 +1,4 @@
-// The Plant Store's own client, for Node and browsers: exact ids, typed errors, and retries that neither duplicate nor lie.
+// The Plant Store's own client, for Node and browsers: exact ids, typed errors, retries that never duplicate.
 import createFetchClient from 'openapi-fetch';
 import type { components, operations, paths } from '../contract/types.gen.js';
 import type { Answer } from './errors.js';
@@ -48,10 +48,10 @@ export interface ListOptions
   extends CallOptions, NonNullable<operations['listPlants']['parameters']['query']> {}
 
 /**
- * The operations of the contract. Every method rejects with ApiError when the service answers with an error, with
- * ConnectionError when there is no whole answer, and with whatever the token function rejects with.
+ * A method for each operation of the contract. Every method rejects with ApiError when the service answers with an error,
+ * with ConnectionError when there is no whole answer, and with whatever the token function rejects with.
  */
-export interface PlantStoreClient {
+export interface PlantStoreClient extends Record<keyof operations, unknown> {
   /**
    * Stores a plant, and resolves once that is durable. When an attempt is lost and its retry finds this very plant
    * in the store, the call has succeeded.
@@ -67,6 +67,22 @@ export interface PlantStoreClient {
    */
   deletePlant(id: PlantId, options?: CallOptions): Promise<void>;
 }
+
+/**
+ * What JSON.parse reads exactly. An int64 in an answer, which it would round, is none of this and does not compile:
+ * before the contract can have one, read answers as text (`parseAs: 'text'`), with a parser that gives bigints.
+ */
+type ParsedJson =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly ParsedJson[]
+  | { readonly [name: string]: ParsedJson | undefined };
+
+/** The type, or never unless the other is identical: mutual assignability would overlook optional fields. */
+type SameAs<Other, Type> =
+  (<T>(value: T) => T extends Type ? 1 : 2) extends <T>(value: T) => T extends Other ? 1 : 2 ? Type : never;
 
 /** What openapi-fetch is given for one attempt. */
 interface Sending {
@@ -98,7 +114,7 @@ export function createClient({
   });
 
   /** Sends a request once. `status` is the one of its success. */
-  async function attempt<Data>(
+  async function attempt<Data extends ParsedJson | undefined>(
     status: number,
     signal: AbortSignal | undefined,
     send: (sending: Sending) => Promise<Received<Data>>,
@@ -139,12 +155,10 @@ export function createClient({
   return {
     async createPlant({ id, ...rest }, { signal } = {}) {
       const body = { id: exactId(id), ...rest };
-      const { name, tag } = rest;
-      const plant: Plant = tag === undefined ? { name } : { name, tag };
       const created = await withRetries<Plant | undefined>(
         {
           attempt: () => attempt(200, signal, (sending) => api.POST('/plants', { ...sending, body })),
-          done: { kind: 'plantExists', value: plant },
+          done: { kind: 'plantExists', value: asAnswered(rest) },
           signal,
         },
         retries,
@@ -152,8 +166,7 @@ export function createClient({
       );
       return created!;
     },
-    async listPlants({ signal, limit } = {}) {
-      const query = limit === undefined ? {} : { limit };
+    async listPlants({ signal, ...query } = {}) {
       const plants = await withRetries<Plant[] | undefined>(
         {
           attempt: () =>
@@ -194,14 +207,22 @@ function exactId(id: PlantId): bigint {
   return exact;
 }
 
-/** The JSON of a flat object, in which a bigint stands as bare digits: JSON.stringify has no way to write one. */
-function exactJson(body: unknown): string {
-  const fields = Object.entries(body ?? {})
-    .filter(([, value]) => value !== undefined)
-    .map(
-      ([name, value]: [string, unknown]) =>
-        `${JSON.stringify(name)}:${typeof value === 'bigint' ? value : JSON.stringify(value)}`,
-    );
+/**
+ * A plant that was sent, as the service answers it. It does not compile when Plant and NewPlant differ in more than the
+ * id: the client could not know the answer when it is lost.
+ */
+function asAnswered(plant: SameAs<Plant, Omit<NewPlant, 'id'>>): Plant {
+  return JSON.parse(exactJson(plant)) as Plant;
+}
+
+/** JSON in which a bigint stands as bare digits, at any depth: JSON.stringify has no way to write one. */
+function exactJson(value: unknown): string {
+  if (typeof value === 'bigint') return value.toString();
+  if (Array.isArray(value)) return `[${value.map(exactJson).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null);
+  const fields = Object.entries(value)
+    .filter(([, field]) => field !== undefined)
+    .map(([name, field]) => `${JSON.stringify(name)}:${exactJson(field)}`);
   return `{${fields.join(',')}}`;
 }
 

@@ -9,7 +9,7 @@ export interface Clock {
   sleep(time: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** How one attempt ended. `lost` is what the missing answer was lost by. */
+/** How one attempt ended. `lost` is the reason why there is no answer. */
 export type Outcome<Value> = { value: Value } | { answer: Answer } | { lost: unknown };
 
 /** A call that may take several attempts. */
@@ -26,7 +26,7 @@ export interface Call<Value> {
 
 /** The wait before the first retry, in ms; it doubles with every further one. */
 const firstWait = 100;
-/** Who is told to wait for longer, in ms, is told so by an error instead. */
+/** The longest wait before a retry, in ms; a Retry-After beyond it ends the call instead. */
 const longestWait = 60_000;
 
 /**
@@ -60,7 +60,7 @@ export async function withRetries<Value>(
   }
 }
 
-/** Whether a write with this answer may have taken effect: one that failed on the way, without the word that it has not. */
+/** Whether a write with this answer may have taken effect: it failed on the way, and nothing says that it has not. */
 function leavesOpen({ status, error }: Answer): boolean {
   const kind = kindOf(error?.error);
   if (kind === 'unavailable' || kind === 'overloaded') return false;
