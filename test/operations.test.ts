@@ -1,8 +1,9 @@
 // What an operator relies on, mostly of the real processes from dist: probes, metrics, backup and restore, shutdown.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { copyFile, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { on, once } from 'node:events';
+import { watch } from 'node:fs';
+import { copyFile, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { Agent, get, request, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -311,6 +312,9 @@ t.test('a backup overwrites nothing, and says why it cannot be taken', async (t)
     { code: 1, stdout: '', stderr: /^plant-store: .+there exists, and is not overwritten\n$/ },
   );
   t.equal(await readFile(there, 'utf8'), 'precious');
+  await symlink(join(folder, 'elsewhere'), join(folder, 'link'));
+  t.throws(() => backUp(env.DATABASE_URL, join(folder, 'link')), /link exists, and is not overwritten/);
+  await t.rejects(stat(join(folder, 'elsewhere')), 'a link that leads nowhere is not followed');
   t.throws(() => backUp(env.DATABASE_URL, join(folder, 'no', 'folder')), /cannot be made: ENOENT/);
   const nothing = join(folder, 'nothing.db');
   t.throws(() => backUp(`file:${nothing}`, copy), /there is no store at .+nothing\.db$/);
@@ -320,6 +324,25 @@ t.test('a backup overwrites nothing, and says why it cannot be taken', async (t)
   await writeFile(join(folder, 'damaged.db'), damaged.fill(0x55, 4_096));
   t.throws(() => backUp(`file:${folder}/damaged.db`, copy), /the copy failed: /);
   for (const name of ['copy', 'copy.partial']) await t.rejects(stat(join(folder, name)), 'nothing is left');
+});
+
+t.test('a backup does not overwrite what gets its name while it is taken', async (t) => {
+  const folder = await temporaryFolder(t);
+  const file = join(folder, 'plants.db');
+  const copy = join(folder, 'copy');
+  const env = { DATABASE_URL: `file:${file}` };
+  t.equal(await (await startServer(t, { env })).end(), 0);
+  // While another has the store for itself, the backup waits.
+  const other = new DatabaseSync(file);
+  other.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT');
+  const names = on(watch(folder), 'change') as AsyncIterable<[string, string]>;
+  const backup = run('cli.js', ['backup', copy], env);
+  for await (const [, name] of names) if (name === 'copy.partial') break;
+  await writeFile(copy, 'precious');
+  other.close();
+  t.match(await backup, { code: 1, stdout: '', stderr: /^plant-store: the copy failed: EEXIST/ });
+  t.equal(await readFile(copy, 'utf8'), 'precious');
+  await t.rejects(stat(`${copy}.partial`), 'and nothing is left');
 });
 
 t.test('SIGTERM under load loses no acknowledged write and resets no connection', async (t) => {

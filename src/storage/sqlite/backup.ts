@@ -1,6 +1,6 @@
 // A copy of the embedded store, taken while the server writes to it.
 import { DatabaseSync } from '@photostructure/sqlite';
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, linkSync, lstatSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { messageOf, StorageError } from '../../domain/storage.js';
 import { fileOf, isPostgres } from '../open.js';
@@ -19,7 +19,10 @@ export function backUp(url: string, target: string): { plants: number; bytes: nu
   }
   const file = fileOf(url);
   if (!existsSync(file)) throw new StorageError('unavailable', `there is no store at ${file}`);
-  if (existsSync(target)) throw new StorageError('unavailable', `${target} exists, and is not overwritten`);
+  // A symbolic link is there too, wherever it leads.
+  if (lstatSync(target, { throwIfNoEntry: false }) !== undefined) {
+    throw new StorageError('unavailable', `${target} exists, and is not overwritten`);
+  }
   const partial = `${target}.partial`;
   try {
     closeSync(openSync(partial, 'wx', 0o600));
@@ -33,7 +36,9 @@ export function backUp(url: string, target: string): { plants: number; bytes: nu
     const plants = check(partial);
     const { size: bytes } = statSync(partial);
     sync(partial);
-    renameSync(partial, target);
+    // Renamed, it would replace what has got that name meanwhile.
+    linkSync(partial, target);
+    rmSync(partial);
     // Windows opens no folders.
     if (process.platform !== 'win32') sync(dirname(target));
     return { plants, bytes };
