@@ -1,5 +1,6 @@
 // The configuration: every environment variable that the service knows, checked all at once.
 import { isIP } from 'node:net';
+import { fileURLToPath } from 'node:url';
 import { cleanEnv, EnvError, makeExactValidator, type CleanedEnv } from 'envalid';
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
@@ -34,7 +35,7 @@ const flag = makeExactValidator<boolean>((value) => {
   throw new EnvError('must be true or false');
 });
 
-/** A list, its items parted by commas; empty for none. */
+/** A list, its items separated by commas; empty for none. */
 function list(rule: string, accepts: (item: string) => boolean) {
   return makeExactValidator<readonly string[]>((value) => {
     const items = value
@@ -42,20 +43,26 @@ function list(rule: string, accepts: (item: string) => boolean) {
       .map((item) => item.trim())
       .filter((item) => item !== '');
     if (items.every(accepts)) return items;
-    throw new EnvError(`must be a list of ${rule}, parted by commas`);
+    throw new EnvError(`must be a list of ${rule}, separated by commas`);
   });
 }
 const origins = list('origins like https://example.org (or *)', (item) => {
   return item === '*' || (URL.canParse(item) && new URL(item).origin === item);
 });
 const networks = list('addresses and networks like 10.0.0.0/8', (item) => {
-  const [, address = '', prefix = '0'] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(item) ?? [];
-  const version = isIP(address);
-  return version !== 0 && Number(prefix) <= (version === 4 ? 32 : 128);
+  const [, address = '', prefix = '1'] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(item) ?? [];
+  const longest = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0;
+  // A network of everybody (/0) is none: everybody could claim any address.
+  return Number(prefix) >= 1 && Number(prefix) <= longest;
 });
 const databaseUrl = makeExactValidator<string>((value) => {
-  if (/^(file:.|postgres(ql)?:\/\/.)/.test(value)) return value;
-  throw new EnvError('must be file:PATH or postgres://…');
+  if (!/^(file:.|postgres(ql)?:\/\/.)/.test(value)) throw new EnvError('must be file:PATH or postgres://…');
+  try {
+    if (value.startsWith('file://')) fileURLToPath(value);
+  } catch (error) {
+    throw new EnvError(`must be a file URL of this machine: ${(error as Error).message}`);
+  }
+  return value;
 });
 
 const safeUrl = makeExactValidator<string>((value) => {
@@ -109,7 +116,7 @@ export const variables = {
   }),
   MAX_CONNECTIONS: rows({
     default: 10_000,
-    desc: 'How many connections there may be; more are closed at once',
+    desc: 'How many connections there may be; more are closed at once. Lowered to what the limit of open files has room for',
   }),
   MAX_EVENT_LOOP_DELAY_MS: count({
     default: 1_000,
@@ -126,11 +133,11 @@ export const variables = {
   RATE_LIMIT_WINDOW_SECONDS: atLeastOneSecond({ default: 60, desc: 'The length of that window' }),
   TRUST_PROXY: networks({
     default: [],
-    desc: 'The addresses and networks of proxies, parted by commas, whose `X-Forwarded-For` is believed',
+    desc: 'The addresses and networks of proxies, separated by commas, whose `X-Forwarded-For` is believed',
   }),
   CORS_ORIGINS: origins({
     default: [],
-    desc: 'The origins, parted by commas, whose pages may use the service; `*` for all',
+    desc: 'The origins, separated by commas, whose pages may use the service; `*` for all',
   }),
   COMPRESSION: flag({
     default: false,

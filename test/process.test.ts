@@ -192,6 +192,22 @@ t.test('every variable is checked, and the README tells of all of them', async (
   }
   t.throws(() => readConfig({ PORT: 'x', HOST: '' }), { message: /^(?=[^]*PORT must)(?=[^]*HOST must)/ });
 
+  for (const [name, value] of [
+    ['DATABASE_URL', 'file://host/x'],
+    ['DATABASE_URL', 'file:///a%2Fb'],
+    ['DATABASE_URL', 'file:///%zz'],
+    ['TRUST_PROXY', '0.0.0.0/0'],
+    ['TRUST_PROXY', '10.0.0.0/8, ::/0'],
+    ['TRUST_PROXY', '10.0.0.0/33'],
+  ] as const) {
+    t.throws(
+      () => readConfig({ [name]: value }),
+      { name: 'ConfigError', message: `${name} must be ` },
+      value,
+    );
+  }
+  t.strictSame(readConfig({ TRUST_PROXY: '10.0.0.1, ::/1' }).TRUST_PROXY, ['10.0.0.1', '::/1']);
+
   const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
   const rows = [...readme.matchAll(/^\| `([A-Z][A-Z_]+)` +\| (.*?) +\| (.*?) +\|$/gm)].map((row) =>
     row.slice(1),
@@ -281,7 +297,7 @@ t.test(
     const log = fileURLToPath(new URL('../dist/observability/log-destination.js', import.meta.url));
     for (const end of ['process.exit()', 'throw new Error("a defect")']) {
       const script = `import { openLog } from ${JSON.stringify(log)};
-      const log = openLog();
+      const log = openLog(() => {});
       for (let i = 0; i < 1000; i++) log.write(i + 'ä'.repeat(i % 100 === 99 ? 5000 : i % 7) + '\\n');
       ${end};`;
       const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
