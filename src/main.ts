@@ -13,6 +13,11 @@ import { openLog } from './observability/log-destination.js';
 import type { Metrics } from './observability/metrics.js';
 import { openStorage } from './storage/open.js';
 
+/** How many connections operators may have. */
+const maxOperatorConnections = 64;
+/** How many files the process may open beside connections; at rest it has about 30. */
+const maxFiles = 64;
+
 try {
   await main();
 } catch (error) {
@@ -24,6 +29,7 @@ try {
 
 async function main(): Promise<void> {
   const config = readConfig(process.env);
+  const maxConnections = connectionLimit(config);
   // Loaded only where somebody reads them: the start waits for every import.
   const metrics =
     config.OPS_PORT === undefined ? undefined : (await import('./observability/metrics.js')).createMetrics();
@@ -46,7 +52,12 @@ async function main(): Promise<void> {
     storage,
     identityProvider: identityProvider(config),
     metrics,
-    logger: { level: config.LOG_LEVEL, stream: openLog() },
+    logger: {
+      level: config.LOG_LEVEL,
+      stream: openLog((lines) => {
+        app.log.warn({ lines }, 'lines of the log were lost: standard output did not take them');
+      }),
+    },
     limits: {
       bodyLimit: config.BODY_LIMIT_BYTES,
       bodyBudget: config.BODY_BUDGET_BYTES,
@@ -54,7 +65,7 @@ async function main(): Promise<void> {
       requestTimeout: config.REQUEST_TIMEOUT_SECONDS * 1000,
       keepAliveTimeout: config.KEEP_ALIVE_SECONDS * 1000,
       stallTimeout: config.STALL_TIMEOUT_SECONDS * 1000,
-      maxConnections: config.MAX_CONNECTIONS,
+      maxConnections,
       rates: {
         perSubject: config.RATE_LIMIT_PER_SUBJECT,
         perAddress: config.RATE_LIMIT_PER_ADDRESS,
@@ -70,6 +81,12 @@ async function main(): Promise<void> {
     trustedProxies: config.TRUST_PROXY,
     tls: readTls(config),
   });
+  if (maxConnections < config.MAX_CONNECTIONS) {
+    app.log.warn(
+      { maxConnections },
+      'MAX_CONNECTIONS is lowered to what the limit of open files has room for',
+    );
+  }
   const operations = await listenForOperators(app, storage, metrics, config);
   // One address: for a name with several, Fastify would open servers that it neither shows nor waits for at the end.
   const { address: host } = await lookup(config.HOST, { order: 'ipv4first' });
@@ -77,6 +94,25 @@ async function main(): Promise<void> {
   app.log.info({ contract: `${app.listeningOrigin}/openapi.yaml` }, 'plant-store is ready');
   endOnSignal({ app, operations, storage, config });
   if (process.argv.includes('--dev')) await offerFirstToken(app, storage, config);
+}
+
+/**
+ * How many connections there may be: as configured, but no more than the limit of open files has room for, beside
+ * the process's own files and connections. A service whose clients use up all descriptors cannot open a file.
+ */
+function connectionLimit({ MAX_CONNECTIONS, DATABASE_POOL_SIZE }: Config): number {
+  const room = openFilesLimit() - maxFiles - maxOperatorConnections - DATABASE_POOL_SIZE;
+  return Math.max(1, Math.min(MAX_CONNECTIONS, room));
+}
+
+/** How many files this process may have open, where the system says it (Linux: proc(5)); otherwise any number. */
+function openFilesLimit(): number {
+  try {
+    const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+    return soft === undefined ? Infinity : Number(soft);
+  } catch {
+    return Infinity;
+  }
 }
 
 /** The identity provider, when there is one: the configuration has all its variables or none. */
@@ -133,6 +169,7 @@ async function listenForOperators(
     metrics,
     log: app.log,
   });
+  operations.server.maxConnections = maxOperatorConnections;
   const { address: host } = await lookup(OPS_HOST, { order: 'ipv4first' });
   await operations.listen({ host, port });
   app.log.info({ operations: operations.listeningOrigin }, 'operators are served');

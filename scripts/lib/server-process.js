@@ -50,6 +50,9 @@ function environment(env) {
  *   one, without DATABASE_URL it gets an empty SQLite file, which is removed when it ends.
  * @property {string[]} [args]
  * @property {string[]} [nodeArgs]
+ * @property {string[]} [launcher] - A command that becomes the server, as prlimit with its options.
+ * @property {number} [output] - A file for its log, open in this process. Then it is ready as soon as it accepts
+ *   connections, and nothing of its log is known here.
  * @property {(entry: Record<string, unknown>) => void} [onLog] - Called with each line of its log.
  * @property {boolean} [measured] - It gets a channel for messages, and its log is discarded, as reading it would
  *   cost what is measured; then it is ready as soon as it accepts connections, and need not log at all.
@@ -83,21 +86,25 @@ export async function startServer(options = {}) {
     env: given = {},
     args = [],
     nodeArgs = [],
+    launcher = [],
+    output,
     onLog,
     measured,
   } = options;
+  const silent = measured === true || output !== undefined;
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-'));
   const removal = { recursive: true, force: true, maxRetries: 5 };
   const env = {
     HOST: '127.0.0.1',
-    PORT: measured ? String(await freePort()) : '0',
+    PORT: silent ? String(await freePort()) : '0',
     DATABASE_URL: `file:${join(folder, 'plants.db')}`,
     ...given,
   };
   const begin = performance.now();
-  const child = spawn(process.execPath, [...nodeArgs, script, ...args], {
+  const [command = '', ...rest] = [...launcher, process.execPath, ...nodeArgs, script, ...args];
+  const child = spawn(command, rest, {
     env: environment(env),
-    stdio: measured ? ['ignore', 'ignore', 'inherit', 'ipc'] : ['ignore', 'pipe', 'pipe'],
+    stdio: measured ? ['ignore', 'ignore', 'inherit', 'ipc'] : ['ignore', output ?? 'pipe', 'pipe'],
   });
   endWithThisProcess(child, () => {
     child.kill('SIGKILL');
@@ -130,7 +137,7 @@ export async function startServer(options = {}) {
   });
   // Once it is ready, its end is no failure.
   failed.catch(() => undefined);
-  const origin = await (measured ? accepting(Number(env.PORT), failed) : Promise.race([logged, failed]));
+  const origin = await (silent ? accepting(Number(env.PORT), failed) : Promise.race([logged, failed]));
   return {
     child,
     origin,

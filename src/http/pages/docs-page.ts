@@ -66,7 +66,11 @@ export function serveDocsPage(app: FastifyInstance): void {
   const serve = (name: string, type: string, read: () => Promise<Buffer | string>) => {
     let content: Promise<Buffer | string> | undefined;
     app.get(`/docs/${name}`, async (_request, reply) => {
-      content ??= read();
+      content ??= read().catch((error: unknown) => {
+        // It may be read another time, as after a shortage of descriptors.
+        content = undefined;
+        throw error;
+      });
       return reply
         .headers({
           'content-security-policy': contentSecurityPolicy,

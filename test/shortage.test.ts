@@ -1,0 +1,136 @@
+// What the server does while the machine lacks something: descriptors, room for its log, a reader of its log.
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, openSync, readdirSync } from 'node:fs';
+import { connect } from 'node:net';
+import t, { type Test } from 'tap';
+import { create, list, startServer, type ServerProcess } from './support/processes.js';
+import { RawConnection } from './support/raw-connection.js';
+import { skipFor } from './support/skip.js';
+
+const needsPrlimit = skipFor(spawnSync('prlimit', ['-V']).error && 'prlimit sets the limit of open files');
+const needsFullDevice = skipFor(existsSync('/dev/full') ? undefined : '/dev/full is a full disk');
+
+/** Resolves when a connection has been refused, which is to be closed without an answer. */
+async function refused(t: Test, port: number): Promise<void> {
+  const socket = connect(port, '127.0.0.1').resume();
+  socket.on('error', () => undefined);
+  t.teardown(() => socket.destroy());
+  await once(socket, 'close');
+}
+
+/** A connection that sends requests one by one. */
+async function connectTo(t: Test, { port }: Pick<ServerProcess, 'port'>, token = 'none') {
+  const connection = await RawConnection.open(port);
+  t.teardown(() => connection.socket.destroy());
+  const get = (target: string) => {
+    connection.send(`GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+    return connection.answer('GET', target);
+  };
+  return { get, close: () => connection.socket.destroy() };
+}
+
+t.test('clients leave descriptors for files, whatever MAX_CONNECTIONS says', needsPrlimit, async (t) => {
+  const server = await startServer(t, { launcher: ['prlimit', '--nofile=200:200'] });
+  const lowered = server.log.find(({ maxConnections }) => maxConnections !== undefined);
+  t.match(lowered, { level: 40, maxConnections: Number });
+  const room = Number(lowered?.['maxConnections']);
+  t.ok(room >= 50 && room <= 150, `${room} connections of 200 descriptors`);
+  const token = await server.createToken('alice');
+  const client = await connectTo(t, server, token);
+  for (let i = 1; i < room; i++) await connectTo(t, server);
+  await Promise.all(Array.from({ length: 200 }, () => refused(t, server.port)));
+  t.match(await client.get('/docs/swagger-ui.css'), { status: 200 }, 'a file is read');
+  t.match(await client.get('/plants'), { status: 200 });
+  t.strictSame(server.faults, []);
+});
+
+t.test(
+  'a server without descriptors serves its clients, refuses others, and recovers',
+  needsPrlimit,
+  async (t) => {
+    const server = await startServer(t, { launcher: ['prlimit', '--nofile=1000:1000'] });
+    const { pid } = server.child;
+    const limitFiles = (count: number) => spawnSync('prlimit', ['--pid', `${pid}`, `--nofile=${count}:1000`]);
+    const token = await server.createToken('alice');
+    const client = await connectTo(t, server, token);
+    t.match(await client.get('/plants'), { status: 200 });
+    // The lowest descriptor that is free is the first beyond the limit.
+    const open = new Set(readdirSync(`/proc/${pid}/fd`).map(Number));
+    let free = 0;
+    while (open.has(free)) free++;
+    limitFiles(free);
+    await Promise.all(Array.from({ length: 50 }, () => refused(t, server.port)));
+    t.match(await client.get('/plants'), { status: 200 }, 'what needs no descriptor is served');
+    t.match(await client.get('/docs/swagger-ui.css'), { status: 500 }, 'what needs one is not');
+    limitFiles(1000);
+    t.match(await client.get('/docs/swagger-ui.css'), { status: 200 }, 'and is when there is one again');
+    t.equal((await list(server, token)).status, 200, 'a new connection is served');
+    client.close();
+    t.equal(await server.end(), 0);
+    t.equal(server.stderr(), '');
+  },
+);
+
+/** Has more logged than waits for a reader: requests for long paths. Each is answered. */
+async function logMuch(t: Test, server: ServerProcess): Promise<number> {
+  const client = await connectTo(t, server);
+  const path = `/${'x'.repeat(15_000)}`;
+  const requests = 600;
+  for (let i = 0; i < requests; i++) {
+    if ((await client.get(path))?.status !== 404) throw new Error('a request was not answered');
+  }
+  client.close();
+  return requests;
+}
+
+t.test('a reader of the log that stalls loses lines, and is told how many', async (t) => {
+  const server = await startServer(t, {});
+  server.child.stdout?.pause();
+  const requests = await logMuch(t, server);
+  const report = new Promise<void>((resolve) => {
+    server.child.stdout?.on('data', (chunk: Buffer) => {
+      if (chunk.includes('lines of the log were lost')) resolve();
+    });
+  });
+  server.child.stdout?.resume();
+  await report;
+  t.equal(await server.end(), 0);
+  const logged = server.log.filter(({ msg }) => msg === 'request').length;
+  const lost = server.log.find(({ lines }) => lines !== undefined);
+  t.match(lost, { level: 40, lines: Number });
+  t.ok(logged > 0 && logged < requests, `${logged} of ${requests} are logged`);
+  t.equal(logged + Number(lost?.['lines']), requests, 'the others are counted');
+  t.match(server.log.at(-1), { msg: 'plant-store has shut down' });
+});
+
+t.test('a reader of the log that stalls for ever does not hold up the exit', async (t) => {
+  const server = await startServer(t, {});
+  server.child.stdout?.pause();
+  await logMuch(t, server);
+  const exited = once(server.child, 'exit');
+  server.child.kill('SIGTERM');
+  t.strictSame(await exited, [0, null]);
+  server.child.stdout?.resume();
+});
+
+t.test('a reader of the log that goes away does not take the server with it', async (t) => {
+  const server = await startServer(t, {});
+  const token = await server.createToken('alice');
+  server.child.stdout?.destroy();
+  await logMuch(t, server);
+  t.equal((await create(server, token, '{"id":1,"name":"a"}')).status, 200);
+  t.equal(await server.end(), 0);
+  t.equal(server.stderr(), '');
+});
+
+t.test('a full disk under the log does not end the server', needsFullDevice, async (t) => {
+  const output = openSync('/dev/full', 'w');
+  const server = await startServer(t, { output });
+  closeSync(output);
+  const token = await server.createToken('alice');
+  await logMuch(t, server);
+  t.equal((await create(server, token, '{"id":1,"name":"a"}')).status, 200);
+  t.equal(await server.end(), 0);
+  t.equal(server.stderr(), '');
+});
