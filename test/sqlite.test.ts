@@ -1,12 +1,14 @@
 // What is the embedded engine's own: how it writes, its schema, its file, and other processes on it.
 import { DatabaseSync } from '@photostructure/sqlite';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { copyFile, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import t, { type Test } from 'tap';
 import { readPages, temporaryFolder } from './support/engines.js';
+import { skipFor } from './support/skip.js';
 import { StorageError } from '../src/domain/storage.js';
 import { loadMigrations, pendingMigrations } from '../src/storage/migrations.js';
 import { openStorage } from '../src/storage/open.js';
@@ -85,6 +87,69 @@ t.test(
     other.exec('ROLLBACK');
     other.close();
     t.equal(await storage.plants.create('s', 1n, { name: 'a' }), 'created');
+  },
+);
+
+t.test('a store whose file is deleted or replaced acknowledges nothing, until it is back', async (t) => {
+  for (const suffix of ['', '-wal']) {
+    const file = await newFile(t);
+    const path = `${file}${suffix}`;
+    const storage = await openStorage(`file:${file}`);
+    t.teardown(() => storage.close());
+    t.equal(await storage.plants.create('s', 1n, { name: 'a' }), 'created');
+    const fault = {
+      name: 'StorageError',
+      failure: 'unavailable',
+      message: /plants\.db(-wal)? was deleted or replaced/,
+    };
+    const refuses = async () => {
+      await t.rejects(storage.check(), fault);
+      await t.rejects(storage.plants.create('s', 2n, { name: 'b' }), fault);
+      await t.rejects(storage.plants.create('s', 1n, { name: 'a' }), fault, 'a repeated one neither');
+      await t.rejects(storage.plants.delete('s', 3n), fault);
+    };
+    await rename(path, `${path}.away`);
+    await refuses();
+    await copyFile(`${path}.away`, path);
+    await refuses();
+    await rename(`${path}.away`, path);
+    await storage.check();
+    t.equal(
+      await storage.plants.create('s', 2n, { name: 'b' }),
+      'created',
+      'nothing was left of the refused one',
+    );
+  }
+});
+
+t.test(
+  'what recovery finds, and a folder that is made, is on the disk before anybody is told',
+  skipFor(spawnSync('strace', ['-V']).error && 'strace shows what is synced'),
+  async (t) => {
+    const file = await newFile(t);
+    const storage = await openStorage(`file:${file}`);
+    await storage.plants.create('s', 1n, { name: 'a' });
+    const synced = async (name: string, ...command: string[]) => {
+      const folder = await temporaryFolder(t);
+      // As a process leaves it that is killed.
+      for (const suffix of ['', '-wal'])
+        await copyFile(`${file}${suffix}`, join(folder, `plants.db${suffix}`));
+      const cli = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
+      const trace = join(folder, 'trace');
+      const calls = ['-f', '-y', '-o', trace, '-e', 'trace=fsync,fdatasync'];
+      const traced = spawnSync('strace', [...calls, process.execPath, cli, ...command], {
+        cwd: folder,
+        env: { PATH: process.env['PATH'], DATABASE_URL: `file:${join(folder, name)}` },
+      });
+      t.equal(traced.status, 0, String(traced.stderr));
+      const calledOn = (await readFile(trace, 'utf8')).matchAll(/sync\(\d+<([^>]*)>\) += 0/g);
+      return [...calledOn].map(([, path = '']) => relative(folder, path));
+    };
+    for (const command of [['token', 'list'], ['migrate'], ['backup', 'copy.db']]) {
+      t.match((await synced('plants.db', ...command)).slice(0, 2), ['plants.db-wal', ''], command.join(' '));
+    }
+    t.match((await synced('new/folder/plants.db', 'migrate')).slice(0, 3), ['', 'new', 'new/folder']);
+    await storage.close();
   },
 );
 

@@ -1,9 +1,10 @@
 // A copy of the embedded store, taken while the server writes to it.
 import { DatabaseSync } from '@photostructure/sqlite';
-import { closeSync, existsSync, fsyncSync, linkSync, lstatSync, openSync, rmSync, statSync } from 'node:fs';
+import { closeSync, existsSync, linkSync, lstatSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { messageOf, StorageError } from '../../domain/storage.js';
 import { fileOf, isPostgres } from '../open.js';
+import { syncFolder, syncPath, syncRecovered } from './database.js';
 
 /**
  * Copies the store to a file, as it is at one moment, and checks the copy. Writers are not held up. The copy has its
@@ -35,12 +36,11 @@ export function backUp(url: string, target: string): { plants: number; bytes: nu
     copy(file, partial);
     const plants = check(partial);
     const { size: bytes } = statSync(partial);
-    sync(partial);
+    syncPath(partial);
     // Renamed, it would replace what has got that name meanwhile.
     linkSync(partial, target);
     rmSync(partial);
-    // Windows opens no folders.
-    if (process.platform !== 'win32') sync(dirname(target));
+    syncFolder(dirname(target));
     return { plants, bytes };
   } catch (error) {
     rmSync(partial, { force: true });
@@ -55,6 +55,7 @@ export function backUp(url: string, target: string): { plants: number; bytes: nu
 function copy(file: string, empty: string): void {
   const database = new DatabaseSync(file, { timeout: 5_000, readOnly: true });
   try {
+    syncRecovered(database, file);
     database.prepare('VACUUM INTO ?').run(empty);
   } finally {
     database.close();
@@ -69,15 +70,5 @@ function check(file: string): number {
     return (database.prepare('SELECT count(*) AS plants FROM plants').get() as { plants: number }).plants;
   } finally {
     database.close();
-  }
-}
-
-/** Brings a file, or the names in a folder, to the disk. */
-function sync(path: string): void {
-  const descriptor = openSync(path, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
   }
 }

@@ -10,7 +10,7 @@ import {
   type AppliedMigration,
   type Migration,
 } from '../migrations.js';
-import { openDatabase, withStorageErrors } from './database.js';
+import { openDatabase, watchFiles, withStorageErrors } from './database.js';
 import { SqlitePlants } from './plants.js';
 import { SqliteTokens } from './tokens.js';
 import { SqliteWriter } from './writer.js';
@@ -37,7 +37,7 @@ export async function openSqlite({
   try {
     await migrate(database);
     const writer = await SqliteWriter.start({ file, synchronous }, { ...defaultWriterLimits, ...limits });
-    return new SqliteStorage(database, writer);
+    return new SqliteStorage(database, writer, watchFiles(file));
   } catch (error) {
     database.close();
     throw toStorageError('SQLite', error);
@@ -96,9 +96,11 @@ class SqliteStorage implements Storage {
   // Kept here also so that it lives as long as its statements: they do not hold it themselves.
   readonly #database: DatabaseSyncInstance;
   readonly #writer: SqliteWriter;
+  readonly #checkFiles: () => void;
 
-  constructor(database: DatabaseSyncInstance, writer: SqliteWriter) {
+  constructor(database: DatabaseSyncInstance, writer: SqliteWriter, checkFiles: () => void) {
     this.#database = database;
+    this.#checkFiles = checkFiles;
     this.#writer = writer;
     this.plants = new SqlitePlants(database, writer.group);
     this.tokens = new SqliteTokens(database);
@@ -108,6 +110,7 @@ class SqliteStorage implements Storage {
   // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
   async check(): Promise<void> {
     withStorageErrors(() => {
+      this.#checkFiles();
       this.#database.prepare('SELECT 1 FROM plants LIMIT 1').get();
     });
     this.#writer.check();

@@ -2,6 +2,7 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
 import { messageOf, type StorageFailure } from '../../domain/storage.js';
+import { watchFiles } from './database.js';
 import {
   outcomeCode,
   plantOf,
@@ -63,6 +64,7 @@ function serve(port: NonNullable<typeof parentPort>, { file, synchronous }: Writ
   if (journal !== 'wal' || (synchronous === 'FULL' && level !== 2)) {
     throw new Error(`the writer runs with journal_mode ${journal} and synchronous ${level}`);
   }
+  const checkFiles = watchFiles(file);
 
   const insert = database.prepare(
     'INSERT INTO plants (subject, id, plant) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
@@ -108,6 +110,7 @@ function serve(port: NonNullable<typeof parentPort>, { file, synchronous }: Writ
       // Immediate, so that waiting for another process's lock happens here, not in the middle of the transaction.
       database.exec('BEGIN IMMEDIATE');
       reply = writeAll(request);
+      checkFiles();
       committing = true;
       database.exec('COMMIT');
     } catch (error) {
