@@ -151,7 +151,7 @@ export async function buildApp({
   // It is for something that exists.
   refuseUnknownRoutes(app);
   // There is time for it.
-  if (maxEventLoopDelay > 0) await refuseUnderPressure(app, maxEventLoopDelay);
+  if (maxEventLoopDelay > 0) refuseUnderPressure(app, maxEventLoopDelay);
   // Its address has not sent too many.
   const rates = await createRateLimits(app, limits.rates);
   if (rates.address !== undefined) app.addHook('onRequest', rates.address);

@@ -1,15 +1,34 @@
 // Refuses requests while the event loop lags behind.
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { FastifyInstance } from 'fastify';
 import { ApiError } from '../../errors.js';
 
+/** Between two samples of the event loop, in ms. */
+const resolution = 10;
+/** How long the samples are collected of which the mean counts, in ms. */
+const period = 1_000;
+
+const overloaded = new ApiError('overloaded');
+
 /**
  * Answers requests 503 under overload.
- * @param maxDelay - The mean delay of the event loop beyond which there is one, in ms.
+ * @param maxDelay - The mean delay of the event loop in a second beyond which there is one, in ms.
  */
-export async function refuseUnderPressure(app: FastifyInstance, maxDelay: number): Promise<void> {
-  const { default: underPressure } = await import('@fastify/under-pressure');
-  await app.register(underPressure, {
-    maxEventLoopDelay: maxDelay,
-    pressureHandler: () => Promise.reject(new ApiError('overloaded')),
+export function refuseUnderPressure(app: FastifyInstance, maxDelay: number): void {
+  const samples = monitorEventLoopDelay({ resolution });
+  let delay = 0;
+  const timer = setInterval(() => {
+    // In nanoseconds, and from one sample to the next.
+    if (samples.count > 0) delay = samples.mean / 1e6 - resolution;
+    samples.reset();
+  }, period).unref();
+  samples.enable();
+  app.addHook('onClose', (_app, done) => {
+    clearInterval(timer);
+    samples.disable();
+    done();
+  });
+  app.addHook('onRequest', (_request, _reply, done) => {
+    done(delay > maxDelay ? overloaded : undefined);
   });
 }

@@ -1,0 +1,37 @@
+// More than the service can do: what a flood, a lack of descriptors or a store that lags leaves to those who are known.
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import t from 'tap';
+import { startServer } from './support/processes.js';
+import { RawConnection } from './support/raw-connection.js';
+import { skipFor } from './support/skip.js';
+
+const execute = promisify(execFile);
+/** Reads or sets a limit of a process that runs. */
+const prlimit = async (...args: string[]) => (await execute('prlimit', args)).stdout.trim();
+const noPrlimit = await prlimit('--version').then(
+  () => undefined,
+  () => 'there is no prlimit',
+);
+
+t.test('the server lives while no file can be opened, and recovers', skipFor(noPrlimit), async (t) => {
+  const server = await startServer(t, {});
+  const authorization = `Bearer ${await server.createToken('alice')}`;
+  const connection = await RawConnection.open(server.port);
+  t.teardown(() => connection.socket.destroy());
+  const list = async () => {
+    connection.send(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\n\r\n`);
+    const answer = await connection.answer('GET', '/plants');
+    if (answer?.status !== 200) throw new Error(`answered ${answer?.status}: ${server.stderr()}`);
+    return Date.parse(String(answer.headers['date']));
+  };
+  const start = await list();
+  const pid = String(server.child.pid);
+  const files = await prlimit('--pid', pid, '--nofile', '--noheadings', '--output=SOFT');
+  // It has more open than that already. What looks after the server does so at least once a second.
+  await prlimit('--pid', pid, '--nofile=8:');
+  while ((await list()) < start + 3_000);
+  await prlimit('--pid', pid, `--nofile=${files}:`);
+  t.equal((await fetch(server.origin, { redirect: 'manual' })).status, 302, 'a new connection is answered');
+  t.strictSame(server.faults, []);
+});
