@@ -1,4 +1,5 @@
 // Access tokens: who gets in, with what, and for how long; and that the contract decides it.
+import { randomBytes } from 'node:crypto';
 import t from 'tap';
 import { engines, sharedStorage } from './support/engines.js';
 import { injectFaults, startService } from './support/service.js';
@@ -6,7 +7,7 @@ import { loadContract } from '../src/contract/contract.js';
 import { StorageError, type Storage } from '../src/domain/storage.js';
 import { scopes, type Token } from '../src/domain/tokens.js';
 import { catalogue } from '../src/errors.js';
-import { issueToken } from '../src/http/security/access-token.js';
+import { hashSecret, issueToken } from '../src/http/security/access-token.js';
 
 const engine = engines[0]!;
 const operations = [
@@ -111,32 +112,82 @@ t.test('a token works at once, and for no longer than it is good', async (t) => 
   t.equal(await status(other.secret), 401, 'a revoked one stops within five seconds');
 });
 
-t.test(
-  'a token is looked up once in a while, and by one request at a time; a bad one is never remembered',
-  async (t) => {
-    let now = 1_800_000_000_000;
-    let lookups = 0;
-    const storage = await sharedStorage(engine);
-    const counting = injectFaults(({ tokens }) => ({
-      tokens: {
-        find: async (hash) => {
-          lookups++;
-          return tokens.find(hash);
-        },
+t.test('a token is looked up once in a while, good or bad, and by one request at a time', async (t) => {
+  let now = 1_800_000_000_000;
+  let lookups = 0;
+  const storage = await sharedStorage(engine);
+  const counting = injectFaults(({ tokens }) => ({
+    tokens: {
+      find: async (hash) => {
+        lookups++;
+        return tokens.find(hash);
       },
-    }));
-    const { call, token } = await startService(t, engine, { storage, wrap: counting, monotonic: () => now });
-    const answers = await Promise.all(Array.from({ length: 50 }, () => call('GET', '/plants', { token })));
-    t.ok(answers.every(({ status }) => status === 200));
-    t.equal(lookups, 1);
-    now += 3_001;
-    await call('GET', '/plants', { token });
-    t.equal(lookups, 2);
-    const unknown = `pst_${'B'.repeat(43)}`;
-    for (let i = 0; i < 3; i++) t.equal((await call('GET', '/plants', { token: unknown })).status, 401);
-    t.equal(lookups, 5);
-  },
-);
+    },
+  }));
+  const { call, token } = await startService(t, engine, { storage, wrap: counting, monotonic: () => now });
+  const answers = await Promise.all(Array.from({ length: 50 }, () => call('GET', '/plants', { token })));
+  t.ok(answers.every(({ status }) => status === 200));
+  t.equal(lookups, 1);
+  now += 3_001;
+  await call('GET', '/plants', { token });
+  t.equal(lookups, 2);
+  const unknown = `pst_${'B'.repeat(43)}`;
+  for (let i = 0; i < 3; i++) t.equal((await call('GET', '/plants', { token: unknown })).status, 401);
+  t.equal(lookups, 3);
+  now += 3_001;
+  t.equal((await call('GET', '/plants', { token: unknown })).status, 401);
+  t.equal(lookups, 4);
+});
+
+t.test('made-up tokens wait for their turn, which known ones need not, and not for ever', async (t) => {
+  let now = 1_800_000_000_000;
+  const known = new Set<string>();
+  const held: (() => void)[] = [];
+  let onHeld: () => void = () => undefined;
+  const holdingStrangers = injectFaults(({ tokens }) => ({
+    tokens: {
+      find: async (hash) => {
+        if (!known.has(Buffer.from(hash).toString('hex'))) {
+          await new Promise<void>((resolve) => {
+            held.push(resolve);
+            onHeld();
+          });
+        }
+        return tokens.find(hash);
+      },
+    },
+  }));
+  const { call, token, issue, subject } = await startService(t, engine, {
+    wrap: holdingStrangers,
+    monotonic: () => now,
+  });
+  known.add(hashSecret(token).toString('hex'));
+  const status = async (given: string) => (await call('GET', '/plants', { token: given })).status;
+  t.equal(await status(token), 200);
+
+  const madeUp = () => `pst_${randomBytes(32).toString('base64url')}`;
+  const flood = Array.from({ length: 100 }, () => status(madeUp()));
+  const fresh = status(await issue(subject));
+  now += 3_001;
+  t.equal(await status(token), 200, 'a known token is looked up again, past all the others');
+  t.equal(held.length, 4, 'so many of the others are looked up at a time');
+  const release = () => {
+    for (const resolve of held.splice(0)) resolve();
+  };
+  onHeld = release;
+  release();
+  t.strictSame(new Set(await Promise.all(flood)), new Set([401]));
+  t.equal(await fresh, 200, 'a new token among them gets its turn');
+
+  onHeld = () => undefined;
+  const first = Array.from({ length: 4 }, () => status(madeUp()));
+  const waiting = Array.from({ length: 100 }, () => status(madeUp()));
+  t.equal(await status(token), 200);
+  now += 5_001;
+  release();
+  t.strictSame(new Set(await Promise.all(first)), new Set([401]));
+  t.strictSame(new Set(await Promise.all(waiting)), new Set([503]), 'who waited too long is told so');
+});
 
 t.test('a token store that fails is a 503, not a 401', async (t) => {
   const failing = (inner: Storage): Storage => ({

@@ -1,4 +1,5 @@
 // The verifier of bearer tokens: those of the token repository, and those of an identity provider.
+import fastq from 'fastq';
 import { LRUCache } from 'lru-cache';
 import type { Caller, TokenRepository } from '../../domain/tokens.js';
 import { ApiError } from '../../errors.js';
@@ -8,6 +9,12 @@ import { bearerChallenge, type Verifier } from './verifier.js';
 /** How long a verified token is believed without asking the store again, in ms: so soon does a revocation take hold. */
 const cacheTime = 3_000;
 const cacheSize = 10_000;
+
+/** How many tokens of a kind that are not known are looked up at a time: made-up ones leave the store to the known. */
+const lookUps = 4;
+/** How many more may wait for that, and how long, in ms. */
+const mostWaiting = 10_000;
+const longestWait = 5_000;
 
 const bearerScheme = /^bearer(?: |$)/i;
 /** RFC 6750 section 2.1; the scheme is case-insensitive (RFC 9110 section 11.1). */
@@ -39,25 +46,46 @@ export interface BearerOptions {
 /**
  * The verifier of `bearerAuth`: access tokens of the token repository, and those of an identity provider. One that was
  * found good is believed for three seconds; while one is looked up, other requests with it wait for the same answer.
+ * One that was found good before is looked up at once; the others wait for their turn, so that however many are made up,
+ * callers who are known do not notice. One that the repository does not have is not asked for again for three seconds.
  */
 export function createBearerVerifier({ tokens, verifyForeign, now, monotonic }: BearerOptions): Verifier {
-  const cache = new LRUCache<string, Grant>({
+  const memory = {
     max: cacheSize,
     maxSize: cacheText,
-    sizeCalculation: (_, token) => token.length,
+    sizeCalculation: (_: unknown, token: string) => token.length,
     ttl: cacheTime,
     perf: { now: monotonic },
     // Asking the clock costs less than the timer that would spare it.
     ttlResolution: 0,
-  });
+  };
+  // What is too old to be believed still tells a known token from one that is made up.
+  const granted = new LRUCache<string, Grant>({ ...memory, noDeleteOnStaleGet: true });
+  const notFound = new LRUCache<string, true>(memory);
   // The cache could do this too (`fetch`), which takes a twentieth of a list's time.
   const underWay = new Map<string, Promise<Grant | undefined>>();
+
   const find = async (token: string): Promise<Grant | undefined> => {
-    const grant = await (isSecret(token) ? tokens.find(hashSecret(token)) : verifyForeign?.(token));
-    // What does not get in is not kept.
-    if (grant !== undefined) cache.set(token, grant);
+    const own = isSecret(token);
+    const grant = await (own ? tokens.find(hashSecret(token)) : verifyForeign?.(token));
+    if (grant !== undefined) granted.set(token, grant);
+    else granted.delete(token);
+    // An identity provider's token may become good, when the key that it names is published.
+    if (grant === undefined && own) notFound.set(token, true);
     return grant;
   };
+  const queue = () =>
+    fastq.promise(({ token, end }: { token: string; end: number }) => {
+      return monotonic() > end ? Promise.reject(overloaded) : find(token);
+    }, lookUps);
+  // One each: an identity provider that takes its time holds up no token of the repository.
+  const queues = { own: queue(), foreign: queue() };
+  const findInTurn = (token: string): Promise<Grant | undefined> => {
+    const waiting = isSecret(token) ? queues.own : queues.foreign;
+    if (waiting.length() >= mostWaiting) return Promise.reject(overloaded);
+    return waiting.push({ token, end: monotonic() + longestWait });
+  };
+
   const check = (grant: Grant | undefined): Grant | ApiError => {
     if (grant === undefined || grant.revokedAt !== undefined) return invalidToken;
     if (grant.expiresAt !== undefined && grant.expiresAt <= now()) return invalidToken;
@@ -68,22 +96,24 @@ export function createBearerVerifier({ tokens, verifyForeign, now, monotonic }: 
     if (!bearerScheme.test(authorization)) return missingToken;
     const token = bearer.exec(authorization)?.[1];
     if (token === undefined) return invalidToken;
-    const known = cache.get(token);
+    const known = granted.get(token);
     if (known !== undefined) return check(known);
-    if (!isSecret(token) && verifyForeign === undefined) return invalidToken;
+    if (isSecret(token) ? notFound.has(token) : verifyForeign === undefined) return invalidToken;
     let found = underWay.get(token);
     if (found === undefined) {
-      found = find(token).finally(() => underWay.delete(token));
+      const wasGood = granted.peek(token, { allowStale: true }) !== undefined;
+      found = (wasGood ? find(token) : findInTurn(token)).finally(() => underWay.delete(token));
       underWay.set(token, found);
     }
     return found.then(check);
   };
 }
 
-// These two are the same for every request, and made once: whoever floods the service without a token gets little for it.
+// These are the same for every request, and made once: whoever floods the service without a token gets little for it.
 /** RFC 6750 section 3.1: who uses no bearer token at all is told of no error. */
 const missingToken = new ApiError('missingToken', { headers: { 'www-authenticate': bearerChallenge() } });
 /** One answer for every way in which a token can be bad: RFC 6750 section 3.1 has one code for them. */
 const invalidToken = new ApiError('invalidToken', {
   headers: { 'www-authenticate': bearerChallenge('error="invalid_token"') },
 });
+const overloaded = new ApiError('overloaded');
