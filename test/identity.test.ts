@@ -12,6 +12,8 @@ import {
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { pipeline } from 'node:stream/promises';
+import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { engines } from './support/engines.js';
 import { startService } from './support/service.js';
@@ -261,7 +263,7 @@ t.test('an issuer that does not answer is a 503, and opaque tokens go on', async
   const key = await makeKey('EdDSA');
   const issuer = await startIssuer(t, [key]);
   const { call, token: opaque } = await startService(t, engine, {
-    identityProvider: issuer.provider,
+    identityProvider: { ...issuer.provider, jwksCooldown: 0 },
     now: () => start,
   });
   const token = await issuer.sign(key, { sub: 'of outage' });
@@ -291,7 +293,8 @@ t.test(
     const issuer = await startIssuer(t, [key]);
     const answer = issuer.answer;
     const asked = new Promise<ServerResponse>((resolve) => (issuer.answer = resolve));
-    const patient = await startService(t, engine, { identityProvider: issuer.provider, now: () => start });
+    let now = start;
+    const patient = await startService(t, engine, { identityProvider: issuer.provider, now: () => now });
     const token = await issuer.sign(key);
     const waiting = patient.call('GET', '/plants', { token });
     const silent = await asked;
@@ -307,9 +310,66 @@ t.test(
     t.match(await short.call('GET', '/plants', { token }), unavailable, 'the wait has an end');
     t.equal((await short.call('GET', '/plants', { token: short.token })).status, 200);
     issuer.answer = answer;
+    now += 5_000;
     t.equal((await patient.call('GET', '/plants', { token })).status, 200, 'the issuer is back');
   },
 );
+
+t.test('an issuer that gives no keys is asked once in a while, however many tokens there are', async (t) => {
+  const key = await makeKey('ES256');
+  const issuer = await startIssuer(t, [key]);
+  const good = issuer.answer;
+  let now = start;
+  const { call } = await startService(t, engine, { identityProvider: issuer.provider, now: () => now });
+  let tokens = 0;
+  const status = async () => {
+    const token = await issuer.sign(key, { sub: `${++tokens}`, exp: start / 1000 + 7_200 });
+    return (await call('GET', '/plants', { token })).status;
+  };
+  issuer.answer = (response) => response.end('{}');
+  for (let i = 0; i < 20; i++) t.equal(await status(), 503);
+  t.equal(issuer.asked, 1);
+  issuer.answer = good;
+  now += 4_999;
+  t.equal(await status(), 503);
+  now += 1;
+  t.equal(await status(), 200, 'asked again, it gives them');
+  t.equal(issuer.asked, 2);
+
+  issuer.answer = (response) => response.destroy();
+  issuer.asked = 0;
+  const late = await startService(t, engine, { identityProvider: issuer.provider, now: () => now });
+  const token = await issuer.sign(key, { sub: 'of a clock' });
+  t.equal((await late.call('GET', '/plants', { token })).status, 503);
+  issuer.answer = good;
+  now -= 1_800_000;
+  t.equal(
+    (await late.call('GET', '/plants', { token })).status,
+    200,
+    'a clock that is set back holds up nobody',
+  );
+});
+
+t.test('an issuer whose answer does not end is cut off', async (t) => {
+  const key = await makeKey('ES256');
+  const issuer = await startIssuer(t, [key]);
+  let sent = 0;
+  async function* endless() {
+    for (;;) {
+      yield Buffer.alloc(65_536, ' ');
+      sent += 65_536;
+      // A turn of the event loop, in which the connection may be seen to close.
+      await setImmediate();
+    }
+  }
+  const cutOff = new Promise<unknown>((resolve) => {
+    issuer.answer = (response) => void pipeline(endless(), response).catch(resolve);
+  });
+  const { call } = await startService(t, engine, { identityProvider: issuer.provider, now: () => start });
+  t.match(await call('GET', '/plants', { token: await issuer.sign(key) }), unavailable);
+  await cutOff;
+  t.ok(sent < 32 * 2 ** 20, `after ${sent} bytes`);
+});
 
 t.test('a verified token is believed for three seconds, and never beyond its expiry', async (t) => {
   const key = await makeKey('ES256');

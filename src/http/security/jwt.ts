@@ -1,5 +1,13 @@
 // Access tokens of an identity provider: JWTs, verified with the keys that the provider publishes (RFC 9068, OIDC).
-import { createRemoteJWKSet, errors, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from 'jose';
+import {
+  createRemoteJWKSet,
+  customFetch,
+  errors,
+  jwtVerify,
+  type FetchImplementation,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+} from 'jose';
 import { scopes, type Scope } from '../../domain/tokens.js';
 import { ApiError } from '../../errors.js';
 import type { Grant } from './bearer.js';
@@ -10,6 +18,10 @@ const algorithms = ['RS256', 'ES256', 'EdDSA', 'Ed25519'];
 const longestToken = 8_192;
 /** OpenID Connect Core, section 2: a `sub` has at most 255 characters. */
 const longestSubject = 255;
+/** A provider's keys, in bytes: some hundred of the longest. */
+const longestKeys = 256 * 1024;
+/** How long no keys are asked for after they could not be had, in ms: a provider that is back is not kept waiting. */
+const failureCooldown = 5_000;
 /** How far the provider's clock and this one may be apart, in seconds. */
 const leeway = 5;
 
@@ -35,7 +47,8 @@ const tokenForm = /^[\w-]+\.[\w-]+\.[\w-]+$/;
  *
  * The function gives undefined for a token that is not good, for whatever reason, and throws ApiError 503 when that
  * cannot be told, because the keys cannot be had. Keys are asked for when a token names one that is not known, but at
- * most every `jwksCooldown`, and anew after ten minutes, so that one that the provider withdraws is not believed for ever.
+ * most every `jwksCooldown` (after a failure, every five seconds), and anew after ten minutes, so that one that the
+ * provider withdraws is not believed for ever.
  * @param now - The time in milliseconds since the epoch.
  */
 export function createJwtVerifier(
@@ -46,6 +59,7 @@ export function createJwtVerifier(
     cooldownDuration: jwksCooldown,
     cacheMaxAge: 600_000,
     timeoutDuration: jwksTimeout,
+    [customFetch]: fetchKeys(Math.min(jwksCooldown, failureCooldown), now),
   });
   const keyOf: JWTVerifyGetKey = async (header, token) => {
     try {
@@ -72,6 +86,33 @@ export function createJwtVerifier(
       if (error instanceof errors.JOSEError) return undefined;
       throw error instanceof ApiError ? error : new ApiError('unavailable', { cause: error });
     }
+  };
+}
+
+/**
+ * Makes the function that fetches a provider's keys. The key set itself waits after it has got keys; it asks again at
+ * once when it has got none, which made-up tokens would make it do as often as they come.
+ * @param cooldown - How long to wait after it has asked, in ms.
+ * @param now - The time in milliseconds since the epoch.
+ * @returns A function that rejects when it is too soon; what it resolves to fails to be read when it is too long.
+ */
+function fetchKeys(cooldown: number, now: () => number): FetchImplementation {
+  let asked = -Infinity;
+  return async (url, options) => {
+    // A clock that was set back must not make it wait for longer.
+    if (Math.abs(now() - asked) < cooldown) throw new Error('the identity provider gave no keys just before');
+    asked = now();
+    const answer = await fetch(url, options);
+    let length = 0;
+    const bounded = new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        length += chunk.length;
+        if (length > longestKeys)
+          throw new Error(`the identity provider's keys are over ${longestKeys} bytes`);
+        controller.enqueue(chunk);
+      },
+    });
+    return new Response(answer.body?.pipeThrough(bounded) ?? null, answer);
   };
 }
 
