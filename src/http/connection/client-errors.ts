@@ -1,5 +1,5 @@
-// Answers what never became a request: malformed HTTP, timeouts, CONNECT.
-import { STATUS_CODES, type ServerResponse } from 'node:http';
+// Answers what never became a request: malformed HTTP and timeouts.
+import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { ApiError, type ErrorKind } from '../../errors.js';
 import { closeLingering, closing } from './lingering-close.js';
@@ -34,8 +34,8 @@ function answerInOrder(error: NodeJS.ErrnoException, socket: Socket): void {
     inBody && pipeline.last?.headersSent === false && takesBody.has(pipeline.newest?.method ?? '');
   const pending = unanswerable ? pipeline.previous : pipeline?.last;
   if (pending?.closed === false) {
-    whenAnswered(socket, pending, () => {
-      answerInOrder(error, socket);
+    pending.once('close', () => {
+      if (socket.writable) answerInOrder(error, socket);
     });
   } else if (inBody && !unanswerable) {
     closeLingering(socket);
@@ -47,20 +47,6 @@ function answerInOrder(error: NodeJS.ErrnoException, socket: Socket): void {
     };
     endWithError(socket, new ApiError(kinds[error.code ?? ''] ?? 'malformedRequest'));
   }
-}
-
-/**
- * Calls back when an answer is out, at once when there is none to wait for; never when the connection closes behind it.
- * @param answer - The pending response, if there is one.
- */
-export function whenAnswered(socket: Socket, answer: ServerResponse | undefined, then: () => void): void {
-  if (answer?.closed !== false) {
-    then();
-    return;
-  }
-  answer.once('close', () => {
-    if (socket.writable) then();
-  });
 }
 
 let unparsed = 0;

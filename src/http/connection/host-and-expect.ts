@@ -2,6 +2,7 @@
 import { type IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { ApiError } from '../../errors.js';
+import { closesBehindUpgrade } from './upgrade.js';
 
 export const expectations = new WeakMap<IncomingMessage, 'continue' | 'unknown'>();
 
@@ -9,8 +10,9 @@ export const expectations = new WeakMap<IncomingMessage, 'continue' | 'unknown'>
  * An onRequest hook: refuses what the HTTP parser lets through (RFC 9112 section 3.2 for Host, RFC 9110 section
  * 10.1.1 for Expect).
  */
-export const checkHeaders: onRequestHookHandler = (request, _reply, done) => {
+export const checkHeaders: onRequestHookHandler = (request, reply, done) => {
   const { raw } = request;
+  if (closesBehindUpgrade(raw)) reply.header('connection', 'close');
   let hosts = 0;
   for (let i = 0; i < raw.rawHeaders.length; i += 2) {
     const name = raw.rawHeaders[i]!;

@@ -8,11 +8,11 @@ import {
 } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
-import { ApiError } from '../../errors.js';
-import { answerClientError, endWithError, whenAnswered } from './client-errors.js';
+import { answerClientError } from './client-errors.js';
 import { expectations } from './host-and-expect.js';
 import { lingerOnClose } from './lingering-close.js';
 import { pipelines } from './request-order.js';
+import { stayWithHttp, upgradeOptions } from './upgrade.js';
 
 /** The bounds of what a connection may send and how long it may take. Lengths in bytes, times in ms. */
 export interface ServerLimits {
@@ -42,6 +42,7 @@ export function createServer(listener: RequestListener, limits: ServerLimits, tl
   const { headerLimit, requestTimeout, keepAliveTimeout, stallTimeout, maxConnections } = limits;
   const checkingInterval = Math.min(1_000, requestTimeout);
   const options = {
+    ...upgradeOptions,
     // Node would answer without a body; checkHeaders answers with one.
     requireHostHeader: false,
     maxHeaderSize: headerLimit,
@@ -61,6 +62,7 @@ export function createServer(listener: RequestListener, limits: ServerLimits, tl
       : createHttpsServer({ ...options, ...tls, handshakeTimeout: requestTimeout }, serve);
   server.maxConnections = maxConnections;
   answerInsteadOfNode(server);
+  stayWithHttp(server, tls === undefined ? 'connection' : 'secureConnection');
   answerHalfClosed(server);
   lingerOnClose(server);
   // A slow request is answered 408 before.
@@ -82,7 +84,7 @@ function cutOffStalledReaders(server: Server, time: number): void {
 
 /**
  * Takes over what Node would answer by itself, so that it gets an Error body: requests with an Expect header are
- * handled like all others, and a CONNECT, which Node does not answer, is refused.
+ * handled like all others.
  */
 function answerInsteadOfNode(server: Server): void {
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
@@ -92,13 +94,6 @@ function answerInsteadOfNode(server: Server): void {
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
     expectations.set(request, 'unknown');
     server.emit('request', request, response);
-  });
-  server.on('connect', (_: IncomingMessage, socket: Socket) => {
-    // Node has let go of the socket, and with it of its errors.
-    socket.on('error', () => undefined);
-    whenAnswered(socket, pipelines.get(socket)?.last, () => {
-      endWithError(socket, new ApiError('pathNotFound'));
-    });
   });
 }
 

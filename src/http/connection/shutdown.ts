@@ -35,6 +35,8 @@ export function prepareShutdown(app: FastifyInstance): void {
 
   const openedAt = new Map<Socket, number>();
   const track = (socket: Socket) => {
+    // One that had asked for an Upgrade is attached to the server again.
+    if (openedAt.has(socket)) return;
     openedAt.set(socket, performance.now());
     socket.once('close', () => openedAt.delete(socket));
   };
