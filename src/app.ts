@@ -143,7 +143,7 @@ export async function buildApp({
   // It waits for the earlier ones of its connection.
   app.addHook('onRequest', startInOrder);
   // It is HTTP as the RFCs have it.
-  app.addHook('onRequest', checkHeaders);
+  app.addHook('onRequest', checkHeaders(limits.headerLimit));
   // Its answer has these headers and this coding, an error too; a preflight is answered here.
   if (securityHeaders) await addSecurityHeaders(app);
   if (compression) (await import('./http/response/compression.js')).compressAnswers(app);

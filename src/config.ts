@@ -107,7 +107,10 @@ export const variables = {
     default: 8_388_608,
     desc: 'How much of bodies over 64 KiB is worked on at a time; further ones wait',
   }),
-  HEADER_LIMIT_BYTES: bytes({ default: 16_384, desc: 'The longest header section of a request' }),
+  HEADER_LIMIT_BYTES: bytes({
+    default: 16_384,
+    desc: 'The longest header section of a request, without white space around values; it may have 1,000 fields',
+  }),
   REQUEST_TIMEOUT_SECONDS: atLeastOneSecond({ default: 30, desc: 'How long a request may take to arrive' }),
   KEEP_ALIVE_SECONDS: atLeastOneSecond({ default: 72, desc: 'How long a connection may be idle' }),
   STALL_TIMEOUT_SECONDS: atLeastOneSecond({

@@ -131,3 +131,101 @@ t.test('an Upgrade waits for the answers before it, and is not reached behind a 
   t.strictSame(await statuses(closing, 'GET'), [200]);
   t.equal(await closing.rest(), '');
 });
+
+t.test('header fields beyond the bounds are refused, and none is dropped', async (t) => {
+  const lines: string[] = [];
+  const { open, authorized } = await startListening(t, {
+    trustedProxies: ['127.0.0.1'],
+    logger: { stream: { write: (line: string) => lines.push(line) } },
+  });
+  const many = (count: number) => `${authorized}${'a: b\r\n'.repeat(count)}`;
+  const largest = (bytes: number) => {
+    const start = `GET /plants HTTP/1.1\r\n${authorized.replaceAll(': ', ':')}`;
+    return `${start}X:${'x'.repeat(bytes - start.length - 6)}\r\n\r\n`;
+  };
+  const cases: [string, string, number | undefined][] = [
+    ['as many as there may be', list(many(997) + 'Last: 1\r\n'), undefined],
+    ['one more', list(many(998) + 'Last: 1\r\n'), 43100],
+    ['many more', list(many(3_000)), 43100],
+    ['a second Host behind them', list(`${many(997)}Host: y\r\n`), 40009],
+    ['as long as they may be', largest(16_384), undefined],
+    ['longer', largest(16_385), 43100],
+    ['short names without values', list(`${authorized}${'a:\r\n'.repeat(5_000)}`), 43100],
+  ];
+  for (const [what, bytes, error] of cases) {
+    const connection = await open();
+    connection.send(bytes);
+    const answer = await connection.answer('GET', '/plants');
+    if (error === undefined) t.match(answer, { status: 200 }, what);
+    else t.match(JSON.parse(answer?.text ?? '{}'), { error }, what);
+    if (error === 43100) t.equal(await connection.rest(), '', 'and the connection closes');
+  }
+  const body = await open();
+  body.send(
+    `POST /plants HTTP/1.1\r\n${many(2_000)}Content-Type: application/json\r\nContent-Length: 9999999\r\n\r\n`,
+  );
+  t.match(await body.answer('POST', '/plants'), { status: 431, headers: { connection: 'close' } }, 'a body');
+  const forwarded = await open();
+  forwarded.send(list(`${many(990)}X-Forwarded-For: 192.0.2.1\r\nX-Request-Id: behind\r\n`));
+  t.match(await forwarded.answer('GET', '/plants'), { headers: { 'x-request-id': 'behind' } });
+  t.ok(
+    lines.some((line) => line.includes('"behind"') && line.includes('"192.0.2.1"')),
+    'in the log, too',
+  );
+});
+
+t.test('what the parser lets through but HTTP/1.1 does not is refused', async (t) => {
+  const lines: string[] = [];
+  const { open, authorized, call, token } = await startListening(t, {
+    logger: { stream: { write: (line: string) => lines.push(line) } },
+  });
+  const body = '{"id":1,"name":"a"}';
+  const posted = (version: string, fields: string, content: string) =>
+    `POST /plants HTTP/${version}\r\n${authorized}Content-Type: application/json\r\n${fields}\r\n${content}`;
+  const chunked = `13\r\n${body}\r\n0\r\n\r\n`;
+  const sized = `Content-Length: ${body.length}\r\n`;
+  const cases: [string, string, number, boolean][] = [
+    ['HTTP/2.0', 'GET /plants HTTP/2.0\r\nExpect: x\r\n\r\n', 40000, true],
+    ['HTTP/0.9', `GET /plants HTTP/0.9\r\n${authorized}\r\n`, 40000, true],
+    [
+      'chunks of HTTP/1.0',
+      posted('1.0', 'Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n', chunked),
+      40000,
+      true,
+    ],
+    ['a coding beside chunked', posted('1.1', 'Transfer-Encoding: gzip, chunked\r\n', chunked), 40003, true],
+    ['no name of a coding', posted('1.1', 'Transfer-Encoding: , chunked\r\n', chunked), 40003, true],
+    ['an empty coding', posted('1.1', `Transfer-Encoding:\r\n${sized}`, body), 40003, true],
+    ['a second expectation', posted('1.1', `Expect: 100-continue, foo\r\n${sized}`, body), 41700, false],
+    [
+      'one in two lines',
+      posted('1.1', `Expect: 100-continue\r\nExpect: foo\r\n${sized}`, body),
+      41700,
+      false,
+    ],
+    ['a similar one', posted('1.1', `Expect: x-100-continue\r\n${sized}`, body), 41700, false],
+    ['* of another method than OPTIONS', `GET * HTTP/1.1\r\n${authorized}\r\n`, 40008, false],
+    ['a password', `GET http://ann:secret@x/plants HTTP/1.1\r\n${authorized}\r\n`, 40008, false],
+    ['a password of another scheme', `GET ftp://ann:sec?ret@x/ HTTP/1.1\r\n${authorized}\r\n`, 40008, false],
+  ];
+  for (const [what, bytes, error, closes] of cases) {
+    const connection = await open();
+    connection.send(bytes);
+    const answer = await connection.answer(bytes.split(' ', 1)[0], '/plants');
+    t.match(JSON.parse(answer?.text ?? '{}'), { error }, what);
+    if (closes) t.equal(await connection.rest(), '', 'and the connection closes');
+  }
+  t.equal((await call('GET', '/plants', { token })).text, '[]', 'nothing has taken effect');
+  t.notMatch(lines.join(''), 'sec', 'no part of a password is logged');
+
+  const fine = [
+    posted('1.1', 'Transfer-Encoding: CHUNKED\r\n', chunked),
+    posted('1.0', `Expect: foo\r\n${sized}`, body).replace('"id":1', '"id":2'),
+    `GET http://x/plants HTTP/1.1\r\n${authorized}\r\n`,
+  ];
+  for (const bytes of fine) {
+    const connection = await open();
+    connection.send(bytes);
+    t.match(await connection.answer(bytes.split(' ', 1)[0], '/plants'), { status: 200 });
+  }
+});

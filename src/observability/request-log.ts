@@ -54,8 +54,7 @@ function logRequest(reply: FastifyReply, address: string | undefined): void {
   reply.log.info(
     {
       method,
-      // A query may hold what somebody took for a place to put a token.
-      path: originalUrl.split('?', 1)[0],
+      path: withoutSecrets(originalUrl),
       status: completed || raw.headersSent ? reply.statusCode : undefined,
       error: errorCode,
       aborted: completed ? undefined : true,
@@ -66,4 +65,10 @@ function logRequest(reply: FastifyReply, address: string | undefined): void {
     },
     completed ? 'request' : 'request broken off',
   );
+}
+
+/** A target without what may hold a secret: the name and password before its host, and its query. */
+function withoutSecrets(target: string): string {
+  const known = target.startsWith('/') ? target : target.replace(/:\/\/[^/]*@/, '://');
+  return known.split('?', 1)[0] ?? '';
 }

@@ -9,7 +9,6 @@ import {
 import { createServer as createHttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { answerClientError } from './client-errors.js';
-import { expectations } from './host-and-expect.js';
 import { lingerOnClose } from './lingering-close.js';
 import { pipelines } from './request-order.js';
 import { stayWithHttp, upgradeOptions } from './upgrade.js';
@@ -61,6 +60,8 @@ export function createServer(listener: RequestListener, limits: ServerLimits, tl
       ? createHttpServer(options, serve)
       : createHttpsServer({ ...options, ...tls, handshakeTimeout: requestTimeout }, serve);
   server.maxConnections = maxConnections;
+  // Node would drop the fields beyond a number, and with them the length of a body; checkHeaders counts them.
+  server.maxHeadersCount = 0;
   answerInsteadOfNode(server);
   stayWithHttp(server, tls === undefined ? 'connection' : 'secureConnection');
   answerHalfClosed(server);
@@ -82,19 +83,12 @@ function cutOffStalledReaders(server: Server, time: number): void {
   });
 }
 
-/**
- * Takes over what Node would answer by itself, so that it gets an Error body: requests with an Expect header are
- * handled like all others.
- */
+/** Handles requests with an Expect header like all others: Node would answer some of them by itself, without a body. */
 function answerInsteadOfNode(server: Server): void {
-  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-    expectations.set(request, 'continue');
+  const handle = (request: IncomingMessage, response: ServerResponse) => {
     server.emit('request', request, response);
-  });
-  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-    expectations.set(request, 'unknown');
-    server.emit('request', request, response);
-  });
+  };
+  server.on('checkContinue', handle).on('checkExpectation', handle);
 }
 
 /**

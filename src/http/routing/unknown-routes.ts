@@ -7,15 +7,18 @@ const unroutable = '//';
 
 /**
  * Keeps from the router what it would answer by itself, without the hooks: a target that is no URL path, and `*`, which
- * stands for the server and no path (RFC 9112 section 3.2.4). Fastify's rewriteUrl.
+ * stands for the server and no path, and with OPTIONS only (RFC 9112 section 3.2.4). Fastify's rewriteUrl.
  */
 export function rewriteTarget({ url = '/' }: RawRequestDefaultExpression): string {
   return url === '*' || isMalformed(url) ? unroutable : url;
 }
 
-/** Whether a target is neither an absolute path nor an absolute URL, or has escapes that stand for nothing. */
+/**
+ * Whether a target is neither an absolute path nor an absolute URL, has a user's name or password (RFC 9110 section 4.2.4),
+ * or escapes that stand for nothing.
+ */
 function isMalformed(target: string): boolean {
-  if (!target.startsWith('/')) return !/^https?:\/\/[^/?#]/i.test(target) || !URL.canParse(target);
+  if (!target.startsWith('/')) return !/^https?:\/\/[^/?#@]+([/?#]|$)/i.test(target) || !URL.canParse(target);
   if (!target.includes('%')) return false;
   try {
     decodeURI(target.split(/[?#]/, 1)[0] ?? '');
@@ -36,8 +39,9 @@ export function refuseUnknownRoutes(app: FastifyInstance): void {
       done();
       return;
     }
-    if (request.url === unroutable && request.originalUrl !== '*') {
-      done(new ApiError(request.originalUrl === unroutable ? 'pathNotFound' : 'malformedTarget'));
+    if (request.url === unroutable) {
+      const wellFormed = request.method === 'OPTIONS' ? ['*', unroutable] : [unroutable];
+      done(new ApiError(wellFormed.includes(request.originalUrl) ? 'pathNotFound' : 'malformedTarget'));
       return;
     }
     const [url = '/'] = request.url.split('?', 1);
