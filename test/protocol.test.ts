@@ -229,3 +229,18 @@ t.test('what the parser lets through but HTTP/1.1 does not is refused', async (t
     t.match(await connection.answer(bytes.split(' ', 1)[0], '/plants'), { status: 200 });
   }
 });
+
+t.test('a client that has ended its side still hears that what it sent last is malformed', async (t) => {
+  const { open, authorized } = await startListening(t);
+  for (const malformed of ['nonsense\r\n\r\n', 'GET / HT', 'GET / HTTP/1.1\r\nHost: x\r\n']) {
+    const connection = await open();
+    connection.socket.end(list(authorized).repeat(20) + malformed);
+    for (let i = 0; i < 20; i++) await connection.answer('GET', '/plants');
+    t.match(await connection.answer(), { status: 400, headers: { connection: 'close' } }, malformed);
+    t.equal(await connection.rest(), '');
+    const last = await open();
+    last.socket.end(list(authorized) + list(`${authorized}Connection: close\r\n`) + malformed);
+    t.strictSame(await statuses(last, 'GET', 'GET'), [200, 200]);
+    t.equal(await last.rest(), '', 'but nothing follows an answer that was the last');
+  }
+});

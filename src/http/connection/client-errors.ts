@@ -24,6 +24,8 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Socket):
   socket.pause();
   if (failed.has(socket)) return;
   failed.add(socket);
+  // Told that the client has ended its side, Node would close the connection behind the pending responses.
+  socket.removeAllListeners('end');
   answerInOrder(error, socket);
 }
 
