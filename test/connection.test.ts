@@ -35,6 +35,14 @@ function gated() {
   return { wrap, release, started, finished };
 }
 
+/** A list that goes out in one piece, larger than the buffers between client and server. */
+const onePiece = withMethods(() => ({
+  plants: {
+    list: () =>
+      Promise.resolve({ json: JSON.stringify({ name: 'x'.repeat(20_000_000) }), count: 1, next: undefined }),
+  },
+}));
+
 t.test('malformed HTTP is answered with an Error body, and the connection closes', async (t) => {
   const { open, authorized, call, token } = await startListening(t);
   const cases: [string, number, number][] = [
@@ -296,6 +304,28 @@ t.test(
     t.match(values, [{ value: 0 }], 'none is taken for running');
   },
 );
+
+t.test('an answer whose bytes were not all taken is told as broken off, also one in one piece', async (t) => {
+  let tell: (line: Record<string, unknown>) => void = () => undefined;
+  const told = new Promise<Record<string, unknown>>((resolve) => (tell = resolve));
+  const stream = {
+    write: (text: string) => {
+      const line = JSON.parse(text) as Record<string, unknown>;
+      if (line['method'] !== undefined) tell(line);
+    },
+  };
+  const metrics = createMetrics();
+  const { open, authorized } = await startListening(t, { wrap: onePiece, metrics, logger: { stream } });
+  const reader = await open();
+  reader.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+  await once(reader.socket, 'data');
+  reader.socket.destroy();
+  t.match(await told, { msg: 'request broken off', aborted: true, status: 200 });
+  const { values } = await metrics.registry
+    .getSingleMetric('plant_store_http_request_duration_seconds')!
+    .get();
+  t.strictSame([...new Set(values.map(({ labels }) => labels['status']))], ['aborted']);
+});
 
 t.test(
   'whatever is requested by whomever, it is one line of JSON in the log, in the form of all its lines',

@@ -4,6 +4,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 import type { Caller } from '../domain/tokens.js';
 import { ApiError } from '../errors.js';
 import type { Verifier } from '../http/security/verifier.js';
+import { isSent } from './request-log.js';
 
 /** The metrics, and the places where they are taken. */
 export interface Metrics {
@@ -82,7 +83,7 @@ export function createMetrics(): Metrics {
           const labels = {
             method: commonMethods.has(request.method) ? request.method : 'other',
             route: request.routeOptions.url ?? 'unmatched',
-            status: reply.raw.writableFinished ? reply.raw.statusCode : 'aborted',
+            status: isSent(reply.raw) ? reply.raw.statusCode : 'aborted',
           };
           requests.observe(labels, reply.elapsedTime / 1000);
         });

@@ -1,7 +1,7 @@
 // One line of log for each request, without anything secret: no header values, no queries, no bodies.
 import { LogController, type FastifyReply, type FastifyRequest } from 'fastify';
 import { randomBytes } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 
 const clientRequestId = /^[\w.-]{1,64}$/;
 const processId = randomBytes(4).toString('hex');
@@ -46,10 +46,19 @@ export class RequestLog extends LogController {
   }
 }
 
+/**
+ * Whether the system has taken all of an answer, as far as the process can know; whether its client has got it, nobody
+ * can. To be asked when the response closes.
+ * @param response - It alone would call what a lost connection has dropped finished.
+ */
+export function isSent(response: ServerResponse): boolean {
+  return response.writableFinished && !response.req.socket.destroyed;
+}
+
 function logRequest(reply: FastifyReply, address: string | undefined): void {
   const { request, raw } = reply;
   const { method, originalUrl, headers, errorCode, caller } = request;
-  const completed = raw.writableFinished;
+  const completed = isSent(raw);
   const trace = headers['traceparent'];
   reply.log.info(
     {
