@@ -606,3 +606,29 @@ t.test('while it closes, the service answers what it has accepted', async (t) =>
   t.equal(answer?.headers['connection'], 'close');
   await closed;
 });
+
+t.test('while it closes, the service sends its answers to their last byte', async (t) => {
+  const { app, open, authorized } = await startListening(t, { wrap: onePiece });
+  const reader = await open();
+  reader.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+  await once(reader.socket, 'data');
+  reader.socket.pause();
+  const closed = app.close();
+  while (await open().catch(() => undefined));
+  reader.socket.resume();
+  t.equal((await reader.answer('GET', '/plants'))?.text.length, 20_000_011 + '[]'.length);
+  t.equal(await reader.rest(), '');
+  await closed;
+});
+
+t.test('a shutdown whose patience is over cuts off who still reads, and says so', async (t) => {
+  const lines: Record<string, unknown>[] = [];
+  const stream = { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) };
+  const { app, open, authorized } = await startListening(t, { wrap: onePiece, logger: { stream } });
+  const reader = await open();
+  reader.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+  await once(reader.socket, 'data');
+  reader.socket.pause();
+  await shutDown(app, { drainTime: 0, patience: 0 });
+  t.match(lines.slice(-2), [{ msg: /end of SHUTDOWN_SECONDS/ }, { msg: 'request broken off', status: 200 }]);
+});

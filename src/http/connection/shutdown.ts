@@ -1,8 +1,9 @@
 // The end of the service: requests that clients have sent are answered, and no connection holds up the exit.
-import type { Socket } from 'node:net';
+import { Server, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { FastifyInstance } from 'fastify';
+import { closing } from './lingering-close.js';
 
 /** How long a request may be on its way, in ms: so long a connection without one is kept open. */
 const requestTravelTime = 1_000;
@@ -15,11 +16,14 @@ declare module 'fastify' {
     drain(): void;
     /** Whether that has begun. */
     readonly draining: boolean;
+    /** Closes every connection at once, whatever happens on it. */
+    cutOff(): void;
   }
 }
 
 /**
- * Makes a service that can be drained, and whose close() waits for no quiet connection.
+ * Makes a service that can be drained, and whose close() sends all answers to their last byte, but waits for no quiet
+ * connection.
  * @param app - Without routes yet.
  */
 export function prepareShutdown(app: FastifyInstance): void {
@@ -42,23 +46,28 @@ export function prepareShutdown(app: FastifyInstance): void {
   };
   // Over TLS a connection exists after its handshake, and its bytes are counted from there.
   app.server.on('connection', track).on('secureConnection', track);
+  app.decorate('cutOff', () => {
+    for (const socket of openedAt.keys()) socket.destroy();
+  });
+  const sends = (socket: Socket) => socket.writableLength > 0 || closing.has(socket);
   const closeQuietConnections = () => {
-    app.server.closeIdleConnections();
+    // Node takes a connection for idle when its answer has ended, and would cut off what is not sent of it yet.
+    if (![...openedAt.keys()].some(sends)) app.server.closeIdleConnections();
     // Node does not call a connection idle on which nothing has ever arrived.
     for (const [socket, opened] of openedAt) {
       if (socket.bytesRead === 0 && performance.now() - opened > requestTravelTime) socket.destroy();
     }
   };
-  let timer: NodeJS.Timeout | undefined;
-  app.addHook('preClose', (done) => {
+  app.addHook('preClose', async () => {
     draining = true;
+    if (!app.server.listening) return;
+    // The close() of http.Server closes what it takes for idle, too; this one only stops listening.
+    Server.prototype.close.call(app.server);
     // Again and again: an answer that had begun before does not close its connection.
-    timer = setInterval(closeQuietConnections, checkInterval);
-    done();
-  });
-  app.addHook('onClose', (_app, done) => {
-    clearInterval(timer);
-    done();
+    while (openedAt.size > 0) {
+      closeQuietConnections();
+      await pause(checkInterval);
+    }
   });
 }
 
@@ -66,7 +75,7 @@ export function prepareShutdown(app: FastifyInstance): void {
 export interface ShutdownTimes {
   /** How long the service goes on taking connections. */
   drainTime: number;
-  /** How long running requests may take after that before they lose their connection. */
+  /** How long running requests and the sending of their answers may take after that before they are cut off. */
   patience: number;
 }
 
@@ -84,7 +93,7 @@ export async function shutDown(app: FastifyInstance, { drainTime, patience }: Sh
   }
   const deadline = setTimeout(() => {
     app.log.warn('requests were still running at the end of SHUTDOWN_SECONDS');
-    app.server.closeAllConnections();
+    app.cutOff();
   }, patience);
   await app.close();
   clearTimeout(deadline);
