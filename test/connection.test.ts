@@ -36,7 +36,7 @@ function gated() {
 }
 
 /** A list that goes out in one piece, larger than the buffers between client and server. */
-const onePiece = withMethods(() => ({
+const onePiece = injectFaults(() => ({
   plants: {
     list: () =>
       Promise.resolve({ json: JSON.stringify({ name: 'x'.repeat(20_000_000) }), count: 1, next: undefined }),

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
 import type { RawConnection } from './support/raw-connection.js';
-import { startListening, withMethods } from './support/service.js';
+import { startListening, injectFaults } from './support/service.js';
 
 /** The header lines by which Java's HTTP client, for one, offers HTTP/2. */
 const upgrade = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
@@ -103,7 +103,7 @@ t.test('an Upgrade waits for the answers before it, and is not reached behind a 
   const gate = new Promise<void>((resolve) => (release = resolve));
   const started = new Promise<void>((resolve) => (start = resolve));
   const { open, authorized } = await startListening(t, {
-    wrap: withMethods(({ plants }) => ({
+    wrap: injectFaults(({ plants }) => ({
       plants: {
         create: async (...all) => {
           start();
