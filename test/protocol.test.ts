@@ -1,10 +1,12 @@
 // What HTTP lets a client write and a server must not fall for: upgrades, header floods, framing, expectations, targets.
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
-import type { RawConnection } from './support/raw-connection.js';
+import { RawConnection } from './support/raw-connection.js';
 import { startListening, injectFaults } from './support/service.js';
+import { createMetrics } from '../src/observability/metrics.js';
+import { buildOperationsListener } from '../src/observability/operations-listener.js';
 
 /** The header lines by which Java's HTTP client, for one, offers HTTP/2. */
 const upgrade = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
@@ -242,5 +244,40 @@ t.test('a client that has ended its side still hears that what it sent last is m
     last.socket.end(list(authorized) + list(`${authorized}Connection: close\r\n`) + malformed);
     t.strictSame(await statuses(last, 'GET', 'GET'), [200, 200]);
     t.equal(await last.rest(), '', 'but nothing follows an answer that was the last');
+  }
+});
+
+t.test('the operations listener answers by the same rules', async (t) => {
+  const operations = await buildOperationsListener({
+    serving: () => true,
+    checkStorage: () => Promise.resolve(),
+    metrics: createMetrics(),
+    log: { info: () => undefined, warn: () => undefined },
+  });
+  t.teardown(() => operations.close());
+  await operations.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = operations.server.address() as AddressInfo;
+  const probe = (lines: string) => `GET /livez HTTP/1.1\r\nHost: x\r\n${lines}\r\n`;
+  const cases: [string, number, number][] = [
+    ['nonsense\r\n\r\n', 400, 40000],
+    ['GET /livez HTTP/1.1\r\n\r\n', 400, 40009],
+    ['CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n', 404, 40401],
+    [probe('Expect: something\r\n'), 417, 41700],
+    [probe('a: b\r\n'.repeat(2_000)), 431, 43100],
+    [probe(`X: ${'x'.repeat(20_000)}\r\n`), 431, 43100],
+    [probe('Transfer-Encoding: gzip, chunked\r\n'), 400, 40003],
+  ];
+  // The helper checks answers against the contract, which leaves its pages alone.
+  for (const [bytes, status, error] of cases) {
+    const connection = await RawConnection.open(port);
+    t.teardown(() => connection.socket.destroy());
+    connection.send(probe(upgrade) + bytes);
+    const [alive, answer] = [
+      await connection.answer('GET', '/docs'),
+      await connection.answer('GET', '/docs'),
+    ];
+    t.match(alive, { status: 200, text: '{"status":"alive"}' });
+    t.equal(answer?.status, status, JSON.stringify(bytes.slice(0, 60)));
+    t.match(JSON.parse(answer?.text ?? '{}'), { error });
   }
 });

@@ -2,6 +2,11 @@
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ApiError } from '../errors.js';
+import { answerClientError } from '../http/connection/client-errors.js';
+import { checkHeaders } from '../http/connection/host-and-expect.js';
+import { startInOrder } from '../http/connection/request-order.js';
+import { createServer, type ServerLimits } from '../http/connection/server.js';
+import { settleUnreadBody } from '../http/connection/unread-body.js';
 import { answerError, nameRequest } from '../http/response/error-answer.js';
 import { refuseUnknownRoutes, rewriteTarget } from '../http/routing/unknown-routes.js';
 import type { Metrics } from './metrics.js';
@@ -20,15 +25,26 @@ export interface OperationsOptions {
   deadline?: number;
 }
 
+/** Its bounds do not hang on those of the service: whoever watches it asks little, and seldom. */
+const limits: ServerLimits = {
+  headerLimit: 16 * 1024,
+  requestTimeout: 10_000,
+  keepAliveTimeout: 72_000,
+  stallTimeout: 10_000,
+  maxConnections: 1_000,
+};
+
 /** Builds the operations listener, ready to listen. */
 export async function buildOperationsListener(options: OperationsOptions): Promise<FastifyInstance> {
   const { serving, checkStorage, metrics, log, deadline = 2_000 } = options;
   const app: FastifyInstance = Fastify({
     genReqId: requestId,
-    requestTimeout: 10_000,
     forceCloseConnections: true,
     return503OnClosing: false,
     rewriteUrl: rewriteTarget,
+    clientErrorHandler: answerClientError,
+    frameworkErrors: answerError,
+    serverFactory: (listener) => createServer(listener, limits),
   });
   app.setErrorHandler(answerError);
   app.decorateRequest('errorCode', undefined);
@@ -37,7 +53,13 @@ export async function buildOperationsListener(options: OperationsOptions): Promi
     reply.header('cache-control', 'no-store');
     done();
   });
+  app.addHook('onRequest', startInOrder);
+  app.addHook('onRequest', checkHeaders(limits.headerLimit));
   refuseUnknownRoutes(app);
+  app.addHook('onSend', (request, reply, payload, done) => {
+    settleUnreadBody(request, reply);
+    done(null, payload);
+  });
 
   let check: Promise<string | undefined> | undefined;
   /** Why the storage cannot serve. Probes share one check, so that they do not pile up on a storage that hangs. */
