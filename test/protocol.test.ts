@@ -1,10 +1,15 @@
-// What HTTP lets a client write and a server must not fall for: upgrades, header floods, framing, expectations, targets.
+// What HTTP lets a client write and a server must not fall for: upgrades, header floods, framing; and public files.
+import { createHook } from 'node:async_hooks';
 import { once } from 'node:events';
+import fileSystem from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import type { AddressInfo, Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
+import { gunzipSync } from 'node:zlib';
 import t from 'tap';
+import { engines } from './support/engines.js';
 import { RawConnection } from './support/raw-connection.js';
-import { startListening, injectFaults } from './support/service.js';
+import { startListening, startService, injectFaults } from './support/service.js';
 import { createMetrics } from '../src/observability/metrics.js';
 import { buildOperationsListener } from '../src/observability/operations-listener.js';
 
@@ -280,4 +285,46 @@ t.test('the operations listener answers by the same rules', async (t) => {
     t.equal(answer?.status, status, JSON.stringify(bytes.slice(0, 60)));
     t.match(JSON.parse(answer?.text ?? '{}'), { error });
   }
+});
+
+t.test('a public file is compressed once, whoever reads it', async (t) => {
+  const { app } = await startService(t, engines[0]!, { plugins: { compression: true } });
+  let compressions = 0;
+  const hook = createHook({
+    init: (_id, type) => {
+      if (type === 'ZLIB') compressions++;
+    },
+  });
+  for (const url of [
+    '/docs/swagger-ui-bundle.js',
+    '/docs/swagger-ui.css',
+    '/openapi.yaml',
+    '/openapi.json',
+  ]) {
+    const read = () => app.inject({ url, headers: { 'accept-encoding': 'gzip' } });
+    compressions = 0;
+    hook.enable();
+    const answers = await Promise.all(Array.from({ length: 20 }, read));
+    answers.push(await read());
+    hook.disable();
+    t.equal(compressions, 1, url);
+    const plain = await app.inject(url);
+    for (const { headers, rawPayload } of answers) {
+      t.equal(headers['content-encoding'], 'gzip');
+      t.equal(headers['content-length'], String(rawPayload.length));
+      t.ok(gunzipSync(rawPayload).equals(plain.rawPayload));
+    }
+  }
+});
+
+t.test('a file of the page that cannot be read is read again for its next reader', async (t) => {
+  const { app } = await startService(t, engines[0]!);
+  const noDescriptor = () =>
+    Promise.reject(Object.assign(new Error('too many open files'), { code: 'EMFILE' }));
+  const replaced = t.intercept(fileSystem, 'readFile', { value: noDescriptor });
+  syncBuiltinESMExports();
+  t.equal((await app.inject('/docs/swagger-ui.css')).statusCode, 500);
+  replaced.restore();
+  syncBuiltinESMExports();
+  t.equal((await app.inject('/docs/swagger-ui.css')).statusCode, 200);
 });

@@ -63,11 +63,11 @@ export function serveDocsPage(app: FastifyInstance): void {
   app.get('/', (_request, reply) => reply.redirect('docs/'));
   app.get('/docs', (_request, reply) => reply.redirect('docs/'));
 
-  const serve = (name: string, type: string, read: () => Promise<Buffer | string>) => {
-    let content: Promise<Buffer | string> | undefined;
+  const serve = (name: string, type: string, read: () => Promise<Buffer>) => {
+    let content: Promise<Buffer> | undefined;
     app.get(`/docs/${name}`, async (_request, reply) => {
       content ??= read().catch((error: unknown) => {
-        // It may be read another time, as after a shortage of descriptors.
+        // Whatever was lacking, as a descriptor, may be there for the next reader.
         content = undefined;
         throw error;
       });
@@ -82,8 +82,8 @@ export function serveDocsPage(app: FastifyInstance): void {
         .send(await content);
     });
   };
-  serve('', 'text/html; charset=utf-8', () => Promise.resolve(html));
-  serve('start.js', 'text/javascript; charset=utf-8', () => Promise.resolve(script));
+  serve('', 'text/html; charset=utf-8', () => Promise.resolve(Buffer.from(html)));
+  serve('start.js', 'text/javascript; charset=utf-8', () => Promise.resolve(Buffer.from(script)));
   for (const [name, type] of Object.entries(files)) {
     serve(name, type, () => readFile(resolve(`@fastify/swagger-ui/static/${name}`)));
   }

@@ -2,10 +2,24 @@
 import { negotiate } from '@fastify/accept-negotiator';
 import type { FastifyInstance } from 'fastify';
 import { pipeline, Readable } from 'node:stream';
+import { promisify } from 'node:util';
 import { createGzip, gzip } from 'node:zlib';
 
 /** What is shorter, in bytes, stays as it is: its headers weigh as much. */
 const shortest = 1024;
+
+const compress = promisify(gzip);
+const compressedFiles = new WeakMap<Buffer, Promise<Buffer>>();
+
+/** What a file is compressed, which takes long for some: made once, and again only when that has failed. */
+function compressFile(file: Buffer): Promise<Buffer> {
+  const known = compressedFiles.get(file);
+  if (known !== undefined) return known;
+  const compressed = compress(file);
+  compressedFiles.set(file, compressed);
+  compressed.catch(() => compressedFiles.delete(file));
+  return compressed;
+}
 
 /** Makes the answers gzip for those who accept it. To be called before the routes. */
 export function compressAnswers(app: FastifyInstance): void {
@@ -17,7 +31,8 @@ export function compressAnswers(app: FastifyInstance): void {
   app.addHook(
     'onSend',
     (request, reply, payload: unknown, done: (error: Error | null, payload?: unknown) => void) => {
-      const whole = typeof payload === 'string' || Buffer.isBuffer(payload);
+      const isFile = Buffer.isBuffer(payload);
+      const whole = isFile || typeof payload === 'string';
       const worthIt = whole ? payload.length >= shortest : payload instanceof Readable;
       const isImage = String(reply.getHeader('content-type')).startsWith('image/');
       if (!worthIt || isImage || negotiate(request.headers['accept-encoding'] ?? '', ['gzip']) === null) {
@@ -25,13 +40,17 @@ export function compressAnswers(app: FastifyInstance): void {
         return;
       }
       reply.header('content-encoding', 'gzip').removeHeader('content-length');
-      if (whole) gzip(payload, done);
-      // An error of either stream reaches Fastify through the other.
-      else
-        done(
-          null,
-          pipeline(payload as Readable, createGzip(), () => undefined),
-        );
+      if (whole) {
+        // Text is made for its request; a Buffer is a file, the same one for all of its readers.
+        const compressed = isFile ? compressFile(payload) : compress(payload);
+        compressed.then((bytes) => {
+          done(null, bytes);
+        }, done);
+      } else {
+        // An error of either stream reaches Fastify through the other.
+        const compressed = pipeline(payload as Readable, createGzip(), () => undefined);
+        done(null, compressed);
+      }
     },
   );
   // A list that fails before its first byte is answered by an Error body, as it is.
