@@ -22,7 +22,12 @@ export function refuseUnderPressure(app: FastifyInstance, maxDelay: number): voi
     if (samples.count > 0) delay = samples.mean / 1e6 - resolution;
     samples.reset();
   }, period).unref();
-  samples.enable();
+  // What the start itself takes is no overload.
+  app.addHook('onReady', (done) => {
+    samples.reset();
+    samples.enable();
+    done();
+  });
   app.addHook('onClose', (_app, done) => {
     clearInterval(timer);
     samples.disable();
