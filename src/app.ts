@@ -23,6 +23,7 @@ import { createBearerVerifier } from './http/security/bearer.js';
 import type { IdentityProvider } from './http/security/jwt.js';
 import { refuseUnderPressure } from './http/security/pressure.js';
 import { createRateLimits, type RateLimits } from './http/security/rate-limit.js';
+import { createTurns } from './http/security/turns.js';
 import type { Verifiers } from './http/security/verifier.js';
 import type { Metrics } from './observability/metrics.js';
 import { requestId, RequestLog } from './observability/request-log.js';
@@ -134,6 +135,15 @@ export async function buildApp({
 
   prepareShutdown(app);
 
+  const verifyForeign =
+    identityProvider && (await import('./http/security/jwt.js')).createJwtVerifier(identityProvider, now);
+  const { verify: bearerAuth, isKnown } = createBearerVerifier({
+    tokens: storage.tokens,
+    verifyForeign,
+    now,
+    monotonic,
+  });
+
   // What a request passes, in this order. Modules that only some services use are loaded by those alone: the start
   // waits for every import.
   // It has a name, in its answer and in the log, whatever becomes of it.
@@ -142,6 +152,9 @@ export async function buildApp({
   metrics?.observeRequests(app);
   // It waits for the earlier ones of its connection.
   app.addHook('onRequest', startInOrder);
+  // It waits for those whose callers are known, unless its own is.
+  const turns = createTurns(isKnown);
+  app.addHook('onRequest', turns.take);
   // It is HTTP as the RFCs have it.
   app.addHook('onRequest', checkHeaders(limits.headerLimit));
   // Its answer has these headers and this coding, an error too; a preflight is answered here.
@@ -150,8 +163,8 @@ export async function buildApp({
   if (corsOrigins.length > 0) await allowOrigins(app, contract, corsOrigins);
   // It is for something that exists.
   refuseUnknownRoutes(app);
-  // There is time for it.
-  if (maxEventLoopDelay > 0) refuseUnderPressure(app, maxEventLoopDelay);
+  // There is time for it, or its caller is known and others are the cause.
+  if (maxEventLoopDelay > 0) refuseUnderPressure(app, maxEventLoopDelay, turns.isAhead);
   // Its address has not sent too many.
   const rates = await createRateLimits(app, limits.rates);
   if (rates.address !== undefined) app.addHook('onRequest', rates.address);
@@ -162,9 +175,6 @@ export async function buildApp({
   });
   // Its operation lets the caller in, reads and checks the request, handles it, and answers (http/routing/routes.ts).
   await app.register(fastifyAuth);
-  const verifyForeign =
-    identityProvider && (await import('./http/security/jwt.js')).createJwtVerifier(identityProvider, now);
-  const bearerAuth = createBearerVerifier({ tokens: storage.tokens, verifyForeign, now, monotonic });
   await registerRoutes(app, {
     contract,
     handlers,

@@ -1,4 +1,5 @@
 // The verifier of bearer tokens: those of the token repository, and those of an identity provider.
+import type { FastifyRequest } from 'fastify';
 import fastq from 'fastq';
 import { LRUCache } from 'lru-cache';
 import type { Caller, TokenRepository } from '../../domain/tokens.js';
@@ -29,6 +30,13 @@ export interface Grant extends Caller {
   readonly revokedAt?: number | undefined;
 }
 
+/** Verifies bearer tokens. */
+export interface BearerVerifier {
+  verify: Verifier;
+  /** Whether a request has a token that was found good before, and may still be. */
+  isKnown: (request: FastifyRequest) => boolean;
+}
+
 /** What the bearer verifier works with. */
 export interface BearerOptions {
   tokens: TokenRepository;
@@ -49,7 +57,12 @@ export interface BearerOptions {
  * One that was found good before is looked up at once; the others wait for their turn, so that however many are made up,
  * callers who are known do not notice. One that the repository does not have is not asked for again for three seconds.
  */
-export function createBearerVerifier({ tokens, verifyForeign, now, monotonic }: BearerOptions): Verifier {
+export function createBearerVerifier({
+  tokens,
+  verifyForeign,
+  now,
+  monotonic,
+}: BearerOptions): BearerVerifier {
   const memory = {
     max: cacheSize,
     maxSize: cacheText,
@@ -86,12 +99,17 @@ export function createBearerVerifier({ tokens, verifyForeign, now, monotonic }: 
     return waiting.push({ token, end: monotonic() + longestWait });
   };
 
+  const lastGrant = (token: string) => granted.peek(token, { allowStale: true });
   const check = (grant: Grant | undefined): Grant | ApiError => {
     if (grant === undefined || grant.revokedAt !== undefined) return invalidToken;
     if (grant.expiresAt !== undefined && grant.expiresAt <= now()) return invalidToken;
     return grant;
   };
-  return (request) => {
+  const isKnown = ({ headers }: FastifyRequest): boolean => {
+    const token = bearer.exec(headers.authorization ?? '')?.[1];
+    return token !== undefined && !(check(lastGrant(token)) instanceof ApiError);
+  };
+  const verify: Verifier = (request) => {
     const { authorization = '' } = request.headers;
     if (!bearerScheme.test(authorization)) return missingToken;
     const token = bearer.exec(authorization)?.[1];
@@ -101,12 +119,14 @@ export function createBearerVerifier({ tokens, verifyForeign, now, monotonic }: 
     if (isSecret(token) ? notFound.has(token) : verifyForeign === undefined) return invalidToken;
     let found = underWay.get(token);
     if (found === undefined) {
-      const wasGood = granted.peek(token, { allowStale: true }) !== undefined;
-      found = (wasGood ? find(token) : findInTurn(token)).finally(() => underWay.delete(token));
+      found = (lastGrant(token) !== undefined ? find(token) : findInTurn(token)).finally(() =>
+        underWay.delete(token),
+      );
       underWay.set(token, found);
     }
     return found.then(check);
   };
+  return { verify, isKnown };
 }
 
 // These are the same for every request, and made once: whoever floods the service without a token gets little for it.

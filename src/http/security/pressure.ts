@@ -1,6 +1,6 @@
 // Refuses requests while the event loop lags behind.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ApiError } from '../../errors.js';
 
 /** Between two samples of the event loop, in ms. */
@@ -13,8 +13,13 @@ const overloaded = new ApiError('overloaded');
 /**
  * Answers requests 503 under overload.
  * @param maxDelay - The mean delay of the event loop in a second beyond which there is one, in ms.
+ * @param isSpared - Whether a request is answered all the same, because others are the cause.
  */
-export function refuseUnderPressure(app: FastifyInstance, maxDelay: number): void {
+export function refuseUnderPressure(
+  app: FastifyInstance,
+  maxDelay: number,
+  isSpared: (request: FastifyRequest) => boolean,
+): void {
   const samples = monitorEventLoopDelay({ resolution });
   let delay = 0;
   const timer = setInterval(() => {
@@ -33,7 +38,7 @@ export function refuseUnderPressure(app: FastifyInstance, maxDelay: number): voi
     samples.disable();
     done();
   });
-  app.addHook('onRequest', (_request, _reply, done) => {
-    done(delay > maxDelay ? overloaded : undefined);
+  app.addHook('onRequest', (request, _reply, done) => {
+    done(delay > maxDelay && !isSpared(request) ? overloaded : undefined);
   });
 }
