@@ -22,7 +22,7 @@ import { refuseUnknownRoutes, rewriteTarget } from './http/routing/unknown-route
 import { createBearerVerifier } from './http/security/bearer.js';
 import type { IdentityProvider } from './http/security/jwt.js';
 import { refuseUnderPressure } from './http/security/pressure.js';
-import { createRateLimits, type RateLimits } from './http/security/rate-limit.js';
+import { countRefused, createRateLimits, type RateLimits } from './http/security/rate-limit.js';
 import { createTurns } from './http/security/turns.js';
 import type { Verifiers } from './http/security/verifier.js';
 import type { Metrics } from './observability/metrics.js';
@@ -155,19 +155,20 @@ export async function buildApp({
   // It waits for those whose callers are known, unless its own is.
   const turns = createTurns(isKnown);
   app.addHook('onRequest', turns.take);
-  // It is HTTP as the RFCs have it.
-  app.addHook('onRequest', checkHeaders(limits.headerLimit));
+  // It is HTTP as the RFCs have it; if not, it counts all the same.
+  const rates = await createRateLimits(app, limits.rates, monotonic);
+  const checkHead = checkHeaders(limits.headerLimit);
+  app.addHook('onRequest', rates.address ? countRefused(rates.address, checkHead) : checkHead);
   // Its answer has these headers and this coding, an error too; a preflight is answered here.
   if (securityHeaders) await addSecurityHeaders(app);
   if (compression) (await import('./http/response/compression.js')).compressAnswers(app);
   if (corsOrigins.length > 0) await allowOrigins(app, contract, corsOrigins);
+  // Its address has not sent too many.
+  if (rates.address !== undefined) app.addHook('onRequest', rates.address);
   // It is for something that exists.
   refuseUnknownRoutes(app);
   // There is time for it, or its caller is known and others are the cause.
   if (maxEventLoopDelay > 0) refuseUnderPressure(app, maxEventLoopDelay, turns.isAhead);
-  // Its address has not sent too many.
-  const rates = await createRateLimits(app, limits.rates);
-  if (rates.address !== undefined) app.addHook('onRequest', rates.address);
   // When its answer is about to be sent, what is left of its body is settled.
   app.addHook('onSend', (request, reply, payload, done) => {
     settleUnreadBody(request, reply, reply.statusCode < 400 ? limits.bodyLimit : undefined);

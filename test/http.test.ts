@@ -29,11 +29,12 @@ const rate = ({ headers }: Answer) =>
   ['limit', 'remaining', 'reset'].map((name) => headers[`ratelimit-${name}`]).join(' ');
 
 t.test('a subject has so many requests in a window, whatever its tokens and operations', async (t) => {
-  const started = Date.now();
-  let later = 0;
-  t.intercept(Date, 'now', { value: () => started + later });
+  const started = 1_000;
+  let now = started;
   const { call, token, subject, issue } = await startService(t, engine, {
     limits: { rates: { ...noRates, perSubject: 3 } },
+    // Not the clock of the day, which may be set back.
+    monotonic: () => now,
   });
   const created = await call('POST', '/plants', { token, body: { id: 1, name: 'a' } });
   t.equal(created.status, 200);
@@ -41,7 +42,7 @@ t.test('a subject has so many requests in a window, whatever its tokens and oper
   const sameSubject = await issue(subject);
   const listed = await call('GET', '/plants', { token: sameSubject });
   t.equal(rate(listed), '3 1 60');
-  later = 20_500;
+  now = started + 20_500;
   const missed = await call('DELETE', '/plants/2', { token });
   t.equal(missed.status, 404);
   t.equal(rate(missed), '3 0 40');
@@ -58,7 +59,7 @@ t.test('a subject has so many requests in a window, whatever its tokens and oper
   const anonymous = await call('GET', '/plants');
   t.equal(anonymous.status, 401, 'who is nobody is not counted');
   t.equal(rate(anonymous), '  ');
-  later = 60_000;
+  now = started + 60_001;
   const again = await call('GET', '/plants', { token });
   t.strictSame(again.json, [{ name: 'a' }], 'a refused request has no effect');
   t.equal(rate(again), '3 2 60');
@@ -79,7 +80,28 @@ t.test('an address has so many requests in a window, with or without a token', a
   t.equal(refused.headers['www-authenticate'], undefined);
   t.equal((await call('GET', '/plants', { token })).status, 429, 'a good token does not help');
   t.equal((await call('GET', '/openapi.json')).status, 429);
-  t.equal((await call('GET', '/nothing')).status, 404, 'what nobody serves is not counted');
+});
+
+t.test('whatever an address sends is counted', async (t) => {
+  const limits = { rates: { ...noRates, perAddress: 1 } };
+  const requests = {
+    'an unknown path': ['GET /nothing', 'Host: x', 404],
+    'another method': ['PATCH /plants', 'Host: x', 405],
+    'no path at all': ['GET /%', 'Host: x', 400],
+    'no Host': ['GET /plants', 'X-Host: x', 400],
+    'another expectation': ['GET /plants', 'Host: x\r\nExpect: more', 417],
+    'no token': ['GET /plants', 'Host: x', 401],
+  } as const;
+  for (const [what, [line, fields, status]] of Object.entries(requests)) {
+    const { open } = await startListening(t, { limits });
+    const connection = await open();
+    const [method = '', url] = line.split(' ');
+    for (const expected of [status, 429]) {
+      connection.send(`${line} HTTP/1.1\r\n${fields}\r\n\r\n`);
+      const answer = await connection.answer(method, url);
+      t.equal(answer?.status, expected, what);
+    }
+  }
 });
 
 t.test('the address of a client behind trusted proxies is the one that they forward', async (t) => {
@@ -103,8 +125,10 @@ t.test('the address of a client behind trusted proxies is the one that they forw
   t.equal(await status('8.8.8.8, 10.0.0.2'), 200, 'an unknown one is not');
   t.equal(await status('7.7.7.7, 10.0.0.2'), 429);
   t.equal(await status('::ffff:1.1.1.1'), 429, 'one address in two spellings');
+  t.equal(await status('1.1.1.1:50000'), 429, 'a port is no part of it');
   t.equal(await status('2001:db8:1:2::1'), 200);
   t.equal(await status('2001:db8:1:2:ffff::2'), 429, 'one network of IPv6 is one client');
+  t.equal(await status('[2001:db8:1:2::3]:443'), 429, 'nor are brackets');
   t.equal(await status('2001:db8:1:3::1'), 200);
   t.strictSame(
     addresses.slice(0, 5),

@@ -25,7 +25,7 @@ interface ResponseObject {
 const codes = new Set<number>(Object.values(catalogue).map(({ code }) => code));
 
 /** What answers any request, whatever the operation: the description of the contract lists these. */
-const connectionStatuses = new Set([400, 404, 405, 408, 417, 431, 500, 503]);
+const connectionStatuses = new Set([400, 404, 405, 408, 417, 429, 431, 500, 503]);
 
 /**
  * Fails unless the contract has this answer: declared status and headers, schema (closed, so that a field too many fails),
