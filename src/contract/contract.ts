@@ -48,7 +48,7 @@ export interface OperationObject {
   operationId: string;
   security?: Record<string, readonly string[]>[];
   'x-required-scope'?: string;
-  requestBody?: OrReference<object>;
+  requestBody?: OrReference<{ content: Record<string, { schema: OrReference<Schema> }> }>;
   responses: Record<string, OrReference<ResponseObject>>;
 }
 
@@ -70,6 +70,8 @@ export interface Contract {
   readonly methods: readonly string[];
   /** The names of all headers that responses declare. */
   readonly responseHeaders: readonly string[];
+  /** How many arrays and objects stand inside each other in the most deeply nested body that a request may have. */
+  readonly bodyDepth: number;
 }
 
 /** The methods that an operation can have. HEAD comes with GET, and OPTIONS is for CORS alone. */
@@ -105,6 +107,7 @@ export function loadContract(
       .filter((method) => operations.some((operation) => operation.method === method))
       .flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])),
     responseHeaders: namesOfHeaders(document),
+    bodyDepth: depthOfBodies(document),
   };
 }
 
@@ -140,10 +143,26 @@ function readOperation(
   };
 }
 
+function allOperations(document: OpenApiDocument): OperationObject[] {
+  return Object.values(document.paths).flatMap((item) => methods.flatMap((method) => item[method] ?? []));
+}
+
+function depthOfBodies(document: OpenApiDocument): number {
+  const depth = (given: unknown): number => {
+    if (typeof given !== 'object' || given === null) return 0;
+    const { type, properties, additionalProperties, items } = resolve(document, given as Schema);
+    if (type !== 'object' && type !== 'array') return 0;
+    const inside = [...Object.values((properties ?? {}) as object), additionalProperties, items];
+    return 1 + Math.max(...inside.map(depth));
+  };
+  const schemas = allOperations(document).flatMap(({ requestBody }) =>
+    requestBody === undefined ? [] : Object.values(resolve(document, requestBody).content),
+  );
+  return Math.max(0, ...schemas.map(({ schema }) => depth(schema)));
+}
+
 function namesOfHeaders(document: OpenApiDocument): string[] {
-  const responses = Object.values(document.paths)
-    .flatMap((item) => methods.flatMap((method) => item[method] ?? []))
-    .flatMap(({ responses }) => Object.values(responses));
+  const responses = allOperations(document).flatMap(({ responses }) => Object.values(responses));
   const names = responses.flatMap((response) => Object.keys(resolve(document, response).headers ?? {}));
   return [...new Set(names)].sort();
 }

@@ -5,17 +5,22 @@ import { ApiError } from '../../errors.js';
 import { continueIfExpected } from '../connection/host-and-expect.js';
 import type { BodyBudget } from './body-budget.js';
 import { parseExactJson } from './exact-json.js';
+import { findExcess, unboundedLength } from './json-bounds.js';
 
 /**
  * The value of a JSON body, exact (see parseExactJson).
- * @throws ApiError when it is not JSON in UTF-8 (RFC 8259 section 8.1), or nothing at all.
+ * @param maxDepth - How many arrays and objects may stand inside each other in a long one.
+ * @throws ApiError when it is not JSON in UTF-8 (RFC 8259 section 8.1), nothing at all, or holds too much.
  */
-export function parseBody(body: Buffer): unknown {
+export function parseBody(body: Buffer, maxDepth: number): unknown {
   if (body.length === 0) throw new ApiError('missingBody');
   // Decoding would replace what is no UTF-8, and so store another name than was sent.
   if (!isUtf8(body)) throw new ApiError('malformedJson', { detail: 'it is not UTF-8' });
+  const text = body.toString('utf8');
+  const excess = body.length > unboundedLength ? findExcess(text, maxDepth) : undefined;
+  if (excess !== undefined) throw new ApiError('invalidBody', { detail: excess });
   try {
-    return parseExactJson(body.toString('utf8'));
+    return parseExactJson(text);
   } catch (error) {
     throw new ApiError('malformedJson', { cause: error });
   }

@@ -93,10 +93,14 @@ function endOfToken(text: string, start: number): number {
   return token.lastIndex;
 }
 
-/** Where the string that opens at `start` ends: behind the first quote with an even number of backslashes before it. */
-function endOfString(text: string, start: number): number {
+/**
+ * Where the string that opens at `start` ends: behind the first quote with an even number of backslashes before it; at
+ * the end of the text when there is none.
+ */
+export function endOfString(text: string, start: number): number {
   for (let quote = start; ;) {
     quote = text.indexOf('"', quote + 1);
+    if (quote < 0) return text.length;
     let before = quote - 1;
     while (text[before] === '\\') before--;
     if ((quote - before) % 2 === 1) return quote + 1;

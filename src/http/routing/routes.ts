@@ -30,6 +30,9 @@ declare module 'fastify' {
   }
 }
 
+/** How much deeper than its schema a body may be nested, so that a wrong one is still told what is wrong with it. */
+const spareDepth = 8;
+
 /** A handler as it is called: the contract's schemas have made the request what the handler's type says. */
 type Handle = (request: object) => Promise<unknown>;
 
@@ -48,7 +51,7 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body: Buffer, done) => {
     try {
-      done(null, parseBody(body));
+      done(null, parseBody(body, contract.bodyDepth + spareDepth));
     } catch (error) {
       done(error as ApiError);
     }
