@@ -36,7 +36,7 @@ t.test('createPlant refuses a long body that is nested deeply, or holds many val
   t.equal((await call('POST', '/plants', { token, body: `{"id":1,${keys(4_998)}}` })).status, 200);
 });
 
-t.test('values, keys and levels are counted as JSON.parse finds them', async (t) => {
+t.test('values, keys and levels are counted as JSON.parse finds them', async () => {
   /** How deep a value is nested, and how many values and keys it is. */
   const measure = (value: unknown): { depth: number; count: number } => {
     if (typeof value !== 'object' || value === null) return { depth: 0, count: 1 };

@@ -150,10 +150,10 @@ function allOperations(document: OpenApiDocument): OperationObject[] {
 function depthOfBodies(document: OpenApiDocument): number {
   const depth = (given: unknown): number => {
     if (typeof given !== 'object' || given === null) return 0;
-    const { type, properties, additionalProperties, items } = resolve(document, given as Schema);
+    const { type, properties = {}, additionalProperties, items } = resolve(document, given as Schema);
     if (type !== 'object' && type !== 'array') return 0;
-    const inside = [...Object.values((properties ?? {}) as object), additionalProperties, items];
-    return 1 + Math.max(...inside.map(depth));
+    const named = Object.values(properties as Record<string, unknown>);
+    return 1 + Math.max(...[...named, additionalProperties, items].map(depth));
   };
   const schemas = allOperations(document).flatMap(({ requestBody }) =>
     requestBody === undefined ? [] : Object.values(resolve(document, requestBody).content),
