@@ -11,9 +11,9 @@ import { startInOrder } from './http/connection/request-order.js';
 import { createServer, type ServerLimits, type Tls } from './http/connection/server.js';
 import { prepareShutdown } from './http/connection/shutdown.js';
 import { settleUnreadBody } from './http/connection/unread-body.js';
+import { MemoryBudget } from './http/memory-budget.js';
 import { serveDocsPage } from './http/pages/docs-page.js';
 import { publishContract } from './http/pages/published-contract.js';
-import { BodyBudget } from './http/request/body-budget.js';
 import { answerError, nameRequest } from './http/response/error-answer.js';
 import { addSecurityHeaders } from './http/response/security-headers.js';
 import { allowOrigins } from './http/routing/cors.js';
@@ -33,8 +33,10 @@ import { createHandlers } from './operations/plants.js';
 export interface Limits extends ServerLimits {
   /** A request's body. */
   bodyLimit: number;
-  /** All large bodies that are worked on at a time. */
+  /** All bodies together, as far as they have arrived, until they are answered. */
   bodyBudget: number;
+  /** All lists together, as far as they have been read and not been sent. */
+  listBudget: number;
   rates: RateLimits;
 }
 
@@ -42,6 +44,7 @@ export interface Limits extends ServerLimits {
 export const defaultLimits: Limits = {
   bodyLimit: 1024 * 1024,
   bodyBudget: 8 * 1024 * 1024,
+  listBudget: 32 * 1024 * 1024,
   headerLimit: 16 * 1024,
   requestTimeout: 30_000,
   keepAliveTimeout: 72_000,
@@ -116,7 +119,6 @@ export async function buildApp({
     logController: new RequestLog(),
     genReqId: requestId,
     rewriteUrl: rewriteTarget,
-    bodyLimit: limits.bodyLimit,
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     exposeHeadRoutes: false,
     // While it closes, the service still answers what it has accepted.
@@ -131,6 +133,7 @@ export async function buildApp({
   });
   app.setErrorHandler(answerError);
   app.decorateRequest('caller', null);
+  app.decorateRequest('bodyHolder', undefined);
   app.decorateRequest('errorCode', undefined);
 
   prepareShutdown(app);
@@ -183,9 +186,16 @@ export async function buildApp({
       scopes,
       verifiers: { ...verifiers, bearerAuth: metrics?.observeVerifier(bearerAuth) ?? bearerAuth },
     },
-    // Half of its time is left to a body that had to wait.
-    bodies: new BodyBudget(limits.bodyBudget, limits.bodyLimit, limits.requestTimeout / 2),
-    stallTime: limits.stallTimeout,
+    bodies: {
+      limit: limits.bodyLimit,
+      // Half of its time is left to a body that had to wait.
+      budget: new MemoryBudget(limits.bodyBudget, limits.requestTimeout / 2),
+    },
+    lists: {
+      stallTime: limits.stallTimeout,
+      // Who stalls while another reader waits is cut off in half of the time.
+      budget: new MemoryBudget(limits.listBudget, limits.stallTimeout / 2),
+    },
     countCaller: rates.subject,
   });
   publishContract(app, contract);

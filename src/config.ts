@@ -105,7 +105,11 @@ export const variables = {
   BODY_LIMIT_BYTES: bytes({ default: 1_048_576, desc: 'The longest body of a request' }),
   BODY_BUDGET_BYTES: bytes({
     default: 8_388_608,
-    desc: 'How much of bodies over 64 KiB is worked on at a time; further ones wait',
+    desc: 'How much all bodies together may hold, as far as they have arrived; shared fairly between subjects',
+  }),
+  LIST_BUDGET_BYTES: bytes({
+    default: 33_554_432,
+    desc: 'How much of all lists together may be read and not yet sent; shared fairly between subjects',
   }),
   HEADER_LIMIT_BYTES: bytes({
     default: 16_384,

@@ -61,6 +61,7 @@ async function main(): Promise<void> {
     limits: {
       bodyLimit: config.BODY_LIMIT_BYTES,
       bodyBudget: config.BODY_BUDGET_BYTES,
+      listBudget: config.LIST_BUDGET_BYTES,
       headerLimit: config.HEADER_LIMIT_BYTES,
       requestTimeout: config.REQUEST_TIMEOUT_SECONDS * 1000,
       keepAliveTimeout: config.KEEP_ALIVE_SECONDS * 1000,

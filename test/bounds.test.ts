@@ -1,8 +1,14 @@
 // What one caller, and all together, can take of the server's memory: in bodies, in their values, and in lists.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { engines } from './support/engines.js';
-import { startService } from './support/service.js';
+import { startListening, startService, withMethods, type ServiceOptions } from './support/service.js';
+import type { ApiError } from '../src/errors.js';
+import { MemoryBudget, type Holder } from '../src/http/memory-budget.js';
 import { findExcess } from '../src/http/request/json-bounds.js';
 
 const sqlite = engines[0]!;
@@ -64,4 +70,201 @@ t.test('values, keys and levels are counted as JSON.parse finds them', async () 
       findExcess(text, 8);
     }),
   );
+});
+
+t.test('a memory budget keeps its bound, and every subject its share', async () => {
+  const capacity = 1_000;
+  interface Request {
+    readonly subject: string;
+    readonly holder: Holder;
+    waits: boolean;
+  }
+  const action = fc.record({
+    kind: fc.constantFrom('enter', 'hold', 'hold', 'hold', 'leave'),
+    subject: fc.constantFrom('a', 'a', 'b', 'c', 'd'),
+    at: fc.nat(),
+    bytes: fc.nat(400),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(action, { maxLength: 60 }), async (actions) => {
+      const budget = new MemoryBudget(capacity, 1_000_000);
+      /** In the order of their arrival: the first is the oldest. */
+      let inside: Request[] = [];
+      const started: Request[] = [];
+      const heldBy = (subject?: string) =>
+        inside
+          .slice(1)
+          .filter((request) => subject === undefined || request.subject === subject)
+          .reduce((sum, { holder }) => sum + holder.held, 0);
+      const share = () => capacity / (new Set(inside.map(({ subject }) => subject)).size + 1);
+      const refused = (request: Request) => {
+        assert.notEqual(request, inside[0], 'the oldest is never refused');
+        assert.ok(
+          heldBy(request.subject) > share(),
+          'nobody is refused whose subject has no more than its share',
+        );
+        inside = inside.filter((other) => other !== request);
+      };
+
+      for (const { kind, subject, at, bytes } of actions) {
+        const request = inside[at % inside.length];
+        if (kind === 'enter' || request === undefined) {
+          const entered: Request = { subject, holder: budget.enter(subject), waits: false };
+          entered.holder.cutOff = () => {
+            refused(entered);
+          };
+          inside.push(entered);
+        } else if (kind === 'leave') {
+          inside = inside.filter((other) => other !== request);
+          budget.leave(request.holder);
+        } else if (!request.waits) {
+          const { holder } = request;
+          if (budget.fits(holder, bytes)) {
+            assert.ok(budget.hold(holder, bytes), 'what fits is not refused');
+          } else if (at % 2 === 0) {
+            // What has arrived can be too much.
+            if (!budget.hold(holder, bytes)) refused(request);
+          } else {
+            request.waits = true;
+            budget.turn(holder, bytes).then(
+              () => {
+                request.waits = false;
+                started.push(request);
+              },
+              (error: unknown) => {
+                if ((error as ApiError).kind === 'overloaded') refused(request);
+              },
+            );
+          }
+        }
+        await setImmediate();
+        assert.ok(heldBy() <= capacity, 'what all but the oldest hold is within the bound');
+        assert.notEqual(inside[0]?.waits, true, 'the oldest goes on');
+      }
+      for (const { holder } of inside) budget.leave(holder);
+      budget.enter('e');
+      assert.ok(budget.fits(budget.enter('e'), capacity / 2), 'in the end there is nothing left of any');
+    }),
+  );
+});
+
+/** A service for several tenants, which can send parts of bodies. */
+async function startTenants(t: Test, options: ServiceOptions) {
+  const service = await startListening(t, options);
+  const sockets: Socket[] = [];
+  service.app.server.on('connection', (socket) => sockets.push(socket));
+  return {
+    ...service,
+    sockets,
+    /** Sends a create, and resolves when the server has read so many bytes of it, or all. */
+    send: async (token: string, framing: string, part: string, read = 60_000) => {
+      const head = `POST /plants HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer ${token}`;
+      const arrives = once(service.app.server, 'connection') as Promise<[Socket]>;
+      const connection = await service.open();
+      const [socket] = await arrives;
+      const bytes = `${head}\r\n${framing}\r\n\r\n${part}`;
+      connection.send(bytes);
+      while (socket.bytesRead < Math.min(bytes.length, read)) await setImmediate();
+      return connection;
+    },
+  };
+}
+
+const plant = (id: number, length: number) => `{"id":${id},"name":"`.padEnd(length - 2, 'x') + '"}';
+
+t.test('bodies that are announced and do not come hold up nobody', async (t) => {
+  const { send, token, issue } = await startTenants(t, { limits: { bodyBudget: 8 * 1024 * 1024 } });
+  const hostile = await issue('who announces');
+  for (let i = 0; i < 8; i++) await send(hostile, 'Content-Length: 1048576', '{');
+  for (let i = 0; i < 8; i++) await send(hostile, 'Transfer-Encoding: chunked', '1\r\n{\r\n');
+  for (const caller of [token, hostile]) {
+    const large = await send(caller, 'Content-Length: 900000', plant(1, 900_000));
+    const chunk = '{"id":2,"name":"chunked"}';
+    const chunked = await send(caller, 'Transfer-Encoding: chunked', `19\r\n${chunk}\r\n0\r\n\r\n`);
+    t.equal((await large.answer('POST', '/plants'))?.status, 200);
+    t.equal((await chunked.answer('POST', '/plants'))?.status, 200);
+  }
+});
+
+t.test('halves of bodies that fill the room leave it to other subjects', async (t) => {
+  const { send, token, issue } = await startTenants(t, {
+    limits: { bodyBudget: 400_000, bodyLimit: 300_000 },
+  });
+  const hostile = await issue('who sends halves');
+  const halves = [];
+  for (let i = 0; i < 12; i++) halves.push(await send(hostile, 'Content-Length: 300000', 'x'.repeat(60_000)));
+  t.match(
+    await halves.at(-1)?.answer('POST', '/plants'),
+    { status: 503 },
+    'one who has more than a share is refused',
+  );
+  for (const length of [50, 130_000]) {
+    const good = await send(token, `Content-Length: ${length}`, plant(length, length));
+    t.equal((await good.answer('POST', '/plants'))?.status, 200, `${length} bytes`);
+  }
+  // The oldest of all may always go on.
+  halves[0]?.send('x'.repeat(240_000));
+  t.match(await halves[0]?.answer('POST', '/plants'), { status: 400, text: /40001/ });
+});
+
+t.test('a body that waits gets the room of one that does not get on', async (t) => {
+  const { send, token } = await startTenants(t, {
+    limits: { bodyBudget: 400_000, bodyLimit: 200_000, requestTimeout: 5_000 },
+  });
+  const length = 150_000;
+  await send(token, `Content-Length: ${length}`, '{');
+  const slow = await send(token, `Content-Length: ${length}`, plant(1, length).slice(0, 140_000), 140_000);
+  const waiting = await send(token, `Content-Length: ${length}`, plant(2, length));
+  t.equal((await slow.answer('POST', '/plants'))?.status, 503);
+  t.equal((await waiting.answer('POST', '/plants'))?.status, 200);
+});
+
+t.test('what all lists hold together is bounded, and stalled readers stop nobody', async (t) => {
+  const listBudget = 1_000_000;
+  const page = 300_000;
+  let most = 0;
+  const wrap = withMethods(({ plants }) => ({
+    plants: {
+      list: (...all) => {
+        most = Math.max(
+          most,
+          sockets.reduce((sum, { writableLength }) => sum + writableLength, 0),
+        );
+        return plants.list(...all);
+      },
+    },
+  }));
+  const service = await startTenants(t, { wrap, limits: { listBudget, stallTimeout: 400 } });
+  const { storage, subject, issue, authorized, port, app, open, sockets } = service;
+  const fill = (subject: string, count: number) =>
+    Promise.all(
+      Array.from({ length: count }, (_, i) =>
+        storage.plants.create(subject, BigInt(i), { name: 'x'.repeat(100_000) }),
+      ),
+    );
+  await fill('who stalls', 100);
+  await fill(subject, 20);
+  const hostile = await issue('who stalls');
+  const request = (token: string) =>
+    `GET /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+  const ends: Promise<unknown>[] = [];
+  for (let i = 0; i < 16; i++) {
+    const arrives = once(app.server, 'connection') as Promise<[Socket]>;
+    const stalled = connect(port, '127.0.0.1').pause();
+    stalled.on('error', () => undefined);
+    t.teardown(() => stalled.destroy());
+    stalled.write(request(hostile));
+    const [served] = await arrives;
+    ends.push(once(served, 'close'));
+  }
+  const good = await open();
+  for (let i = 0; i < 5; i++) {
+    good.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+    t.equal((JSON.parse((await good.answer('GET', '/plants'))?.text ?? '') as unknown[]).length, 20);
+  }
+  await Promise.all(ends);
+  t.ok(most <= listBudget + page, `at most ${most} bytes lay unsent`);
+  const own = await open();
+  own.send(request(hostile));
+  t.equal((JSON.parse((await own.answer('GET', '/plants'))?.text ?? '') as unknown[]).length, 100);
 });

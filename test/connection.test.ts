@@ -1,6 +1,5 @@
 // What happens below the operations, over raw sockets: malformed HTTP, order, unread bodies, slow clients.
 import { once } from 'node:events';
-import type { IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
@@ -453,28 +452,6 @@ t.test('a client that waits for 100 Continue gets it', async (t) => {
   t.equal((await connection.answer())?.status, 100);
   connection.send(body);
   t.equal((await connection.answer('POST', '/plants'))?.status, 200);
-});
-
-t.test('a client that hangs up while its large body waits for its turn holds up nobody', async (t) => {
-  const size = 100_000;
-  const { app, open, authorized } = await startListening(t, {
-    limits: { bodyLimit: size, bodyBudget: size },
-  });
-  const ask = async () => {
-    const arrives = once(app.server, 'checkContinue') as Promise<[IncomingMessage]>;
-    const connection = await open();
-    connection.send(`${postHead(authorized)}Content-Length: ${size}\r\nExpect: 100-continue\r\n\r\n`);
-    const [request] = await arrives;
-    return { connection, hangUp: () => (connection.socket.destroy(), once(request.socket, 'close')) };
-  };
-  const first = await ask();
-  t.equal((await first.connection.answer())?.status, 100, 'the first has the whole budget');
-  const second = await ask();
-  await setImmediate();
-  await second.hangUp();
-  await first.hangUp();
-  const third = await ask();
-  t.equal((await third.connection.answer())?.status, 100, 'the third has it now');
 });
 
 t.test('a body that grows too large is refused where it does', async (t) => {

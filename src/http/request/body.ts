@@ -1,18 +1,127 @@
-// The body of a request: what must be right before it is read, and how it is read.
-import type { FastifyReply, FastifyRequest } from 'fastify';
+// The body of a request: what must be right before it is read, and how it is read, in memory that is bounded.
 import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError } from '../../errors.js';
 import { continueIfExpected } from '../connection/host-and-expect.js';
-import type { BodyBudget } from './body-budget.js';
+import type { Holder, MemoryBudget } from '../memory-budget.js';
 import { parseExactJson } from './exact-json.js';
 import { findExcess, unboundedLength } from './json-bounds.js';
 
+/** The most that Node reads from a connection at a time, in bytes. */
+const chunkLength = 64 * 1024;
+
+/** The bounds of bodies. */
+export interface BodyBounds {
+  /** The most bytes that a body may have. */
+  limit: number;
+  /** How many arrays and objects may stand inside each other in a long one. */
+  maxDepth: number;
+  /** What the bodies that have arrived hold until they are answered. */
+  budget: MemoryBudget;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** What its body holds of the budget. */
+    bodyHolder: Holder | undefined;
+  }
+}
+
+/** A preParsing hook: everything that must be right before a body is read. It counts until its response is closed. */
+export function admitBody({ limit, budget }: BodyBounds) {
+  return (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    _payload: unknown,
+    done: (error?: Error) => void,
+  ): void => {
+    const { 'content-encoding': coding, 'content-length': length = '0' } = request.headers;
+    if (coding !== undefined && coding.toLowerCase() !== 'identity') {
+      done(new ApiError('unsupportedMediaType', { detail: 'Content-Encoding must not be given' }));
+    } else if (Number(length) > limit) {
+      done(tooLarge(limit));
+    } else if (request.raw.socket.destroyed) {
+      // The client has gone while it was authenticated: its response will not close again.
+      done(new ApiError('malformedRequest'));
+    } else {
+      const holder = budget.enter(request.caller?.subject ?? '');
+      request.bodyHolder = holder;
+      reply.raw.on('close', () => {
+        budget.leave(holder);
+      });
+      continueIfExpected(request, reply);
+      done();
+    }
+  };
+}
+
+/**
+ * The parser of JSON bodies. What has arrived counts; a body that may not have more yet is left in the network, and
+ * one that may not have what it has is refused.
+ */
+export function createBodyParser({ limit, maxDepth, budget }: BodyBounds) {
+  return (
+    request: FastifyRequest,
+    payload: IncomingMessage,
+    done: (error: Error | null, body?: unknown) => void,
+  ): void => {
+    const holder = request.bodyHolder!;
+    const declared = Number(request.headers['content-length'] ?? NaN);
+    const chunks: Buffer[] = [];
+    let arrived = 0;
+    const onData = (chunk: Buffer) => {
+      chunks.push(chunk);
+      arrived += chunk.length;
+      if (arrived > limit) {
+        fail(tooLarge(limit));
+      } else if (!budget.hold(holder, arrived)) {
+        refuse();
+      } else if (arrived !== declared) {
+        const next = Math.min(limit, arrived + chunkLength);
+        if (budget.fits(holder, next)) return;
+        payload.pause();
+        budget.turn(holder, next).then(() => payload.resume(), fail);
+      }
+    };
+    const onEnd = () => {
+      stop();
+      let body: unknown;
+      try {
+        body = parseBody(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, arrived), maxDepth);
+      } catch (error) {
+        done(error as ApiError);
+        return;
+      }
+      done(null, body);
+    };
+    const refuse = () => {
+      fail(new ApiError('overloaded'));
+    };
+    const fail = (error: Error) => {
+      stop();
+      // What still comes is dropped.
+      payload.resume();
+      done(error);
+    };
+    const stop = () => {
+      holder.cutOff = undefined;
+      payload.off('data', onData).off('end', onEnd).off('error', fail);
+    };
+    holder.cutOff = refuse;
+    payload.on('data', onData).on('end', onEnd).on('error', fail);
+  };
+}
+
+function tooLarge(limit: number): ApiError {
+  return new ApiError('bodyTooLarge', { detail: `at most ${limit} bytes` });
+}
+
 /**
  * The value of a JSON body, exact (see parseExactJson).
- * @param maxDepth - How many arrays and objects may stand inside each other in a long one.
  * @throws ApiError when it is not JSON in UTF-8 (RFC 8259 section 8.1), nothing at all, or holds too much.
  */
-export function parseBody(body: Buffer, maxDepth: number): unknown {
+function parseBody(body: Buffer, maxDepth: number): unknown {
   if (body.length === 0) throw new ApiError('missingBody');
   // Decoding would replace what is no UTF-8, and so store another name than was sent.
   if (!isUtf8(body)) throw new ApiError('malformedJson', { detail: 'it is not UTF-8' });
@@ -24,18 +133,6 @@ export function parseBody(body: Buffer, maxDepth: number): unknown {
   } catch (error) {
     throw new ApiError('malformedJson', { cause: error });
   }
-}
-
-/** A preParsing hook: everything that must be right before a body is read. */
-export function admitBody(bodies: BodyBudget) {
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const coding = request.headers['content-encoding'];
-    if (coding !== undefined && coding.toLowerCase() !== 'identity') {
-      throw new ApiError('unsupportedMediaType', { detail: 'Content-Encoding must not be given' });
-    }
-    await bodies.admit(request, reply);
-    continueIfExpected(request, reply);
-  };
 }
 
 /** A preValidation hook: Fastify leaves a body that the contract requires, but nobody sent, to the handler. */

@@ -4,10 +4,10 @@ import openapiGlue from 'fastify-openapi-glue';
 import type { Contract, Operation } from '../../contract/contract.js';
 import type { AnyHandlers, JsonArray } from '../../contract/handlers.js';
 import { ApiError } from '../../errors.js';
-import type { BodyBudget } from '../request/body-budget.js';
-import { admitBody, parseBody, requireBody } from '../request/body.js';
+import type { MemoryBudget } from '../memory-budget.js';
+import { admitBody, createBodyParser, requireBody } from '../request/body.js';
 import { checkCatalogue, createAjv, createValidatorCompiler } from '../request/validation.js';
-import { sendJsonArray } from '../response/json-array.js';
+import { sendJsonArray, type ListBounds } from '../response/json-array.js';
 import { authenticate, type AuthenticationOptions } from '../security/authenticate.js';
 import type { RateLimitHook } from '../security/rate-limit.js';
 
@@ -16,9 +16,12 @@ export interface RoutesOptions {
   contract: Contract;
   handlers: AnyHandlers;
   authentication: AuthenticationOptions;
-  bodies: BodyBudget;
-  /** How long a reader may take to accept one page of a list, in ms. */
-  stallTime: number;
+  bodies: {
+    /** The most bytes that a body may have. */
+    limit: number;
+    budget: MemoryBudget;
+  };
+  lists: ListBounds;
   /** Counts a request of an authenticated caller, and refuses it when there were too many. */
   countCaller?: RateLimitHook | undefined;
 }
@@ -42,20 +45,15 @@ type Handle = (request: object) => Promise<unknown>;
  *   catalogue that does not fit the contract.
  */
 export async function registerRoutes(app: FastifyInstance, options: RoutesOptions): Promise<void> {
-  const { contract, handlers, authentication, bodies, stallTime, countCaller } = options;
+  const { contract, handlers, authentication, lists, countCaller } = options;
+  const bodies = { ...options.bodies, maxDepth: contract.bodyDepth + spareDepth };
   const operations = new Map(contract.operations.map((operation) => [operation.operationId, operation]));
   const ajv = createAjv();
   checkCatalogue(ajv, contract.document.components.schemas['Error'] ?? {});
 
   app.setValidatorCompiler(createValidatorCompiler(ajv));
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body: Buffer, done) => {
-    try {
-      done(null, parseBody(body, contract.bodyDepth + spareDepth));
-    } catch (error) {
-      done(error as ApiError);
-    }
-  });
+  app.addContentTypeParser('application/json', createBodyParser(bodies));
 
   app.addHook('onRoute', (route) => {
     const { schema, config } = route;
@@ -96,15 +94,15 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
         config: { operationId },
         onRequest: [admitCaller, admitCaller && countCaller].filter((hook) => hook !== undefined),
         ...(operation.hasBody && { preParsing: admitBody(bodies), preValidation: requireBody }),
-        handler: operationHandler(operation, handle as Handle, stallTime),
+        handler: operationHandler(operation, handle as Handle, lists),
       };
     },
   });
 }
 
-function operationHandler(operation: Operation, handle: Handle, stallTime: number): RouteHandlerMethod {
+function operationHandler(operation: Operation, handle: Handle, bounds: ListBounds): RouteHandlerMethod {
   const { successStatus, statuses, isList, handlerHeaders } = operation;
-  const lists = { stallTime, conditional: statuses.has(304) };
+  const lists = { ...bounds, conditional: statuses.has(304) };
   return async (request, reply) => {
     const { caller, params, query, body } = request;
     const result = await handle({ caller, params, query, body }).catch((error: unknown) => {

@@ -1,0 +1,122 @@
+// Proves that readers that stall, and bodies that are made to be costly, take no more memory than docs/operate.md says.
+//
+//   npm run prove:memory
+//
+// The server has 64 MiB of heap and the operations listener on. Linux, where /proc tells a process's resident memory. It
+// takes about two minutes.
+import { readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { startServer } from '../lib/server-process.js';
+
+if (process.argv.includes('--help')) {
+  console.log('usage: npm run prove:memory (after npm run build: node scripts/prove/memory.js)');
+  process.exit();
+}
+
+/** In MiB. */
+const bound = 256;
+const readers = 1_000;
+/** How long the readers stall, in ms: longer than the server lets each of them. */
+const stall = 45_000;
+const plantsOfEach = 4_000;
+const mebibyte = 1024 * 1024;
+
+const server = await startServer({
+  // The machine may be slow: that is not what this is about.
+  env: { OPS_PORT: '0', MAX_EVENT_LOOP_DELAY_MS: '0' },
+  nodeArgs: ['--max-old-space-size=64'],
+});
+let ended = false;
+server.child.once('exit', () => (ended = true));
+
+let most = 0;
+const sampling = setInterval(() => {
+  void readFile(`/proc/${server.child.pid}/status`, 'utf8').then(
+    (status) => (most = Math.max(most, Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024)),
+    () => undefined,
+  );
+}, 50);
+
+/** @param {string} token */
+const authorization = (token) => ({ authorization: `Bearer ${token}` });
+
+/** Sends a create. @param {string} token @param {string} body @returns {Promise<number>} Its status; 0 for none. */
+async function create(token, body) {
+  const headers = { ...authorization(token), 'content-type': 'application/json' };
+  const answer = await fetch(`${server.origin}/plants`, { method: 'POST', headers, body }).catch(
+    () => undefined,
+  );
+  await answer?.text().catch(() => undefined);
+  return answer?.status ?? 0;
+}
+
+/** Opens a connection that asks for a list and reads nothing of it. @param {string} token */
+function stallOn(token) {
+  const socket = connect(server.port, '127.0.0.1')
+    .pause()
+    .on('error', () => undefined);
+  socket.write(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+  return socket;
+}
+
+const [good, short, long] = await Promise.all(
+  ['good', 'short', 'long'].map((subject) => server.createToken(subject)),
+);
+if (good === undefined || short === undefined || long === undefined) throw new Error('no tokens');
+for (let id = 0; id < plantsOfEach; id += 100) {
+  const names = Array.from({ length: 100 }, (_, i) => `{"id":${id + i},"name":"${'x'.repeat(500)}"}`);
+  await Promise.all(names.map((body) => create(short, body)));
+}
+for (let id = 0; id < 4; id++) await create(long, `{"id":${id},"name":"я${'x'.repeat(mebibyte - 100)}"}`);
+await create(good, '{"id":1,"name":"a"}');
+
+/** @type {Record<string, boolean>} */
+const verdicts = {};
+/** Says what a phase has shown, and what it took. @param {string} what @param {boolean} holds */
+function report(what, holds) {
+  verdicts[`${what}, the server lives, at most ${Math.round(most)} MiB`] = holds && !ended && most <= bound;
+}
+
+const million = 1_040_000;
+const deep = `{"id":1.0,"name":${'['.repeat(million / 2)}${']'.repeat(million / 2)}}`;
+const empty = `[${'{},'.repeat(million / 3)}{}]`;
+const keys = `{${Array.from({ length: 95_000 }, (_, i) => `"k${i}":0`).join(',')}}`;
+const statuses = await Promise.all(
+  [deep, empty, keys].flatMap((body) => Array.from({ length: 8 }, () => create(good, body))),
+);
+report(
+  '24 costly bodies at once are refused',
+  statuses.every((status) => status === 400),
+);
+
+const wide = `{"id":9,"name":"я${'x'.repeat(million)}"}`;
+const large = await Promise.all(Array.from({ length: 64 }, () => create(good, wide)));
+report(
+  '64 long bodies beyond Latin-1 at once are stored or known',
+  large.every((status) => status === 200 || status === 400),
+);
+
+for (const [what, token] of /** @type {const} */ ([
+  ['short plants', short],
+  ['plants of 1 MiB beyond Latin-1', long],
+])) {
+  const stalled = Array.from({ length: readers }, () => stallOn(token));
+  const end = performance.now() + stall;
+  let served = true;
+  while (performance.now() < end && !ended) {
+    const answer = await fetch(`${server.origin}/plants`, { headers: authorization(good) }).catch(
+      () => undefined,
+    );
+    served &&= answer?.status === 200 && (await answer.text()).endsWith(']');
+    await pause(100);
+  }
+  for (const socket of stalled) socket.destroy();
+  report(`${readers} readers of ${what} stall, and another subject is served`, served);
+}
+
+clearInterval(sampling);
+const status = await server.end();
+verdicts['it ends in order'] = status === 0;
+for (const [what, holds] of Object.entries(verdicts)) console.log(`${holds ? 'yes' : 'NO '}  ${what}`);
+process.exitCode = Object.values(verdicts).every(Boolean) ? 0 : 1;
