@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { engines } from './support/engines.js';
-import { startListening, startService, withMethods, type ServiceOptions } from './support/service.js';
+import { startListening, startService, injectFaults, type ServiceOptions } from './support/service.js';
 import type { ApiError } from '../src/errors.js';
 import { MemoryBudget, type Holder } from '../src/http/memory-budget.js';
 import { findExcess } from '../src/http/request/json-bounds.js';
@@ -223,7 +223,7 @@ t.test('what all lists hold together is bounded, and stalled readers stop nobody
   const listBudget = 1_000_000;
   const page = 300_000;
   let most = 0;
-  const wrap = withMethods(({ plants }) => ({
+  const wrap = injectFaults(({ plants }) => ({
     plants: {
       list: (...all) => {
         most = Math.max(
