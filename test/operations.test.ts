@@ -335,9 +335,11 @@ t.test('a backup does not overwrite what gets its name while it is taken', async
   // While another has the store for itself, the backup waits.
   const other = new DatabaseSync(file);
   other.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT');
-  const names = on(watch(folder), 'change') as AsyncIterable<[string, string]>;
+  const watcher = watch(folder);
+  const names = on(watcher, 'change') as AsyncIterable<[string, string]>;
   const backup = run('cli.js', ['backup', copy], env);
   for await (const [, name] of names) if (name === 'copy.partial') break;
+  watcher.close();
   await writeFile(copy, 'precious');
   other.close();
   t.match(await backup, { code: 1, stdout: '', stderr: /^plant-store: the copy failed: EEXIST/ });
