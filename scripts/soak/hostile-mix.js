@@ -1,0 +1,325 @@
+// A hostile mix: every known attack at once, beside one good tenant that must not notice.
+//
+//   npm run soak:hostile [-- MINUTES]
+//
+// MINUTES is 10 unless given. The server has a heap of 64 MiB and 1,024 file descriptors. The exit status is 1 when it
+// dies, when it answers the good tenant wrongly, or when more than 1 % of the good tenant's requests fail. Linux only.
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
+import { performance } from 'node:perf_hooks';
+import { setTimeout as pause } from 'node:timers/promises';
+import { startServer } from '../lib/server-process.js';
+import { quantile } from '../lib/statistics.js';
+
+const host = '127.0.0.1';
+/** The address of the good tenant's new connections: another than the attackers'. */
+const goodAddress = '127.0.0.2';
+const goodConnections = 8;
+
+/**
+ * The attacks: how many connections each keeps at a time, and the pause behind one that has ended, in ms. Together they
+ * saturate a core. `request` is given tokens of subjects that are not the good tenant's.
+ * @type {Record<string, { connections: number, pause: number, attack: (socket: import('node:net').Socket, token: string) => void }>}
+ */
+const attacks = {
+  'requests without a token': {
+    connections: 100,
+    pause: 20,
+    attack: (socket) => repeat(socket, 'GET /plants HTTP/1.1\r\nHost: x\r\n\r\n'),
+  },
+  'made-up tokens': {
+    connections: 50,
+    pause: 20,
+    attack: (socket) =>
+      repeat(
+        socket,
+        () => `GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer pst_${random(43)}\r\n\r\n`,
+      ),
+  },
+  'made-up JWTs': {
+    connections: 20,
+    pause: 20,
+    attack: (socket) =>
+      repeat(
+        socket,
+        () =>
+          `GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${random(40)}.${random(80)}.${random(40)}\r\n\r\n`,
+      ),
+  },
+  'slow bodies': {
+    connections: 40,
+    pause: 100,
+    attack: (socket, token) => {
+      socket.write(`${create(token)}Content-Length: 1048576\r\n\r\n{`);
+      drip(socket, ' ', 1_000);
+    },
+  },
+  'slow bodies in chunks': {
+    connections: 20,
+    pause: 100,
+    attack: (socket, token) => {
+      socket.write(`${create(token)}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`);
+      drip(socket, '1\r\n \r\n', 1_000);
+    },
+  },
+  'stalled readers': {
+    connections: 60,
+    pause: 100,
+    attack: (socket, token) => {
+      socket.pause();
+      socket.write(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(4));
+    },
+  },
+  'deep bodies': {
+    connections: 8,
+    pause: 50,
+    attack: (socket, token) =>
+      post(socket, token, `{"id":1.0,"name":${'['.repeat(524_000)}${']'.repeat(524_000)}}`),
+  },
+  'bodies of many values': {
+    connections: 8,
+    pause: 50,
+    attack: (socket, token) => post(socket, token, `[${'{},'.repeat(349_000)}{}]`),
+  },
+  'header floods': {
+    connections: 20,
+    pause: 50,
+    attack: (socket) => socket.write(`GET /plants HTTP/1.1\r\nHost: x\r\n${'a:b\r\n'.repeat(20_000)}\r\n`),
+  },
+  'slow headers': {
+    connections: 40,
+    pause: 100,
+    attack: (socket) => {
+      socket.write('GET /plants HTTP/1.1\r\nHost: x\r\n');
+      drip(socket, 'a:b\r\n', 1_000);
+    },
+  },
+  upgrades: {
+    connections: 10,
+    pause: 20,
+    attack: (socket, token) =>
+      socket.write(
+        `GET /plants HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n${create(token)}Content-Length: 40\r\n\r\nDELETE /plants/1 HTTP/1.1\r\nHost: x\r\n\r\n`,
+      ),
+  },
+  'TLS to a plain port, and nonsense': {
+    connections: 10,
+    pause: 20,
+    attack: (socket) => socket.write(Buffer.from(Array.from({ length: 500 }, () => Math.random() * 256))),
+  },
+  'idle connections': { connections: 300, pause: 500, attack: () => undefined },
+};
+
+if (process.send === undefined) await main();
+else process.once('message', (order) => attackAll(/** @type {Order} */ (order)));
+
+/** What the attacking process is told. @typedef {{ port: number, tokens: string[], end: number }} Order */
+
+async function main() {
+  const minutes = Number(process.argv[2] ?? 10);
+  const server = await startServer({
+    launcher: ['prlimit', '--nofile=1024:1024'],
+    nodeArgs: ['--max-old-space-size=64'],
+    env: {
+      OPS_PORT: '0',
+      LOG_LEVEL: 'warn',
+      OIDC_ISSUER: 'https://127.0.0.1:9',
+      OIDC_AUDIENCE: 'x',
+      OIDC_JWKS_URL: 'http://127.0.0.1:9/',
+    },
+  });
+  const [good, ...tokens] = await Promise.all(
+    ['good', 'mallory', 'trudy'].map((subject) => server.createToken(subject)),
+  );
+  const { port } = server;
+  // Lists for the stalled readers to read.
+  for (const token of tokens) {
+    for (let id = 0; id < 8; id++) {
+      await send(new Agent(), port, {
+        token,
+        method: 'POST',
+        path: '/plants',
+        body: `{"id":${id},"name":"${'ä'.repeat(250_000)}"}`,
+      });
+    }
+  }
+  const end = Date.now() + minutes * 60_000;
+  /** @type {Tally} */
+  const tally = { requests: 0, failed: {}, wrong: [], times: [] };
+  const established = Array.from({ length: goodConnections }, (_, i) =>
+    beGood(new Agent({ keepAlive: true, maxSockets: 1 }), {
+      port,
+      token: good ?? '',
+      first: BigInt(i) << 40n,
+      end,
+      tally,
+    }),
+  );
+  // Each has its connection before the attack begins.
+  await pause(1_000);
+  const attacker = fork(new URL(import.meta.url).pathname);
+  attacker.send({ port, tokens, end });
+  const newcomers = comeAnew({ port, token: good ?? '', end, tally });
+  const resident = watchMemory(server.child.pid ?? 0, end);
+
+  const died = once(server.child, 'exit').then(() => 'died');
+  const outcome = await Promise.race([died, Promise.all([...established, newcomers]).then(() => 'lives')]);
+  attacker.kill();
+  const status = outcome === 'lives' ? await server.end() : outcome;
+  const failed = Object.values(tally.failed).reduce((sum, count) => sum + count, 0);
+  console.log(
+    JSON.stringify(
+      {
+        minutes,
+        requests: tally.requests,
+        failed: tally.failed,
+        'failed %': Number(((failed / tally.requests) * 100).toFixed(3)),
+        wrong: tally.wrong.slice(0, 5),
+        'p50 ms': Math.round(quantile(tally.times, 0.5)),
+        'p99 ms': Math.round(quantile(tally.times, 0.99)),
+        'resident MiB': Math.round((await resident) / 2 ** 20),
+        'exit status': status,
+      },
+      undefined,
+      2,
+    ),
+  );
+  for (const fault of server.faults.slice(0, 5)) console.log(fault.slice(0, 500));
+  process.exit(outcome === 'lives' && tally.wrong.length === 0 && failed <= tally.requests / 100 ? 0 : 1);
+}
+
+/** What the good tenant has seen. @typedef {{ requests: number, failed: Record<string, number>, wrong: string[], times: number[] }} Tally */
+
+/**
+ * Creates, lists the first plants and deletes, on one connection, and checks every answer.
+ * @param {Agent} agent
+ * @param {{ port: number, token: string, first: bigint, end: number, tally: Tally, rounds?: number, localAddress?: string }} options
+ */
+async function beGood(agent, { port, token, first, end, tally, rounds = Infinity, localAddress }) {
+  for (let id = first; Date.now() < end && id < first + BigInt(rounds); id++) {
+    const steps = [
+      {
+        method: 'POST',
+        path: '/plants',
+        body: `{"id":${id},"name":"plant"}`,
+        expected: '200 {"name":"plant"}',
+      },
+      { method: 'GET', path: '/plants?limit=1', expected: '200 [{"name":"plant"}]' },
+      { method: 'DELETE', path: `/plants/${id}`, expected: '204 ' },
+    ];
+    let stored = false;
+    for (const { expected, ...step } of steps) {
+      const begin = performance.now();
+      tally.requests++;
+      const answer = await send(agent, port, {
+        token,
+        ...step,
+        ...(localAddress !== undefined && { localAddress }),
+      });
+      tally.times.push(performance.now() - begin);
+      if (answer === expected) {
+        if (step.method === 'POST') stored = true;
+      } else if (/^(503|E[A-Z]+|lost)/.test(answer)) {
+        tally.failed[answer.slice(0, 40)] = (tally.failed[answer.slice(0, 40)] ?? 0) + 1;
+      } else if (stored || step.method === 'POST') {
+        tally.wrong.push(`${step.method} ${step.path}: ${answer.slice(0, 200)}`);
+      }
+      await pause(20);
+    }
+  }
+}
+
+/** A new connection of the good tenant each second. @param {{ port: number, token: string, end: number, tally: Tally }} options */
+async function comeAnew(options) {
+  for (let first = 1n << 60n; Date.now() < options.end; first++) {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    await beGood(agent, { ...options, first, rounds: 1, localAddress: goodAddress });
+    agent.destroy();
+    await pause(1_000);
+  }
+}
+
+/**
+ * Sends a request.
+ * @param {Agent} agent
+ * @param {number} port
+ * @param {{ token: string, method: string, path: string, body?: string, localAddress?: string }} options
+ * @returns {Promise<string>} The status and the body, or what went wrong.
+ */
+function send(agent, port, { token, body, ...options }) {
+  const headers = {
+    authorization: `Bearer ${token}`,
+    ...(body !== undefined && { 'content-type': 'application/json' }),
+  };
+  return new Promise((resolve) => {
+    const sent = request({ agent, host, port, headers, timeout: 30_000, ...options }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk) => (text += chunk));
+      response.on('end', () => resolve(`${response.statusCode} ${text}`));
+      response.on('error', () => resolve('lost'));
+    });
+    sent.on('error', (error) => resolve(/** @type {NodeJS.ErrnoException} */ (error).code ?? 'lost'));
+    sent.on('timeout', () => sent.destroy());
+    sent.end(body);
+  });
+}
+
+/** The most memory that a process has resident until a moment, in bytes. @param {number} pid @param {number} end */
+async function watchMemory(pid, end) {
+  const { readFile } = await import('node:fs/promises');
+  let most = 0;
+  while (Date.now() < end) {
+    const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+    most = Math.max(most, Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) * 1024);
+    await pause(500);
+  }
+  return most;
+}
+
+/** The attacking process: keeps every attack going. @param {Order} order */
+function attackAll({ port, tokens, end }) {
+  for (const { connections, pause: rest, attack } of Object.values(attacks)) {
+    for (let i = 0; i < connections; i++) {
+      const token = tokens[i % tokens.length] ?? '';
+      const again = () => {
+        if (Date.now() > end) return;
+        const socket = connect(port, host);
+        socket.on('error', () => undefined).on('connect', () => attack(socket, token));
+        socket.on('close', () => setTimeout(again, rest));
+      };
+      setTimeout(again, Math.random() * 1_000);
+    }
+  }
+}
+
+/** Sends a request again and again, behind each answer. @param {import('node:net').Socket} socket @param {string | (() => string)} text */
+function repeat(socket, text) {
+  const next = () => socket.write(typeof text === 'string' ? text : text());
+  socket.on('data', next);
+  next();
+}
+
+/** Sends a little, again and again. @param {import('node:net').Socket} socket @param {string} text @param {number} every */
+function drip(socket, text, every) {
+  const timer = setInterval(() => socket.write(text), every);
+  socket.resume().once('close', () => clearInterval(timer));
+}
+
+/** @param {import('node:net').Socket} socket @param {string} token @param {string} body */
+function post(socket, token, body) {
+  socket.resume();
+  socket.end(`${create(token)}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+}
+
+/** The header of a create, without its length. @param {string} token */
+function create(token) {
+  return `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\n`;
+}
+
+/** @param {number} length */
+function random(length) {
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-';
+  return Array.from({ length }, () => alphabet[Math.floor(Math.random() * alphabet.length)]).join('');
+}
