@@ -268,3 +268,24 @@ t.test('what all lists hold together is bounded, and stalled readers stop nobody
   own.send(request(hostile));
   t.equal((JSON.parse((await own.answer('GET', '/plants'))?.text ?? '') as unknown[]).length, 100);
 });
+
+t.test('the pages that are read in one turn of the event loop are bounded in their text', async (t) => {
+  const { storage, subject } = await startService(t, sqlite);
+  const length = 500_000;
+  await storage.plants.create(subject, 1n, { name: 'я'.repeat(length) });
+  let left = 20;
+  let inTurn = 0;
+  let most = 0;
+  const pages = Array.from({ length: left }, async () => {
+    const { json } = await storage.plants.list(subject, { limit: 1 });
+    inTurn += json.length;
+    most = Math.max(most, inTurn);
+    left--;
+  });
+  while (left > 0) {
+    inTurn = 0;
+    await setImmediate();
+  }
+  await Promise.all(pages);
+  t.ok(most >= length && most < 4 * length, `${most} characters`);
+});

@@ -14,6 +14,8 @@ const longPlantsBytes = pageBytes / 2;
 const longBytes = 512;
 /** The most pages that are read at a time: whoever comes meanwhile waits for all of them. */
 const maxPagesTogether = 64;
+/** The length of their text, in characters, at which no further page is read with them: all are in memory at once. */
+const maxTextTogether = 1024 * 1024;
 const minId = -(2n ** 63n);
 const maxId = 2n ** 63n - 1n;
 
@@ -76,19 +78,25 @@ export class SqlitePlants extends GroupWrittenPlants {
 
   /** One transaction spares each page its locks, and a page behind another finds the processor's caches warm. */
   readonly #readRequested = (): void => {
-    const requests = this.#requests.splice(0, maxPagesTogether);
-    if (this.#requests.length > 0) setImmediate(this.#readRequested);
+    let pages = 0;
+    let text = 0;
     // In a store that is closed, each page fails by itself.
     if (this.#database.isOpen) this.#database.exec('BEGIN');
-    for (const { subject, from, rows, resolve, reject } of requests) {
+    for (const { subject, from, rows, resolve, reject } of this.#requests) {
+      if (pages === maxPagesTogether || text >= maxTextTogether) break;
+      pages++;
       try {
-        resolve(this.#readPage(subject, from, rows));
+        const page = this.#readPage(subject, from, rows);
+        text += page.json.length;
+        resolve(page);
       } catch (error) {
         reject(toStorageError('SQLite', error));
       }
     }
     // After an I/O error there is none: SQLite has rolled it back.
     if (this.#database.isOpen && this.#database.isTransaction) this.#database.exec('COMMIT');
+    this.#requests.splice(0, pages);
+    if (this.#requests.length > 0) setImmediate(this.#readRequested);
   };
 
   #readPage(subject: string, from: bigint, rows: number): PlantPage {
