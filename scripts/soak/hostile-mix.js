@@ -6,6 +6,7 @@
 // dies, when it answers the good tenant wrongly, or when more than 1 % of the good tenant's requests fail. Linux only.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { openSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { performance } from 'node:perf_hooks';
@@ -120,11 +121,12 @@ else process.once('message', (order) => attackAll(/** @type {Order} */ (order)))
 async function main() {
   const minutes = Number(process.argv[2] ?? 10);
   const server = await startServer({
+    output: openSync('/dev/null', 'w'),
     launcher: ['prlimit', '--nofile=1024:1024'],
     nodeArgs: ['--max-old-space-size=64'],
     env: {
       OPS_PORT: '0',
-      LOG_LEVEL: 'warn',
+      LOG_LEVEL: 'info',
       OIDC_ISSUER: 'https://127.0.0.1:9',
       OIDC_AUDIENCE: 'x',
       OIDC_JWKS_URL: 'http://127.0.0.1:9/',
@@ -198,7 +200,7 @@ async function main() {
  * @param {{ port: number, token: string, first: bigint, end: number, tally: Tally, rounds?: number, localAddress?: string }} options
  */
 async function beGood(agent, { port, token, first, end, tally, rounds = Infinity, localAddress }) {
-  for (let id = first; Date.now() < end && id < first + BigInt(rounds); id++) {
+  for (let id = first, left = rounds; Date.now() < end && left > 0; id++, left--) {
     const steps = [
       {
         method: 'POST',
