@@ -17,7 +17,8 @@ import { buildOperationsListener } from '../src/observability/operations-listene
 const upgrade = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
 const create = (lines: string, id: number) => {
   const body = `{"id":${id},"name":"${id}"}`;
-  return `POST /plants HTTP/1.1\r\n${lines}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  const type = 'Content-Type: application/json\r\n';
+  return `POST /plants HTTP/1.1\r\n${lines}${type}Content-Length: ${body.length}\r\n\r\n${body}`;
 };
 const list = (lines: string) => `GET /plants HTTP/1.1\r\n${lines}\r\n`;
 const remove = (lines: string, id: number) => `DELETE /plants/${id} HTTP/1.1\r\n${lines}\r\n`;
@@ -202,7 +203,6 @@ t.test('what the parser lets through but HTTP/1.1 does not is refused', async (t
     ],
     ['a coding beside chunked', posted('1.1', 'Transfer-Encoding: gzip, chunked\r\n', chunked), 40003, true],
     ['no name of a coding', posted('1.1', 'Transfer-Encoding: , chunked\r\n', chunked), 40003, true],
-    ['an empty coding', posted('1.1', `Transfer-Encoding:\r\n${sized}`, body), 40003, true],
     ['a second expectation', posted('1.1', `Expect: 100-continue, foo\r\n${sized}`, body), 41700, false],
     [
       'one in two lines',
@@ -222,6 +222,11 @@ t.test('what the parser lets through but HTTP/1.1 does not is refused', async (t
     t.match(JSON.parse(answer?.text ?? '{}'), { error }, what);
     if (closes) t.equal(await connection.rest(), '', 'and the connection closes');
   }
+  const empty = await open();
+  empty.send(posted('1.1', `Transfer-Encoding:\r\n${sized}`, body));
+  // Newer parsers refuse it themselves, with another code.
+  t.equal((await empty.answer('POST', '/plants'))?.status, 400, 'no coding');
+  t.equal(await empty.rest(), '');
   t.equal((await call('GET', '/plants', { token })).text, '[]', 'nothing has taken effect');
   t.notMatch(lines.join(''), 'sec', 'no part of a password is logged');
 

@@ -1,4 +1,4 @@
-// What the HTTP parser lets through and the RFCs, or our bounds, do not: versions, header floods, framing, Host, Expect.
+// What the HTTP parser lets through and the RFCs or our bounds do not: version, size, Host, framing, Expect.
 import { type IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { ApiError } from '../../errors.js';

@@ -14,8 +14,8 @@ export function rewriteTarget({ url = '/' }: RawRequestDefaultExpression): strin
 }
 
 /**
- * Whether a target is neither an absolute path nor an absolute URL, has a user's name or password (RFC 9110 section 4.2.4),
- * or escapes that stand for nothing.
+ * Whether a target is neither an absolute path nor an absolute URL, has a user's name or password (RFC 9110 section
+ * 4.2.4), or escapes that stand for nothing.
  */
 function isMalformed(target: string): boolean {
   if (!target.startsWith('/')) return !/^https?:\/\/[^/?#@]+([/?#]|$)/i.test(target) || !URL.canParse(target);
