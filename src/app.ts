@@ -1,4 +1,4 @@
-// The composition root: puts the service together from what it is given. It never listens and never reads the environment.
+// The composition root: puts the service together from what it is given. It neither listens nor reads the environment.
 import fastifyAuth from '@fastify/auth';
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
 import { loadContract, type Contract } from './contract/contract.js';

@@ -48,7 +48,7 @@ export interface ListOptions
   extends CallOptions, NonNullable<operations['listPlants']['parameters']['query']> {}
 
 /**
- * A method for each operation of the contract. Every method rejects with ApiError when the service answers with an error,
+ * A method for each operation of the contract. Each rejects with ApiError when the service answers with an error,
  * with ConnectionError when there is no whole answer, and with whatever the token function rejects with.
  */
 export interface PlantStoreClient extends Record<keyof operations, unknown> {

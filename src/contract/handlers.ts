@@ -1,4 +1,4 @@
-// The types of the handlers, derived from a contract's generated types: what does not fit the contract does not compile.
+// The types of the handlers, derived from a contract's generated types: what does not fit does not compile.
 import type { operations, operationSecurity } from './types.gen.js';
 
 /** Who makes a request, as far as a handler needs to know. */

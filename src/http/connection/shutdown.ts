@@ -16,7 +16,7 @@ declare module 'fastify' {
     drain(): void;
     /** Whether that has begun. */
     readonly draining: boolean;
-    /** Stops listening. Resolves when every connection has ended, those with a request behind the last byte of its answer. */
+    /** Stops listening. Resolves when every connection has ended, one with a request behind its whole answer. */
     endConnections(): Promise<void>;
     /** Closes every connection at once, whatever happens on it. */
     cutOff(): void;

@@ -15,7 +15,7 @@ const mayRound = /\d{16}|\d[.eE]/;
 
 /**
  * Reads a JSON text like JSON.parse, but no integer of it is ever rounded: one that is no safe integer, and has at most
- * 19 digits (all that int64 can hold) comes as a bigint, in whatever way it is spelled (9007199254740993.0, 9.007199254740993e15).
+ * 19 digits (all that int64 can hold) comes as a bigint, however it is spelled (9007199254740993.0, 9.007199254740993e15).
  * A fraction that a double would round to an integer comes as a symbol (see `isInexact`), so that nobody takes it for
  * that integer.
  * All other texts and values are JSON.parse's own, which is also the one that reads texts without such numbers.
@@ -121,7 +121,7 @@ function readScalar(literal: string): unknown {
   return first === 0x2d || (first >= 0x30 && first <= 0x39) ? readNumber(literal) : JSON.parse(literal);
 }
 
-/** The value of a JSON number: see parseExactJson. What it costs is linear in its length, whatever the exponent says. */
+/** The value of a JSON number: see parseExactJson. Its cost is linear in its length, whatever the exponent. */
 function readNumber(literal: string): number | bigint | symbol {
   const rounded = Number(literal);
   if (literal.length < 16 && Number.isSafeInteger(rounded) && !/[.eE]/.test(literal)) return rounded;

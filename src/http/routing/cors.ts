@@ -5,7 +5,7 @@ import type { Contract } from '../../contract/contract.js';
 /** How long a browser may rely on the answer to a preflight, in seconds. */
 const preflightTime = 600;
 
-/** What a page may read anyway (Fetch Standard, "CORS-safelisted response-header name"), of what a contract may name. */
+/** What a page may read anyway (Fetch Standard, "CORS-safelisted response-header name"). */
 const safelisted = [
   'Cache-Control',
   'Content-Language',

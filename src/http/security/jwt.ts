@@ -12,7 +12,7 @@ import { scopes, type Scope } from '../../domain/tokens.js';
 import { ApiError } from '../../errors.js';
 import type { Grant } from './bearer.js';
 
-/** Signatures by a key pair only: no shared secret, and no `none`. Ed25519 is RFC 9864's name for EdDSA on that curve. */
+/** Signatures by a key pair only: no shared secret, no `none`. Ed25519 is RFC 9864's name for EdDSA on that curve. */
 const algorithms = ['RS256', 'ES256', 'EdDSA', 'Ed25519'];
 /** Longer texts are refused unread, in characters. */
 const longestToken = 8_192;
@@ -27,7 +27,7 @@ const leeway = 5;
 
 /** The identity provider whose tokens are good here. */
 export interface IdentityProvider {
-  /** What a token's `iss` must be, to the letter. */
+  /** What a token's `iss` must be, exactly. */
   issuer: string;
   /** What a token's `aud` must be, or hold. */
   audience: string;
@@ -42,7 +42,7 @@ export interface IdentityProvider {
 const tokenForm = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 
 /**
- * Makes the function that tells what a JWT grants: its subject is the issuer and `sub`, separated by a line break, which no
+ * Makes the function that finds out what a JWT grants: its subject is the issuer and `sub`, separated by a line break, which no
  * opaque token's subject can hold; its scopes are those of `scope` or `scp` that are known here.
  *
  * The function gives undefined for a token that is not good, for whatever reason, and throws ApiError 503 when that

@@ -81,7 +81,7 @@ export function watchFiles(file: string): () => void {
   };
 }
 
-/** Makes a folder and those above it, on the disk. Node 20's `recursive` does not end where nothing can be made, as in /proc. */
+/** Makes a folder and those above it, on the disk. Node 20's `recursive` does not end where it cannot, as in /proc. */
 function makeFolder(folder: string): void {
   if (existsSync(folder)) return;
   const parent = dirname(folder);
