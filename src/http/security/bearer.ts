@@ -7,7 +7,7 @@ import { ApiError } from '../../errors.js';
 import { hashSecret, isSecret } from './access-token.js';
 import { bearerChallenge, type Verifier } from './verifier.js';
 
-/** How long a verified token is believed without asking the store again, in ms: so soon does a revocation take hold. */
+/** How long a verified token is cached, in ms: a revocation takes effect within that time. */
 const cacheTime = 3_000;
 const cacheSize = 10_000;
 
@@ -47,13 +47,13 @@ export interface BearerOptions {
   verifyForeign?: ((token: string) => Promise<Grant | undefined>) | undefined;
   /** The time in milliseconds since the epoch, for the expiry of tokens. */
   now: () => number;
-  /** A time in milliseconds that never goes back, for how long a look-up is believed. */
+  /** A time in milliseconds that never goes back, for how long a look-up is cached. */
   monotonic: () => number;
 }
 
 /**
  * The verifier of `bearerAuth`: access tokens of the token repository, and those of an identity provider. One that was
- * found good is believed for three seconds; while one is looked up, other requests with it wait for the same answer.
+ * found good is cached for three seconds; while one is looked up, other requests with it wait for the same answer.
  * One that was found good before is looked up at once; the others wait for their turn, so that however many are made up,
  * callers who are known do not notice. One that the repository does not have is not asked for again for three seconds.
  */
@@ -72,10 +72,10 @@ export function createBearerVerifier({
     // Asking the clock costs less than the timer that would spare it.
     ttlResolution: 0,
   };
-  // What is too old to be believed still tells a known token from one that is made up.
+  // An expired entry still distinguishes a known token from a made-up one.
   const granted = new LRUCache<string, Grant>({ ...memory, noDeleteOnStaleGet: true });
   const notFound = new LRUCache<string, true>(memory);
-  // The cache could do this too (`fetch`), which takes a twentieth of a list's time.
+  // The cache could do this too (`fetch`), at a cost that shows in short lists.
   const underWay = new Map<string, Promise<Grant | undefined>>();
 
   const find = async (token: string): Promise<Grant | undefined> => {
@@ -130,7 +130,7 @@ export function createBearerVerifier({
 }
 
 // These are the same for every request, and made once: whoever floods the service without a token gets little for it.
-/** RFC 6750 section 3.1: who uses no bearer token at all is told of no error. */
+/** RFC 6750 section 3.1: a request without a bearer token gets no error code. */
 const missingToken = new ApiError('missingToken', { headers: { 'www-authenticate': bearerChallenge() } });
 /** One answer for every way in which a token can be bad: RFC 6750 section 3.1 has one code for them. */
 const invalidToken = new ApiError('invalidToken', {

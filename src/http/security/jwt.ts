@@ -48,7 +48,7 @@ const tokenForm = /^[\w-]+\.[\w-]+\.[\w-]+$/;
  * The function gives undefined for a token that is not good, for whatever reason, and throws ApiError 503 when that
  * cannot be told, because the keys cannot be had. Keys are asked for when a token names one that is not known, but at
  * most every `jwksCooldown` (after a failure, every five seconds), and anew after ten minutes, so that one that the
- * provider withdraws is not believed for ever.
+ * provider withdraws is not trusted for ever.
  * @param now - The time in milliseconds since the epoch.
  */
 export function createJwtVerifier(
