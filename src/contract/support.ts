@@ -10,16 +10,16 @@ type Fields = Record<string, unknown>;
 type Check = (value: unknown, place: string) => void;
 
 /** For what is checked elsewhere, or by nobody because it asserts nothing. */
-const any: Check = () => undefined;
+const anything: Check = () => undefined;
 /** What any object of a document may have: it describes and asserts nothing. */
 const annotations = {
-  title: any,
-  summary: any,
-  description: any,
-  example: any,
-  examples: any,
-  externalDocs: any,
-  deprecated: any,
+  title: anything,
+  summary: anything,
+  description: anything,
+  example: anything,
+  examples: anything,
+  externalDocs: anything,
+  deprecated: anything,
 };
 
 /** Stops the start unless something holds. */
@@ -109,13 +109,13 @@ export function refuseUnsupported(document: object): void {
     };
     const bounds = { minimum: number, maximum: number, multipleOf: number };
     const byType: Record<string, Record<string, Check>> = {
-      string: { minLength: number, maxLength: number, pattern: any },
+      string: { minLength: number, maxLength: number, pattern: anything },
       integer: bounds,
       number: bounds,
-      array: { items: inner, minItems: number, maxItems: number, uniqueItems: any },
+      array: { items: inner, minItems: number, maxItems: number, uniqueItems: anything },
       object: {
         properties: each(inner),
-        required: any,
+        required: anything,
         additionalProperties: (value, where) => {
           if (typeof value === 'object') inner(value, where);
         },
@@ -127,7 +127,7 @@ export function refuseUnsupported(document: object): void {
       type: only('string', 'integer', 'number', 'boolean', ...(use === 'text' ? [] : ['object', 'array'])),
       format: only(...(formats[type] ?? [])),
       enum: each(number),
-      ...(use !== 'text' && { nullable: any }),
+      ...(use !== 'text' && { nullable: anything }),
       ...byType[type],
     });
     must(type !== 'array' || 'items' in node, place, 'items is missing');
@@ -143,16 +143,16 @@ export function refuseUnsupported(document: object): void {
 
   /** What parameters and headers have in common. */
   const textual = (style: string) => ({
-    required: any,
+    required: anything,
     style: only(style),
-    explode: any,
+    explode: anything,
     schema: (value: unknown, at: string) => schema(value, at, 'text'),
   });
 
   function parameter(given: unknown, place: string): { name: string; in: string } {
     const node = resolved(given, place) as { name: string; in: string };
     const known = {
-      name: any,
+      name: anything,
       in: only('path', 'query'),
       ...textual(node.in === 'path' ? 'simple' : 'form'),
     };
@@ -163,15 +163,21 @@ export function refuseUnsupported(document: object): void {
   /** The schema of JSON content; undefined when there is none. */
   function content(value: unknown, place: string, use: Use): Fields | undefined {
     if (value === undefined) return undefined;
-    const json = fields(value, place, { 'application/json': any }, 'application/json')['application/json'];
+    const json = fields(value, place, { 'application/json': anything }, 'application/json')[
+      'application/json'
+    ];
     const at = `${place}, application/json`;
-    return schema(fields(json, at, { schema: any }, 'schema')['schema'], at, use);
+    return schema(fields(json, at, { schema: anything }, 'schema')['schema'], at, use);
   }
 
   /** @returns The schema of its content. */
   function response(given: unknown, place: string, status: string): Fields | undefined {
     const header: Check = (value, at) => fields(resolved(value, at), at, textual('simple'), 'schema');
-    const node = fields(resolved(given, place), place, { links: any, headers: each(header), content: any });
+    const node = fields(resolved(given, place), place, {
+      links: anything,
+      headers: each(header),
+      content: anything,
+    });
     const body = content(node['content'], `${place}, content`, 'response');
     const names = Object.keys(node['headers'] ?? {}).map((name) => name.toLowerCase());
     const set = ['x-request-id', ...(setHeaders[status] ?? [])];
@@ -221,8 +227,19 @@ export function refuseUnsupported(document: object): void {
 
   function operation(given: unknown, method: string, path: string): void {
     const place = (given as { operationId?: string }).operationId ?? `${method.toUpperCase()} ${path}`;
-    const known = { tags: any, parameters: any, requestBody: any, responses: any, security: any };
-    const node = fields(given, place, { ...known, operationId: any, 'x-required-scope': any }, 'operationId');
+    const known = {
+      tags: anything,
+      parameters: anything,
+      requestBody: anything,
+      responses: anything,
+      security: anything,
+    };
+    const node = fields(
+      given,
+      place,
+      { ...known, operationId: anything, 'x-required-scope': anything },
+      'operationId',
+    );
 
     const parameters = ((node['parameters'] ?? []) as unknown[]).map((one) => parameter(one, place));
     const keys = parameters.map((one) => `${one.in} ${one.name}`);
@@ -239,7 +256,12 @@ export function refuseUnsupported(document: object): void {
     must(takesBody === 'requestBody' in node, place, fault);
     if (takesBody) {
       const at = `${place}, requestBody`;
-      const body = fields(resolved(node['requestBody'], at), at, { required: any, content: any }, 'content');
+      const body = fields(
+        resolved(node['requestBody'], at),
+        at,
+        { required: anything, content: anything },
+        'content',
+      );
       must(body['required'] === true, at, 'a body that may be absent is not supported');
       const type = content(body['content'], at, 'request')?.['type'];
       must(type === 'object' || type === 'array', at, 'must be an object or an array');
@@ -272,34 +294,34 @@ export function refuseUnsupported(document: object): void {
     }
   };
   const server: Check = (value, place) => {
-    const url = String(fields(value, place, { url: any }, 'url')['url']);
+    const url = String(fields(value, place, { url: anything }, 'url')['url']);
     const fault = `${url} is not supported: paths start at /, or an absolute URL says where`;
     must(url === '/' || /^https?:\/\//.test(url), place, fault);
   };
   const securityScheme: Check = (value, place) => {
     const isHttp = (value as Fields)['type'] === 'http';
     const known: Record<string, Check> = isHttp
-      ? { scheme: only('bearer'), bearerFormat: any }
-      : { name: any, in: only('header') };
+      ? { scheme: only('bearer'), bearerFormat: anything }
+      : { name: anything, in: only('header') };
     fields(value, place, { type: only('http', 'apiKey'), ...known });
   };
   // Of the components, what is not referred to says nothing; what is, is checked where it is used.
   const unchecked = {
-    schemas: any,
-    responses: any,
-    parameters: any,
-    requestBodies: any,
-    headers: any,
-    links: any,
+    schemas: anything,
+    responses: anything,
+    parameters: anything,
+    requestBodies: anything,
+    headers: anything,
+    links: anything,
   };
   fields(document, 'The contract', {
     openapi: (value, place) => {
       must(/^3\.0\.\d+$/.test(String(value)), place, `${String(value)} is not supported: 3.0 is`);
     },
-    info: any,
-    tags: any,
+    info: anything,
+    tags: anything,
     servers: each(server),
-    security: any,
+    security: anything,
     components: (value, place) =>
       fields(value, place, { ...unchecked, securitySchemes: each(securityScheme) }),
     paths,
