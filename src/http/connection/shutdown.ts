@@ -16,15 +16,14 @@ declare module 'fastify' {
     drain(): void;
     /** Whether that has begun. */
     readonly draining: boolean;
-    /** Stops listening. Resolves when every connection has ended, one with a request behind its whole answer. */
-    endConnections(): Promise<void>;
     /** Closes every connection at once, whatever happens on it. */
     cutOff(): void;
   }
 }
 
 /**
- * Makes a service that can be drained, and whose close() waits for no quiet connection.
+ * Makes a service that can be drained, and whose close() sends all answers to their last byte, but waits for no quiet
+ * connection.
  * @param app - Without routes yet.
  */
 export function prepareShutdown(app: FastifyInstance): void {
@@ -59,8 +58,9 @@ export function prepareShutdown(app: FastifyInstance): void {
       if (socket.bytesRead === 0 && performance.now() - opened > requestTravelTime) socket.destroy();
     }
   };
-  const endConnections = async () => {
+  app.addHook('preClose', async () => {
     draining = true;
+    if (!app.server.listening) return;
     // The close() of http.Server closes what it takes for idle, too; this one only stops listening.
     Server.prototype.close.call(app.server);
     // Again and again: an answer that had begun before does not close its connection.
@@ -68,12 +68,6 @@ export function prepareShutdown(app: FastifyInstance): void {
       closeQuietConnections();
       await pause(checkInterval);
     }
-  };
-  app.decorate('endConnections', endConnections);
-  app.addHook('preClose', (done) => {
-    // Not waited for: Fastify gives its hooks 10 seconds.
-    if (app.server.listening) void endConnections();
-    done();
   });
 }
 
@@ -101,7 +95,6 @@ export async function shutDown(app: FastifyInstance, { drainTime, patience }: Sh
     app.log.warn('requests were still running at the end of SHUTDOWN_SECONDS');
     app.cutOff();
   }, patience);
-  await app.endConnections();
-  clearTimeout(deadline);
   await app.close();
+  clearTimeout(deadline);
 }
