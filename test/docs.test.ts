@@ -29,6 +29,19 @@ t.test('the page is served whole and leads nowhere else', async (t) => {
   }
 });
 
+t.test('HEAD gives the headers of every page', async (t) => {
+  const { port } = await startListening(t);
+  const ask = async (method: string, url: string) => {
+    const answer = await fetch(`http://127.0.0.1:${port}${url}`, { method, redirect: 'manual' });
+    const header = (name: string) => answer.headers.get(name);
+    const headers = ['location', 'content-type', 'content-security-policy'].map(header);
+    return { status: answer.status, headers };
+  };
+  for (const url of ['/', '/docs', '/docs/', '/docs/start.js', '/docs/swagger-ui.css', '/openapi.json']) {
+    t.strictSame(await ask('HEAD', url), await ask('GET', url), url);
+  }
+});
+
 t.test('a person authorizes, creates, lists and deletes by clicking', skipFor(noBrowser), async (t) => {
   const { call, token, port } = await startListening(t);
   const browser = await startBrowser(t);

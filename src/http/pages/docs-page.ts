@@ -1,5 +1,5 @@
 // The interactive page over the contract: Swagger UI, whole from this server, under a strict Content-Security-Policy.
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 
@@ -59,13 +59,15 @@ const files = {
  */
 export function serveDocsPage(app: FastifyInstance): void {
   const { resolve } = createRequire(import.meta.url);
+  const method = ['GET', 'HEAD'];
   // Relative, so that it holds under a path of a proxy's too.
-  app.get('/', (_request, reply) => reply.redirect('docs/'));
-  app.get('/docs', (_request, reply) => reply.redirect('docs/'));
+  for (const url of ['/', '/docs']) {
+    app.route({ method, url, handler: (_request, reply) => reply.redirect('docs/') });
+  }
 
   const serve = (name: string, type: string, read: () => Promise<Buffer>) => {
     let content: Promise<Buffer> | undefined;
-    app.get(`/docs/${name}`, async (_request, reply) => {
+    const handler = async (_request: FastifyRequest, reply: FastifyReply) => {
       content ??= read().catch((error: unknown) => {
         // Whatever was lacking, as a descriptor, may be there for the next reader.
         content = undefined;
@@ -80,7 +82,8 @@ export function serveDocsPage(app: FastifyInstance): void {
         })
         .type(type)
         .send(await content);
-    });
+    };
+    app.route({ method, url: `/docs/${name}`, handler });
   };
   serve('', 'text/html; charset=utf-8', () => Promise.resolve(Buffer.from(html)));
   serve('start.js', 'text/javascript; charset=utf-8', () => Promise.resolve(Buffer.from(script)));

@@ -6,6 +6,12 @@ import type { Contract } from '../../contract/contract.js';
 export function publishContract(app: FastifyInstance, { bytes, document }: Contract): void {
   const json = Buffer.from(JSON.stringify(document, undefined, 2));
   // RFC 9512 for the media type of YAML.
-  app.get('/openapi.yaml', (_request, reply) => reply.type('application/yaml').send(bytes));
-  app.get('/openapi.json', (_request, reply) => reply.type('application/json; charset=utf-8').send(json));
+  const publish = (url: string, type: string, content: Buffer) =>
+    app.route({
+      method: ['GET', 'HEAD'],
+      url,
+      handler: (_request, reply) => reply.type(type).send(content),
+    });
+  publish('/openapi.yaml', 'application/yaml', bytes);
+  publish('/openapi.json', 'application/json; charset=utf-8', json);
 }
