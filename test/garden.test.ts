@@ -52,9 +52,9 @@ t.test('listBeds reads parameters of every plain type', async (t) => {
     ['shady=1', 'shady must be true or false'],
     ['shady=', 'shady must be true or false'],
     ['min-area=0.4', 'min-area must be >= 0.5'],
-    ['min-area=0x10', 'min-area must be a number, in canonical decimal digits'],
-    ['min-area=1e999', 'min-area must be a number, in canonical decimal digits'],
-    ['min-area=', 'min-area must be a number, in canonical decimal digits'],
+    ['min-area=0x10', 'min-area must be a number, in decimal digits'],
+    ['min-area=1e999', 'min-area must be a number, in decimal digits'],
+    ['min-area=', 'min-area must be a number, in decimal digits'],
     ['rows=3', 'rows must be multiple of 2'],
     ['rows=0', 'rows must be an integer from 1 to 9007199254740991, in canonical decimal digits'],
     [

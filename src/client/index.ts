@@ -157,6 +157,7 @@ export function createClient({
       const body = { id: exactId(id), ...rest };
       const created = await withRetries<Plant | undefined>(
         {
+          writes: true,
           attempt: () => attempt(200, signal, (sending) => api.POST('/plants', { ...sending, body })),
           done: { kind: 'plantExists', value: asAnswered(rest) },
           signal,
@@ -169,6 +170,7 @@ export function createClient({
     async listPlants({ signal, ...query } = {}) {
       const plants = await withRetries<Plant[] | undefined>(
         {
+          writes: false,
           attempt: () =>
             attempt(200, signal, (sending) => api.GET('/plants', { ...sending, params: { query } })),
           signal,
@@ -182,6 +184,7 @@ export function createClient({
       const path = { id: exactId(id) };
       await withRetries<undefined>(
         {
+          writes: true,
           attempt: () =>
             attempt(204, signal, (sending) => api.DELETE('/plants/{id}', { ...sending, params: { path } })),
           done: { kind: 'plantNotFound', value: undefined },

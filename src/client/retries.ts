@@ -16,10 +16,9 @@ export type Outcome<Value> = { value: Value } | { answer: Answer } | { lost: unk
 export interface Call<Value> {
   /** Sends the request once. What it rejects with ends the call. */
   attempt: () => Promise<Outcome<Value>>;
-  /**
-   * For a write: the error by which a repeated request learns that the one before took effect, and the value that the
-   * call has then.
-   */
+  /** Whether the request may change something: only then is it open, without an answer, what has become of it. */
+  writes: boolean;
+  /** The error by which a repeated write learns that the one before took effect, and the value that the call has then. */
   done?: { kind: ErrorKind; value: Value };
   signal?: AbortSignal | undefined;
 }
@@ -35,7 +34,7 @@ const longestWait = 60_000;
  * @throws ApiError, ConnectionError, the signal's reason, and whatever the attempt rejects with.
  */
 export async function withRetries<Value>(
-  { attempt, done, signal }: Call<Value>,
+  { attempt, writes, done, signal }: Call<Value>,
   retries: number,
   clock: Clock,
 ): Promise<Value> {
@@ -47,7 +46,7 @@ export async function withRetries<Value>(
     // It was an earlier attempt of this very call that took effect, as far as anybody can tell.
     if (done !== undefined && mayHaveTakenEffect && done.kind === kindOf(answer?.error?.error))
       return done.value;
-    if (done !== undefined) mayHaveTakenEffect ||= answer === undefined || leavesOpen(answer);
+    if (writes) mayHaveTakenEffect ||= answer === undefined || leavesOpen(answer);
 
     const wait = firstWait * 2 ** (attempts - 1) * (0.5 + Math.random() / 2) + (answer?.retryAfter ?? 0);
     const again = answer === undefined || answer.status === 503;

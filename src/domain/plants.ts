@@ -1,8 +1,16 @@
 // Plants, and what a store of them promises. An engine is right when it keeps these promises.
-import type { components } from '../contract/types.gen.js';
+import type { components, paths } from '../contract/types.gen.js';
 
 export type Plant = components['schemas']['Plant'];
-export type NewPlant = components['schemas']['NewPlant'];
+
+type PlantPath = Extract<keyof paths, '/plants' | `/plants/${string}`>;
+type BodyOf<Operation> = Operation extends {
+  requestBody: { content: { 'application/json': infer Body } };
+}
+  ? Body
+  : never;
+/** Whatever a request brings to the plants: a body of any operation on them. */
+export type PlantBody = { [Path in PlantPath]: BodyOf<paths[Path][keyof paths[Path]]> }[PlantPath];
 
 /** Part of a list, already rendered: at most 500 plants and 256 KiB, though one plant of any length is a page. */
 export interface PlantPage {

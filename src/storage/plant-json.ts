@@ -1,15 +1,13 @@
 // A plant as JSON text, in which both engines keep it and lists answer it.
-import type { NewPlant, Plant } from '../domain/plants.js';
+import type { Plant, PlantBody } from '../domain/plants.js';
 
-type Fields = Plant & Omit<NewPlant, 'id'>;
+type KeyOf<Type> = Type extends Type ? keyof Type : never;
+type Field = Exclude<KeyOf<Plant | PlantBody>, 'id'>;
 /**
  * The fields that are kept, in their order in the text. A field that the contract adds to what is accepted or answered
  * does not compile until it is listed here too, and neither does a schema with fields of any name.
  */
-const fields = { name: true, tag: true } satisfies Record<
-  keyof Fields,
-  string extends keyof Fields ? never : true
->;
+const fields = { name: true, tag: true } satisfies Record<Field, string extends Field ? never : true>;
 const keys = Object.keys(fields) as (keyof typeof fields)[];
 
 /** The JSON of a plant: to the byte what JSON.stringify gives for its fields in their order, with integers exact. */

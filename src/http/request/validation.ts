@@ -132,6 +132,12 @@ const rules: Readonly<Record<string, string>> = {
   string: 'must be text',
 };
 
+/** What it says of the way a parameter is to be written. */
+const hints: Readonly<Record<string, string>> = {
+  integer: ', in canonical decimal digits',
+  number: ', in decimal digits',
+};
+
 type CompiledKeyword = ReturnType<NonNullable<FuncKeywordDefinition['compile']>>;
 
 /** Reads a value, checks it against the rest of its schema, and puts it in its place. */
@@ -145,7 +151,7 @@ function readKeyword(ajv: Ajv, source: Source, schema: Schema): CompiledKeyword 
   // A bigint cannot be checked by Ajv; its range is, above, and nothing else may be asked of one (contract/support.ts).
   const rest = format === 'int64' ? undefined : ajv.compile(schema);
   const rule = type === 'integer' ? `must be an integer from ${min} to ${max}` : rules[type];
-  const hint = type === 'integer' || type === 'number' ? ', in canonical decimal digits' : '';
+  const hint = hints[type] ?? '';
 
   const keyword: CompiledKeyword = (data: unknown, context) => {
     if (data === null && nullable === true) return true;
