@@ -33,7 +33,7 @@ import { createHandlers } from './operations/plants.js';
 export interface Limits extends ServerLimits {
   /** A request's body. */
   bodyLimit: number;
-  /** All bodies together, as far as they have arrived, until they are answered. */
+  /** What all bodies take together, from their arrival to their answers. */
   bodyBudget: number;
   /** All lists together, as far as they have been read and not been sent. */
   listBudget: number;
@@ -43,7 +43,7 @@ export interface Limits extends ServerLimits {
 /** The bounds that hold unless others are configured. */
 export const defaultLimits: Limits = {
   bodyLimit: 1024 * 1024,
-  bodyBudget: 8 * 1024 * 1024,
+  bodyBudget: 16 * 1024 * 1024,
   listBudget: 32 * 1024 * 1024,
   headerLimit: 16 * 1024,
   requestTimeout: 30_000,

@@ -104,8 +104,8 @@ export const variables = {
   OIDC_JWKS_URL: safeUrl({ default: undefined, desc: 'Where it publishes its keys' }),
   BODY_LIMIT_BYTES: bytes({ default: 1_048_576, desc: 'The longest body of a request' }),
   BODY_BUDGET_BYTES: bytes({
-    default: 8_388_608,
-    desc: 'How much all bodies together may hold, as far as they have arrived; shared fairly between subjects',
+    default: 16_777_216,
+    desc: 'How much memory all bodies may take together, three to six times their length; shared fairly between subjects',
   }),
   LIST_BUDGET_BYTES: bytes({
     default: 33_554_432,

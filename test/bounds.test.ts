@@ -109,11 +109,14 @@ t.test('a memory budget keeps its bound, and every subject its share', async () 
       for (const { kind, subject, at, bytes } of actions) {
         const request = inside[at % inside.length];
         if (kind === 'enter' || request === undefined) {
+          const admitted = budget.admits(subject, bytes);
           const entered: Request = { subject, holder: budget.enter(subject), waits: false };
           entered.holder.cutOff = () => {
             refused(entered);
           };
           inside.push(entered);
+          if (admitted && kind === 'enter')
+            assert.ok(budget.hold(entered.holder, bytes), 'what is admitted fits');
         } else if (kind === 'leave') {
           inside = inside.filter((other) => other !== request);
           budget.leave(request.holder);
@@ -173,7 +176,7 @@ async function startTenants(t: Test, options: ServiceOptions) {
 const plant = (id: number, length: number) => `{"id":${id},"name":"`.padEnd(length - 2, 'x') + '"}';
 
 t.test('bodies that are announced and do not come hold up nobody', async (t) => {
-  const { send, token, issue } = await startTenants(t, { limits: { bodyBudget: 8 * 1024 * 1024 } });
+  const { send, token, issue } = await startTenants(t, { limits: { bodyBudget: 16 * 1024 * 1024 } });
   const hostile = await issue('who announces');
   for (let i = 0; i < 8; i++) await send(hostile, 'Content-Length: 1048576', '{');
   for (let i = 0; i < 8; i++) await send(hostile, 'Transfer-Encoding: chunked', '1\r\n{\r\n');
@@ -188,11 +191,11 @@ t.test('bodies that are announced and do not come hold up nobody', async (t) => 
 
 t.test('halves of bodies that fill the room leave it to other subjects', async (t) => {
   const { send, token, issue } = await startTenants(t, {
-    limits: { bodyBudget: 400_000, bodyLimit: 300_000 },
+    limits: { bodyBudget: 1_200_000, bodyLimit: 300_000 },
   });
   const hostile = await issue('who sends halves');
   const halves = [];
-  for (let i = 0; i < 12; i++) halves.push(await send(hostile, 'Content-Length: 300000', 'x'.repeat(60_000)));
+  for (let i = 0; i < 24; i++) halves.push(await send(hostile, 'Content-Length: 300000', 'x'.repeat(60_000)));
   t.match(
     await halves.at(-1)?.answer('POST', '/plants'),
     { status: 503 },
@@ -207,9 +210,19 @@ t.test('halves of bodies that fill the room leave it to other subjects', async (
   t.match(await halves[0]?.answer('POST', '/plants'), { status: 400, text: /40001/ });
 });
 
+t.test('a body that waits counts with what may still arrive of it', async (t) => {
+  // Nothing is decided by time here.
+  const limits = { bodyBudget: 1_000_000, requestTimeout: 300_000 };
+  const { send, token } = await startTenants(t, { limits });
+  for (let i = 0; i < 9; i++) await send(token, 'Content-Length: 300000', 'x'.repeat(60_000));
+  const waiting = [];
+  for (let i = 0; i < 12; i++) waiting.push(await send(token, 'Content-Length: 300000', 'x'));
+  t.match(await waiting.at(-1)?.answer('POST', '/plants'), { status: 503 });
+});
+
 t.test('a body that waits gets the room of one that does not get on', async (t) => {
   const { send, token } = await startTenants(t, {
-    limits: { bodyBudget: 400_000, bodyLimit: 200_000, requestTimeout: 5_000 },
+    limits: { bodyBudget: 1_000_000, bodyLimit: 200_000, requestTimeout: 5_000 },
   });
   const length = 150_000;
   await send(token, `Content-Length: ${length}`, '{');

@@ -100,6 +100,14 @@ export class MemoryBudget {
     this.#startWaiting();
   }
 
+  /** Whether a further request of a subject might hold that many bytes at once: then it need not enter before it does. */
+  admits(subject: string, bytes: number): boolean {
+    if (this.#oldest === undefined) return true;
+    const account = this.#accounts.get(subject);
+    const share = this.#capacity / (this.#accounts.size + (account === undefined ? 2 : 1));
+    return (account?.held ?? 0) + bytes <= Math.max(share, this.#capacity - this.#held - bytes);
+  }
+
   /** Whether a request may go on until it holds that many bytes. */
   fits(holder: Holder, bytes: number): boolean {
     if (holder === this.#oldest) return true;

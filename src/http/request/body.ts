@@ -1,5 +1,5 @@
 // The body of a request: what must be right before it is read, and how it is read, in memory that is bounded.
-import { isUtf8 } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError } from '../../errors.js';
@@ -49,6 +49,8 @@ export function admitBody({ limit, budget }: BodyBounds) {
       request.bodyHolder = holder;
       reply.raw.on('close', () => {
         budget.leave(holder);
+        // Plugins may keep the last requests for use again.
+        request.body = undefined;
       });
       continueIfExpected(request, reply);
       done();
@@ -81,14 +83,31 @@ export function createBodyParser({ limit, maxDepth, budget }: BodyBounds) {
         const next = Math.min(limit, arrived + chunkLength);
         if (budget.fits(holder, next)) return;
         payload.pause();
-        budget.turn(holder, next).then(() => payload.resume(), fail);
+        // As much may arrive before the pause takes effect.
+        if (budget.hold(holder, next)) budget.turn(holder, next).then(() => payload.resume(), fail);
+        else refuse();
       }
     };
     const onEnd = () => {
       stop();
+      const [only] = chunks;
+      const bytes = chunks.length === 1 && only ? only : Buffer.concat(chunks, arrived);
+      chunks.length = 0;
+      const weight = parsedWeight(bytes);
+      if (budget.fits(holder, weight)) {
+        if (budget.hold(holder, weight)) parse(bytes);
+        else refuse();
+      } else {
+        budget.turn(holder, weight).then(() => {
+          parse(bytes);
+        }, fail);
+      }
+    };
+    const parse = (bytes: Buffer) => {
+      holder.cutOff = undefined;
       let body: unknown;
       try {
-        body = parseBody(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, arrived), maxDepth);
+        body = parseBody(bytes, maxDepth);
       } catch (error) {
         done(error as ApiError);
         return;
@@ -100,17 +119,25 @@ export function createBodyParser({ limit, maxDepth, budget }: BodyBounds) {
     };
     const fail = (error: Error) => {
       stop();
+      holder.cutOff = undefined;
       // What still comes is dropped.
       payload.resume();
       done(error);
     };
     const stop = () => {
-      holder.cutOff = undefined;
       payload.off('data', onData).off('end', onEnd).off('error', fail);
     };
     holder.cutOff = refuse;
     payload.on('data', onData).on('end', onEnd).on('error', fail);
   };
+}
+
+/**
+ * How much memory a body takes from its parsing to its answer, in bytes: as text, as values, and as what is stored of it,
+ * each with two bytes for a character in a text beyond Latin-1.
+ */
+function parsedWeight(body: Buffer): number {
+  return 3 * (isAscii(body) ? body.length : 2 * body.length);
 }
 
 function tooLarge(limit: number): ApiError {

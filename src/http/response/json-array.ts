@@ -2,12 +2,12 @@
 import { hash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
-import type { JsonArray, JsonPage } from '../../contract/handlers.js';
+import type { JsonArray } from '../../contract/handlers.js';
 import { ApiError } from '../../errors.js';
 import type { Holder, MemoryBudget } from '../memory-budget.js';
 
-/** What a first page may take, in bytes, before it is known. */
-const firstPage = 64 * 1024;
+/** What a page is expected to take, in bytes, before it is read. */
+const expectedPage = 64 * 1024;
 
 /** The bounds of lists. */
 export interface ListBounds {
@@ -41,85 +41,111 @@ export async function sendJsonArray(
   // A HEAD is answered without reading a row (RFC 9110 section 9.3.2 lets it omit what only the content would show).
   if (request.method === 'HEAD') return reply.send();
   const { socket } = request.raw;
-  // The client has gone meanwhile: its response will not close again.
-  if (socket.destroyed) throw new ApiError('malformedRequest');
-  const holder = budget.enter(request.caller?.subject ?? '');
-  reply.raw.on('close', () => {
-    budget.leave(holder);
-  });
-  if (!budget.fits(holder, firstPage)) await budget.turn(holder, firstPage);
-  const first = await array.nextPage();
-  if (!budget.hold(holder, Buffer.byteLength(first.json))) throw new ApiError('overloaded');
+  const subject = request.caller?.subject ?? '';
   const cutOff = () => socket.destroy();
-  holder.cutOff = cutOff;
-  if (first.more) return reply.send(streamOf(chunks(first, array, { budget, holder, stallTime, cutOff })));
-  const json = `[${first.json}]`;
-  return conditional ? sendIfChanged(reply, json) : reply.send(json);
+  const enter = () => {
+    // The client has gone meanwhile: its response will not close again.
+    if (socket.destroyed) throw new ApiError('malformedRequest');
+    const holder = budget.enter(subject);
+    holder.cutOff = cutOff;
+    reply.raw.on('close', () => {
+      budget.leave(holder);
+    });
+    return holder;
+  };
+  let holder: Holder | undefined;
+  if (!budget.admits(subject, expectedPage)) {
+    holder = enter();
+    await budget.turn(holder, expectedPage);
+  }
+
+  const { json, more } = await array.nextPage();
+  const length = Buffer.byteLength(json);
+  // Most lists are sent at once: only what has to wait for its reader enters the budget.
+  if (holder !== undefined || more || !budget.admits(subject, length)) {
+    holder ??= enter();
+    if (!budget.hold(holder, length)) throw new ApiError('overloaded');
+  }
+  if (more) {
+    const bytes = Buffer.from(`[${json}`);
+    return reply.send(streamOf(bytes, array, { budget, holder: holder!, stallTime, cutOff }));
+  }
+  const whole = `[${json}]`;
+  if (conditional && isKnown(reply, whole)) return reply.code(304).removeHeader('content-type').send();
+  // Text beyond Latin-1 would take twice as much, and in the heap.
+  reply.send(length > expectedPage ? Buffer.from(whole) : whole);
+  const { writableEnded, writableLength } = reply.raw;
+  const isSent = writableEnded && writableLength === 0;
+  if (holder === undefined && !isSent && !socket.destroyed && !budget.hold(enter(), length)) cutOff();
+  return reply;
 }
 
 /**
- * The validator is weak, because it stands for the content in every coding; If-None-Match compares weakly (RFC 9110
- * section 13.1.2).
+ * Adds the ETag of a whole list to its answer, and tells whether the client has that list. The validator is weak, because
+ * it stands for the content in every coding; If-None-Match compares weakly (RFC 9110 section 13.1.2).
  */
-function sendIfChanged(reply: FastifyReply, json: string): FastifyReply {
+function isKnown(reply: FastifyReply, json: string): boolean {
   const tag = `"${hash('sha256', json, 'base64url')}"`;
   reply.header('etag', `W/${tag}`);
   const known = reply.request.headers['if-none-match'];
-  if (known === undefined) return reply.send(json);
   // A comma inside another server's tag splits it in two, neither of which is ours.
-  const matches = known.split(',').some((one) => one.trim().replace(/^W\//, '') === tag);
-  if (!matches && known.trim() !== '*') return reply.send(json);
-  return reply.code(304).removeHeader('content-type').send();
+  const tags = known?.split(',').map((one) => one.trim().replace(/^W\//, '')) ?? [];
+  return tags.includes(tag) || known?.trim() === '*';
 }
 
-interface ChunkOptions {
+interface StreamOptions {
   budget: MemoryBudget;
   holder: Holder;
   stallTime: number;
   cutOff: () => void;
 }
 
-/** The chunks of an array; each is asked for when the one before it has been accepted. */
-async function* chunks(
-  first: JsonPage,
+/**
+ * The bytes of an array, a chunk for each page; a page is read when the chunk before it has been accepted. What a reader
+ * that stalls has not taken is all that is in memory for it: nothing else refers to a chunk, and nothing is read ahead.
+ * @param first - The first chunk, behind which there are more; the holder holds its length.
+ */
+function streamOf(
+  first: Buffer,
   array: JsonArray<unknown>,
-  { budget, holder, stallTime, cutOff }: ChunkOptions,
-): AsyncGenerator<Buffer, void, undefined> {
-  let page = first;
-  for (let separator = '['; ; separator = ',') {
-    // Bytes, because their length is what they hold, and text beyond Latin-1 takes twice as much in the heap.
-    const text = page.more ? page.json : `${page.json}]`;
-    const chunk = Buffer.from(page.json === '' ? text : separator + text);
-    if (!budget.hold(holder, chunk.length)) throw new ApiError('overloaded');
-    // The time until the next one is asked for is the reader's.
-    const stalled = setTimeout(cutOff, stallTime).unref();
-    try {
-      yield chunk;
-    } finally {
-      clearTimeout(stalled);
-    }
-    if (!page.more) return;
-    if (!budget.fits(holder, chunk.length)) {
+  { budget, holder, stallTime, cutOff }: StreamOptions,
+): Readable {
+  let { length } = first;
+  let more = true;
+  const nextChunk = async (): Promise<Buffer | null> => {
+    if (!more) return null;
+    if (!budget.fits(holder, length)) {
       budget.hold(holder, 0);
-      await budget.turn(holder, chunk.length);
+      await budget.turn(holder, length);
     }
-    page = await array.nextPage();
-  }
-}
-
-/** A stream that never reads ahead: what it had read would lie in memory for as long as its reader stalls. */
-function streamOf(chunks: AsyncGenerator<Buffer, void, undefined>): Readable {
-  return new Readable({
+    const page = await array.nextPage();
+    ({ more } = page);
+    // Bytes, since text beyond Latin-1 would take twice as much, and in the heap.
+    const chunk = Buffer.from(`${page.json === '' ? '' : ','}${page.json}${more ? '' : ']'}`);
+    ({ length } = chunk);
+    if (!budget.hold(holder, length)) throw new ApiError('overloaded');
+    return chunk;
+  };
+  // The time until the next chunk is asked for is the reader's.
+  let stalled = setTimeout(cutOff, stallTime).unref();
+  const stream = new Readable({
     highWaterMark: 0,
     read() {
-      chunks.next().then(
-        ({ value }) => this.push(value ?? null),
+      clearTimeout(stalled);
+      nextChunk().then(
+        (chunk) => {
+          if (this.destroyed) return;
+          stalled = setTimeout(cutOff, stallTime).unref();
+          this.push(chunk);
+        },
         (error: unknown) => this.destroy(error as Error),
       );
     },
     destroy(error, callback) {
-      void chunks.return();
+      clearTimeout(stalled);
       callback(error);
     },
   });
+  stream.push(first);
+  return stream;
 }
