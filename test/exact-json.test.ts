@@ -32,7 +32,10 @@ const nearEdges = fc
   .map(({ edge, by }) => edge + by);
 const integer = fc.oneof(nearEdges, fc.bigInt({ min: -(10n ** 21n), max: 10n ** 21n }));
 
-/** Spellings of numbers: an integer with its point moved, zeros added and an exponent that may or may not make up for it. */
+/**
+ * Spellings of numbers: an integer with its point moved, zeros added and an exponent that may or may not make up for
+ * it.
+ */
 const spelling = fc
   .record({
     value: integer,

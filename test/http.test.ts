@@ -142,7 +142,8 @@ t.test('while the event loop lags more than it may, requests are refused', async
   const lenient = await start(Number.MAX_VALUE);
   const strict = await start(Number.MIN_VALUE);
   let answer: Answer | undefined;
-  // Any lag is too much for the strict one, once it is measured; the lenient one, which began before, has measured it then too.
+  // Any lag is too much for the strict one, once it is measured; the lenient one, which began before, has measured it
+  // then too.
   for (let tries = 0; answer?.status !== 503 && tries < 50_000; tries++) {
     await setImmediate();
     answer = await strict.call('GET', '/plants', { token: strict.token });

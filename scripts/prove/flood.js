@@ -1,4 +1,5 @@
-// Proves that a flood of requests without a token leaves a caller who is known alone, on connections that it has opened.
+// Proves that a flood of requests without a token leaves a caller who is known alone, on connections that it has
+// opened.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';

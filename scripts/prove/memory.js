@@ -2,8 +2,8 @@
 //
 //   npm run prove:memory
 //
-// The server has 64 MiB of heap and the operations listener on. Linux, where /proc tells a process's resident memory. It
-// takes about two minutes.
+// The server has 64 MiB of heap and the operations listener on. Linux, where /proc tells a process's resident memory.
+// It takes about two minutes.
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';

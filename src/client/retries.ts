@@ -18,7 +18,9 @@ export interface Call<Value> {
   attempt: () => Promise<Outcome<Value>>;
   /** Whether the request may change something: only then is it open, without an answer, what has become of it. */
   writes: boolean;
-  /** The error by which a repeated write learns that the one before took effect, and the value that the call has then. */
+  /**
+   * The error by which a repeated write learns that the one before took effect, and the value that the call has then.
+   */
   done?: { kind: ErrorKind; value: Value };
   signal?: AbortSignal | undefined;
 }

@@ -100,7 +100,9 @@ export class MemoryBudget {
     this.#startWaiting();
   }
 
-  /** Whether a further request of a subject might hold that many bytes at once: then it need not enter before it does. */
+  /**
+   * Whether a further request of a subject might hold that many bytes at once: then it need not enter before it does.
+   */
   admits(subject: string, bytes: number): boolean {
     if (this.#oldest === undefined) return true;
     const account = this.#accounts.get(subject);

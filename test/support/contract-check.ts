@@ -28,9 +28,9 @@ const codes = new Set<number>(Object.values(catalogue).map(({ code }) => code));
 const connectionStatuses = new Set([400, 404, 405, 408, 417, 429, 431, 500, 503]);
 
 /**
- * Fails unless the contract has this answer: declared status and headers, schema (closed, so that a field too many fails),
- * media type, request id, a challenge with 401 and 403, the path's methods in Allow, nothing in a 204, no internals in
- * a 5xx.
+ * Fails unless the contract has this answer: declared status and headers, schema (closed, so that a field too many
+ * fails), media type, request id, a challenge with 401 and 403, the path's methods in Allow, nothing in a 204, no
+ * internals in a 5xx.
  * @param url - The path that was asked for, with or without a query.
  */
 export type AnswerCheck = (method: string, url: string, answer: Answer) => void;

@@ -4,8 +4,8 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import type { Test } from 'tap';
 
 /**
- * What becomes of a request: it and its answer pass; it is lost before the service sees it; its answer is lost when the service
- * has given it; half of the answer's first bytes are lost; its answer is held back for ever.
+ * What becomes of a request: it and its answer pass; it is lost before the service sees it; its answer is lost when
+ * the service has given it; half of the answer's first bytes are lost; its answer is held back for ever.
  */
 export type Fate = 'pass' | 'lose request' | 'lose answer' | 'cut answer' | 'hold answer';
 

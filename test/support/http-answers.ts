@@ -18,10 +18,10 @@ const crlf = '\r\n';
 /**
  * Reads the answers of a connection.
  * @param bytes - All that the server sent.
- * @param isHead - Whether an answer, by its X-Request-Id, is one to a HEAD request; undefined when that is not known: then a body
- *   that is not there tells.
- * @throws AssertionError when the bytes are not HTTP/1.1 as RFC 9112 has it, or something follows an answer that said it
- *   was the last one.
+ * @param isHead - Whether an answer, by its X-Request-Id, is one to a HEAD request; undefined when that is not known:
+ *   then a body that is not there tells.
+ * @throws AssertionError when the bytes are not HTTP/1.1 as RFC 9112 has it, or something follows an answer that said
+ *   it was the last one.
  */
 export function readAnswers(bytes: Buffer, isHead: (requestId: string) => boolean | undefined): Answers {
   const answers: Answer[] = [];

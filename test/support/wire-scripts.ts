@@ -44,8 +44,8 @@ export interface Script {
   /** Where the bytes are cut into writes, as fractions of their length. */
   readonly cuts: readonly number[];
   /**
-   * How the client ends: `finish` sends FIN behind the last byte and reads on, `reset` sends RST, `wait` leaves it to the
-   * server's timeouts.
+   * How the client ends: `finish` sends FIN behind the last byte and reads on, `reset` sends RST, `wait` leaves it to
+   * the server's timeouts.
    */
   readonly ending: 'finish' | 'reset' | 'wait';
 }

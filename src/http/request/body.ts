@@ -133,8 +133,8 @@ export function createBodyParser({ limit, maxDepth, budget }: BodyBounds) {
 }
 
 /**
- * How much memory a body takes from its parsing to its answer, in bytes: as text, as values, and as what is stored of it,
- * each with two bytes for a character in a text beyond Latin-1.
+ * How much memory a body takes from its parsing to its answer, in bytes: as text, as values, and as what is stored of
+ * it, each with two bytes for a character in a text beyond Latin-1.
  */
 function parsedWeight(body: Buffer): number {
   return 3 * (isAscii(body) ? body.length : 2 * body.length);

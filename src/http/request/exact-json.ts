@@ -15,9 +15,9 @@ const mayRound = /\d{16}|\d[.eE]/;
 
 /**
  * Reads a JSON text like JSON.parse, but no integer of it is ever rounded: one that is no safe integer, and has at most
- * 19 digits (all that int64 can hold) comes as a bigint, however it is spelled (9007199254740993.0, 9.007199254740993e15).
- * A fraction that a double would round to an integer comes as a symbol (see `isInexact`), so that nobody takes it for
- * that integer.
+ * 19 digits (all that int64 can hold) comes as a bigint, however it is spelled (9007199254740993.0,
+ * 9.007199254740993e15). A fraction that a double would round to an integer comes as a symbol (see `isInexact`), so
+ * that nobody takes it for that integer.
  * All other texts and values are JSON.parse's own, which is also the one that reads texts without such numbers.
  *
  * @throws SyntaxError of JSON.parse.

@@ -81,8 +81,8 @@ export async function sendJsonArray(
 }
 
 /**
- * Adds the ETag of a whole list to its answer, and tells whether the client has that list. The validator is weak, because
- * it stands for the content in every coding; If-None-Match compares weakly (RFC 9110 section 13.1.2).
+ * Adds the ETag of a whole list to its answer, and tells whether the client has that list. The validator is weak,
+ * because it stands for the content in every coding; If-None-Match compares weakly (RFC 9110 section 13.1.2).
  */
 function isKnown(reply: FastifyReply, json: string): boolean {
   const tag = `"${hash('sha256', json, 'base64url')}"`;
@@ -101,8 +101,9 @@ interface StreamOptions {
 }
 
 /**
- * The bytes of an array, a chunk for each page; a page is read when the chunk before it has been accepted. What a reader
- * that stalls has not taken is all that is in memory for it: nothing else refers to a chunk, and nothing is read ahead.
+ * The bytes of an array, a chunk for each page; a page is read when the chunk before it has been accepted. What a
+ * reader that stalls has not taken is all that is in memory for it: nothing else refers to a chunk, and nothing is
+ * read ahead.
  * @param first - The first chunk, behind which there are more; the holder holds its length.
  */
 function streamOf(

@@ -15,8 +15,8 @@ export function hashSecret(secret: string): Buffer {
 }
 
 /**
- * Whether a text can be a token's subject: 1 to 255 characters, none of them a control character. (An identity provider's
- * subject is stored with a line break in it, so that it can never be one of these.)
+ * Whether a text can be a token's subject: 1 to 255 characters, none of them a control character. (An identity
+ * provider's subject is stored with a line break in it, so that it can never be one of these.)
  */
 export function isSubject(text: string): boolean {
   return text.length >= 1 && text.length <= 255 && text.isWellFormed() && !/\p{Cc}/u.test(text);

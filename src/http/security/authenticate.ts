@@ -82,8 +82,8 @@ function admission(verify: Verifier, requiredScope: string | undefined) {
 
 /**
  * Of the failures of several schemes the one to answer: that it could not be found out, that the caller lacks the
- * scope, that credentials are not good, and only then that there are none. A 401 names every scheme of HTTP that would do
- * (RFC 9110 section 11.6.1).
+ * scope, that credentials are not good, and only then that there are none. A 401 names every scheme of HTTP that
+ * would do (RFC 9110 section 11.6.1).
  */
 function decisive(failures: readonly Error[], takesBearer: boolean): Error {
   const rank = (failure: Error) =>

@@ -54,8 +54,9 @@ export interface BearerOptions {
 /**
  * The verifier of `bearerAuth`: access tokens of the token repository, and those of an identity provider. One that was
  * found good is cached for three seconds; while one is looked up, other requests with it wait for the same answer.
- * One that was found good before is looked up at once; the others wait for their turn, so that however many are made up,
- * callers who are known do not notice. One that the repository does not have is not asked for again for three seconds.
+ * One that was found good before is looked up at once; the others wait for their turn, so that however many are made
+ * up, callers who are known do not notice. One that the repository does not have is not asked for again for three
+ * seconds.
  */
 export function createBearerVerifier({
   tokens,

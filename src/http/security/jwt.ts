@@ -42,8 +42,8 @@ export interface IdentityProvider {
 const tokenForm = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 
 /**
- * Makes the function that finds out what a JWT grants: its subject is the issuer and `sub`, separated by a line break, which no
- * opaque token's subject can hold; its scopes are those of `scope` or `scp` that are known here.
+ * Makes the function that finds out what a JWT grants: its subject is the issuer and `sub`, separated by a line
+ * break, which no opaque token's subject can hold; its scopes are those of `scope` or `scp` that are known here.
  *
  * The function gives undefined for a token that is not good, for whatever reason, and throws ApiError 503 when that
  * cannot be told, because the keys cannot be had. Keys are asked for when a token names one that is not known, but at
