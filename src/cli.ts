@@ -1,120 +1,184 @@
 #!/usr/bin/env node
-// The command plant-store: tokens, and the server for those who start it from the package.
-import { version } from './version.js';
-import { Command, InvalidArgumentError, Option } from 'commander';
-import { ConfigError, readConfig } from './config.js';
+// The command plant-store: manages access tokens, migrates and backs up a store, and runs the server.
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { ConfigError, readDatabaseUrl } from './config.js';
 import { StorageError, type Storage } from './domain/storage.js';
 import { scopes, type Scope, type Token } from './domain/tokens.js';
 import { isSubject, issueToken } from './http/security/access-token.js';
-import { migrateStorage, openStorage } from './storage/open.js';
+import { describeStore, migrateStorage, openExistingStorage } from './storage/open.js';
 import { backUp } from './storage/sqlite/backup.js';
+import { version } from './version.js';
 
-const program = new Command('plant-store')
-  .description(
-    'A small store of plants behind a REST API. The environment configures it, as the README tells.',
-  )
-  .version(version)
-  .showHelpAfterError('(--help tells more)');
+/** What every command takes that uses a store. */
+interface StoreOptions {
+  database?: string;
+  json?: true;
+}
 
-program
-  .command('serve')
-  .description('run the server')
-  .option('--dev', 'make a first token when there is none, on a loopback address only')
-  .action(async () => {
-    // It reads --dev from the command line itself.
-    await import('./main.js');
-  });
-
-program
-  .command('migrate')
-  .description(
-    'bring the schema of the database up to date; several at a time are safe (a file brings itself up to date)',
-  )
-  .action(async () => {
-    const applied = await migrateStorage(readConfig(process.env).DATABASE_URL);
-    for (const { version, name } of applied) console.error(`Applied migration ${version}, ${name}.`);
-    if (applied.length === 0) console.error('The schema is up to date.');
-  });
-
-const token = program.command('token').description('give out, list and revoke access tokens');
-
-token
-  .command('create')
-  .description('make a token and print it, alone, on standard output; it is shown this once')
-  .argument('<subject>', 'whose plants the token gives access to', parseSubject)
-  .addOption(
-    new Option('--scope <scope...>', 'what the token allows').choices(scopes).default([...scopes], 'both'),
-  )
-  .option(
-    '--expires <duration>',
-    'when it expires: a number and s, m, h, d or w, as 90d (default: never)',
-    parseDuration,
-  )
-  .action(async (subject: string, options: { scope: Scope[]; expires?: number }) => {
-    await withStorage(async ({ tokens }) => {
-      const now = Date.now();
-      const { token, secret } = await issueToken(tokens, {
-        subject,
-        scopes: scopes.filter((scope) => options.scope.includes(scope)),
-        now,
-        expiresAt: options.expires === undefined ? undefined : now + options.expires,
-      });
-      console.error(
-        `Token ${token.id} for subject ${JSON.stringify(subject)}, scopes ${token.scopes.join(' ')}, expires ${time(token.expiresAt, 'never')}:`,
-      );
-      console.log(secret);
-    });
-  });
-
-token
-  .command('list')
-  .description('list all tokens, the oldest first; secrets are not kept and so not shown')
-  .option('--json', 'as a JSON array')
-  .action(async (options: { json?: true }) => {
-    await withStorage(async ({ tokens }) => {
-      const all = (await tokens.list()).map(describe);
-      if (options.json) console.log(JSON.stringify(all, undefined, 2));
-      else if (all.length === 0)
-        console.error('There are no tokens yet: plant-store token create SUBJECT makes one.');
-      else printTable(all);
-    });
-  });
-
-token
-  .command('revoke')
-  .description('revoke a token: requests with it are refused within 5 seconds')
-  .argument('<id>', 'the id that "token create" and "token list" tell')
-  .action(async (id: string) => {
-    await withStorage(async ({ tokens }) => {
-      if (!(await tokens.revoke(id, Date.now())))
-        throw new CommandError(`there is no token ${JSON.stringify(id)}`);
-      console.error(`Token ${id} is revoked.`);
-    });
-  });
-
-program
-  .command('backup')
-  .description('copy the store to a new file, while the server runs; for PostgreSQL use pg_dump')
-  .argument('<file>', 'the path of the copy, which must not exist yet')
-  .action((file: string) => {
-    const { plants, bytes } = backUp(readConfig(process.env).DATABASE_URL, file);
-    console.error(`Copied ${plants} plants to ${file} (${bytes} bytes), and checked the copy.`);
-  });
+const states = ['valid', 'expired', 'revoked'] as const;
 
 /** What went wrong, for the person at the terminal. */
 class CommandError extends Error {}
 
+// A reader that has seen enough, as `head`, closes the pipe.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit();
+});
+
+const program = new Command('plant-store')
+  .description('Runs the Plant Store, and manages its access tokens and its data.')
+  .version(version)
+  .showHelpAfterError('Run with --help for usage.')
+  .configureOutput({
+    outputError: (text, write) => {
+      write(text.replace(/^error: /, 'plant-store: '));
+    },
+  })
+  .addHelpText(
+    'after',
+    `
+Environment:
+  DATABASE_URL     the store, unless --database names it (default: file:./data/plants.db)
+  All variables are listed in docs/configuration.md.
+
+Examples:
+  $ plant-store serve --port 8080
+  $ plant-store token create alice
+  $ plant-store token create ci --scope plants:read --expires 90d
+  $ plant-store token list --state valid --json
+  $ DATABASE_URL=postgres://plants@db.example/plants plant-store migrate`,
+  );
+
+program
+  .command('serve')
+  .description('run the server; "plant-store serve --help" lists its options')
+  // The server reads its own options (src/main.ts).
+  .helpOption(false)
+  .allowUnknownOption()
+  .allowExcessArguments()
+  .action(async () => {
+    process.argv.splice(process.argv.indexOf('serve'), 1);
+    await import('./main.js');
+  });
+
+forStore(program.command('migrate'))
+  .description('create the store, or bring its schema up to date; safe to run several times at once')
+  .action(async (options: StoreOptions) => {
+    const url = storeOf(options);
+    const applied = (await migrateStorage(url)).map(({ version, name }) => ({ version, name }));
+    if (options.json) printJson({ applied });
+    for (const { version, name } of applied) console.error(`Applied migration ${version}, ${name}.`);
+    if (applied.length === 0) console.error('The schema is up to date.');
+  });
+
+const token = program.command('token').description('create, list, revoke and prune access tokens');
+
+forStore(token.command('create'))
+  .description('create a token and print it on standard output; it is not shown again')
+  .argument('<subject>', 'whose plants the token gives access to', parseSubject)
+  .addOption(
+    new Option('--scope <scope>', 'what the token allows; repeat it for several (default: all scopes)')
+      .choices(scopes)
+      // Replaces what commander does for a choice: one value, which the next would overwrite.
+      .argParser(collectScope),
+  )
+  .option(
+    '--expires <duration>',
+    'lifetime: a number and s, m, h, d or w, e.g. 90d (default: none)',
+    parseDuration,
+  )
+  .action(async (subject: string, options: StoreOptions & { scope?: Scope[]; expires?: number }) => {
+    await withStorage(options, async ({ tokens }) => {
+      const now = Date.now();
+      const { token, secret } = await issueToken(tokens, {
+        subject,
+        scopes: scopes.filter((scope) => options.scope?.includes(scope) ?? true),
+        now,
+        expiresAt: options.expires === undefined ? undefined : now + options.expires,
+      });
+      const { id, scopes: allowed, expires } = describe(token);
+      const expiry = expires === null ? 'does not expire' : `expires ${expires}`;
+      console.error(`Token ${id} for subject ${JSON.stringify(subject)}: ${allowed.join(' ')}, ${expiry}.`);
+      if (options.json) printJson({ ...describe(token), token: secret });
+      else console.log(secret);
+    });
+  });
+
+forStore(token.command('list'))
+  .description('list tokens, oldest first, without their secrets, which are not stored')
+  .option('--subject <subject>', 'only tokens of this subject', parseSubject)
+  .addOption(new Option('--state <state>', 'only tokens in this state').choices(states))
+  .action(async (options: StoreOptions & { subject?: string; state?: (typeof states)[number] }) => {
+    await withStorage(options, async ({ tokens }) => {
+      const { subject, state } = options;
+      const found = (await tokens.list())
+        .map(describe)
+        .filter((one) => (subject ?? one.subject) === one.subject && (state ?? one.state) === one.state);
+      if (options.json) printJson(found);
+      else if (found.length > 0) printTable(found);
+      else if (subject !== undefined || state !== undefined) console.error('No token matches.');
+      else console.error('There are no tokens. To create one, run: plant-store token create SUBJECT');
+    });
+  });
+
+forStore(token.command('revoke'))
+  .description('revoke a token; the service refuses it within 5 seconds')
+  .argument('<id>', 'the id that "token create" and "token list" show')
+  .action(async (id: string, options: StoreOptions) => {
+    await withStorage(options, async ({ tokens }) => {
+      if (!(await tokens.revoke(id, Date.now())))
+        throw new CommandError(`no token has the id ${JSON.stringify(id)}`);
+      console.error(`Token ${id} is revoked.`);
+      if (options.json) printJson((await tokens.list()).filter((one) => one.id === id).map(describe)[0]);
+    });
+  });
+
+forStore(token.command('prune'))
+  .description('delete the tokens that are revoked or expired')
+  .action(async (options: StoreOptions) => {
+    await withStorage(options, async ({ tokens }) => {
+      const deleted = await tokens.prune(Date.now());
+      console.error(`Deleted ${deleted} ${deleted === 1 ? 'token' : 'tokens'}.`);
+      if (options.json) printJson({ deleted });
+    });
+  });
+
+forStore(program.command('backup'))
+  .description('copy a SQLite store to a new file while the server runs; for PostgreSQL use pg_dump')
+  .argument('<file>', 'the path of the copy, which must not exist yet')
+  .action((file: string, options: StoreOptions) => {
+    const { plants, bytes } = backUp(storeOf(options), file);
+    console.error(`Copied ${plants} plants (${bytes} bytes) to ${file}, and checked the copy.`);
+    if (options.json) printJson({ file, plants, bytes });
+  });
+
 try {
   await program.parseAsync();
 } catch (error) {
-  if (!(error instanceof CommandError || error instanceof ConfigError || error instanceof StorageError))
-    throw error;
-  console.error(`plant-store: ${error.message}`);
+  const known =
+    error instanceof CommandError || error instanceof ConfigError || error instanceof StorageError;
+  // A fault of the program itself is reported with its stack.
+  if (!known || error instanceof CommanderError) throw error;
+  for (const line of error.message.split('\n')) console.error(`plant-store: ${line}`);
   process.exitCode = 1;
 }
 
-async function withStorage(use: (storage: Storage) => Promise<void>): Promise<void> {
-  const storage = await openStorage(readConfig(process.env).DATABASE_URL);
+function forStore(command: Command): Command {
+  return command
+    .option('--database <url>', 'the store, instead of DATABASE_URL: file:PATH or postgres://…')
+    .option('--json', 'print the result as JSON on standard output');
+}
+
+/** The URL of the store that a command is about; which one that is, is shown. */
+function storeOf({ database }: StoreOptions): string {
+  const url = readDatabaseUrl(database === undefined ? process.env : { DATABASE_URL: database });
+  console.error(`Store: ${describeStore(url)}`);
+  return url;
+}
+
+async function withStorage(options: StoreOptions, use: (storage: Storage) => Promise<void>): Promise<void> {
+  const storage = await openExistingStorage(storeOf(options));
   try {
     await use(storage);
   } finally {
@@ -127,42 +191,57 @@ function parseSubject(value: string): string {
   throw new InvalidArgumentError('It must have 1 to 255 characters, and no control characters.');
 }
 
+function collectScope(value: string, previous: Scope[] = []): Scope[] {
+  const scope = scopes.find((known) => known === value);
+  if (scope === undefined) throw new InvalidArgumentError(`Allowed choices are ${scopes.join(', ')}.`);
+  return [...previous, scope];
+}
+
 /** A duration in milliseconds, from a number and a unit. */
 function parseDuration(value: string): number {
   const units: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
   const [, amount, unit] = /^([1-9]\d{0,8})([smhdw])$/.exec(value) ?? [];
   if (amount === undefined)
-    throw new InvalidArgumentError('It must be a number and s, m, h, d or w, as 90d.');
+    throw new InvalidArgumentError('It must be a number and s, m, h, d or w, e.g. 90d.');
   const duration = Number(amount) * units[unit!]! * 1000;
   // The last moment that a Date can hold.
   if (Date.now() + duration > 8.64e15) throw new InvalidArgumentError('It is too long.');
   return duration;
 }
 
-function time(at: number | undefined, otherwise: string): string {
-  return at === undefined ? otherwise : new Date(at).toISOString();
-}
-
+/** A token as it is shown: without its secret, times in ISO 8601, null for never. */
 function describe({ id, subject, scopes, createdAt, expiresAt, revokedAt }: Token) {
+  const time = (at: number | undefined) => (at === undefined ? null : new Date(at).toISOString());
   const expired = expiresAt !== undefined && expiresAt <= Date.now();
+  const state: (typeof states)[number] = revokedAt !== undefined ? 'revoked' : expired ? 'expired' : 'valid';
   return {
     id,
     subject,
-    scopes: scopes.join(' '),
-    created: time(createdAt, ''),
-    expires: time(expiresAt, 'never'),
-    state: revokedAt !== undefined ? 'revoked' : expired ? 'expired' : 'valid',
+    scopes,
+    created: time(createdAt),
+    expires: time(expiresAt),
+    revoked: time(revokedAt),
+    state,
   };
 }
 
-function printTable(rows: Record<string, string>[]): void {
-  const names = Object.keys(rows[0]!);
-  const lines = [Object.fromEntries(names.map((name) => [name, name.toUpperCase()])), ...rows];
-  const widths = names.map((name) => Math.max(...lines.map((line) => line[name]!.length)));
-  for (const line of lines)
+function printJson(value: unknown): void {
+  console.log(JSON.stringify(value, undefined, 2));
+}
+
+function printTable(tokens: ReturnType<typeof describe>[]): void {
+  const columns = ['id', 'subject', 'scopes', 'created', 'expires', 'state'] as const;
+  const rows = [
+    columns.map((name) => name.toUpperCase()),
+    ...tokens.map((token) =>
+      columns.map((name) => (name === 'scopes' ? token.scopes.join(' ') : (token[name] ?? 'never'))),
+    ),
+  ];
+  const widths = columns.map((_, i) => Math.max(...rows.map((row) => row[i]!.length)));
+  for (const row of rows)
     console.log(
-      names
-        .map((name, i) => line[name]!.padEnd(widths[i]!))
+      row
+        .map((cell, i) => cell.padEnd(widths[i]!))
         .join('  ')
         .trimEnd(),
     );

@@ -2,6 +2,7 @@
 import { isIP } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { cleanEnv, EnvError, makeExactValidator, type CleanedEnv } from 'envalid';
+import { closestMatch } from 'leven';
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
@@ -21,10 +22,7 @@ const count = integer(0, 1_000_000_000);
 const rows = integer(1, 10_000_000);
 const bytes = integer(1_024, 2 ** 33);
 
-const text = makeExactValidator<string>((value) => {
-  if (value !== '') return value;
-  throw new EnvError('must not be empty');
-});
+const text = makeExactValidator<string>((value) => value);
 const logLevel = makeExactValidator<(typeof logLevels)[number]>((value) => {
   const level = logLevels.find((known) => known === value);
   if (level !== undefined) return level;
@@ -57,6 +55,11 @@ const networks = list('addresses and networks like 10.0.0.0/8', (item) => {
 });
 const databaseUrl = makeExactValidator<string>((value) => {
   if (!/^(file:.|postgres(ql)?:\/\/.)/.test(value)) throw new EnvError('must be file:PATH or postgres://…');
+  if (value.startsWith('file:~'))
+    throw new EnvError('must not start with ~: write the whole path of the file');
+  if (/^file:.*[?#]/.test(value)) throw new EnvError('must be file:PATH, without parameters');
+  if (value.startsWith('file::'))
+    throw new EnvError('must name a file: a store in memory would not be durable');
   try {
     if (value.startsWith('file://')) fileURLToPath(value);
   } catch (error) {
@@ -189,24 +192,71 @@ export class ConfigError extends Error {
 
 /**
  * Reads the configuration.
- * @param env - The environment, as of process.env.
- * @throws ConfigError naming every variable that is wrong.
+ * @param environment - As of process.env; an empty value counts as none.
+ * @throws ConfigError naming every variable that is wrong, and its value.
  */
-export function readConfig(env: NodeJS.ProcessEnv): Config {
+export function readConfig(environment: NodeJS.ProcessEnv): Config {
+  const env = withoutEmpty(environment);
   return cleanEnv(env, variables, {
     reporter: ({ errors }) => {
-      const lines = Object.entries(errors).map(([name, error]) => `${name} ${error.message}`);
+      const lines = faultsOf(errors, env);
       for (const group of groups) {
         const missing = group.filter((name) => env[name] === undefined);
         if (missing.length === group.length) continue;
         lines.push(
           ...missing.map(
-            (name) =>
-              `${name} must be set too, beside ${group.filter((other) => other !== name).join(' and ')}`,
+            (name) => `${name} is required with ${group.filter((other) => other !== name).join(' and ')}`,
           ),
         );
       }
       if (lines.length > 0) throw new ConfigError(lines.join('\n'));
     },
+  });
+}
+
+/**
+ * Reads the one variable that a command beside the server needs.
+ * @param environment - As for readConfig.
+ * @throws ConfigError when it is wrong.
+ */
+export function readDatabaseUrl(environment: NodeJS.ProcessEnv): string {
+  const env = withoutEmpty(environment);
+  const { DATABASE_URL } = variables;
+  return cleanEnv(
+    env,
+    { DATABASE_URL },
+    {
+      reporter: ({ errors }) => {
+        const lines = faultsOf(errors, env);
+        if (lines.length > 0) throw new ConfigError(lines.join('\n'));
+      },
+    },
+  ).DATABASE_URL;
+}
+
+/**
+ * Variables that are probably meant to be ones of the service, and are not.
+ * @param environment - As for readConfig.
+ * @returns Each with the variable that it resembles.
+ */
+export function misspelledVariables(environment: NodeJS.ProcessEnv): { name: string; meant: string }[] {
+  const known = Object.keys(variables);
+  return Object.keys(environment).flatMap((name) => {
+    // Short names resemble too much: HOME is not HOST.
+    if (name.length < 6 || known.includes(name)) return [];
+    const meant = closestMatch(name, known, { maxDistance: 2 });
+    return meant === undefined ? [] : [{ name, meant }];
+  });
+}
+
+function withoutEmpty(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+}
+
+/** What is wrong with each variable, and what it is; a database's URL may hold a password, and is not shown. */
+function faultsOf(errors: Partial<Record<string, Error>>, env: NodeJS.ProcessEnv): string[] {
+  return Object.entries(errors).map(([name, error]) => {
+    const value = name === 'DATABASE_URL' ? '' : `, not ${JSON.stringify(env[name])}`;
+    return `${name} ${error?.message ?? 'is wrong'}${value}`;
   });
 }

@@ -199,6 +199,7 @@ t.test('a token store that fails is a 503, not a 401', async (t) => {
       create: (...all) => inner.tokens.create(...all),
       list: () => inner.tokens.list(),
       revoke: (...all) => inner.tokens.revoke(...all),
+      prune: (...all) => inner.tokens.prune(...all),
       find: (): Promise<Token | undefined> => Promise.reject(new StorageError('unavailable', 'secret')),
     },
   });

@@ -280,7 +280,7 @@ t.test('a backup that is taken while the server writes is whole, and is restored
   await Promise.all(clients);
   t.strictSame({ code, stdout }, { code: 0, stdout: '' });
   const [, copied] =
-    /^Copied (\d+) plants to .+copy\.db \(\d+ bytes\), and checked the copy\.\n$/.exec(stderr) ?? [];
+    /^Store: .+\nCopied (\d+) plants \(\d+ bytes\) to .+copy\.db, and checked the copy\.\n$/.exec(stderr) ?? [];
   t.ok(Number(copied) >= before && Number(copied) <= after, `${before} <= ${copied} <= ${after}`);
   t.ok(after > before + 16, 'the server went on writing');
   t.equal((await stat(copy)).mode & 0o777, 0o600, 'it is for its owner only');
@@ -309,15 +309,15 @@ t.test('a backup overwrites nothing, and says why it cannot be taken', async (t)
   const { code, stdout, stderr } = await run('cli.js', ['backup', there], env);
   t.match(
     { code, stdout, stderr },
-    { code: 1, stdout: '', stderr: /^plant-store: .+there exists, and is not overwritten\n$/ },
+    { code: 1, stdout: '', stderr: /\nplant-store: .+there already exists\n$/ },
   );
   t.equal(await readFile(there, 'utf8'), 'precious');
   await symlink(join(folder, 'elsewhere'), join(folder, 'link'));
-  t.throws(() => backUp(env.DATABASE_URL, join(folder, 'link')), /link exists, and is not overwritten/);
+  t.throws(() => backUp(env.DATABASE_URL, join(folder, 'link')), /link already exists/);
   await t.rejects(stat(join(folder, 'elsewhere')), 'a link that leads nowhere is not followed');
   t.throws(() => backUp(env.DATABASE_URL, join(folder, 'no', 'folder')), /cannot be made: ENOENT/);
   const nothing = join(folder, 'nothing.db');
-  t.throws(() => backUp(`file:${nothing}`, copy), /there is no store at .+nothing\.db$/);
+  t.throws(() => backUp(`file:${nothing}`, copy), /no store at .+nothing\.db; start the server, or name/);
   await t.rejects(stat(nothing), 'and none is made');
   t.throws(() => backUp('postgres://127.0.0.1/x', copy), /use pg_dump/);
   const damaged = await readFile(file);
@@ -342,7 +342,7 @@ t.test('a backup does not overwrite what gets its name while it is taken', async
   watcher.close();
   await writeFile(copy, 'precious');
   other.close();
-  t.match(await backup, { code: 1, stdout: '', stderr: /^plant-store: the copy failed: EEXIST/ });
+  t.match(await backup, { code: 1, stdout: '', stderr: /\nplant-store: the copy failed: EEXIST/ });
   t.equal(await readFile(copy, 'utf8'), 'precious');
   await t.rejects(stat(`${copy}.partial`), 'and nothing is left');
 });

@@ -364,6 +364,15 @@ for (const engine of engines) {
       t.equal(await tokens.revoke('one', 6), true, 'twice is no fault');
       t.strictSame(await tokens.find(Buffer.alloc(32, 1)), { ...first, revokedAt: 5 });
       t.strictSame(await tokens.find(Buffer.alloc(32, 2)), second);
+
+      const third = { ...second, id: 'three', expiresAt: 100, revokedAt: undefined };
+      await tokens.create(third, Buffer.alloc(32, 3));
+      t.equal(await tokens.prune(99), 1, 'the revoked one');
+      t.equal(await tokens.find(Buffer.alloc(32, 1)), undefined);
+      t.strictSame(await tokens.find(Buffer.alloc(32, 3)), third, 'it expires later');
+      t.equal(await tokens.prune(100), 1);
+      t.strictSame(await tokens.list(), [second]);
+      t.equal(await tokens.prune(100), 0);
     });
 
     t.test('a full queue refuses further writes and loses none of those it took', async (t) => {

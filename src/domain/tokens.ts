@@ -35,4 +35,6 @@ export interface TokenRepository {
   list(): Promise<Token[]>;
   /** Revokes a token as of `at`; one that is revoked already keeps its time. False when there is no such token. */
   revoke(id: string, at: number): Promise<boolean>;
+  /** Deletes the tokens that are revoked, or have expired by `at`. Resolves to how many there were. */
+  prune(at: number): Promise<number>;
 }

@@ -1,4 +1,6 @@
 // Opens the storage that a URL names, and brings its schema up to date.
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { StorageError, type Storage } from '../domain/storage.js';
 import type { GroupWriterLimits } from './group-writer.js';
@@ -37,6 +39,24 @@ export async function migrateStorage(url: string): Promise<Migration[]> {
     : (await sqlite()).migrateSqlite(fileOf(url));
 }
 
+/**
+ * Opens a storage that is there already, for a command beside the server.
+ * @param url - As for `openStorage`.
+ * @throws StorageError also when the file does not exist.
+ */
+export async function openExistingStorage(url: string): Promise<Storage> {
+  if (!isPostgres(url)) existingFileOf(url);
+  return openStorage(url);
+}
+
+/** Names a storage for people: a path, or a URL without its password and parameters. */
+export function describeStore(url: string): string {
+  if (!isPostgres(url)) return resolve(fileOf(url));
+  if (!URL.canParse(url)) return 'PostgreSQL';
+  const { protocol, username, host, pathname } = new URL(url);
+  return `${protocol}//${username === '' ? '' : `${username}@`}${host}${pathname}`;
+}
+
 /** Whether a URL is one of PostgreSQL. */
 export function isPostgres(url: string): boolean {
   return /^postgres(ql)?:/.test(url);
@@ -53,4 +73,15 @@ export function fileOf(url: string): string {
     'unavailable',
     `no storage engine for a URL that starts with ${url.split(':', 1)[0]}:`,
   );
+}
+
+/**
+ * The path of the embedded engine's file, which must exist.
+ * @throws StorageError when it does not, or the URL is none of the embedded engine.
+ */
+export function existingFileOf(url: string): string {
+  const file = fileOf(url);
+  if (existsSync(file)) return file;
+  const help = 'start the server, or name the store with --database';
+  throw new StorageError('unavailable', `no store at ${resolve(file)}; ${help}`);
 }

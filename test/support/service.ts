@@ -136,6 +136,7 @@ export const injectFaults =
         find: (...all) => storage.tokens.find(...all),
         list: () => storage.tokens.list(),
         revoke: (...all) => storage.tokens.revoke(...all),
+        prune: (...all) => storage.tokens.prune(...all),
         ...tokens,
       },
     };

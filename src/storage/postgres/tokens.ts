@@ -38,4 +38,12 @@ export class PostgresTokens implements TokenRepository {
     );
     return rows.length > 0;
   }
+
+  async prune(at: number): Promise<number> {
+    const rows = await this.#pool.write(
+      `DELETE FROM tokens WHERE (revoked_at IS NOT NULL OR expires_at <= $2::bigint) AND ${begunInTime} RETURNING id`,
+      [at],
+    );
+    return rows.length;
+  }
 }

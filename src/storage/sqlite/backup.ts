@@ -1,9 +1,9 @@
 // A copy of the embedded store, taken while the server writes to it.
 import { DatabaseSync } from '@photostructure/sqlite';
-import { closeSync, existsSync, linkSync, lstatSync, openSync, rmSync, statSync } from 'node:fs';
+import { closeSync, linkSync, lstatSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { messageOf, StorageError } from '../../domain/storage.js';
-import { fileOf, isPostgres } from '../open.js';
+import { existingFileOf, isPostgres } from '../open.js';
 import { syncFolder, syncPath, syncRecovered } from './database.js';
 
 /**
@@ -18,11 +18,10 @@ export function backUp(url: string, target: string): { plants: number; bytes: nu
   if (isPostgres(url)) {
     throw new StorageError('unavailable', 'only a store in a file is copied; for PostgreSQL use pg_dump');
   }
-  const file = fileOf(url);
-  if (!existsSync(file)) throw new StorageError('unavailable', `there is no store at ${file}`);
+  const file = existingFileOf(url);
   // A symbolic link is there too, wherever it leads.
   if (lstatSync(target, { throwIfNoEntry: false }) !== undefined) {
-    throw new StorageError('unavailable', `${target} exists, and is not overwritten`);
+    throw new StorageError('unavailable', `${target} already exists`);
   }
   const partial = `${target}.partial`;
   try {

@@ -11,6 +11,7 @@ export class SqliteTokens implements TokenRepository {
   readonly #find: StatementSyncInstance;
   readonly #list: StatementSyncInstance;
   readonly #revoke: StatementSyncInstance;
+  readonly #prune: StatementSyncInstance;
 
   constructor(database: DatabaseSyncInstance) {
     this.#insert = database.prepare(
@@ -19,6 +20,7 @@ export class SqliteTokens implements TokenRepository {
     this.#find = database.prepare(`SELECT ${tokenColumns} FROM tokens WHERE hash = ?`);
     this.#list = database.prepare(`SELECT ${tokenColumns} FROM tokens ORDER BY created_at, id`);
     this.#revoke = database.prepare('UPDATE tokens SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?');
+    this.#prune = database.prepare('DELETE FROM tokens WHERE revoked_at IS NOT NULL OR expires_at <= ?');
     for (const statement of [this.#find, this.#list]) statement.setReturnArrays(true);
   }
 
@@ -37,6 +39,10 @@ export class SqliteTokens implements TokenRepository {
 
   async revoke(id: string, at: number): Promise<boolean> {
     return withStorageErrors(() => this.#revoke.run(at, id)).changes > 0;
+  }
+
+  async prune(at: number): Promise<number> {
+    return withStorageErrors(() => this.#prune.run(at)).changes;
   }
 }
 /* eslint-enable @typescript-eslint/require-await */
