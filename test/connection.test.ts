@@ -1,9 +1,10 @@
 // What happens below the operations, over raw sockets: malformed HTTP, order, unread bodies, slow clients.
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
 import { injectFaults, startListening } from './support/service.js';
+import { dial } from './support/transport.js';
 import { scopes } from '../src/domain/tokens.js';
 import { shutDown } from '../src/http/connection/shutdown.js';
 import { issueToken } from '../src/http/security/access-token.js';
@@ -242,10 +243,11 @@ t.test(
     const named = (id: string) => `${authorized}X-Request-Id: ${id}\r\n`;
     const list = (id: string) => `GET /plants HTTP/1.1\r\n${named(id)}\r\n`;
 
-    const early = await open();
-    early.send(post(named('early'), '{"id":-1,"name":"a"}') + list('behind-it') + list('behind-both'));
+    const early = ['early', 'behind-it', 'behind-both'];
+    const resetting = await open();
+    resetting.send(post(named('early'), '{"id":-1,"name":"a"}') + list('behind-it') + list('behind-both'));
     await started;
-    early.socket.resetAndDestroy();
+    resetting.reset();
     // A client that only ends its side may still want the answer, and nobody knows that it does not.
     const silent = await open();
     silent.send(post(named('silent'), '{"id":-2,"name":"a"}'));
@@ -261,7 +263,7 @@ t.test(
     reading.send(list('reading'));
     await once(reading.socket, 'data');
     reading.socket.destroy();
-    const left = ['early', 'behind-it', 'behind-both', 'sending', 'reading'];
+    const left = [...early, 'sending', 'reading'];
     const logged = async (ids: string[]) => {
       for (let more = 0; more < 100; more++) {
         if (ids.every((id) => lines.some(({ requestId }) => requestId === id))) return;
@@ -500,7 +502,7 @@ t.test('listPlants cuts off a reader that stalls, and never ends a list that is 
   const whole = await reader.answer('GET', '/plants');
   t.equal((JSON.parse(whole?.text ?? '') as unknown[]).length, 300, 'one who reads gets all of it');
 
-  const stalled = connect(port, '127.0.0.1');
+  const { socket: stalled } = dial({ port });
   t.teardown(() => stalled.destroy());
   stalled.write(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
   await once(stalled, 'readable');
@@ -534,7 +536,7 @@ t.test('listPlants breaks the connection when reading fails in the middle', asyn
 
 t.test('a client that still sends behind the last answer of its connection is not reset', async (t) => {
   const { port, authorized } = await startListening(t);
-  const client = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  const { socket: client } = dial({ port, allowHalfOpen: true });
   t.teardown(() => client.destroy());
   client.write(`GET /plants HTTP/1.1\r\n${authorized}Connection: close\r\n\r\n`);
   client.resume();

@@ -4,12 +4,14 @@
 // FUZZ_REQUESTS says how many requests are sent (1,500 unless set, 5,000 in CI), FUZZ_SEED repeats a run.
 import fc from 'fast-check';
 import { strict as assert } from 'node:assert';
-import { readFile } from 'node:fs/promises';
-import { connect } from 'node:net';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import t from 'tap';
 import { startServer, type ServerProcess } from '../scripts/lib/server-process.js';
 import { checkAnswer, type Answer } from './support/contract-check.js';
+import { temporaryFolder } from './support/engines.js';
 import { readAnswers } from './support/http-answers.js';
+import { dial, tls } from './support/transport.js';
 import { cut, mutate, requestBytes, scripts, type Script, type WireRequest } from './support/wire-scripts.js';
 import { catalogue, type ErrorKind } from '../src/errors.js';
 
@@ -43,7 +45,7 @@ function converse(port: number, writes: readonly Buffer[], ending: Script['endin
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let error: NodeJS.ErrnoException | undefined;
-    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
+    const { socket, tcp } = dial({ port, allowHalfOpen: true, noDelay: true });
     const timer = setTimeout(() => {
       reject(new Error(`the connection did not close; it gave ${Buffer.concat(chunks).toString('latin1')}`));
       socket.destroy();
@@ -55,21 +57,21 @@ function converse(port: number, writes: readonly Buffer[], ending: Script['endin
       .on('close', () => {
         clearTimeout(timer);
         resolve({ received: Buffer.concat(chunks), error });
-      })
-      .once('connect', () => {
-        const play = (rest: readonly Buffer[]) => {
-          const [next, ...later] = rest;
-          if (socket.destroyed || !socket.writable) return;
-          if (next !== undefined) {
-            socket.write(next, () => setImmediate(play, later));
-          } else if (ending === 'finish') {
-            socket.end();
-          } else if (ending === 'reset') {
-            socket.resetAndDestroy();
-          }
-        };
-        play(writes);
       });
+    tcp.once('connect', () => {
+      const play = (rest: readonly Buffer[]) => {
+        const [next, ...later] = rest;
+        if (socket.destroyed || !socket.writable) return;
+        if (next !== undefined) {
+          socket.write(next, () => setImmediate(play, later));
+        } else if (ending === 'finish') {
+          socket.end();
+        } else if (ending === 'reset') {
+          tcp.resetAndDestroy();
+        }
+      };
+      play(writes);
+    });
   });
 }
 
@@ -254,6 +256,8 @@ async function memoryOf(pid: number | undefined): Promise<number | undefined> {
   return kibibytes === undefined ? undefined : Number(kibibytes) / 1024;
 }
 
+const pemFile = join(await temporaryFolder(t), 'tls.pem');
+if (tls) await writeFile(pemFile, tls.cert);
 const server = await startServer({
   nodeArgs: [`--max-old-space-size=${heapLimit}`],
   env: {
@@ -262,6 +266,8 @@ const server = await startServer({
     // Longer than a busy machine takes to carry out what is whole, and short enough to wait for.
     REQUEST_TIMEOUT_SECONDS: '5',
     KEEP_ALIVE_SECONDS: '1',
+    STALL_TIMEOUT_SECONDS: '1',
+    ...(tls && { TLS_CERT_FILE: pemFile, TLS_KEY_FILE: pemFile }),
   },
 });
 let token = await server.createToken('fuzz');

@@ -1,22 +1,21 @@
 // What an operator can set: limits of rate, load and connections, validators, compression, CORS, headers, TLS, proxies.
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { randomBytes } from 'node:crypto';
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
-import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { checkAnswer, type Answer } from './support/contract-check.js';
 import { engines, temporaryFolder } from './support/engines.js';
 import { run, startServer } from './support/processes.js';
 import { injectFaults, startListening, startService } from './support/service.js';
 import { skipFor } from './support/skip.js';
+import { certificateLack, makeCertificate } from './support/transport.js';
 import { ConfigError, readConfig } from '../src/config.js';
 import { loadContract } from '../src/contract/contract.js';
 import type { Creation, PlantPage } from '../src/domain/plants.js';
@@ -420,30 +419,18 @@ t.test('security headers are on every answer, and the page keeps its own policy'
   t.equal(page.headers['x-frame-options'], 'SAMEORIGIN');
 });
 
-const openssl = await promisify(execFile)('openssl', ['version']).then(
-  () => undefined,
-  () => 'openssl, which makes the certificate, is not installed',
-);
-
-/** A certificate for localhost, and its key. */
-async function makeCertificate(t: Test): Promise<{ certFile: string; keyFile: string }> {
-  const folder = await temporaryFolder(t);
-  const [certFile, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
-  const what = '-x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost';
-  const names = ['-addext', 'subjectAltName=DNS:localhost', '-keyout', keyFile, '-out', certFile];
-  await promisify(execFile)('openssl', ['req', ...what.split(' '), ...names]);
-  return { certFile, keyFile };
-}
-
 t.test(
   'the server process speaks TLS, and takes all of these from its environment',
-  skipFor(openssl),
+  skipFor(certificateLack),
   async (t) => {
-    const { certFile, keyFile } = await makeCertificate(t);
+    const ca = await makeCertificate();
+    const folder = await temporaryFolder(t);
+    const pemFile = join(folder, 'tls.pem');
+    await writeFile(pemFile, ca);
     const env = {
-      DATABASE_URL: `file:${join(await temporaryFolder(t), 'plants.db')}`,
-      TLS_CERT_FILE: certFile,
-      TLS_KEY_FILE: keyFile,
+      DATABASE_URL: `file:${join(folder, 'plants.db')}`,
+      TLS_CERT_FILE: pemFile,
+      TLS_KEY_FILE: pemFile,
       TRUST_PROXY: '127.0.0.1',
       CORS_ORIGINS: 'https://plants.example',
       COMPRESSION: 'true',
@@ -455,7 +442,6 @@ t.test(
     };
     const server = await startServer(t, { env });
     t.match(server.origin, /^https:\/\/127\.0\.0\.1:\d+$/);
-    const ca = await readFile(certFile);
     const token = (await run('cli.js', ['token', 'create', 'alice'], env)).stdout.trim();
     const get = async (address: string, authorized = true): Promise<Answer> => {
       const request = httpsRequest(`${server.origin}/plants`, {

@@ -1,7 +1,9 @@
 // A connection on which a test writes bytes as it likes, and reads the answers one by one.
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { checkAnswer, type Answer } from './contract-check.js';
+import { dial, type Connection } from './transport.js';
 
 /** A client's side of a connection. */
 export class RawConnection {
@@ -10,8 +12,11 @@ export class RawConnection {
   #ended = false;
   #arrived: () => void = () => undefined;
 
-  private constructor(socket: Socket) {
+  readonly #tcp: Socket;
+
+  private constructor({ socket, tcp }: Connection) {
     this.socket = socket;
+    this.#tcp = tcp;
     socket.on('data', (chunk: Buffer) => {
       this.#received = Buffer.concat([this.#received, chunk]);
       this.#arrived();
@@ -24,9 +29,20 @@ export class RawConnection {
   }
 
   static async open(port: number): Promise<RawConnection> {
-    const socket = connect(port, '127.0.0.1');
-    await once(socket, 'connect');
-    return new RawConnection(socket);
+    const connection = dial({ port });
+    const opened = new RawConnection(connection);
+    const { socket, tcp } = connection;
+    await once(tcp, 'connect');
+    // The session's ticket is the end of the handshake on both sides; but the server may close the connection instead.
+    if (socket !== tcp) await new Promise((done) => socket.once('session', done).once('close', done));
+    // In the turn that reads the ticket nothing can be written.
+    await setImmediate();
+    return opened;
+  }
+
+  /** Leaves without a good-bye, and without anything that was sent and is not yet read. */
+  reset(): void {
+    this.#tcp.resetAndDestroy();
   }
 
   send(bytes: string | Buffer): void {

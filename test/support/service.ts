@@ -5,6 +5,7 @@ import type { Test } from 'tap';
 import { answerCheck, checkAnswer, type Answer } from './contract-check.js';
 import { engines, sharedStorage, type Engine } from './engines.js';
 import { RawConnection } from './raw-connection.js';
+import { tls } from './transport.js';
 import { buildApp, type AppOptions } from '../../src/app.js';
 import type { PlantRepository } from '../../src/domain/plants.js';
 import type { Storage } from '../../src/domain/storage.js';
@@ -101,9 +102,9 @@ export interface ListeningService extends Service {
   readonly authorized: string;
 }
 
-/** Starts the service for a test, on SQLite, and has it listen; it ends with the test. */
+/** Starts the service for a test, on SQLite, and has it listen, over TLS when tests do; it ends with the test. */
 export async function startListening(t: Test, options: ServiceOptions = {}): Promise<ListeningService> {
-  const service = await startService(t, engines[0]!, options);
+  const service = await startService(t, engines[0]!, { tls, ...options });
   await service.app.listen({ host: '127.0.0.1', port: 0 });
   const { port } = service.app.server.address() as AddressInfo;
   const open = async () => {
