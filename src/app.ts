@@ -123,6 +123,8 @@ export async function buildApp({
     exposeHeadRoutes: false,
     // While it closes, the service still answers what it has accepted.
     return503OnClosing: false,
+    // The hook that waits for their last bytes may take as long as readers may; by default each hook has 10 seconds.
+    pluginTimeout: 0,
     // The length of a path is bounded by the header section's; what an id may look like, the contract says.
     routerOptions: { maxParamLength: limits.headerLimit },
     clientErrorHandler: answerClientError,

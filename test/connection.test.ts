@@ -1,6 +1,7 @@
 // What happens below the operations, over raw sockets: malformed HTTP, order, unread bodies, slow clients.
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
+import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
 import { injectFaults, startListening } from './support/service.js';
@@ -586,14 +587,20 @@ t.test('while it closes, the service answers what it has accepted', async (t) =>
   await closed;
 });
 
-t.test('while it closes, the service sends its answers to their last byte', async (t) => {
+t.test('while it closes, the service sends its answers to their last byte, at any pace', async (t) => {
   const { app, open, authorized } = await startListening(t, { wrap: onePiece });
   const reader = await open();
   reader.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
   await once(reader.socket, 'data');
   reader.socket.pause();
+  t.teardown(() => {
+    mock.timers.reset();
+  });
+  mock.timers.enable({ apis: ['setTimeout'] });
   const closed = app.close();
   while (await open().catch(() => undefined));
+  mock.timers.tick(60_000);
+  mock.timers.reset();
   reader.socket.resume();
   t.equal((await reader.answer('GET', '/plants'))?.text.length, 20_000_011 + '[]'.length);
   t.equal(await reader.rest(), '');

@@ -61,7 +61,7 @@ export function prepareShutdown(app: FastifyInstance): void {
   app.addHook('preClose', async () => {
     draining = true;
     if (!app.server.listening) return;
-    // The close() of http.Server closes what it takes for idle, too; this one only stops listening.
+    // That of http.Server also closes what it takes for idle, and has no option against it; this only stops listening.
     Server.prototype.close.call(app.server);
     // Again and again: an answer that had begun before does not close its connection.
     while (openedAt.size > 0) {
