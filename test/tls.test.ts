@@ -3,6 +3,8 @@ import t from 'tap';
 import { skipFor } from './support/skip.js';
 
 process.env['TEST_TRANSPORT'] = 'tls';
+// What the fuzzer looks for below TLS, it has looked for without; its handshakes take their time.
+process.env['FUZZ_REQUESTS'] ??= '1000';
 const { certificateLack } = await import('./support/transport.js');
 
 // Three files in one.

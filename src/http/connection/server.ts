@@ -62,7 +62,6 @@ export function createServer(listener: RequestListener, limits: ServerLimits, tl
           { ...options, ...tls, handshakeTimeout: requestTimeout, allowHalfOpen: true },
           serve,
         );
-  parseInTurn(server);
   server.maxConnections = maxConnections;
   // Node would drop the fields beyond a number, and with them the length of a body; checkHeaders counts them.
   server.maxHeadersCount = 0;
@@ -93,21 +92,6 @@ function answerInsteadOfNode(server: Server): void {
     server.emit('request', request, response);
   };
   server.on('checkContinue', handle).on('checkExpectation', handle);
-}
-
-/**
- * Has pipelined requests parsed one after the other over TLS. A socket without a listener for its data is read by the
- * parser itself, and there several requests in one record can end in a 400.
- */
-function parseInTurn(server: Server): void {
-  server.on('secureConnection', (socket: Socket) => {
-    // A connection that had asked for an Upgrade is attached to the server again, and has its listener already.
-    socket.off('data', ignore).on('data', ignore);
-  });
-}
-
-function ignore(): void {
-  // Node's own listener passes the data on to the parser.
 }
 
 /**

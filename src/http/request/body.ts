@@ -1,7 +1,7 @@
 // The body of a request: what must be right before it is read, and how it is read, in memory that is bounded.
 import { isAscii, isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { DoneFuncWithErrOrRes, FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError } from '../../errors.js';
 import { continueIfExpected } from '../connection/host-and-expect.js';
 import type { Holder, MemoryBudget } from '../memory-budget.js';
@@ -28,7 +28,7 @@ declare module 'fastify' {
   }
 }
 
-/** A preParsing hook: everything that must be right before a body is read. It counts until its response is closed. */
+/** A preParsing hook: everything that must be right before a body is read. From here on it counts. */
 export function admitBody({ limit, budget }: BodyBounds) {
   return (
     request: FastifyRequest,
@@ -45,12 +45,9 @@ export function admitBody({ limit, budget }: BodyBounds) {
       // The client has gone while it was authenticated: its response will not close again.
       done(new ApiError('malformedRequest'));
     } else {
-      const holder = budget.enter(request.caller?.subject ?? '');
-      request.bodyHolder = holder;
+      request.bodyHolder = budget.enter(request.caller?.subject ?? '');
       reply.raw.on('close', () => {
-        budget.leave(holder);
-        // Plugins may keep the last requests for use again.
-        request.body = undefined;
+        release(request, budget);
       });
       continueIfExpected(request, reply);
       done();
@@ -160,6 +157,25 @@ function parseBody(body: Buffer, maxDepth: number): unknown {
   } catch (error) {
     throw new ApiError('malformedJson', { cause: error });
   }
+}
+
+/** An onSend hook: an answer needs no body any more, however long its client takes for it. */
+export function releaseBody({ budget }: BodyBounds) {
+  return (
+    request: FastifyRequest,
+    _reply: FastifyReply,
+    payload: unknown,
+    done: DoneFuncWithErrOrRes,
+  ): void => {
+    release(request, budget);
+    done(null, payload);
+  };
+}
+
+function release(request: FastifyRequest, budget: MemoryBudget): void {
+  if (request.bodyHolder !== undefined) budget.leave(request.bodyHolder);
+  // Plugins may keep the last requests for use again.
+  request.body = undefined;
 }
 
 /** A preValidation hook: Fastify leaves a body that the contract requires, but nobody sent, to the handler. */

@@ -5,7 +5,7 @@ import type { Contract, Operation } from '../../contract/contract.js';
 import type { AnyHandlers, JsonArray } from '../../contract/handlers.js';
 import { ApiError } from '../../errors.js';
 import type { MemoryBudget } from '../memory-budget.js';
-import { admitBody, createBodyParser, requireBody } from '../request/body.js';
+import { admitBody, createBodyParser, releaseBody, requireBody } from '../request/body.js';
 import { checkCatalogue, createAjv, createValidatorCompiler } from '../request/validation.js';
 import { sendJsonArray, type ListBounds } from '../response/json-array.js';
 import { authenticate, type AuthenticationOptions } from '../security/authenticate.js';
@@ -93,7 +93,11 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
         url: operation.path.replaceAll(/{(\w+)}/g, ':$1'),
         config: { operationId },
         onRequest: [admitCaller, admitCaller && countCaller].filter((hook) => hook !== undefined),
-        ...(operation.hasBody && { preParsing: admitBody(bodies), preValidation: requireBody }),
+        ...(operation.hasBody && {
+          preParsing: admitBody(bodies),
+          preValidation: requireBody,
+          onSend: releaseBody(bodies),
+        }),
         handler: operationHandler(operation, handle as Handle, lists),
       };
     },
