@@ -97,6 +97,10 @@ export const variables = {
     default: 15,
     desc: 'PostgreSQL: the longest that a request waits for the database; a list, for each of its pages',
   }),
+  DATABASE_PREPARED: flag({
+    default: false,
+    desc: 'PostgreSQL: `true` prepares statements. Not behind a pooler that does not know them, such as PgBouncer before 1.21',
+  }),
   LOG_LEVEL: logLevel({ default: 'info', desc: `The least level to log: ${logLevels.join(', ')}` }),
   NODE_ENV: text({ default: 'development', desc: '`production` keeps `--dev` from making a token' }),
   OIDC_ISSUER: safeUrl({

@@ -44,7 +44,11 @@ async function main(): Promise<void> {
         batchBytes: config.WRITE_BATCH_BYTES,
         observer: metrics?.writer,
       },
-      { poolSize: config.DATABASE_POOL_SIZE, timeout: config.DATABASE_TIMEOUT_SECONDS * 1000 },
+      {
+        poolSize: config.DATABASE_POOL_SIZE,
+        timeout: config.DATABASE_TIMEOUT_SECONDS * 1000,
+        prepared: config.DATABASE_PREPARED,
+      },
     ),
     import('./app.js'),
   ]);

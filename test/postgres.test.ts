@@ -295,6 +295,60 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
     t.strictSame([...new Set(many)].sort(), ['no failure', 'overloaded'], 'those that wait are bounded');
   });
 
+  t.test(
+    'prepared statements: repeated unnamed when a session does not know them, or already does',
+    async (t) => {
+      const url = await server.createDatabase(t);
+      const database = new URL(url).pathname.slice(1);
+      const warnings: Error[] = [];
+      const onWarning = (warning: Error) => warnings.push(warning);
+      process.on('warning', onWarning);
+      t.teardown(() => process.off('warning', onWarning));
+      const open = async (prepared: boolean) => {
+        const storage = await openPostgres({ url, timeout, prepared });
+        t.teardown(() => storage.close());
+        return storage.plants;
+      };
+      /** Has every insert do this in its session, as if a pooler had given the service another one. */
+      const onInsert = (statements: string) =>
+        server.sql(
+          `CREATE TABLE IF NOT EXISTS names (name text);
+         CREATE OR REPLACE FUNCTION pool() RETURNS trigger LANGUAGE plpgsql AS $$
+           DECLARE it text; BEGIN ${statements} RETURN NULL; END $$;
+         CREATE OR REPLACE TRIGGER pool AFTER INSERT ON plants EXECUTE FUNCTION pool()`,
+          database,
+        );
+      const names = 'SELECT DISTINCT name FROM names';
+
+      await onInsert('INSERT INTO names SELECT name FROM pg_prepared_statements;');
+      const unnamed = await open(false);
+      t.equal(await unnamed.create('s', 1n, plant), 'created');
+      t.strictSame(await server.sql(names, database), [], 'they are off unless they are asked for');
+      const named = await open(true);
+      t.equal(await named.delete('s', 1n), true);
+      t.equal(await named.create('s', 1n, plant), 'created');
+      t.equal((await server.sql(names, database)).length, 2);
+
+      await onInsert('DEALLOCATE ALL;');
+      t.equal(await named.create('s', 2n, plant), 'created');
+      t.equal(await named.create('s', 2n, plant), 'identical', 'the insert had no effect the first time');
+      for (const id of [1n, 2n]) t.equal(await named.delete('s', id), true);
+      t.match(warnings, [{ message: /"[\w-]+" does not exist\. A pooler .* not prepared from now on/ }]);
+
+      warnings.length = 0;
+      await onInsert(
+        `FOR it IN ${names} EXCEPT SELECT name FROM pg_prepared_statements LOOP
+         EXECUTE format('PREPARE %I AS SELECT 1', it);
+       END LOOP;`,
+      );
+      const late = await open(true);
+      for (const id of [1n, 2n, 3n]) t.equal(await late.create('s', id, plant), 'created');
+      for (const id of [1n, 2n]) t.equal(await late.delete('s', id), true);
+      t.match(warnings, [{ message: /"[\w-]+" already exists/ }]);
+      t.equal((await late.list('s', { limit: 9 })).count, 1);
+    },
+  );
+
   t.test('a server without a connection to spare: nothing had an effect', async (t) => {
     const { url, database } = await openStore(t);
     await server.sql(`CREATE ROLE one LOGIN CONNECTION LIMIT 1; GRANT ALL ON DATABASE ${database} TO one`);

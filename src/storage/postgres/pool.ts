@@ -1,4 +1,5 @@
 // Connections to PostgreSQL: for how long one may be used, what is retried, and what an error means for the outcome.
+import { createHash } from 'node:crypto';
 import { DatabaseError, Pool, type PoolClient, type QueryArrayConfig } from 'pg';
 import { messageOf, StorageError, type StorageFailure } from '../../domain/storage.js';
 
@@ -10,12 +11,17 @@ export interface PostgresOptions {
   poolSize?: number;
   /** The longest that a request waits for the database, in ms: a third each for token, queue and statement. */
   timeout?: number;
+  /** Whether statements are prepared: planned once for a connection. A pooler may not be able to. */
+  prepared?: boolean;
 }
 
 /** How many reads may wait for a connection. */
 const maxWaiting = 1_000;
 /** Each retry of a transaction that PostgreSQL rolled back waits up to this much longer, in ms. */
 const retryPause = 20;
+
+/** The names of the statements that have been prepared, by their texts; these are constants. */
+const names = new Map<string, string>();
 
 /** A row, column by column: 64-bit integers come as texts. */
 export type Row = readonly unknown[];
@@ -56,10 +62,12 @@ export class PostgresPool {
   readonly budget: number;
   /** Those that were checked. */
   readonly #connections = new WeakMap<PoolClient, Connection>();
+  #prepared: boolean;
   #closed: Promise<unknown> | undefined;
 
-  constructor({ url, poolSize = 10, timeout = 15_000 }: PostgresOptions) {
+  constructor({ url, poolSize = 10, timeout = 15_000, prepared = false }: PostgresOptions) {
     this.budget = timeout / 3;
+    this.#prepared = prepared;
     const create = (max: number) => {
       const pool = new Pool({
         connectionString: url,
@@ -108,7 +116,7 @@ export class PostgresPool {
       throw new StorageError('overloaded', 'PostgreSQL: too many reads wait for a connection');
     }
     return this.#run(this.#reading, 'unavailable', end, ({ client }) =>
-      this.#query(client, text, values, end),
+      this.#query(client, text, values, end, this.#prepared),
     );
   }
 
@@ -120,7 +128,7 @@ export class PostgresPool {
    */
   async write(text: string, values: readonly unknown[], end = this.end()): Promise<Row[]> {
     return this.#run(this.#writing, 'unknown-outcome', end, ({ client, clock }) =>
-      this.#query(client, text, [clock + this.#lastStart(end), ...values], end),
+      this.#query(client, text, [clock + this.#lastStart(end), ...values], end, this.#prepared),
     );
   }
 
@@ -218,14 +226,20 @@ export class PostgresPool {
     return now - performance.now();
   }
 
-  async #query(client: PoolClient, text: string, values: readonly unknown[], end: number): Promise<Row[]> {
+  async #query(
+    client: PoolClient,
+    text: string,
+    values: readonly unknown[],
+    end: number,
+    prepared = false,
+  ): Promise<Row[]> {
     const left = Math.max(1, end - performance.now());
-    // No name: a prepared statement would belong to a session, and a transaction pooler has many of those.
     const query: QueryArrayConfig & { query_timeout: number } = {
       text,
       values: [...values],
       rowMode: 'array',
       query_timeout: left,
+      ...(prepared && { name: nameOf(text) }),
     };
     let warning: Error | undefined;
     const onNotice = (notice: { severity?: string | undefined; message?: string | undefined }) => {
@@ -238,10 +252,33 @@ export class PostgresPool {
       // the commit may not survive a failover.
       if (warning !== undefined) throw warning;
       return rows;
+    } catch (error) {
+      if (!prepared || !isNotPrepared(error)) throw error;
+      if (this.#prepared) {
+        this.#prepared = false;
+        process.emitWarning(
+          `PostgreSQL: ${messageOf(error)}. A pooler that does not know prepared statements stands between, ` +
+            'so statements are not prepared from now on',
+        );
+      }
+      return await this.#query(client, text, values, end);
     } finally {
       client.off('notice', onNotice);
     }
   }
+}
+
+/**
+ * The name under which a statement is prepared. It stands for the text, because a pooler may bring a session in which
+ * another process has used the same name.
+ */
+function nameOf(text: string): string {
+  let name = names.get(text);
+  if (name === undefined) {
+    name = createHash('sha256').update(text).digest('base64url');
+    names.set(text, name);
+  }
+  return name;
 }
 
 /** @throws Error when a database's encoding cannot hold every text. */
@@ -261,6 +298,14 @@ export function isRowError(error: unknown): boolean {
     /^(22|23|54|P0)/.test(error.code ?? '') &&
     error.code !== DIVISION_BY_ZERO
   );
+}
+
+/**
+ * Whether a statement had no effect because it is not prepared in this session (26000), or already was (42P05): behind
+ * a pooler that hands sessions round without knowing of prepared statements.
+ */
+function isNotPrepared(error: unknown): boolean {
+  return error instanceof DatabaseError && (error.code === '26000' || error.code === '42P05');
 }
 
 /** Rolled back because of concurrent transactions: 40001, serialization failure, and 40P01, deadlock. */
