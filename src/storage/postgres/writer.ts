@@ -13,6 +13,14 @@ import {
 } from '../plant-writes.js';
 import { begunInTime, isRowError, standbyHasIt, type PostgresPool, type Row } from './pool.js';
 
+/**
+ * What a statement wants of the plant that has a given key, in SQL. The order makes PostgreSQL look each of them up in
+ * the index, whatever its statistics say: it might otherwise read the whole table for a batch, or for each key.
+ */
+const foundByKey = (column: string) =>
+  `(SELECT ${column} FROM plants WHERE plants.subject = given.subject AND plants.id BETWEEN given.id AND given.id
+    ORDER BY plants.id LIMIT 1) AS plant`;
+
 /** The outcomes of a batch, as codes, as far as they are decided. */
 type Decisions = Map<PlantWrite, number | StorageError>;
 
@@ -102,8 +110,9 @@ export class PostgresWriter {
 
   async #compare(creates: readonly PlantWrite<'create'>[], end: number): Promise<[Set<string>, Set<string>]> {
     const rows = await this.#pool.read(
-      `SELECT subject, id, plants.plant = given.plant
-       FROM unnest($1::text[], $2::bigint[], $3::text[]) AS given (subject, id, plant) JOIN plants USING (subject, id)
+      `SELECT subject, id, same
+       FROM unnest($1::text[], $2::bigint[], $3::text[]) AS given (subject, id, plant)
+       CROSS JOIN LATERAL ${foundByKey('plants.plant = given.plant AS same')}
        WHERE ${standbyHasIt}`,
       [...columnsOf(creates), creates.map(({ plant }) => plant)],
       end,
@@ -112,19 +121,30 @@ export class PostgresWriter {
   }
 
   async #delete(deletes: readonly PlantWrite<'delete'>[], decisions: Decisions, end: number): Promise<void> {
-    const deleted = keysOf(
-      await this.#pool.write(
-        `WITH doomed AS (
-           SELECT subject, id
-           FROM unnest($2::text[], $3::bigint[]) AS given (subject, id) JOIN plants USING (subject, id)
-           WHERE ${begunInTime} AND ${standbyHasIt} ORDER BY subject, id FOR UPDATE OF plants)
-         DELETE FROM plants USING doomed WHERE plants.subject = doomed.subject AND plants.id = doomed.id
-         RETURNING plants.subject, plants.id`,
-        columnsOf(deletes),
+    let undecided = deletes;
+    while (undecided.length > 0) {
+      // By their places on the disk, whose order is also the one in which all processes lock them.
+      const found = await this.#pool.write(
+        `WITH found AS (
+           SELECT subject, id, place
+           FROM unnest($2::text[], $3::bigint[]) AS given (subject, id)
+           CROSS JOIN LATERAL ${foundByKey('plants.ctid AS place')}
+           WHERE ${begunInTime} AND ${standbyHasIt}),
+         deleted AS (
+           DELETE FROM plants WHERE ctid = ANY(ARRAY(SELECT place FROM found)) RETURNING subject, id)
+         SELECT subject, id, deleted.id IS NOT NULL FROM found LEFT JOIN deleted USING (subject, id)`,
+        columnsOf(undecided),
         end,
-      ),
-    );
-    for (const write of deletes) decide(decisions, write, deleted.has(keyOf(write)) ? 'deleted' : 'absent');
+      );
+      const deleted = keysOf(found.filter((row) => row[2] === true));
+      const kept = keysOf(found.filter((row) => row[2] === false));
+      for (const write of undecided) {
+        if (deleted.has(keyOf(write))) decide(decisions, write, 'deleted');
+        else if (!kept.has(keyOf(write))) decide(decisions, write, 'absent');
+      }
+      // Somebody else has deleted or changed the plant meanwhile: the delete is tried again, until the time is up.
+      undecided = undecided.filter((write) => !decisions.has(write));
+    }
   }
 }
 

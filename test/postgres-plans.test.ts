@@ -1,0 +1,109 @@
+// The plans of PostgreSQL: no statement of the service reads more than it needs, whatever the statistics say.
+import t from 'tap';
+import { noPostgres } from './support/engines.js';
+import { startServer, type PlanNode } from './support/postgres-server.js';
+import { skipFor } from './support/skip.js';
+import { openPostgres } from '../src/storage/postgres/storage.js';
+
+/** The most rows of a page: how many a statement may read beyond those that it is about. */
+const page = 500;
+/** Beyond this cost PostgreSQL compiles a statement, which takes longer than any of ours runs: jit_above_cost. */
+const costOfCompilation = 100_000;
+const plants = 100_000;
+const batch = 1_000;
+
+const small = `INSERT INTO plants
+  SELECT 'tenant ' || id / 10, id, '{"name":"Ficus"}' FROM generate_series(1, 40000) id`;
+/** One of its plants is a long one, which has its page read in another way. */
+const longPlant = 25_000;
+const large = `INSERT INTO plants
+  SELECT 'large', id, '{"name":"' || repeat('x', CASE id WHEN ${longPlant} THEN 1000 ELSE 5 END) || '"}'
+  FROM generate_series(1, ${plants}) id`;
+const tokens = `INSERT INTO tokens
+  SELECT id, int4send(id), 'tenant', 'plants:read', id FROM generate_series(1, 20000) id`;
+const distinct = (number: number) =>
+  `ALTER TABLE plants ALTER subject SET (n_distinct = ${number}), ALTER id SET (n_distinct = ${number})`;
+
+/** How the tables are filled, and what PostgreSQL knows of them then. */
+const statistics: Record<string, string[]> = {
+  'no statistics': [small, large, tokens],
+  'statistics from before the tenant has grown': [small, 'ANALYZE', large, tokens],
+  'statistics of an empty table': ['ANALYZE', small, large, tokens],
+  'statistics that hold all plants for one': [small, large, tokens, distinct(1), 'ANALYZE'],
+  'statistics that hold every subject for another': [small, large, tokens, distinct(-1), 'ANALYZE'],
+  'statistics that are right': [small, large, tokens, 'ANALYZE'],
+};
+
+t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgres), async (t) => {
+  const server = await startServer(t, {
+    autovacuum: 'off',
+    session_preload_libraries: 'auto_explain',
+    'auto_explain.log_min_duration': '0',
+    'auto_explain.log_analyze': 'on',
+    'auto_explain.log_timing': 'off',
+    'auto_explain.log_parameter_max_length': '0',
+    'auto_explain.log_format': 'json',
+  });
+  for (const [name, statements] of Object.entries(statistics)) {
+    for (const prepared of [false, true]) {
+      t.test(`${name}${prepared ? ', statements prepared' : ''}`, async (t) => {
+        const url = await server.createDatabase(t);
+        await server.sql(statements.join(';'), new URL(url).pathname.slice(1));
+        const storage = await openPostgres({ url, timeout: 90_000, poolSize: 1, prepared });
+        t.teardown(() => storage.close());
+
+        /** Does something that is about so many rows, and looks at the statements that it took. */
+        const check = async (what: string, rows: number, work: () => Promise<unknown>) => {
+          const plans = await server.plansOf(work);
+          t.not(plans.length, 0, what);
+          for (const plan of plans) {
+            t.ok(mostRead(plan.Plan) <= rows + page, `${what}: it reads ${mostRead(plan.Plan)} rows`, {
+              plan,
+            });
+            t.ok(plan.Plan['Total Cost'] < costOfCompilation, `${what}: it costs ${plan.Plan['Total Cost']}`);
+          }
+        };
+        // Often enough that PostgreSQL considers a plan for any values of a prepared statement.
+        for (let round = 0; round < 7; round++) {
+          for (const after of [undefined, longPlant - 9, plants / 2, plants - 200]) {
+            await check(`the page after ${after}`, page, () =>
+              storage.plants.list('large', {
+                after: after === undefined ? after : BigInt(after),
+                limit: Infinity,
+              }),
+            );
+          }
+        }
+        await check('first pages together', page + 63 * 10, () =>
+          Promise.all(
+            Array.from({ length: 64 }, (_, i) =>
+              storage.plants.list(i === 9 ? 'large' : `tenant ${i + 1}`, { limit: Infinity }),
+            ),
+          ),
+        );
+        const ids = Array.from({ length: batch }, (_, i) => BigInt(plants + 1 + i));
+        const create = () =>
+          Promise.all(ids.map((id) => storage.plants.create('large', id, { name: 'Ficus' })));
+        await check('a batch of creates', batch, create);
+        await check('a batch of creates whose plants are there', batch, create);
+        await check('a batch of deletes', batch, () =>
+          Promise.all(ids.map((id) => storage.plants.delete('large', id))),
+        );
+        await check('a token', 1, () => storage.tokens.find(Buffer.from([0, 0, 0, 9])));
+        await check('a revocation', 1, () => storage.tokens.revoke('9', 1));
+      });
+    }
+  }
+});
+
+/** How many rows of a table a node of a plan reads, the one that reads most. */
+function mostRead(node: PlanNode): number {
+  const read =
+    node['Relation Name'] === undefined || node['Node Type'] === 'ModifyTable'
+      ? 0
+      : (node['Actual Rows'] +
+          (node['Rows Removed by Filter'] ?? 0) +
+          (node['Rows Removed by Index Recheck'] ?? 0)) *
+        node['Actual Loops'];
+  return Math.max(read, ...(node.Plans ?? []).map(mostRead));
+}
