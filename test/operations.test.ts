@@ -280,7 +280,8 @@ t.test('a backup that is taken while the server writes is whole, and is restored
   await Promise.all(clients);
   t.strictSame({ code, stdout }, { code: 0, stdout: '' });
   const [, copied] =
-    /^Store: .+\nCopied (\d+) plants \(\d+ bytes\) to .+copy\.db, and checked the copy\.\n$/.exec(stderr) ?? [];
+    /^Store: .+\nCopied (\d+) plants \(\d+ bytes\) to .+copy\.db, and checked the copy\.\n$/.exec(stderr) ??
+    [];
   t.ok(Number(copied) >= before && Number(copied) <= after, `${before} <= ${copied} <= ${after}`);
   t.ok(after > before + 16, 'the server went on writing');
   t.equal((await stat(copy)).mode & 0o777, 0o600, 'it is for its owner only');
