@@ -25,6 +25,9 @@ t.test('the page is served whole and leads nowhere else', async (t) => {
     const { statusCode, headers } = await app.inject(`/docs/${part}`);
     t.equal(statusCode, 200, part);
     t.equal(headers['x-content-type-options'], 'nosniff');
+    t.equal(headers['cache-control'], 'public, max-age=31536000, immutable', 'kept for good under its name');
+    const coded = await app.inject({ url: `/docs/${part}`, headers: { 'accept-encoding': 'gzip' } });
+    t.equal(coded.headers['content-encoding'], part.endsWith('.png') ? undefined : 'gzip');
     t.notMatch(headers['content-security-policy'], /unsafe|https?:|upgrade/);
   }
 });
@@ -37,10 +40,50 @@ t.test('HEAD gives the headers of every page', async (t) => {
     const headers = ['location', 'content-type', 'content-security-policy'].map(header);
     return { status: answer.status, headers };
   };
-  for (const url of ['/', '/docs', '/docs/', '/docs/start.js', '/docs/swagger-ui.css', '/openapi.json']) {
+  for (const url of ['/', '/docs', '/docs/', '/openapi.yaml', '/openapi.json']) {
     t.strictSame(await ask('HEAD', url), await ask('GET', url), url);
   }
 });
+
+t.test(
+  'the page fits wide and narrow screens, follows the theme, and keeps the token',
+  skipFor(noBrowser),
+  async (t) => {
+    const { token, port } = await startListening(t);
+    const browser = await startBrowser(t);
+    for (const viewport of [
+      { width: 1280, height: 900 },
+      { width: 390, height: 800 },
+    ]) {
+      for (const colorScheme of ['light', 'dark'] as const) {
+        const page = await browser.newPage({ viewport, colorScheme });
+        const name = `${viewport.width} ${colorScheme}`;
+        await page.goto(`http://plants.example:${port}/docs/`);
+        for (const part of ['button.authorize', '.opblock-summary']) {
+          const { y = Infinity, height = 0 } = (await page.locator(part).first().boundingBox()) ?? {};
+          t.ok(y + height <= viewport.height, `${name}: ${part} is in sight`);
+        }
+        await page.click('.info summary');
+        await page.click('.opblock-summary-control >> nth=1');
+        await page.locator('.responses-table').first().waitFor();
+        t.equal(await page.evaluate('document.documentElement.scrollWidth'), viewport.width, name);
+        const dark = await page.evaluate("document.documentElement.classList.contains('dark-mode')");
+        t.equal(dark, colorScheme === 'dark', name);
+
+        await page.click('button.authorize >> nth=0');
+        await page.fill('.auth-container input', token);
+        await page.click('.auth-container button.authorize');
+        await page.reload();
+        await page.locator('button.authorize.locked').waitFor();
+        await page.click('button.authorize.locked');
+        await page.click('.auth-container button:has-text("Logout")');
+        await page.reload();
+        await page.locator('button.authorize.unlocked').waitFor();
+        await page.close();
+      }
+    }
+  },
+);
 
 t.test('a person authorizes, creates, lists and deletes by clicking', skipFor(noBrowser), async (t) => {
   const { call, token, port } = await startListening(t);

@@ -1,40 +1,90 @@
-// The interactive page over the contract: Swagger UI, whole from this server, under a strict Content-Security-Policy.
+// The interactive page over the contract: Swagger UI, served whole from here, under a strict Content-Security-Policy.
+import { negotiate } from '@fastify/accept-negotiator';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 
-const html = `<!doctype html>
-<html lang="en">
-  <head>
-    <meta charset="utf-8" />
-    <meta name="viewport" content="width=device-width, initial-scale=1" />
-    <title>Plant Store</title>
-    <link rel="stylesheet" href="swagger-ui.css" />
-    <link rel="icon" type="image/png" href="favicon-32x32.png" />
-  </head>
-  <body>
-    <div id="swagger-ui"></div>
-    <script src="swagger-ui-bundle.js"></script>
-    <script type="module" src="start.js"></script>
-  </body>
-</html>
-`;
+const { resolve } = createRequire(import.meta.url);
+const compress = promisify(gzip);
 
 /**
- * Runs in the browser. Requests go to where the page came from, under a path of a proxy's too.
+ * Runs in the browser. Requests go to where the page came from, under a proxy's path as well. The first paragraph of
+ * the description is shown, the rest on demand, so that the operations are in sight. The token stays in the tab.
  */
 const script = `const base = new URL('..', document.baseURI).href;
+const dark = matchMedia('(prefers-color-scheme: dark)');
+const applyTheme = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
+dark.addEventListener('change', applyTheme);
+applyTheme();
+
 const response = await fetch(base + 'openapi.json');
 const contract = await response.json();
-SwaggerUIBundle({
+const [summary, ...details] = contract.info.description.split('\\n\\n');
+const description = summary + '\\n\\n<details><summary>Authentication, limits, errors</summary>\\n\\n' +
+  details.join('\\n\\n') + '\\n\\n</details>';
+
+const stored = 'plant-store-credentials';
+const keepCredentials = () => ({
+  statePlugins: {
+    auth: {
+      wrapActions: {
+        authorize: (authorize) => (payload) => {
+          const values = Object.entries(payload).map(([name, { value }]) => [name, value]);
+          sessionStorage.setItem(stored, JSON.stringify(values));
+          return authorize(payload);
+        },
+        logout: (logout) => (payload) => {
+          sessionStorage.removeItem(stored);
+          return logout(payload);
+        },
+      },
+    },
+  },
+});
+
+const ui = SwaggerUIBundle({
   dom_id: '#swagger-ui',
-  spec: { ...contract, servers: [{ url: base }] },
+  spec: { ...contract, info: { ...contract.info, description }, servers: [{ url: base }] },
   deepLinking: true,
   validatorUrl: null,
+  plugins: [keepCredentials],
+  onComplete: () => {
+    for (const [name, value] of JSON.parse(sessionStorage.getItem(stored) ?? '[]')) {
+      ui.preauthorizeApiKey(name, value);
+    }
+  },
 });
 `;
 
-/** The page loads and asks nothing but this server, runs no inline script and can be put in no frame. */
+/** What Swagger UI lacks: a compact head, and room for narrow screens. */
+const style = `body { margin: 0; }
+html.dark-mode { background: #1c2022; color-scheme: dark; }
+.swagger-ui .info { margin: 20px 0 0; }
+.swagger-ui .info summary { cursor: pointer; }
+.swagger-ui .scheme-container { margin: 0; padding: 10px 0; box-shadow: none; }
+.swagger-ui .scheme-container .servers-title, .swagger-ui .scheme-container .servers { display: none; }
+@media (max-width: 640px) {
+  .swagger-ui .wrapper { padding: 0 8px; }
+  .swagger-ui .info table, .swagger-ui .info pre { display: block; overflow-x: auto; }
+  .swagger-ui .opblock .opblock-summary-description { display: none; }
+  .swagger-ui .opblock-summary-path { max-width: none; }
+  .swagger-ui .response-col_links { display: none; }
+  .swagger-ui .opblock-body { overflow-x: auto; }
+}
+`;
+
+/** The files of Swagger UI, as @fastify/swagger-ui ships them, and the media types of all files of the page. */
+const shipped = ['swagger-ui-bundle.js', 'swagger-ui.css', 'favicon-32x32.png'] as const;
+const types = {
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  png: 'image/png',
+} as const;
+
+/** The page loads from and asks nothing but this server, runs no inline script, and cannot be framed. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -46,48 +96,79 @@ const contentSecurityPolicy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** The files of Swagger UI, as @fastify/swagger-ui ships them, and their media types. */
-const files = {
-  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
-  'swagger-ui.css': 'text/css; charset=utf-8',
-  'favicon-32x32.png': 'image/png',
-};
+const page = (files: string) => `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <title>Plant Store</title>
+    <link rel="stylesheet" href="${files}/swagger-ui.css" />
+    <link rel="stylesheet" href="${files}/page.css" />
+    <link rel="icon" type="image/png" href="${files}/favicon-32x32.png" />
+  </head>
+  <body>
+    <div id="swagger-ui"></div>
+    <script src="${files}/swagger-ui-bundle.js"></script>
+    <script type="module" src="${files}/page.js"></script>
+  </body>
+</html>
+`;
+
+/** A file of the page, and how it is answered to those who take gzip. */
+interface Content {
+  plain: Buffer;
+  gzipped: Buffer;
+}
 
 /**
- * Serves the page at /docs/, for which no token is needed; / leads there. Its files are served from here and not by
- * their plugin, which takes longer to load than the service to start. They are read when the page is first asked for.
+ * Serves the page at /docs/, for which no token is needed; / leads there. Its files are read when they are first asked
+ * for, and compressed once. Their folder is named after what is in them, so that browsers keep them for good.
  */
 export function serveDocsPage(app: FastifyInstance): void {
-  const { resolve } = createRequire(import.meta.url);
+  const { version } = createRequire(import.meta.url)('@fastify/swagger-ui/package.json') as {
+    version: string;
+  };
+  const files = createHash('sha256').update(version).update(script).update(style).digest('hex').slice(0, 16);
   const method = ['GET', 'HEAD'];
-  // Relative, so that it holds under a path of a proxy's too.
+  // Relative, so that it holds under a proxy's path as well.
   for (const url of ['/', '/docs']) {
     app.route({ method, url, handler: (_request, reply) => reply.redirect('docs/') });
   }
 
-  const serve = (name: string, type: string, read: () => Promise<Buffer>) => {
-    let content: Promise<Buffer> | undefined;
-    const handler = async (_request: FastifyRequest, reply: FastifyReply) => {
-      content ??= read().catch((error: unknown) => {
+  const serve = (name: string, type: string, caching: string, read: () => Promise<Buffer>) => {
+    let content: Promise<Content> | undefined;
+    const load = async () => {
+      const plain = await read();
+      return { plain, gzipped: await compress(plain) };
+    };
+    const handler = async (request: FastifyRequest, reply: FastifyReply) => {
+      content ??= load().catch((error: unknown) => {
         // Whatever was lacking, as a descriptor, may be there for the next reader.
         content = undefined;
         throw error;
       });
-      return reply
+      const { plain, gzipped } = await content;
+      reply
         .headers({
           'content-security-policy': contentSecurityPolicy,
           'x-content-type-options': 'nosniff',
           'referrer-policy': 'no-referrer',
-          'cache-control': 'no-cache',
+          'cache-control': caching,
+          vary: 'accept-encoding',
         })
-        .type(type)
-        .send(await content);
+        .type(type);
+      const takesGzip = negotiate(request.headers['accept-encoding'] ?? '', ['gzip']) !== null;
+      if (!takesGzip || type === types.png) return reply.send(plain);
+      return reply.header('content-encoding', 'gzip').send(gzipped);
     };
     app.route({ method, url: `/docs/${name}`, handler });
   };
-  serve('', 'text/html; charset=utf-8', () => Promise.resolve(Buffer.from(html)));
-  serve('start.js', 'text/javascript; charset=utf-8', () => Promise.resolve(Buffer.from(script)));
-  for (const [name, type] of Object.entries(files)) {
-    serve(name, type, () => readFile(resolve(`@fastify/swagger-ui/static/${name}`)));
-  }
+  serve('', 'text/html; charset=utf-8', 'no-cache', () => Promise.resolve(Buffer.from(page(files))));
+  const serveFile = (name: string, read: () => Promise<Buffer>) => {
+    const type = types[name.slice(name.lastIndexOf('.') + 1) as keyof typeof types];
+    serve(`${files}/${name}`, type, 'public, max-age=31536000, immutable', read);
+  };
+  serveFile('page.js', () => Promise.resolve(Buffer.from(script)));
+  serveFile('page.css', () => Promise.resolve(Buffer.from(style)));
+  for (const name of shipped) serveFile(name, () => readFile(resolve(`@fastify/swagger-ui/static/${name}`)));
 }

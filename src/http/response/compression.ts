@@ -35,13 +35,19 @@ export function compressAnswers(app: FastifyInstance): void {
       const whole = isFile || typeof payload === 'string';
       const worthIt = whole ? payload.length >= shortest : payload instanceof Readable;
       const isImage = String(reply.getHeader('content-type')).startsWith('image/');
-      if (!worthIt || isImage || negotiate(request.headers['accept-encoding'] ?? '', ['gzip']) === null) {
+      const isCoded = reply.hasHeader('content-encoding');
+      if (
+        !worthIt ||
+        isImage ||
+        isCoded ||
+        negotiate(request.headers['accept-encoding'] ?? '', ['gzip']) === null
+      ) {
         done(null, payload);
         return;
       }
       reply.header('content-encoding', 'gzip').removeHeader('content-length');
       if (whole) {
-        // Text is made for its request; a Buffer is a file, the same one for all of its readers.
+        // Text is made for its request; a Buffer may be a file, the same one for all of its readers.
         const compressed = isFile ? compressFile(payload) : compress(payload);
         compressed.then((bytes) => {
           done(null, bytes);
