@@ -460,6 +460,7 @@ t.test('unknown paths and methods are answered before anything else', async (t) 
     '//plants',
     '/openapi',
     '/plants%2f1',
+    '/plants/',
   ]) {
     t.match(await call('GET', url, { token }), error(40401, /nothing at this path/), url);
   }

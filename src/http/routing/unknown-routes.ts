@@ -1,5 +1,5 @@
 // Unknown paths, wrong methods and malformed targets: refused before a byte of the body is read.
-import type { FastifyInstance, RawRequestDefaultExpression } from 'fastify';
+import type { FastifyInstance, FastifyRequest, RawRequestDefaultExpression } from 'fastify';
 import { ApiError } from '../../errors.js';
 
 /** A target for which there is no route, whatever is registered. */
@@ -45,10 +45,12 @@ export function refuseUnknownRoutes(app: FastifyInstance): void {
       return;
     }
     const [url = '/'] = request.url.split('?', 1);
-    const allowed = app.supportedMethods.filter(
+    const allowed = app.supportedMethods.filter((method) => {
       // Null, although its type does not say so, where there is no route.
-      (method) => method !== 'OPTIONS' && Boolean(app.findRoute({ method, url })),
-    );
+      const route = app.findRoute({ method, url }) as Pick<FastifyRequest, 'params'> | null;
+      // An empty parameter, as in /plants/, names nothing.
+      return method !== 'OPTIONS' && route !== null && !Object.values(route.params as object).includes('');
+    });
     done(
       allowed.length === 0
         ? new ApiError('pathNotFound')
