@@ -16,7 +16,7 @@ const mayNotImport = (room, others, message) => ({
   },
 });
 /** Only these read the environment, and put the rest together. */
-const processFiles = 'app\\.js|main\\.js|cli\\.js|config\\.js';
+const processFiles = 'app\\.js|main\\.js|cli\\.js|config\\.js|process/';
 
 export default tseslint.config(
   { ignores: ['dist', '.tap', '**/.venv', '**/*.gen.ts', 'scripts/clients/*/**'] },

@@ -1,5 +1,6 @@
 // The configuration: every environment variable that the service knows, checked all at once.
 import { isIP } from 'node:net';
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { cleanEnv, EnvError, makeExactValidator, type CleanedEnv } from 'envalid';
 import { closestMatch } from 'leven';
@@ -21,6 +22,12 @@ const connections = integer(1, 1_000);
 const count = integer(0, 1_000_000_000);
 const rows = integer(1, 10_000_000);
 const bytes = integer(1_024, 2 ** 33);
+
+const workers = makeExactValidator<number>((value) => {
+  if (value === 'auto') return availableParallelism();
+  if (/^[1-9]\d{0,2}$/.test(value)) return Number(value);
+  throw new EnvError('must be a whole number from 1 to 999, or auto');
+});
 
 const text = makeExactValidator<string>((value) => value);
 const logLevel = makeExactValidator<(typeof logLevels)[number]>((value) => {
@@ -85,13 +92,17 @@ export const variables = {
     default: undefined,
     desc: 'The port of the operations listener (`/livez`, `/readyz`, `/metrics`); off unless set',
   }),
+  WORKERS: workers({
+    default: 1,
+    desc: 'How many processes answer; `auto` for one on each core. What is bounded is divided among them',
+  }),
   DATABASE_URL: databaseUrl({
     default: 'file:./data/plants.db',
     desc: 'Where the plants are kept: `file:PATH`, or `postgres://…`',
   }),
   DATABASE_POOL_SIZE: connections({
     default: 10,
-    desc: 'PostgreSQL: how many connections read; one more writes',
+    desc: 'PostgreSQL: how many connections of each process read; one more writes',
   }),
   DATABASE_TIMEOUT_SECONDS: atLeastOneSecond({
     default: 15,

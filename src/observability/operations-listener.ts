@@ -1,6 +1,7 @@
 // The listener for operators: is the process alive, can it serve, and what does it measure. It asks for no token.
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Registry } from 'prom-client';
 import { ApiError } from '../errors.js';
 import { answerClientError } from '../http/connection/client-errors.js';
 import { checkHeaders } from '../http/connection/host-and-expect.js';
@@ -9,7 +10,6 @@ import { createServer, type ServerLimits } from '../http/connection/server.js';
 import { settleUnreadBody } from '../http/connection/unread-body.js';
 import { answerError, nameRequest } from '../http/response/error-answer.js';
 import { refuseUnknownRoutes, rewriteTarget } from '../http/routing/unknown-routes.js';
-import type { Metrics } from './metrics.js';
 import { requestId } from './request-log.js';
 
 /** What the listener reports. */
@@ -18,7 +18,7 @@ export interface OperationsOptions {
   serving: () => boolean;
   /** Resolves when the storage can serve, and rejects when it cannot. */
   checkStorage: () => Promise<void>;
-  metrics: Metrics;
+  metrics: { readonly registry: Pick<Registry, 'contentType' | 'metrics'> };
   /** Gets a line when the service becomes ready, and one with the reason when it is no longer. */
   log: Pick<FastifyBaseLogger, 'info' | 'warn'>;
   /** How long the storage may take to answer, in ms. */

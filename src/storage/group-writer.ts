@@ -52,8 +52,27 @@ interface Queued<W> {
   readonly bytes: number;
   /** When it was queued, on the clock of performance.now(). */
   readonly since: number;
-  /** Gives the caller its outcome. */
-  readonly settle: (result: number | StorageError | undefined) => void;
+  readonly settle: Settle;
+}
+
+/** Gives the caller of a write its outcome: its place in the list of its kind, or why it has none. */
+export type Settle = (result: number | StorageError | undefined) => void;
+
+/**
+ * Makes what settles a write.
+ * @param outcomes - Those of its kind.
+ * @param resolve - Of the promise that the caller has, as is `reject`.
+ */
+export function settler<Outcome extends string>(
+  outcomes: readonly Outcome[],
+  resolve: (outcome: Outcome) => void,
+  reject: (error: StorageError) => void,
+): Settle {
+  return (result) => {
+    const outcome = typeof result === 'number' ? outcomes[result] : undefined;
+    if (outcome !== undefined) resolve(outcome);
+    else reject(result instanceof StorageError ? result : unknownOutcome('the engine gave no known outcome'));
+  };
 }
 
 /**
@@ -93,14 +112,7 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
     const kind: V['kind'] = write.kind;
     const outcomes: O[V['kind']] = this.#writes.outcomes[kind];
     return new Promise((resolve, reject) => {
-      const settle = (result: number | StorageError | undefined) => {
-        const outcome = typeof result === 'number' ? outcomes[result] : undefined;
-        if (outcome !== undefined) resolve(outcome);
-        else
-          reject(
-            result instanceof StorageError ? result : unknownOutcome('the engine gave no known outcome'),
-          );
-      };
+      const settle = settler(outcomes, resolve, reject);
       this.#queue.push({ write, bytes, since: performance.now(), settle });
       if (this.#running) return;
       this.#running = true;

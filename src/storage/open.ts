@@ -6,25 +6,36 @@ import { StorageError, type Storage } from '../domain/storage.js';
 import type { GroupWriterLimits } from './group-writer.js';
 import type { Migration } from './migrations.js';
 import type { PostgresOptions } from './postgres/pool.js';
+import type { Channel } from './sqlite/relay.js';
 
 // The engines are loaded when they are used: the start waits for every import.
 const sqlite = () => import('./sqlite/storage.js');
 const postgresql = () => import('./postgres/storage.js');
 
+/** An open store, and what it does for other processes. */
+export interface OpenStorage extends Storage {
+  /** Commits the writes of a process that was given the other end of a channel; absent where every process writes. */
+  serveWrites?(channel: Channel): void;
+}
+
 /**
  * Opens a storage.
  * @param url - For the embedded engine `file:` and a path, relative or absolute, or a file URL; for PostgreSQL
  *   `postgres:`.
+ * @param channel - To the process that writes for this one, where there is one.
  * @throws StorageError when there is no engine for the URL, or the engine cannot be opened.
  */
 export async function openStorage(
   url: string,
   writer: Partial<GroupWriterLimits> = {},
   postgres: Omit<PostgresOptions, 'url'> = {},
-): Promise<Storage> {
-  return isPostgres(url)
-    ? (await postgresql()).openPostgres({ url, writer, ...postgres })
-    : (await sqlite()).openSqlite({ file: fileOf(url), writer });
+  channel?: Channel,
+): Promise<OpenStorage> {
+  if (isPostgres(url)) return (await postgresql()).openPostgres({ url, writer, ...postgres });
+  const { openSqlite, openSqliteReader } = await sqlite();
+  return channel === undefined
+    ? openSqlite({ file: fileOf(url), writer })
+    : openSqliteReader(fileOf(url), channel);
 }
 
 /**

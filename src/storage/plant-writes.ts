@@ -26,6 +26,8 @@ type AnyPlantWrite =
 export type PlantWrite<Kind extends PlantWriteKind = PlantWriteKind> = Extract<AnyPlantWrite, { kind: Kind }>;
 
 export type PlantGroupWriter = GroupWriter<PlantWrite, typeof plantOutcomes>;
+/** What queues writes: a group writer, or what leads to the one of another process. */
+export type PlantWriter = Pick<PlantGroupWriter, 'write' | 'close'>;
 
 /** The code of an outcome: its place in the list of its kind. */
 export function outcomeCode<Kind extends PlantWriteKind>(kind: Kind, outcome: PlantOutcome<Kind>): number {
@@ -44,9 +46,9 @@ export function bytesOf(write: PlantWrite): number {
 
 /** The writing methods of the plants, which both engines share; an engine adds how it reads. */
 export abstract class GroupWrittenPlants implements PlantRepository {
-  readonly #writer: PlantGroupWriter;
+  readonly #writer: PlantWriter;
 
-  constructor(writer: PlantGroupWriter) {
+  constructor(writer: PlantWriter) {
     this.#writer = writer;
   }
 

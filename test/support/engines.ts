@@ -1,4 +1,6 @@
 // The storage engines under test: every suite that touches storage runs once for each.
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +11,7 @@ import type { PlantPage, PlantRepository } from '../../src/domain/plants.js';
 import type { Storage } from '../../src/domain/storage.js';
 import type { GroupWriterLimits } from '../../src/storage/group-writer.js';
 import { openStorage } from '../../src/storage/open.js';
+import type { Channel } from '../../src/storage/sqlite/relay.js';
 
 /** A storage engine, and how a test gets a store of its own there. */
 export interface Engine {
@@ -36,7 +39,7 @@ export const engines: readonly Engine[] = [
       const folder = await temporaryFolder(t);
       return `file:${join(folder, 'plants.db')}`;
     },
-    open: openStorage,
+    open: (url, writer) => openStorage(url, writer),
   },
   {
     name: 'postgres',
@@ -46,7 +49,39 @@ export const engines: readonly Engine[] = [
     // Long enough for a machine that has much else to do: what these tests are about is not time.
     open: (url, writer) => openStorage(url, writer, { timeout: 90_000 }),
   },
+  {
+    name: 'sqlite through a supervisor',
+    options: skipFor(undefined),
+    createUrl: (t) => engines[0]!.createUrl(t),
+    open: openThroughSupervisor,
+  },
 ];
+
+/** Opens a store as a worker does: another process has the writer. That ends when the store is closed. */
+async function openThroughSupervisor(url: string, writer: Partial<GroupWriterLimits> = {}): Promise<Storage> {
+  const script = new URL('./writing-process.js', import.meta.url);
+  // Without the test runner's loader, which takes longer than the store.
+  const child = fork(script, [url, JSON.stringify(writer)], { serialization: 'advanced', execArgv: [] });
+  await once(child, 'message');
+  const storage = await openStorage(url, {}, {}, channelTo(child));
+  return {
+    plants: storage.plants,
+    tokens: storage.tokens,
+    broken: storage.broken,
+    check: () => storage.check(),
+    close: async () => {
+      await storage.close();
+      if (!child.connected) return;
+      child.disconnect();
+      await once(child, 'exit');
+    },
+  };
+}
+
+const channelTo = (child: ChildProcess): Channel => ({
+  send: (message, done) => child.send(message, done),
+  on: (event: 'message' | 'disconnect', listener: (message: unknown) => void) => child.on(event, listener),
+});
 
 /** Opens an empty store that closes itself with the test. */
 export async function openEmptyStorage(

@@ -1,4 +1,5 @@
-// The embedded engine: one SQLite file. Reads run here, on the main thread; writes are group committed in a worker.
+// The embedded engine: one SQLite file. Reads run here, on the main thread; writes are group committed in a thread, of
+// this process or of the one that started it.
 import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 import { toStorageError, type Storage, type StorageError } from '../../domain/storage.js';
 import type { TokenRepository } from '../../domain/tokens.js';
@@ -10,8 +11,10 @@ import {
   type AppliedMigration,
   type Migration,
 } from '../migrations.js';
+import type { PlantWriter } from '../plant-writes.js';
 import { openDatabase, watchFiles, withStorageErrors } from './database.js';
 import { SqlitePlants } from './plants.js';
+import { RelayedWriter, serveWrites, type Channel } from './relay.js';
 import { SqliteTokens } from './tokens.js';
 import { SqliteWriter } from './writer.js';
 
@@ -32,16 +35,26 @@ export async function openSqlite({
   file,
   writer: limits,
   synchronous = 'FULL',
-}: SqliteOptions): Promise<Storage> {
+}: SqliteOptions): Promise<SqliteStorage> {
   const database = withStorageErrors(() => openDatabase(file));
   try {
     await migrate(database);
     const writer = await SqliteWriter.start({ file, synchronous }, { ...defaultWriterLimits, ...limits });
-    return new SqliteStorage(database, writer, watchFiles(file));
+    return new SqliteStorage(database, file, writer.group, writer);
   } catch (error) {
     database.close();
     throw toStorageError('SQLite', error);
   }
+}
+
+/**
+ * Opens the half of the embedded engine that reads, in a process whose writes another one commits.
+ * @param channel - To the process that has opened the file by `openSqlite`, and serves this one.
+ * @throws StorageError when the file cannot be opened.
+ */
+export function openSqliteReader(file: string, channel: Channel): SqliteStorage {
+  const writer = new RelayedWriter(channel);
+  return withStorageErrors(() => new SqliteStorage(openDatabase(file), file, writer, writer));
 }
 
 /**
@@ -89,22 +102,33 @@ async function migrate(database: DatabaseSyncInstance): Promise<Migration[]> {
   }
 }
 
-class SqliteStorage implements Storage {
+/** What becomes of the writer: `close` ends it when it has nothing left to write. */
+type WriterLife = Pick<SqliteWriter, 'broken' | 'check' | 'close'>;
+
+/** The embedded engine, open. */
+export class SqliteStorage implements Storage {
   readonly plants: SqlitePlants;
   readonly tokens: TokenRepository;
   readonly broken: Promise<StorageError>;
   // Kept here also so that it lives as long as its statements: they do not hold it themselves.
   readonly #database: DatabaseSyncInstance;
-  readonly #writer: SqliteWriter;
+  readonly #writer: PlantWriter;
+  readonly #life: WriterLife;
   readonly #checkFiles: () => void;
 
-  constructor(database: DatabaseSyncInstance, writer: SqliteWriter, checkFiles: () => void) {
+  constructor(database: DatabaseSyncInstance, file: string, writer: PlantWriter, life: WriterLife) {
     this.#database = database;
-    this.#checkFiles = checkFiles;
+    this.#checkFiles = watchFiles(file);
     this.#writer = writer;
-    this.plants = new SqlitePlants(database, writer.group);
+    this.#life = life;
+    this.plants = new SqlitePlants(database, writer);
     this.tokens = new SqliteTokens(database);
-    this.broken = writer.broken;
+    this.broken = life.broken;
+  }
+
+  /** Commits the writes of another process, which has opened the file by `openSqliteReader`. */
+  serveWrites(channel: Channel): void {
+    serveWrites(this.#writer, channel);
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
@@ -113,15 +137,15 @@ class SqliteStorage implements Storage {
       this.#checkFiles();
       this.#database.prepare('SELECT 1 FROM plants LIMIT 1').get();
     });
-    this.#writer.check();
+    this.#life.check();
   }
 
   async close(): Promise<void> {
     if (!this.#database.isOpen) return;
-    await this.#writer.group.close();
+    await this.#writer.close();
     this.plants.readAll();
     this.#database.close();
     // The last connection to close checkpoints, and that is the writer's.
-    await this.#writer.close();
+    await this.#life.close();
   }
 }

@@ -3,13 +3,8 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
 import { messageOf, type StorageFailure } from '../../domain/storage.js';
 import { watchFiles } from './database.js';
-import {
-  outcomeCode,
-  plantOf,
-  plantWriteKinds,
-  type PlantWrite,
-  type PlantWriteKind,
-} from '../plant-writes.js';
+import { outcomeCode, plantOf, type PlantWriteKind } from '../plant-writes.js';
+import { unpackBatch, type PackedBatch } from './batch.js';
 
 /** What the thread is started with. */
 export interface WriterData {
@@ -23,35 +18,11 @@ export interface WriterReady {
   journal: string;
 }
 
-/** Separates the texts of a batch: no text that is stored has it. */
-const separator = '\u0000';
-
-/**
- * A batch of writes, column by column: the kinds as places in `plantWriteKinds`, and the texts of a column as one,
- * since cloning many texts for another thread is slow.
- */
-export interface WriterBatch {
-  kinds: Uint8Array;
-  subjects: string;
-  ids: BigInt64Array;
-  plants: string;
-}
-
 /** A batch to commit, or the order to end. */
-export type WriterRequest = WriterBatch | 'close';
+export type WriterRequest = PackedBatch | 'close';
 
 /** The codes of a batch's outcomes, or why it has none. */
 export type WriterReply = Uint8Array | { failure: StorageFailure; message: string };
-
-/** Packs a batch for the thread. */
-export function packBatch(batch: readonly PlantWrite[]): WriterBatch {
-  return {
-    kinds: Uint8Array.from(batch, ({ kind }) => plantWriteKinds.indexOf(kind)),
-    subjects: batch.map(({ subject }) => subject).join(separator),
-    ids: BigInt64Array.from(batch, ({ id }) => id),
-    plants: batch.map(plantOf).join(separator),
-  };
-}
 
 if (!isMainThread && parentPort !== null) serve(parentPort, workerData as WriterData);
 
@@ -82,18 +53,10 @@ function serve(port: NonNullable<typeof parentPort>, { file, synchronous }: Writ
       outcomeCode('delete', remove.run(subject, id).changes > 0 ? 'deleted' : 'absent'),
   };
 
-  const writeAll = (batch: WriterBatch): Uint8Array => {
-    const subjects = batch.subjects.split(separator);
-    const plants = batch.plants.split(separator);
-    return Uint8Array.from(subjects, (subject, i) => {
-      const kind = plantWriteKinds[batch.kinds[i] ?? -1];
-      const id = batch.ids[i];
-      const plant = plants[i];
-      if (kind === undefined || id === undefined || plant === undefined)
-        throw new Error('the batch is incomplete');
-      return commands[kind](subject, id, plant);
-    });
-  };
+  const writeAll = (batch: PackedBatch): Uint8Array =>
+    Uint8Array.from(unpackBatch(batch), (write) =>
+      commands[write.kind](write.subject, write.id, plantOf(write)),
+    );
 
   port.on('message', (request: WriterRequest) => {
     if (request === 'close') {

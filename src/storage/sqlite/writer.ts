@@ -3,7 +3,8 @@ import { Worker } from 'node:worker_threads';
 import { StorageError } from '../../domain/storage.js';
 import { GroupWriter, type GroupWriterLimits } from '../group-writer.js';
 import { bytesOf, plantOutcomes, type PlantGroupWriter, type PlantWrite } from '../plant-writes.js';
-import { packBatch, type WriterData, type WriterReply, type WriterRequest } from './writer-thread.js';
+import { packBatch } from './batch.js';
+import type { WriterData, WriterReply, WriterRequest } from './writer-thread.js';
 
 /** Starts the thread, which owns the connection that writes and checkpoints, and gives it one batch at a time. */
 export class SqliteWriter {

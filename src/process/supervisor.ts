@@ -1,0 +1,176 @@
+// The process above several that answer: it owns the port, the writer, the operations listener and the end of all.
+import cluster, { type Worker } from 'node:cluster';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import Fastify, { type FastifyBaseLogger } from 'fastify';
+import type { Config } from '../config.js';
+import type { GatheredMetrics, Measured, Source } from '../observability/gathered-metrics.js';
+import type { Metrics } from '../observability/metrics.js';
+import type { SupervisorMessage, WorkerMessage } from './messages.js';
+import { listenForOperators, offerFirstToken, reportReady } from './operators.js';
+import { endOnSignal, loadMetrics, logOptions, openConfiguredStorage, shutdownTimes } from './service.js';
+
+/** How long until a worker that died is started again, in ms: at first, and after it has died again and again. */
+const firstPause = 100;
+const longestPause = 30_000;
+/** A worker that has lived so long, in ms, had no fault at its start. */
+const steadyTime = 60_000;
+/** How much longer than their own bounds the ends of workers may take, in ms. */
+const endGrace = 5_000;
+
+/** A worker, as its supervisor sees it. */
+interface Member extends Source {
+  readonly worker: Worker;
+  readonly since: number;
+  /** Where it serves; undefined until it does. */
+  origin: string | undefined;
+  /** Why it could not start, in its own words. */
+  fault: string | undefined;
+}
+
+/**
+ * Runs the configured number of workers until a signal ends all.
+ * @throws StorageError when the storage cannot be opened.
+ */
+export async function supervise(config: Config): Promise<void> {
+  const log: FastifyBaseLogger = Fastify({ logger: logOptions(config, () => log, 'supervisor') }).log;
+  const metrics = await loadMetrics(config);
+  const storage = await openConfiguredStorage(config, metrics);
+  const members = new Set<Member>();
+  const serving = () => [...members].filter(({ origin }) => origin !== undefined);
+  let phase: 'starting' | 'serving' | 'ending' = 'starting';
+  let allServe: (origin: string) => void = () => undefined;
+  const started = new Promise<string>((resolve) => (allServe = resolve));
+  const gathered = metrics && (await gatherMetrics(metrics, serving));
+
+  cluster.setupPrimary({
+    exec: fileURLToPath(new URL('../main.js', import.meta.url)),
+    args: [],
+    // For the numbers and bytes of batches; JSON would have neither.
+    serialization: 'advanced',
+  });
+  const environment = share(config);
+  const start = (pause: number) => {
+    if (phase === 'ending') return;
+    const worker = cluster.fork(environment);
+    let waiting: ((measured: Measured) => void)[] = [];
+    const measure = () =>
+      new Promise<Measured>((resolve) => {
+        waiting.push(resolve);
+        tell(worker, 'measure');
+      });
+    const member: Member = {
+      worker,
+      since: performance.now(),
+      origin: undefined,
+      fault: undefined,
+      measure,
+    };
+    members.add(member);
+    storage.serveWrites?.(worker);
+    worker.on('message', (message: WorkerMessage) => {
+      if (message.kind === 'serving') {
+        member.origin = message.origin;
+        log.info({ worker: worker.id, workerPid: worker.process.pid }, 'a worker serves');
+        if (serving().length === config.WORKERS) allServe(message.origin);
+      } else if (message.kind === 'failed') {
+        member.fault = message.reason;
+      } else if (message.kind === 'metrics') {
+        for (const resolve of waiting) resolve(message.metrics);
+        waiting = [];
+      }
+    });
+    const replace = (code: number | null, signal: string | null) => {
+      members.delete(member);
+      if (phase === 'ending') return;
+      if (phase === 'starting') {
+        console.error(member.fault ?? `plant-store: a worker ended at its start (${signal ?? code})`);
+        killAll(members);
+        process.exit(1);
+      }
+      const wait = performance.now() - member.since > steadyTime ? firstPause : pause;
+      log.error(
+        { worker: worker.id, code, signal, reason: member.fault, wait },
+        'a worker has ended, and another one takes its place',
+      );
+      void gathered?.replace(member);
+      setTimeout(start, wait, Math.min(2 * wait, longestPause));
+    };
+    worker.on('exit', replace);
+    worker.on('error', (error) => {
+      member.fault ??= error.message;
+      // The system has no room for another process now.
+      if (worker.process.pid === undefined && members.has(member)) replace(null, null);
+    });
+  };
+  for (let i = 0; i < config.WORKERS; i++) start(firstPause);
+
+  const operations = await listenForOperators(
+    {
+      // Half of them: the others answer for one that is started again.
+      serving: () => phase === 'serving' && 2 * serving().length >= config.WORKERS,
+      checkStorage: () => storage.check(),
+      metrics: gathered && { registry: gathered },
+      log,
+    },
+    config,
+  );
+  const origin = await started;
+  phase = 'serving';
+  reportReady(log, origin);
+  endOnSignal({
+    log,
+    storage,
+    operations,
+    stop: async () => {
+      phase = 'ending';
+      await endAll(members, config);
+    },
+    abort: () => {
+      killAll(members);
+    },
+  });
+  await offerFirstToken(origin, storage, config);
+}
+
+/** Lets the workers that serve end in order, and resolves when all have ended. */
+async function endAll(members: ReadonlySet<Member>, config: Config): Promise<void> {
+  const ends = [...members].map(({ worker, origin }) => {
+    const ended = once(worker, 'exit');
+    if (origin === undefined) worker.process.kill('SIGKILL');
+    else tell(worker, 'end');
+    return ended;
+  });
+  const { drainTime, patience } = shutdownTimes(config);
+  const deadline = setTimeout(killAll, drainTime + patience + endGrace, members);
+  await Promise.all(ends);
+  clearTimeout(deadline);
+}
+
+function killAll(members: Iterable<Member>): void {
+  for (const { worker } of members) worker.process.kill('SIGKILL');
+}
+
+function tell(worker: Worker, kind: SupervisorMessage['kind']): void {
+  // One that has gone need not hear it.
+  worker.send({ kind } satisfies SupervisorMessage, () => undefined);
+}
+
+async function gatherMetrics(
+  { registry }: Metrics,
+  serving: () => readonly Member[],
+): Promise<GatheredMetrics<Member>> {
+  const { GatheredMetrics } = await import('../observability/gathered-metrics.js');
+  return new GatheredMetrics(registry, serving);
+}
+
+/** The environment of a worker: its share of what is bounded for all of them together. */
+function share({ WORKERS, MAX_CONNECTIONS, BODY_BUDGET_BYTES, LIST_BUDGET_BYTES }: Config) {
+  const part = (all: number, least: number) => String(Math.max(least, Math.floor(all / WORKERS)));
+  return {
+    WORKERS: String(WORKERS),
+    MAX_CONNECTIONS: part(MAX_CONNECTIONS, 1),
+    BODY_BUDGET_BYTES: part(BODY_BUDGET_BYTES, 1_024),
+    LIST_BUDGET_BYTES: part(LIST_BUDGET_BYTES, 1_024),
+  };
+}
