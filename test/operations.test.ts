@@ -10,9 +10,10 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { temporaryFolder } from './support/engines.js';
 import { skipFor } from './support/skip.js';
-import { run, startServer, type ServerProcess } from './support/processes.js';
+import { run, samples, startServer, type ServerProcess } from './support/processes.js';
 import { scopes } from '../src/domain/tokens.js';
 import { issueToken } from '../src/http/security/access-token.js';
+import { GatheredMetrics } from '../src/observability/gathered-metrics.js';
 import { createMetrics } from '../src/observability/metrics.js';
 import { buildOperationsListener } from '../src/observability/operations-listener.js';
 import { openStorage } from '../src/storage/open.js';
@@ -64,17 +65,6 @@ async function send(
   let text = '';
   for await (const chunk of response) text += String(chunk);
   return { status: response.statusCode ?? 0, headers: response.headers, text };
-}
-
-/** The samples of a scrape, by name and labels. */
-function samples(text: string): Record<string, number> {
-  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
-  return Object.fromEntries(
-    lines.map((line) => [
-      line.slice(0, line.lastIndexOf(' ')),
-      Number(line.slice(line.lastIndexOf(' ') + 1)),
-    ]),
-  );
 }
 
 /** Repeats a step until something holds; fails when it does not hold after very many. */
@@ -183,6 +173,8 @@ t.test('every metric is in docs/operate.md, and nothing else', async (t) => {
     (row) => [row[1]!, row[2]!],
   );
   const { registry } = createMetrics();
+  // Those of workers are added to it.
+  new GatheredMetrics(registry, () => []);
   const known = registry.getMetricsAsArray().map(({ name, type }) => [name, String(type)]);
   // Some metrics of the process exist on Linux only.
   const here = new Set(known.map(([name]) => name));

@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { temporaryFolder } from './support/engines.js';
-import { create, list, remove, run, startServer, type ServerProcess } from './support/processes.js';
+import { create, list, remove, run, samples, startServer, type ServerProcess } from './support/processes.js';
 import { skipFor } from './support/skip.js';
 
 const noProc = process.platform === 'linux' ? undefined : 'only Linux shows processes in /proc';
@@ -331,4 +331,70 @@ t.test('SIGTERM under load loses no acknowledged write and resets no connection'
   );
   t.equal((await remove(again, token, 0)).status, 204);
   t.equal(await again.end(), 0);
+});
+
+t.test('operators are told of all workers, whatever becomes of them', async (t) => {
+  const server = await startWorkers(t, { OPS_PORT: '0' });
+  const token = await server.createToken('alice');
+  const operations = String(server.log.find((line) => 'operations' in line)?.['operations']);
+  const scrape = async () => {
+    const text = await (await fetch(`${operations}/metrics`)).text();
+    const names = [...text.matchAll(/^# TYPE (\S+) (\w+)$/gm)];
+    t.equal(new Set(names.map(([, name]) => name)).size, names.length, 'every metric is there once');
+    return samples(text);
+  };
+  const readiness = async () => (await fetch(`${operations}/readyz`)).status;
+  const clients = clientsOf(t, server, token);
+  for (let id = 0; id < 20; id++) {
+    const client = clients[id % 2]!;
+    t.match(await client.send('POST', '/plants', `{"id":${id},"name":"a"}`), { status: 200 });
+  }
+  const count = 'plant_store_http_request_duration_seconds_count{method="POST",route="/plants",status="200"}';
+  let last: Record<string, number> = {};
+  await repeatUntil(
+    () => last[count] === 20,
+    async () => (last = await scrape()),
+  );
+  t.match(last, {
+    plant_store_write_batch_rows_sum: 20,
+    plant_store_workers: 2,
+    plant_store_workers_silent: 0,
+    plant_store_worker_restarts_total: 0,
+  });
+
+  const [first = 0, second = 0] = workersOf(server);
+  const counted =
+    /^(plant_store_\w+(_count|_sum|_bucket|restarts_total|authentications_total)|process_cpu_\w+)/;
+  const scrapeAgain = async () => {
+    const next = await scrape();
+    const fallen = Object.entries(last).filter(
+      ([name, value]) => counted.test(name) && !(next[name]! >= value),
+    );
+    t.strictSame(fallen, [], 'no counter falls');
+    last = next;
+  };
+  process.kill(first, 'SIGSTOP');
+  await scrapeAgain();
+  t.match(last, { plant_store_workers: 2, plant_store_workers_silent: 1, [count]: 20 });
+  process.kill(first, 'SIGCONT');
+  await repeatUntil(() => last['plant_store_workers_silent'] === 0, scrapeAgain);
+
+  process.kill(first, 'SIGKILL');
+  await repeatUntil(() => last['plant_store_workers'] === 1, scrapeAgain);
+  t.equal(await readiness(), 200, 'half of them are enough');
+  await repeatUntil(() => last['plant_store_workers'] === 2, scrapeAgain);
+  t.match(last, { plant_store_worker_restarts_total: 1, [count]: 20 });
+  let status = 200;
+  for (const worker of [second, workersOf(server).at(-1)!]) process.kill(worker, 'SIGKILL');
+  await repeatUntil(
+    () => status === 503,
+    async () => (status = await readiness()),
+  );
+  await repeatUntil(
+    () => status === 200,
+    async () => (status = await readiness()),
+  );
+  await scrapeAgain();
+  t.match(last, { [count]: 20 });
+  t.equal(await server.end(), 0);
 });

@@ -14,7 +14,7 @@ export interface Source {
 /** How long a worker may take to answer, in ms. */
 const deadline = 1_000;
 
-/** The metrics of a supervisor and its workers. It is for the operations listener what a Registry is for one process. */
+/** The metrics of a supervisor and its workers: for the operations listener, what a Registry is for one process. */
 export class GatheredMetrics<S extends Source> {
   readonly contentType: Registry['contentType'];
   readonly #own: Registry;
@@ -45,7 +45,7 @@ export class GatheredMetrics<S extends Source> {
     });
     this.#silent = new Gauge({
       name: 'plant_store_workers_silent',
-      help: 'Workers that did not tell their metrics in time; their counters stand still, and their gauges are left out.',
+      help: 'Workers that did not answer in time; their gauges are left out, and their counters stand still.',
       registers,
     });
     this.#restarts = new Counter({

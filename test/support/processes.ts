@@ -35,3 +35,14 @@ export function remove(server: ServerProcess, token: string, id: number): Promis
 export function list(server: ServerProcess, token: string): Promise<Response> {
   return fetch(`${server.origin}/plants`, { headers: authorized(token) });
 }
+
+/** The samples of a scrape of metrics, by name and labels. */
+export function samples(text: string): Record<string, number> {
+  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  return Object.fromEntries(
+    lines.map((line) => [
+      line.slice(0, line.lastIndexOf(' ')),
+      Number(line.slice(line.lastIndexOf(' ') + 1)),
+    ]),
+  );
+}
