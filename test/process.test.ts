@@ -1,15 +1,15 @@
 // The real processes from dist: start, first token, command line, configuration, crash, memory, shutdown.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { spawn, spawnSync } from 'node:child_process';
-import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
+import { surviveKills } from './support/crashes.js';
 import { temporaryFolder } from './support/engines.js';
-import { create, list, remove, run, startServer } from './support/processes.js';
+import { create, list, run, startServer, type ServerProcess } from './support/processes.js';
 import { ConfigError, misspelledVariables, readConfig, variables } from '../src/config.js';
 
 const json = 'application/json; charset=utf-8';
@@ -281,57 +281,8 @@ t.test('every variable is checked, and the README tells of all of them', async (
 t.test('what was acknowledged survives SIGKILL at any moment', async (t) => {
   const { file, env } = await newDatabase(t);
   const token = await createToken(env);
-  /** What must be there, what must not, and what nobody can know. */
-  const state = new Map<number, 'there' | 'gone' | 'unknown'>();
-  let nextId = 0;
-  for (let round = 0; round < 5; round++) {
-    const server = await startServer(t, { env });
-    let acknowledged = 0;
-    let killed = false;
-    const isKilled = () => killed;
-    const enough = randomInt(20, 400);
-    const client = async () => {
-      while (!isKilled()) {
-        const there = [...state].find(([, value]) => value === 'there' && Math.random() < 0.3)?.[0];
-        const deletes = there !== undefined && Math.random() < 0.4;
-        const id = deletes ? there : nextId++;
-        state.set(id, 'unknown');
-        try {
-          const answer = await (deletes
-            ? remove(server, token, id)
-            : create(server, token, `{"id":${id},"name":"${id}"}`));
-          if (answer.status !== (deletes ? 204 : 200)) throw new Error(`answered ${answer.status}`);
-          await answer.arrayBuffer();
-        } catch (error) {
-          if (!isKilled()) throw error;
-          return;
-        }
-        state.set(id, deletes ? 'gone' : 'there');
-        if (++acknowledged === enough) {
-          killed = true;
-          server.child.kill('SIGKILL');
-        }
-      }
-    };
-    await Promise.all(Array.from({ length: 32 }, client));
-    t.equal(await server.end('SIGKILL'), 'SIGKILL');
-
-    const check = new DatabaseSync(file);
-    const { integrity_check: integrity } = check.prepare('PRAGMA integrity_check').get() as {
-      integrity_check: string;
-    };
-    check.close();
-    t.equal(integrity, 'ok', `round ${round}: killed after ${acknowledged} answers`);
-    const restarted = await startServer(t, { env });
-    const names = new Set(
-      ((await (await list(restarted, token)).json()) as { name: string }[]).map(({ name }) => Number(name)),
-    );
-    const lost = [...state].filter(([id, value]) => value === 'there' && !names.has(id));
-    const back = [...state].filter(([id, value]) => value === 'gone' && names.has(id));
-    t.strictSame({ lost, back }, { lost: [], back: [] });
-    for (const [id, value] of state) if (value === 'unknown') state.set(id, names.has(id) ? 'there' : 'gone');
-    t.equal(await restarted.end('SIGTERM'), 0);
-  }
+  const kill = ({ child }: ServerProcess) => Promise.resolve(!child.kill('SIGKILL'));
+  await surviveKills(t, { file, env, token, rounds: 5, kill });
 });
 
 t.test('the log has a whole line for every request, up to the last', async (t) => {

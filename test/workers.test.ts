@@ -5,6 +5,7 @@ import { Agent, request, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { surviveKills } from './support/crashes.js';
 import { temporaryFolder } from './support/engines.js';
 import { create, list, remove, run, samples, startServer, type ServerProcess } from './support/processes.js';
 import { skipFor } from './support/skip.js';
@@ -397,4 +398,26 @@ t.test('operators are told of all workers, whatever becomes of them', async (t) 
   await scrapeAgain();
   t.match(last, { [count]: 20 });
   t.equal(await server.end(), 0);
+});
+
+t.test('what was acknowledged survives SIGKILL of workers, of the supervisor and of all', async (t) => {
+  const file = join(await temporaryFolder(t), 'plants.db');
+  const env = { DATABASE_URL: `file:${file}`, WORKERS: '2' };
+  const { stdout } = await run('cli.js', ['token', 'create', 'alice'], env);
+  let kills = 0;
+  const kill = async (server: ServerProcess) => {
+    const workers = workersOf(server);
+    const endsAll = kills % 2 === 1;
+    // In turns: a worker, then the supervisor; a worker, then all at once.
+    const victims = !endsAll ? [workers[0]!] : kills % 4 === 1 ? [] : [workers[1]!, workers.at(-1)!];
+    kills++;
+    for (const victim of victims) process.kill(victim, 'SIGKILL');
+    if (endsAll) return !server.child.kill('SIGKILL');
+    await repeatUntil(
+      () => server.log.some(({ signal }) => signal === 'SIGKILL'),
+      () => new Promise(setImmediate),
+    );
+    return true;
+  };
+  await surviveKills(t, { file, env, token: stdout.trim(), rounds: 2, kill });
 });

@@ -21,14 +21,25 @@ export async function startServer(t: Test, options: processes.ServerOptions): Pr
 const authorized = (token: string) => ({ authorization: `Bearer ${token}` });
 
 /** Sends a create with the given body, as it is. */
-export function create(server: ServerProcess, token: string, body: string): Promise<Response> {
+export function create(
+  server: ServerProcess,
+  token: string,
+  body: string,
+  signal?: AbortSignal,
+): Promise<Response> {
   const headers = { ...authorized(token), 'content-type': 'application/json' };
-  return fetch(`${server.origin}/plants`, { method: 'POST', headers, body });
+  return fetch(`${server.origin}/plants`, { method: 'POST', headers, body, signal: signal ?? null });
 }
 
 /** Sends a delete. */
-export function remove(server: ServerProcess, token: string, id: number): Promise<Response> {
-  return fetch(`${server.origin}/plants/${id}`, { method: 'DELETE', headers: authorized(token) });
+export function remove(
+  server: ServerProcess,
+  token: string,
+  id: number,
+  signal?: AbortSignal,
+): Promise<Response> {
+  const headers = authorized(token);
+  return fetch(`${server.origin}/plants/${id}`, { method: 'DELETE', headers, signal: signal ?? null });
 }
 
 /** Asks for the whole list. */
