@@ -41,6 +41,9 @@ export function allServers(against) {
       ? []
       : [plantStore('Plant Store before', 'before', inFolder('before.db'), join(against, 'dist/main.js'))]),
     plantStore('Plant Store on SQLite', 'ours', inFolder('ours.db')),
+    plantStore('Plant Store on SQLite, 2 workers', 'ours', inFolder('workers.db'), undefined, {
+      WORKERS: '2',
+    }),
     ...(postgres === undefined ? [] : [plantStore('Plant Store on PostgreSQL', 'ours', () => postgres)]),
   ];
 }
@@ -104,9 +107,10 @@ function inFolder(file) {
  * @param {'ours' | 'before'} kind
  * @param {(folder: string) => string} urlIn
  * @param {string} [script]
+ * @param {Record<string, string>} [env]
  * @returns {Server}
  */
-function plantStore(name, kind, urlIn, script) {
+function plantStore(name, kind, urlIn, script, env = {}) {
   return {
     name,
     kind,
@@ -115,7 +119,7 @@ function plantStore(name, kind, urlIn, script) {
       const url = urlIn(folder);
       const tokens = await fillStore(url, seed);
       return {
-        options: { ...(script !== undefined && { script }), env: { DATABASE_URL: url } },
+        options: { ...(script !== undefined && { script }), env: { DATABASE_URL: url, ...env } },
         tokenOf: (subject) => /** @type {string} */ (tokens.get(subject)),
         refusedPath: '/plants',
         remembers: true,
