@@ -1,5 +1,5 @@
-// The way of writes between processes: workers send those of a turn in one message, and the process that owns the
-// group writer answers each message with one.
+// The way of writes between processes: workers send those of a turn or more in one message, and the process that owns
+// the group writer answers each message with one.
 import { StorageError, toStorageError, type StorageFailure } from '../../domain/storage.js';
 import { settler, type Settle } from '../group-writer.js';
 import {
@@ -11,6 +11,12 @@ import {
 } from '../plant-writes.js';
 import { packBatch, unpackBatch, type PackedBatch } from './batch.js';
 
+/**
+ * How many messages of a worker may be without an answer: one whose writes are being committed, and one that waits for
+ * the next commit. Further writes collect, as a message costs more than a write.
+ */
+const mostUnderWay = 2;
+
 /** A channel between two processes that keeps the order of messages, as a worker of node:cluster has. */
 export interface Channel {
   /** @param done - Called when the message is handed over, or with the reason why it cannot be. */
@@ -20,14 +26,14 @@ export interface Channel {
   on(event: 'disconnect', listener: () => void): unknown;
 }
 
-/** A turn's writes. */
+/** The writes of a turn, or of those that had to wait. */
 interface WritesMessage {
   readonly kind: 'writes';
   readonly turn: number;
   readonly batch: PackedBatch;
 }
 
-/** What became of a turn's writes, in their order: the codes of their outcomes, or why they have none. */
+/** What became of them, in their order: the codes of their outcomes, or why they have none. */
 interface OutcomesMessage {
   readonly kind: 'outcomes';
   readonly turn: number;
@@ -57,7 +63,7 @@ export function serveWrites(writer: PlantWriter, worker: Channel): void {
 /** The worker's half: the same promises as a group writer's, whose bounds then hold over all workers together. */
 export class RelayedWriter implements PlantWriter {
   readonly #channel: Channel;
-  /** The writes of this turn. */
+  /** The writes that are not sent yet. */
   #writes: PlantWrite[] = [];
   #settles: Settle[] = [];
   /** Those that were sent and have no outcome yet, by turns. */
@@ -104,6 +110,7 @@ export class RelayedWriter implements PlantWriter {
   }
 
   readonly #send = (): void => {
+    if (this.#writes.length === 0 || this.#sent.size >= mostUnderWay) return;
     const turn = ++this.#turn;
     this.#sent.set(turn, this.#settles);
     const batch = packBatch(this.#writes);
@@ -120,16 +127,26 @@ export class RelayedWriter implements PlantWriter {
       settle(typeof result === 'object' ? new StorageError(result.failure, result.message) : result);
     });
     this.#sent.delete(turn);
+    this.#send();
+    this.#endWhenIdle();
+  }
+
+  #endWhenIdle(): void {
     if (this.#sent.size === 0 && this.#writes.length === 0) for (const resolve of this.#whenIdle) resolve();
   }
 
   #fail(): StorageError {
     this.#failure ??= new StorageError('unavailable', 'the process that writes is gone');
+    const unsent = this.#settles;
+    this.#settles = [];
+    this.#writes = [];
+    for (const settle of unsent) settle(this.#failure);
     // Nobody knows what became of these.
     for (const [turn, settles] of this.#sent) {
       const lost = { failure: 'unknown-outcome', message: this.#failure.message } as const;
       this.#settle({ kind: 'outcomes', turn, results: settles.map(() => lost) });
     }
+    this.#endWhenIdle();
     return this.#failure;
   }
 }
