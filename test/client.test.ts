@@ -1,8 +1,10 @@
 // The TypeScript client against the real service, through real sockets, some of which are cut.
-import { createServer, type RequestListener } from 'node:http';
+import { execFile } from 'node:child_process';
+import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
 import t, { type Test } from 'tap';
@@ -11,6 +13,7 @@ import {
   ApiError,
   ConnectionError,
   createClient,
+  type Answer,
   type Clock,
   type ClientOptions,
   type ListOptions,
@@ -260,7 +263,7 @@ t.test('every error of the service is an ApiError with its status, code, name an
     const status = Math.floor(code / 100);
     t.strictSame(summary(error), { attempts: 1, mayHaveTakenEffect: false, kind, code, status }, kind);
     t.ok(error.message.startsWith(catalogue[kind].message.slice(0, -1)), error.message);
-    t.match((error as ApiError).requestId, /^[\w.-]+$/);
+    t.match(error.requestId, /^[\da-f]{16}-1$/);
   }
   const taken = await failure(client.createPlant({ id: 1, name: 'b' }));
   if (taken instanceof ApiError && taken.is('idTaken')) {
@@ -355,12 +358,65 @@ t.test('retries end, wait ever longer, and say that the outcome is unknown', asy
   t.strictSame(await stored(), []);
 });
 
-t.test('an attempt whose answer does not begin in time is lost', async (t) => {
+t.test('an attempt without a whole answer in time is lost', async (t) => {
   const { connect, fates } = await startSetting(t);
   fates.push('hold answer');
   const error = await failure(connect({ timeout: 50, retries: 0 }).createPlant({ id: 1, name: 'a' }));
-  t.match(error.message, /no answer began within 50 ms/);
+  t.match(error.message, /no whole answer within 50 ms/);
   t.strictSame(summary(error), { attempts: 1, mayHaveTakenEffect: true });
+
+  const halves: [status: number, half: string][] = [
+    [200, '[{"name":"a"},'],
+    [400, '{"error":40006,'],
+  ];
+  for (const [status, half] of halves) {
+    const url = await startStranger(t, (_request, response) => {
+      response.writeHead(status, { 'content-type': 'application/json' }).write(half);
+    });
+    const client = createClient({ baseUrl: url, token: 't', timeout: 50, retries: 1, clock: fastClock() });
+    const hung = await failure(client.listPlants());
+    t.type(hung, ConnectionError);
+    t.match(hung.message, /no whole answer within 50 ms/);
+    t.strictSame(summary(hung), { attempts: 2, mayHaveTakenEffect: false });
+  }
+});
+
+t.test('a timeout of 0 or Infinity is none, and one that cannot be meant is refused', async (t) => {
+  const { connect } = await startSetting(t);
+  for (const timeout of [0, Infinity, 2 ** 31, Number.MAX_VALUE]) {
+    t.strictSame(await connect({ timeout, retries: 0 }).listPlants(), [], `${timeout}`);
+  }
+  for (const timeout of [-1, NaN]) t.throws(() => connect({ timeout }), RangeError, `${timeout}`);
+});
+
+t.test('a refused connection says so', async (t) => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  // A name with several addresses fails with an error for each of them.
+  for (const host of ['127.0.0.1', 'localhost']) {
+    const client = createClient({ baseUrl: `http://${host}:${port}`, token: 't', retries: 0 });
+    const error = await failure(client.listPlants());
+    t.type(error, ConnectionError);
+    t.match(error.message, new RegExp(`connect ECONNREFUSED .*:${port}`), host);
+  }
+});
+
+t.test('a missing token is an error at once, with nothing sent', async (t) => {
+  const { connect, fates } = await startSetting(t);
+  fates.push('lose request');
+  for (const token of [undefined, null, '', 1]) {
+    t.throws(
+      () => connect({ token: token as never }),
+      { name: 'TypeError', message: /token/ },
+      String(token),
+    );
+    const client = connect({ token: () => token as never });
+    await t.rejects(client.listPlants(), { name: 'TypeError', message: /token/ }, `a function: ${token}`);
+  }
+  t.strictSame(fates, ['lose request'], 'no request was there to be lost');
 });
 
 t.test('503 is retried, not before Retry-After, and believed about its effect', async (t) => {
@@ -430,6 +486,13 @@ t.test('answers that are not the service’s are errors, and never taken for suc
   const page = '<html>Log in</html>';
   const seen = { attempts: 1, requests: 1 };
   t.strictSame(await asked(200, {}, page), { ...none, ...seen, mayHaveTakenEffect: true, status: 200 });
+  t.strictSame(await asked(200, { 'content-length': '0' }, ''), {
+    ...none,
+    ...seen,
+    mayHaveTakenEffect: true,
+    status: 200,
+  });
+  t.strictSame(await asked(304, {}, ''), { ...none, ...seen, mayHaveTakenEffect: false, status: 304 });
   t.strictSame(await asked(302, { location: '/plants' }, ''), {
     ...none,
     ...seen,
@@ -452,6 +515,247 @@ t.test('answers that are not the service’s are errors, and never taken for suc
   const soon = new Date(clock.now() + 7_000).toUTCString();
   t.strictSame(await asked(503, { 'retry-after': soon }, page), { ...busy, attempts: 2, requests: 2 });
   t.ok(clock.waits[0]! >= 7_050 && clock.waits[0]! <= 7_100, `it waits ${clock.waits[0]} ms`);
+});
+
+/** What of a stream comes until it ends or fails, and the error if it fails. */
+async function drain(stream: AsyncIterable<unknown>): Promise<{ seen: unknown[]; error?: unknown }> {
+  const seen: unknown[] = [];
+  try {
+    for await (const plant of stream) seen.push(plant);
+  } catch (error) {
+    return { seen, error };
+  }
+  return { seen };
+}
+
+t.test('streamPlants gives the plants of listPlants one by one', async (t) => {
+  const { subject, client, connect, fates, clock } = await startSetting(t);
+  t.strictSame(await drain(client.streamPlants()), { seen: [] });
+  const plants = Array.from({ length: 1_500 }, (_, i) => ({ name: `${i}` }));
+  await Promise.all(
+    plants.map((plant, i) => service.storage.plants.create(subject, BigInt(i), { name: plant.name })),
+  );
+  t.strictSame(await drain(client.streamPlants()), { seen: plants });
+  t.strictSame(await drain(client.streamPlants({ limit: 3 })), { seen: plants.slice(0, 3) });
+  t.match((await drain(client.streamPlants({ limit: 0 }))).error, { kind: 'invalidQuery' });
+
+  failures.push({ reason: 'overloaded', acts: false });
+  fates.push('pass', 'lose answer');
+  t.strictSame(await drain(client.streamPlants()), { seen: plants }, 'sent again until the list begins');
+  t.equal(clock.waits.length, 2);
+
+  fates.push('cut answer');
+  const { seen, error } = await drain(client.streamPlants());
+  t.ok(seen.length < plants.length);
+  t.strictSame(seen, plants.slice(0, seen.length));
+  t.type(error, ConnectionError);
+  t.match(error, { attempts: 1, mayHaveTakenEffect: false, requestId: /^[\da-f]{16}-1$/ });
+  t.match(error, { message: new RegExp(`the list was cut off after ${seen.length} elements`) });
+
+  fates.push('hold answer');
+  const { error: late } = await drain(connect({ timeout: 50, retries: 0 }).streamPlants());
+  t.match(late, { name: 'ConnectionError', message: /no whole answer within 50 ms/ });
+});
+
+t.test('a stream tells a whole list from any other text, in whatever pieces it comes', async (t) => {
+  let pieces: string[];
+  const url = await startStranger(t, (_request, response) => {
+    // Without a length or chunks, the end of the connection is all that ends the body.
+    response.removeHeader('transfer-encoding');
+    void (async () => {
+      for (const piece of pieces) await new Promise((resolve) => response.write(piece, resolve));
+      response.end();
+    })();
+  });
+  const client = createClient({ baseUrl: url, token: 't', retries: 0 });
+  const ask = (...parts: string[]) => {
+    pieces = parts;
+    return drain(client.streamPlants());
+  };
+  const plants = [
+    { name: '[{"\\"}]' },
+    { name: '\\', tag: ',\u{1F33F}' },
+    { name: '', more: { in: [{ of: [] }, ','] } },
+  ];
+  const whole = JSON.stringify(plants);
+  const characters = (json: string) => Array.from(json);
+  t.strictSame(await ask(whole), { seen: plants });
+  t.strictSame(await ask(...characters(whole)), { seen: plants }, 'a character at a time');
+  t.strictSame(
+    await ask(...characters(JSON.stringify(plants, null, 1)), '\n'),
+    { seen: plants },
+    'with white space',
+  );
+  t.strictSame(await ask(' [', ' ', '] '), { seen: [] });
+  for (const cut of ['', '[', '[{"name":"a"}', '[{"name":"a"},', '[{"name":"]']) {
+    t.match((await ask(cut)).error, { name: 'ConnectionError', message: /cut off/ }, `cut off: ${cut}`);
+  }
+  for (const other of [
+    '<html>',
+    '{}',
+    '{"name":"a"}',
+    '[}',
+    '[] []',
+    '[]]',
+    '[,]',
+    '[{"name":"a"},]',
+    '[a]',
+    '1',
+  ]) {
+    t.match(
+      (await ask(other)).error,
+      { name: 'ApiError', status: 200, code: undefined },
+      `no list: ${other}`,
+    );
+  }
+});
+
+t.test('a stream that is left or ended lets go of its connection', async (t) => {
+  let closed: Promise<unknown> | undefined;
+  const url = await startStranger(t, (_request, response) => {
+    closed = once(response, 'close');
+    response.write('[{"name":"a"},');
+    const more = () => {
+      while (!response.destroyed && response.write('{"name":"a"},'.repeat(1_000)));
+    };
+    response.on('drain', more);
+    more();
+  });
+  const client = createClient({ baseUrl: url, token: 't' });
+  for await (const plant of client.streamPlants()) {
+    t.strictSame(plant, { name: 'a' });
+    break;
+  }
+  await closed;
+
+  const reason = new Error('enough');
+  const ended = new AbortController();
+  await t.rejects(async () => {
+    for await (const plant of client.streamPlants({ signal: ended.signal })) {
+      t.strictSame(plant, { name: 'a' });
+      ended.abort(reason);
+    }
+  }, reason);
+  await closed;
+});
+
+t.test('a stream that stalls is cut off; one whose reader takes its time is not', async (t) => {
+  const responses: ServerResponse[] = [];
+  const url = await startStranger(t, (_request, response) => {
+    responses.push(response);
+    response.write('[{"name":"a"},');
+  });
+  const client = createClient({ baseUrl: url, token: 't', timeout: 500 });
+  const seen: unknown[] = [];
+  for await (const plant of client.streamPlants()) {
+    seen.push(plant);
+    if (seen.length > 1) continue;
+    const own = responses.at(-1)!;
+    // The reader waits for as long as the timeout, since another stream stalls meanwhile.
+    const stalled = await drain(client.streamPlants());
+    t.strictSame(stalled.seen, [{ name: 'a' }]);
+    t.match(stalled.error, { name: 'ConnectionError', message: /no whole answer within 500 ms/ });
+    own.end('{"name":"b"}]');
+  }
+  t.strictSame(seen, [{ name: 'a' }, { name: 'b' }]);
+});
+
+t.test('a stream of 100 MB takes no more than 16 MiB of heap', async (t) => {
+  const plant = `{"name":"${'x'.repeat(87)}"}`;
+  const url = await startStranger(t, (_request, response) => {
+    let left = 1_000;
+    response.write(`[${plant}`);
+    const more = () => {
+      while (left-- > 0) if (!response.write(`,${plant}`.repeat(1_000))) return;
+      response.end(']');
+    };
+    response.on('drain', more);
+    more();
+  });
+  const module = `data:text/javascript;base64,${Buffer.from(await bundle()).toString('base64')}`;
+  const program = `import { createClient } from '${module}';
+    let count = 0;
+    for await (const plant of createClient({ baseUrl: '${url}', token: 't' }).streamPlants()) count++;
+    console.log(count);`;
+  const argv = ['--max-old-space-size=16', '--input-type=module', '--eval', program];
+  const { stdout } = await promisify(execFile)(process.execPath, argv);
+  t.equal(stdout, '1000001\n');
+});
+
+t.test('a list that has not changed is not sent again', async (t) => {
+  const { subject, client, connect } = await startSetting(t);
+  const other = await service.issue(`${subject} other`);
+  const { storage } = service;
+  await client.createPlant({ id: 1, name: 'a' });
+  const statuses: number[] = [];
+  const onAnswer = ({ status }: Answer) => statuses.push(status);
+  const lists = [];
+  for (let i = 0; i < 3; i++) {
+    const list = await client.listPlants({ onAnswer });
+    lists.push(list);
+    t.strictSame(list, [{ name: 'a' }]);
+    list[0]!.name = 'changed by the caller';
+  }
+  t.strictSame(statuses.splice(0), [200, 304, 304]);
+
+  await storage.plants.create(subject, 2n, { name: 'b' });
+  t.strictSame(await client.listPlants({ onAnswer }), [{ name: 'a' }, { name: 'b' }]);
+  t.strictSame(await client.listPlants({ onAnswer, limit: 1 }), [{ name: 'a' }], 'another list');
+  t.strictSame(await client.listPlants({ onAnswer, limit: 1 }), [{ name: 'a' }]);
+  t.strictSame(statuses.splice(0), [200, 200, 304]);
+
+  const tokens = [service.issue(subject), other, service.issue(subject)];
+  const changing = connect({ token: async () => tokens.shift()! });
+  await changing.listPlants({ onAnswer });
+  t.strictSame(await changing.listPlants({ onAnswer }), [], "never another token's");
+  t.strictSame(statuses.splice(0), [200, 200]);
+});
+
+t.test('429 is retried after Retry-After, within the patience of the caller', async (t) => {
+  const { port, token } = await startListening(t, {
+    limits: { rates: { perSubject: 1, perAddress: 0, window: 60_000 } },
+  });
+  const clock = fastClock();
+  const limited = createClient({ baseUrl: `http://127.0.0.1:${port}`, token, clock, retries: 2 });
+  t.strictSame(await limited.listPlants(), []);
+  const error = await failure(limited.createPlant({ id: 1, name: 'a' }));
+  t.match(summary(error), { attempts: 3, mayHaveTakenEffect: false, kind: 'tooManyRequests', status: 429 });
+  const { retryAfter } = error as ApiError;
+  t.ok(retryAfter! > 0 && retryAfter! <= 60_000);
+  for (const [i, wait] of clock.waits.entries())
+    t.ok(wait >= retryAfter! + 50 * 2 ** i, `wait ${i} is ${wait} ms`);
+  t.equal(clock.waits.length, 2);
+
+  let requests = 0;
+  const url = await startStranger(t, (_request, response) => {
+    if (++requests === 1) response.writeHead(429, { 'retry-after': '60' }).end();
+    else response.end('[]');
+  });
+  t.strictSame(await createClient({ baseUrl: url, token, clock }).listPlants(), []);
+  t.equal(requests, 2);
+  requests = 0;
+  const hasty = createClient({ baseUrl: url, token, clock, maxWait: 59_999 });
+  t.match(await failure(hasty.listPlants()), { attempts: 1, status: 429, retryAfter: 60_000 });
+});
+
+t.test('every answer and every error has the id under which the service knows the request', async (t) => {
+  const { client, fates } = await startSetting(t);
+  const answers: Answer[] = [];
+  const onAnswer = (answer: Answer) => answers.push(answer);
+  failures.push({ reason: 'overloaded', acts: false });
+  await client.createPlant({ id: 1, name: 'a' }, { onAnswer });
+  await client.listPlants({ onAnswer });
+  await client.deletePlant(1, { onAnswer });
+  t.match(answers, [
+    { status: 503, error: { error: 50301 }, requestId: /^[\da-f]{16}-1$/ },
+    { status: 200, error: undefined, requestId: answers[0]!.requestId.replace(/1$/, '2') },
+    { status: 200, requestId: /-1$/ },
+    { status: 204, requestId: /-1$/ },
+  ]);
+  t.equal(new Set(answers.map(({ requestId }) => requestId)).size, 4);
+  fates.push('lose answer', 'lose answer', 'lose answer', 'lose answer');
+  const lost = await failure(client.listPlants());
+  t.match(lost.requestId, /^[\da-f]{16}-4$/);
 });
 
 t.test('the token is asked for before every attempt, and its failure ends the call', async (t) => {
@@ -554,6 +858,6 @@ t.test(
     );
     t.strictSame(seen.listed, [{ name: '9007199254740992' }, { name: '9007199254740993' }]);
     t.strictSame(seen.left, [{ name: '9007199254740992' }]);
-    t.match(seen.error, { kind: 'plantNotFound', code: 40400, status: 404, requestId: /^[\da-f]{8}-\d+$/ });
+    t.match(seen.error, { kind: 'plantNotFound', code: 40400, status: 404, requestId: /^[\da-f]{16}-1$/ });
   },
 );

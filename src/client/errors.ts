@@ -17,7 +17,9 @@ const kinds = new Map<number, ErrorKind>(
 );
 
 /** What is known of every failed call. */
-export interface FailedCall {
+interface FailedCall {
+  /** Names the last attempt in the service's logs. */
+  readonly requestId: string;
   /** How often the request was sent, retries included. */
   readonly attempts: number;
   /** Whether a create or delete may have taken effect all the same; false means that it has not. */
@@ -26,11 +28,13 @@ export interface FailedCall {
 
 /** A call that failed: an ApiError or a ConnectionError. */
 export abstract class PlantStoreError extends Error implements FailedCall {
+  readonly requestId: string;
   readonly attempts: number;
   readonly mayHaveTakenEffect: boolean;
 
   constructor(message: string, call: FailedCall, options?: { cause: unknown }) {
     super(message, options);
+    this.requestId = call.requestId;
     this.attempts = call.attempts;
     this.mayHaveTakenEffect = call.mayHaveTakenEffect;
   }
@@ -41,18 +45,26 @@ export class ConnectionError extends PlantStoreError {
   override readonly name = 'ConnectionError';
 
   constructor(call: FailedCall, cause: unknown) {
-    const reason = cause instanceof Error ? `: ${cause.message}` : '';
-    super(`There was no whole answer from the Plant Store${reason}`, call, { cause });
+    super(['There was no whole answer from the Plant Store', ...reasons(cause)].join(': '), call, { cause });
   }
 }
 
-/** An answer that is not the one the call is about. */
+/** What an error and its causes say: fetch's own says no more than that it has failed. */
+function reasons(error: unknown): string[] {
+  if (!(error instanceof Error)) return [];
+  // Of a name with several addresses, none of which answered; Node gives it no message.
+  const own = error instanceof AggregateError ? error.errors.flatMap(reasons).join(', ') : error.message;
+  return [own, ...reasons(error.cause)];
+}
+
+/** What is known of every answer. */
 export interface Answer {
   readonly status: number;
   /** The code and the message, when the body is an Error of the contract. */
   readonly error: { error: number; message: string } | undefined;
-  readonly requestId: string | undefined;
-  /** In ms. */
+  /** Names the request in the service's logs. */
+  readonly requestId: string;
+  /** How long to wait before the call is repeated, in ms, when the answer says so. */
   readonly retryAfter: number | undefined;
 }
 
@@ -65,17 +77,17 @@ export class ApiError extends PlantStoreError {
   readonly code: number | undefined;
   /** The name of the code; undefined as well when the code is newer than this client: go by the status then. */
   readonly kind: ErrorKind | undefined;
-  /** Names the request in the service's logs. */
-  readonly requestId: string | undefined;
   /** How long to wait before the call is repeated, in ms, when the answer says so. */
   readonly retryAfter: number | undefined;
 
-  constructor(call: FailedCall, { status, error, requestId, retryAfter }: Answer) {
-    super(error?.message ?? `The answer, of status ${status}, is none of the Plant Store's.`, call);
+  constructor(call: Omit<FailedCall, 'requestId'>, { status, error, requestId, retryAfter }: Answer) {
+    super(error?.message ?? `The answer, of status ${status}, is none of the Plant Store's.`, {
+      ...call,
+      requestId,
+    });
     this.status = status;
     this.code = error?.error;
     this.kind = kindOf(error?.error);
-    this.requestId = requestId;
     this.retryAfter = retryAfter;
   }
 

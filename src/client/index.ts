@@ -1,13 +1,15 @@
 // The Plant Store's own client, for Node and browsers: exact ids, typed errors, retries that never duplicate.
-import createFetchClient from 'openapi-fetch';
-import type { components, operations, paths } from '../contract/types.gen.js';
+import type { components, operations } from '../contract/types.gen.js';
 import type { Answer } from './errors.js';
-import { systemClock, withRetries, type Clock, type Outcome } from './retries.js';
+import { readElements } from './json-array.js';
+import { systemClock, type Clock } from './retries.js';
+import { createSender, exactJson, type Answered } from './sending.js';
 
 export {
   ApiError,
   ConnectionError,
   PlantStoreError,
+  type Answer,
   type ErrorCode,
   type ErrorKind,
   type ErrorStatus,
@@ -27,9 +29,14 @@ export interface ClientOptions {
   baseUrl: string;
   /** The access token, or what gives it: asked before every attempt, so that it can be renewed. */
   token: string | (() => string | Promise<string>);
-  /** How often a request is sent again after a lost connection or a 503; 3 by default. */
+  /** How often a request is sent again after a lost connection, a 429 or a 503; 3 by default. */
   retries?: number;
-  /** How long an attempt may wait for the beginning of its answer, in ms; 30,000 by default. */
+  /** The longest wait before that, in ms; 60,000 by default. A `Retry-After` beyond it ends the call. */
+  maxWait?: number;
+  /**
+   * How long an attempt may take to the end of its answer, in ms; 30,000 by default, 0 or Infinity for ever. Of
+   * streamPlants: how long each wait for more of the list may take.
+   */
   timeout?: number;
   /** The runtime's own by default. */
   fetch?: (request: Request) => Promise<Response>;
@@ -41,9 +48,11 @@ export interface ClientOptions {
 export interface CallOptions {
   /** Ends the call: it rejects with the signal's reason. Whether a write then took effect is not known. */
   signal?: AbortSignal;
+  /** Called for every answer, also for those after which the request is sent again. */
+  onAnswer?: (answer: Answer) => void;
 }
 
-/** What listPlants takes. */
+/** What listPlants and streamPlants take. */
 export interface ListOptions
   extends CallOptions, NonNullable<operations['listPlants']['parameters']['query']> {}
 
@@ -58,8 +67,17 @@ export interface PlantStoreClient extends Record<keyof operations, unknown> {
    * @throws TypeError or RangeError, with nothing sent, when the id is not a 64-bit integer that is known exactly.
    */
   createPlant(plant: NewPlant, options?: CallOptions): Promise<Plant>;
-  /** The plants that the token gives access to, in ascending order of id: all, or the first `limit`. */
+  /**
+   * The plants that the token gives access to, in ascending order of id: all, or the first `limit`. The last list of one
+   * page is kept, and read anew only when it has changed (ETag).
+   */
   listPlants(options?: ListOptions): Promise<Plant[]>;
+  /**
+   * The same plants one by one, in constant memory, for lists of any length. Nothing is sent before the first is asked
+   * for; leaving the loop closes the connection. Only what fails before the list begins is sent again.
+   * @throws ConnectionError when the list is cut off, whatever has come of it.
+   */
+  streamPlants(options?: ListOptions): AsyncGenerator<Plant, void, undefined>;
   /**
    * Deletes a plant, and resolves once that is durable. When an attempt is lost and its retry finds no such plant,
    * the call has succeeded.
@@ -84,115 +102,87 @@ type ParsedJson =
 type SameAs<Other, Type> =
   (<T>(value: T) => T extends Type ? 1 : 2) extends <T>(value: T) => T extends Other ? 1 : 2 ? Type : never;
 
-/** What openapi-fetch is given for one attempt. */
-interface Sending {
-  headers: { authorization: string };
-  signal: AbortSignal;
-  fetch: (request: Request) => Promise<Response>;
-}
-/** What it gives back. */
-interface Received<Data> {
-  data?: Data;
-  error?: unknown;
-  response: Response;
-}
+/** The parsed answer of an operation. */
+const parsed = <Data extends ParsedJson | undefined>({ data }: { data: Data }): Data => data;
+/** The same for one element of a stream. */
+const parsePlant = (json: string) => parsed({ data: JSON.parse(json) as Plant });
 
-/** Makes a client. It holds nothing open, so there is nothing to close. */
+/**
+ * Makes a client. It holds nothing open, so there is nothing to close.
+ * @throws TypeError when the token is missing, RangeError when the timeout is not a time.
+ */
 export function createClient({
   baseUrl,
   token,
   retries = 3,
+  maxWait = 60_000,
   timeout = 30_000,
   fetch = globalThis.fetch,
   clock = systemClock,
 }: ClientOptions): PlantStoreClient {
-  const api = createFetchClient<paths>({
-    baseUrl,
-    bodySerializer: exactJson,
-    // The service does not redirect, and a redirected POST could come back as the answer to a GET.
-    redirect: 'manual',
-  });
-
-  /** Sends a request once. `status` is the one of its success. */
-  async function attempt<Data extends ParsedJson | undefined>(
-    status: number,
-    signal: AbortSignal | undefined,
-    send: (sending: Sending) => Promise<Received<Data>>,
-  ): Promise<Outcome<Data | undefined>> {
-    signal?.throwIfAborted();
-    const authorization = `Bearer ${typeof token === 'string' ? token : await token()}`;
-    const overdue = new AbortController();
-    const progress: { sent: boolean; response?: Response } = { sent: false };
-    try {
-      const { data, error, response } = await send({
-        headers: { authorization },
-        signal: signal === undefined ? overdue.signal : AbortSignal.any([signal, overdue.signal]),
-        fetch: async (request) => {
-          progress.sent = true;
-          const timer = setTimeout(() => {
-            overdue.abort(new Error(`no answer began within ${timeout} ms`));
-          }, timeout);
-          try {
-            return (progress.response = await fetch(request));
-          } finally {
-            clearTimeout(timer);
-          }
-        },
-      });
-      if (response.status === status) return { value: data };
-      return { answer: answerOf(response, error, clock) };
-    } catch (cause) {
-      // What goes wrong before is the caller's, as a base URL that is none.
-      if (!progress.sent) throw cause;
-      signal?.throwIfAborted();
-      if (progress.response !== undefined && cause instanceof SyntaxError) {
-        return { answer: answerOf(progress.response, undefined, clock) };
-      }
-      return { lost: cause };
-    }
-  }
+  const call = createSender({ baseUrl, token, retries, maxWait, timeout, fetch, clock });
+  /** The last list that had an ETag, and what it was the answer to. */
+  let kept: { request: string; etag: string; plants: Plant[] } | undefined;
 
   return {
-    async createPlant({ id, ...rest }, { signal } = {}) {
+    async createPlant({ id, ...rest }, options = {}) {
       const body = { id: exactId(id), ...rest };
-      const created = await withRetries<Plant | undefined>(
-        {
-          writes: true,
-          attempt: () => attempt(200, signal, (sending) => api.POST('/plants', { ...sending, body })),
-          done: { kind: 'plantExists', value: asAnswered(rest) },
-          signal,
-        },
-        retries,
-        clock,
-      );
-      return created!;
+      return call(options, {
+        writes: true,
+        send: (api, sending) => api.POST('/plants', { ...sending, body }),
+        succeeds: (status) => status === 200,
+        value: parsed<Plant>,
+        done: { kind: 'plantExists', value: asAnswered(rest) },
+      });
     },
-    async listPlants({ signal, ...query } = {}) {
-      const plants = await withRetries<Plant[] | undefined>(
+
+    async listPlants({ signal, onAnswer, ...query } = {}) {
+      let request: string;
+      let known: typeof kept;
+      return call(
+        { signal, onAnswer },
         {
           writes: false,
-          attempt: () =>
-            attempt(200, signal, (sending) => api.GET('/plants', { ...sending, params: { query } })),
-          signal,
+          send: (api, sending) => {
+            request = JSON.stringify([sending.headers.authorization, query]);
+            known = kept?.request === request ? kept : undefined;
+            const condition = known === undefined ? {} : { 'if-none-match': known.etag };
+            const headers = { ...sending.headers, ...condition };
+            return api.GET('/plants', { ...sending, headers, params: { query } });
+          },
+          succeeds: (status) => status === 200 || (status === 304 && known !== undefined),
+          value: (answered: Answered<Plant[]>) => {
+            if (answered.answer.status === 304) return structuredClone(known!.plants);
+            const plants = parsed(answered);
+            const etag = answered.response.headers.get('etag');
+            if (etag !== null) kept = { request, etag, plants: structuredClone(plants) };
+            return plants;
+          },
         },
-        retries,
-        clock,
       );
-      return plants!;
     },
-    async deletePlant(id, { signal } = {}) {
-      const path = { id: exactId(id) };
-      await withRetries<undefined>(
+
+    async *streamPlants({ signal, onAnswer, ...query } = {}) {
+      yield* await call(
+        { signal, onAnswer },
         {
-          writes: true,
-          attempt: () =>
-            attempt(204, signal, (sending) => api.DELETE('/plants/{id}', { ...sending, params: { path } })),
-          done: { kind: 'plantNotFound', value: undefined },
-          signal,
+          writes: false,
+          send: (api, sending) => api.GET('/plants', { ...sending, params: { query }, parseAs: 'stream' }),
+          succeeds: (status) => status === 200,
+          value: (answered) => readElements(answered, signal, parsePlant),
         },
-        retries,
-        clock,
       );
+    },
+
+    async deletePlant(id, options = {}) {
+      const path = { id: exactId(id) };
+      return call(options, {
+        writes: true,
+        send: (api, sending) => api.DELETE('/plants/{id}', { ...sending, params: { path } }),
+        succeeds: (status) => status === 204,
+        value: parsed<undefined>,
+        done: { kind: 'plantNotFound', value: undefined },
+      });
     },
   };
 }
@@ -216,35 +206,4 @@ function exactId(id: PlantId): bigint {
  */
 function asAnswered(plant: SameAs<Plant, Omit<NewPlant, 'id'>>): Plant {
   return JSON.parse(exactJson(plant)) as Plant;
-}
-
-/** JSON in which a bigint stands as bare digits, at any depth: JSON.stringify has no way to write one. */
-function exactJson(value: unknown): string {
-  if (typeof value === 'bigint') return value.toString();
-  if (Array.isArray(value)) return `[${value.map(exactJson).join(',')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null);
-  const fields = Object.entries(value)
-    .filter(([, field]) => field !== undefined)
-    .map(([name, field]) => `${JSON.stringify(name)}:${exactJson(field)}`);
-  return `{${fields.join(',')}}`;
-}
-
-function answerOf({ status, headers }: Response, error: unknown, clock: Clock): Answer {
-  return {
-    status,
-    error: isErrorBody(error) ? error : undefined,
-    requestId: headers.get('x-request-id') ?? undefined,
-    retryAfter: readRetryAfter(headers.get('retry-after'), clock.now()),
-  };
-}
-
-function isErrorBody(body: unknown): body is components['schemas']['Error'] {
-  const { error, message } = (body ?? {}) as Record<string, unknown>;
-  return Number.isInteger(error) && typeof message === 'string';
-}
-
-/** RFC 9110 section 10.2.3: a number of seconds, or a date. In ms from `now`. */
-function readRetryAfter(text: string | null, now: number): number | undefined {
-  const time = /^\d+$/.test(text ?? '') ? Number(text) * 1000 : Date.parse(text ?? '') - now;
-  return Number.isNaN(time) ? undefined : Math.max(0, time);
 }

@@ -1,4 +1,4 @@
-// Sends a request until its outcome is known: again after a lost connection or a 503, never for longer than is allowed.
+// Sends a request until its outcome is known: again after a lost connection, 429 or 503, as often as is allowed.
 import { ApiError, ConnectionError, kindOf, type Answer, type ErrorKind } from './errors.js';
 
 /** Time, for the waits between attempts. */
@@ -10,39 +10,42 @@ export interface Clock {
 }
 
 /** How one attempt ended. `lost` is the reason why there is no answer. */
-export type Outcome<Value> = { value: Value } | { answer: Answer } | { lost: unknown };
+export type Outcome<Value> = { value: Value } | { answer: Answer } | { lost: unknown; requestId: string };
 
 /** A call that may take several attempts. */
 export interface Call<Value> {
-  /** Sends the request once. What it rejects with ends the call. */
-  attempt: () => Promise<Outcome<Value>>;
-  /** Whether the request may change something: only then is it open, without an answer, what has become of it. */
+  /** Sends the request for the so-manieth time, from 1. What it rejects with ends the call. */
+  attempt: (attempts: number) => Promise<Outcome<Value>>;
+  /** Whether the request may change something. */
   writes: boolean;
-  /**
-   * The error by which a repeated write learns that the one before took effect, and the value that the call has then.
-   */
-  done?: { kind: ErrorKind; value: Value };
+  /** The error by which a repeated write learns that the one before took effect, and the call's value then. */
+  done?: { kind: ErrorKind; value: Value } | undefined;
   signal?: AbortSignal | undefined;
 }
 
 /** The wait before the first retry, in ms; it doubles with every further one. */
 const firstWait = 100;
-/** The longest wait before a retry, in ms; a Retry-After beyond it ends the call instead. */
-const longestWait = 60_000;
+
+/** How much patience a caller has. */
+export interface Patience {
+  /** How often the request may be sent again. */
+  retries: number;
+  /** The longest wait before that, in ms; a Retry-After beyond it ends the call. */
+  maxWait: number;
+}
 
 /**
  * Carries out a call.
- * @param retries - How often the request may be sent again.
  * @throws ApiError, ConnectionError, the signal's reason, and whatever the attempt rejects with.
  */
 export async function withRetries<Value>(
   { attempt, writes, done, signal }: Call<Value>,
-  retries: number,
+  { retries, maxWait }: Patience,
   clock: Clock,
 ): Promise<Value> {
   let mayHaveTakenEffect = false;
   for (let attempts = 1; ; attempts++) {
-    const outcome = await attempt();
+    const outcome = await attempt(attempts);
     if ('value' in outcome) return outcome.value;
     const answer = 'answer' in outcome ? outcome.answer : undefined;
     // It was an earlier attempt of this very call that took effect, as far as anybody can tell.
@@ -50,14 +53,16 @@ export async function withRetries<Value>(
       return done.value;
     if (writes) mayHaveTakenEffect ||= answer === undefined || leavesOpen(answer);
 
-    const wait = firstWait * 2 ** (attempts - 1) * (0.5 + Math.random() / 2) + (answer?.retryAfter ?? 0);
-    const again = answer === undefined || answer.status === 503;
-    if (again && attempts <= retries && wait <= longestWait) {
-      await clock.sleep(wait, signal);
+    const backoff = firstWait * 2 ** (attempts - 1) * (0.5 + Math.random() / 2);
+    const retryAfter = answer?.retryAfter ?? 0;
+    const again = answer === undefined || answer.status === 429 || answer.status === 503;
+    if (again && attempts <= retries && retryAfter <= maxWait) {
+      await clock.sleep(retryAfter + Math.min(backoff, maxWait), signal);
       continue;
     }
     const call = { attempts, mayHaveTakenEffect };
-    throw 'answer' in outcome ? new ApiError(call, outcome.answer) : new ConnectionError(call, outcome.lost);
+    if ('answer' in outcome) throw new ApiError(call, outcome.answer);
+    throw new ConnectionError({ ...call, requestId: outcome.requestId }, outcome.lost);
   }
 }
 
