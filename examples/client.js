@@ -1,6 +1,7 @@
-// The client of this package at work, on Node 20 and later. With a server from "npm start" and the token that it shows:
-//   PLANT_STORE_TOKEN=pst_… node examples/client.js
-import { ApiError, ConnectionError, createClient } from 'plant-store/client';
+// The client at work, on Node 20 and later, in a folder where plant-store-client is installed (docs/api.md, "TypeScript").
+// With a server from "npm start" and the token that it shows:
+//   PLANT_STORE_TOKEN=pst_… node client.js
+import { ApiError, ConnectionError, createClient } from 'plant-store-client';
 
 const plants = createClient({
   baseUrl: process.env['PLANT_STORE_URL'] ?? 'http://127.0.0.1:3000',

@@ -1,5 +1,5 @@
 // The TypeScript of docs/api.md, block after block, for the compiler to check; a test holds the two equal.
-import { ApiError, createClient } from 'plant-store/client';
+import { ApiError, createClient } from 'plant-store-client';
 
 const plants = createClient({
   baseUrl: process.env['PLANT_STORE_URL']!,

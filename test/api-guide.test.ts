@@ -74,7 +74,7 @@ t.test('every example does what the guide says', async (t) => {
   t.test('TypeScript', async (t) => {
     const { outputFiles } = await build({
       stdin: { contents: blocks('ts'), loader: 'ts', resolveDir: root },
-      alias: { 'plant-store/client': join(root, 'src/client/index.ts') },
+      alias: { 'plant-store-client': join(root, 'src/client/index.ts') },
       bundle: true,
       write: false,
       format: 'esm',

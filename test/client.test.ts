@@ -5,7 +5,6 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
 import t, { type Test } from 'tap';
 import type * as ClientModule from '../src/client/index.js';
@@ -819,14 +818,6 @@ async function bundle(): Promise<string> {
   });
   return outputFiles[0]!.text;
 }
-
-t.test('its bundle for browsers needs nothing else and stays under 10 kB', async (t) => {
-  const text = await bundle();
-  const bytes = gzipSync(text, { level: 9 }).length;
-  t.comment(`${bytes} bytes minified and gzipped`);
-  t.ok(bytes < 10_000, `${bytes} bytes`);
-  t.notMatch(text, /\bimport\b/);
-});
 
 t.test(
   'its bundle is exact and typed in a browser, on a page of another origin',
