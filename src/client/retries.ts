@@ -14,7 +14,7 @@ export type Outcome<Value> = { value: Value } | { answer: Answer } | { lost: unk
 
 /** A call that may take several attempts. */
 export interface Call<Value> {
-  /** Sends the request for the so-manieth time, from 1. What it rejects with ends the call. */
+  /** Sends the request once; `attempts` counts from 1. What it rejects with ends the call. */
   attempt: (attempts: number) => Promise<Outcome<Value>>;
   /** Whether the request may change something. */
   writes: boolean;
@@ -84,10 +84,12 @@ export const systemClock: Clock = {
         // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the reason is the caller's own
         reject(signal?.reason);
       };
-      const timer = setTimeout(() => {
+      const end = () => {
         signal?.removeEventListener('abort', stop);
         resolve();
-      }, time);
+      };
+      // A timer ends at once when it cannot count that far.
+      const timer = setTimeout(end, Math.min(time, 2 ** 31 - 1));
       signal?.addEventListener('abort', stop, { once: true });
     }),
 };
