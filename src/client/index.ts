@@ -68,8 +68,8 @@ export interface PlantStoreClient extends Record<keyof operations, unknown> {
    */
   createPlant(plant: NewPlant, options?: CallOptions): Promise<Plant>;
   /**
-   * The plants that the token gives access to, in ascending order of id: all, or the first `limit`. The last list of one
-   * page is kept, and read anew only when it has changed (ETag).
+   * The plants that the token gives access to, in ascending order of id: all, or the first `limit`. The last list that
+   * had an ETag is kept, and read anew only when it has changed.
    */
   listPlants(options?: ListOptions): Promise<Plant[]>;
   /**

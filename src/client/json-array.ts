@@ -1,4 +1,4 @@
-// Reads a list from its stream, element by element: constant memory for any length, and no cut-off list for a whole one.
+// Reads a list from its stream, element by element: constant memory for any length, and a cut-off list is an error.
 import { ApiError, ConnectionError } from './errors.js';
 import type { Answered } from './sending.js';
 
