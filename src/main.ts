@@ -1,7 +1,9 @@
 // The server process: alone, the supervisor of several, or one of their workers.
 import { readConfig, type Config } from './config.js';
 import { shutDown } from './http/connection/shutdown.js';
-import { listenForOperators, offerFirstToken, reportReady } from './process/operators.js';
+import { readCommandLine } from './process/command-line.js';
+import { greetDeveloper } from './process/developer.js';
+import { listenForOperators, reportReady } from './process/operators.js';
 import {
   buildService,
   describeFault,
@@ -19,20 +21,27 @@ try {
 }
 
 async function main(): Promise<void> {
+  const { help, dev, environment } = readCommandLine(process.argv.slice(2));
+  if (help !== undefined) {
+    process.stdout.write(help);
+    return;
+  }
+  // Workers inherit it.
+  Object.assign(process.env, environment);
   const config = readConfig(process.env);
   if (config.WORKERS === 1) {
-    await serveAlone(config);
+    await serveAlone(config, dev);
     return;
   }
   // The supervisor sets WORKERS for its workers to their number, so it is the same for all.
   const { default: cluster } = await import('node:cluster');
-  if (cluster.worker === undefined) await (await import('./process/supervisor.js')).supervise(config);
+  if (cluster.worker === undefined) await (await import('./process/supervisor.js')).supervise(config, dev);
   else await (await import('./process/worker.js')).serveAsWorker(config, cluster.worker);
 }
 
-async function serveAlone(config: Config): Promise<void> {
+async function serveAlone(config: Config, dev: boolean): Promise<void> {
   const metrics = await loadMetrics(config);
-  const { app, storage } = await buildService(config, metrics);
+  const { app, storage } = await buildService(config, metrics, { readable: dev });
   const operations = await listenForOperators(
     {
       serving: () => app.server.listening && !app.draining,
@@ -45,5 +54,5 @@ async function serveAlone(config: Config): Promise<void> {
   await listen(app, config);
   reportReady(app.log, app.listeningOrigin);
   endOnSignal({ log: app.log, storage, operations, stop: () => shutDown(app, shutdownTimes(config)) });
-  await offerFirstToken(app.listeningOrigin, storage, config);
+  if (dev) await greetDeveloper(app.listeningOrigin, storage, config);
 }

@@ -49,14 +49,61 @@ t.test('a first start makes the store and shows a first token, once, that works 
   const second = await startServer(t, { env, args: ['--dev'] });
   t.strictSame(await (await list(second, token)).json(), [{ name: 'Monstera deliciosa', tag: 'indoor' }]);
   t.equal(await second.end('SIGINT'), 0);
-  t.equal(second.stderr(), '', 'with a token in the store none is made');
+  t.match(
+    second.stderr(),
+    /Access tokens +1 in the store; to create another: node dist\/cli\.js token create/,
+  );
+  t.match(second.stderr(), `Store           ${file}\n`);
+  t.notMatch(second.stderr(), /pst_/);
 
-  for (const extra of [{ NODE_ENV: 'production' }, { HOST: '0.0.0.0' }]) {
+  for (const [extra, reason] of [
+    [{ NODE_ENV: 'production' }, /Access tokens +none, since NODE_ENV is production; to create one: /],
+    [{ HOST: '0.0.0.0' }, /Access tokens +none, since HOST is 0\.0\.0\.0, which others can reach; /],
+  ] as const) {
     const { env: fresh } = await newDatabase(t);
     const server = await startServer(t, { env: { ...fresh, ...extra }, args: ['--dev'] });
     t.equal(await server.end('SIGTERM'), 0);
-    t.equal(server.stderr(), '', JSON.stringify(extra));
+    t.match(server.stderr(), reason);
+    t.match(
+      server.stderr(),
+      /Documentation +http:\/\/(?!0\.0\.0\.0)[\d.]+:\d+\/docs\/\n/,
+      'it can be opened',
+    );
   }
+});
+
+t.test(
+  'the command line of the server sets what the environment does not, and refuses what is not known',
+  async (t) => {
+    const { file } = await newDatabase(t);
+    const args = ['--port', '0', '--host=127.0.0.1', '--database', `file:${file}`];
+    const server = await startServer(t, { env: { PORT: '1', DATABASE_URL: 'file:/nowhere/x.db' }, args });
+    t.ok(existsSync(file));
+    t.equal(await server.end('SIGTERM'), 0);
+    for (const program of ['main.js', 'cli.js'] as const) {
+      const serve = program === 'cli.js' ? ['serve'] : [];
+      const help = await run(program, [...serve, '--help'], {});
+      t.match(help, { code: 0, stderr: '', stdout: /^Usage: plant-store serve(.|\n)+--port NUMBER/ });
+      t.strictSame(await run(program, [...serve, '--prot', '80'], {}), {
+        code: 1,
+        stdout: '',
+        stderr: "plant-store: Unknown option '--prot'. Run with --help for usage.\n",
+      });
+      t.match(await run(program, [...serve, 'extra'], {}), {
+        code: 1,
+        stderr: "plant-store: Unexpected argument 'extra'. ",
+      });
+    }
+  },
+);
+
+t.test('variables that are nearly those of the service are warned of', async (t) => {
+  const server = await startServer(t, { env: { BODY_LIMIT_BYTE: '1' } });
+  t.match(
+    server.log.map(({ msg }) => msg),
+    ['BODY_LIMIT_BYTE is not a variable of the service; did you mean BODY_LIMIT_BYTES?'],
+  );
+  t.equal(await server.end('SIGTERM'), 0);
 });
 
 t.test('token create, list, revoke and prune work while the server runs', async (t) => {
@@ -205,7 +252,10 @@ t.test('the server tells what keeps it from starting, and ends', async (t) => {
 
   const server = await startServer(t, { env });
   const port = new URL(server.origin).port;
-  t.match(await run('main.js', [], { ...env, PORT: port }), { code: 1, stderr: /address already in use/ });
+  t.match(await run('main.js', [], { ...env, PORT: port }), {
+    code: 1,
+    stderr: `plant-store: PORT: port ${port} of 127.0.0.1 is already in use; choose another one\n`,
+  });
   t.equal(await server.end('SIGTERM'), 0);
 
   const database = new DatabaseSync(file);
@@ -220,7 +270,7 @@ t.test('the server tells what keeps it from starting, and ends', async (t) => {
   await writeFile(`${file}.txt`, 'this is no database, however long it may be. '.repeat(100));
   t.match(await run('main.js', [], { DATABASE_URL: `file:${file}.txt` }), {
     code: 1,
-    stderr: /^plant-store: SQLite: file is not a database\n$/,
+    stderr: `plant-store: SQLite, ${file}.txt: file is not a database\n`,
   });
   t.match(await run('main.js', [], { DATABASE_URL: `file:${file}/below` }), {
     code: 1,
@@ -230,7 +280,8 @@ t.test('the server tells what keeps it from starting, and ends', async (t) => {
   if (process.platform === 'linux') {
     t.match(await run('main.js', [], { DATABASE_URL: 'file:/proc/nope/below/plants.db' }), {
       code: 1,
-      stderr: /^plant-store: SQLite: ENOENT: no such file or directory, mkdir '\/proc\/nope'\n$/,
+      stderr:
+        /^plant-store: SQLite, \/proc\/nope\/below\/plants.db: ENOENT: no such file or directory, mkdir '\/proc\/nope'\n$/,
     });
   }
 });

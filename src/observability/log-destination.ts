@@ -90,3 +90,12 @@ export function openLog(reportLoss: (lines: number) => void): LogDestination {
     flushSync: flush,
   };
 }
+
+/**
+ * A log for a person at a terminal, by pino-pretty, which is there in development only.
+ * @returns undefined where it is not installed.
+ */
+export async function openReadableLog(): Promise<{ write(line: string): void } | undefined> {
+  const loaded = await import('pino-pretty').catch(() => undefined);
+  return loaded?.default({ destination: 1, sync: true, ignore: 'pid,hostname', translateTime: 'HH:MM:ss' });
+}

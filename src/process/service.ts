@@ -5,17 +5,21 @@ import { hostname } from 'node:os';
 import { createSecureContext } from 'node:tls';
 import { inspect } from 'node:util';
 import type { FastifyBaseLogger, FastifyInstance, FastifyServerOptions } from 'fastify';
-import { ConfigError, type Config } from '../config.js';
+import { ConfigError, misspelledVariables, type Config } from '../config.js';
 import { StorageError, type Storage } from '../domain/storage.js';
 import type { Tls } from '../http/connection/server.js';
-import { openLog } from '../observability/log-destination.js';
+import { openLog, openReadableLog } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
 import { openStorage, type OpenStorage } from '../storage/open.js';
 
 /** Why a process cannot start: in plain words when the operator can change it, otherwise with the stack. */
 export function describeFault(error: unknown): string {
   const known = error instanceof ConfigError || error instanceof StorageError || isSystemError(error);
-  return known ? `plant-store: ${error.message}` : inspect(error);
+  if (!known) return inspect(error);
+  return error.message
+    .split('\n')
+    .map((line) => `plant-store: ${line}`)
+    .join('\n');
 }
 
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {
@@ -27,10 +31,12 @@ export const maxOperatorConnections = 64;
 /** How many files the process may open beside connections; at rest it has about 30. */
 const maxFiles = 64;
 
-/** What a process of several has, and the only one has not. */
-export interface Membership {
-  /** What the process is called in the log. */
-  name: string;
+/** What is particular to a process. */
+export interface ProcessOptions {
+  /** What the process is called in the log, where there are several. */
+  name?: string;
+  /** Whether its log is for a person, when it goes to a terminal. */
+  readable?: boolean;
   /** To the process that writes for this one. */
   channel?: Parameters<typeof openStorage>[3];
 }
@@ -42,7 +48,7 @@ export interface Membership {
 export function openConfiguredStorage(
   config: Config,
   metrics: Metrics | undefined,
-  { channel }: Partial<Membership> = {},
+  { channel }: ProcessOptions = {},
 ): Promise<OpenStorage> {
   const writer = {
     queueRows: config.WRITE_QUEUE_ROWS,
@@ -67,13 +73,15 @@ export async function loadMetrics({ OPS_PORT }: Config): Promise<Metrics | undef
 /**
  * Fastify's options for the log.
  * @param getLog - Returns the log once it is there.
- * @param name - What every line says of the process, where there are several.
  */
-export function logOptions(
-  { LOG_LEVEL: level }: Config,
+export async function logOptions(
+  { LOG_LEVEL: level, NODE_ENV }: Config,
   getLog: () => FastifyBaseLogger,
-  name?: string,
-): NonNullable<FastifyServerOptions['logger']> {
+  { name, readable = false }: ProcessOptions,
+): Promise<NonNullable<FastifyServerOptions['logger']>> {
+  const terminal = readable && process.stdout.isTTY && NODE_ENV !== 'production';
+  const readableStream = terminal ? await openReadableLog() : undefined;
+  if (readableStream !== undefined) return { level, stream: readableStream };
   const stream = openLog((lines) => {
     getLog().warn({ lines }, 'lines of the log were lost: standard output did not take them');
   });
@@ -88,19 +96,19 @@ export function logOptions(
 export async function buildService(
   config: Config,
   metrics: Metrics | undefined,
-  membership?: Membership,
+  options: ProcessOptions = {},
 ): Promise<{ app: FastifyInstance; storage: Storage; maxConnections: number }> {
   const maxConnections = connectionLimit(config);
   // The storage's thread starts while the modules of the service load.
   const [storage, { buildApp }] = await Promise.all([
-    openConfiguredStorage(config, metrics, membership),
+    openConfiguredStorage(config, metrics, options),
     import('../app.js'),
   ]);
   const app = await buildApp({
     storage,
     identityProvider: identityProvider(config),
     metrics,
-    logger: logOptions(config, () => app.log, membership?.name),
+    logger: await logOptions(config, () => app.log, options),
     limits: {
       bodyLimit: config.BODY_LIMIT_BYTES,
       bodyBudget: config.BODY_BUDGET_BYTES,
@@ -110,7 +118,7 @@ export async function buildService(
       keepAliveTimeout: config.KEEP_ALIVE_SECONDS * 1000,
       stallTimeout: config.STALL_TIMEOUT_SECONDS * 1000,
       // A worker's are counted where it accepts them.
-      maxConnections: membership === undefined ? maxConnections : Infinity,
+      maxConnections: options.channel === undefined ? maxConnections : Infinity,
       rates: {
         perSubject: config.RATE_LIMIT_PER_SUBJECT,
         perAddress: config.RATE_LIMIT_PER_ADDRESS,
@@ -132,14 +140,49 @@ export async function buildService(
       'MAX_CONNECTIONS is lowered to what the limit of open files has room for',
     );
   }
+  if (options.channel === undefined) warnOfMisspelledVariables(app.log);
   return { app, storage, maxConnections };
 }
 
 /** Listens where the configuration says. */
-export async function listen(app: FastifyInstance, { HOST, PORT: port }: Config): Promise<void> {
+export async function listen(app: FastifyInstance, { HOST: host, PORT: port }: Config): Promise<void> {
+  await listenOn(app, { host, port, variables: ['HOST', 'PORT'] });
+}
+
+/** Where to listen. */
+export interface Place {
+  host: string;
+  port: number;
+  /** The variables that hold the two. */
+  variables: readonly [host: string, port: string];
+}
+
+/**
+ * Listens.
+ * @throws ConfigError naming the variable because of which that is not possible.
+ */
+export async function listenOn(app: FastifyInstance, { host, port, variables }: Place): Promise<void> {
+  const [hostName, portName] = variables;
   // One address: for a name with several, Fastify would open servers that it neither shows nor waits for at the end.
-  const { address: host } = await lookup(HOST, { order: 'ipv4first' });
-  await app.listen({ host, port });
+  const { address } = await lookup(host, { order: 'ipv4first' }).catch((error: unknown) => {
+    throw new ConfigError(`${hostName}: ${(error as Error).message}`);
+  });
+  try {
+    await app.listen({ host: address, port });
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'EADDRINUSE') {
+      throw new ConfigError(`${portName}: port ${port} of ${address} is already in use; choose another one`);
+    }
+    throw new ConfigError(`${code === 'EACCES' ? portName : hostName}: ${message}`);
+  }
+}
+
+/** Warns of variables that are nearly those of the service. */
+export function warnOfMisspelledVariables(log: FastifyBaseLogger): void {
+  for (const { name, meant } of misspelledVariables(process.env)) {
+    log.warn(`${name} is not a variable of the service; did you mean ${meant}?`);
+  }
 }
 
 /** How long the phases of a shutdown may take, in ms. */
@@ -208,15 +251,23 @@ function identityProvider({ OIDC_ISSUER: issuer, OIDC_AUDIENCE: audience, OIDC_J
 
 /**
  * The certificate and its key, when they are configured.
- * @throws ConfigError when they are no good, the system's error when a file cannot be read.
+ * @throws ConfigError naming the variable of a file that cannot be read or is no good.
  */
 function readTls({ TLS_CERT_FILE: cert, TLS_KEY_FILE: key }: Config): Tls | undefined {
   if (cert === undefined || key === undefined) return undefined;
-  const tls = { cert: readFileSync(cert), key: readFileSync(key) };
-  try {
-    createSecureContext(tls);
-  } catch (error) {
-    throw new ConfigError(`TLS_CERT_FILE and TLS_KEY_FILE: ${(error as Error).message}`);
-  }
+  const checked = <T>(name: string, read: () => T): T => {
+    try {
+      return read();
+    } catch (error) {
+      throw new ConfigError(`${name}: ${(error as Error).message}`);
+    }
+  };
+  const tls = {
+    cert: checked('TLS_CERT_FILE', () => readFileSync(cert)),
+    key: checked('TLS_KEY_FILE', () => readFileSync(key)),
+  };
+  checked('TLS_CERT_FILE', () => createSecureContext({ cert: tls.cert }));
+  checked('TLS_KEY_FILE', () => createSecureContext({ key: tls.key }));
+  checked('TLS_CERT_FILE and TLS_KEY_FILE', () => createSecureContext(tls));
   return tls;
 }

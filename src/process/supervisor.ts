@@ -7,8 +7,16 @@ import type { Config } from '../config.js';
 import type { GatheredMetrics, Measured, Source } from '../observability/gathered-metrics.js';
 import type { Metrics } from '../observability/metrics.js';
 import type { SupervisorMessage, WorkerMessage } from './messages.js';
-import { listenForOperators, offerFirstToken, reportReady } from './operators.js';
-import { endOnSignal, loadMetrics, logOptions, openConfiguredStorage, shutdownTimes } from './service.js';
+import { greetDeveloper } from './developer.js';
+import { listenForOperators, reportReady } from './operators.js';
+import {
+  endOnSignal,
+  loadMetrics,
+  logOptions,
+  openConfiguredStorage,
+  shutdownTimes,
+  warnOfMisspelledVariables,
+} from './service.js';
 
 /** How long until a worker that died is started again, in ms: at first, and after it has died again and again. */
 const firstPause = 100;
@@ -30,10 +38,13 @@ interface Member extends Source {
 
 /**
  * Runs the configured number of workers until a signal ends all.
+ * @param dev - Whether the server is a developer's own.
  * @throws StorageError when the storage cannot be opened.
  */
-export async function supervise(config: Config): Promise<void> {
-  const log: FastifyBaseLogger = Fastify({ logger: logOptions(config, () => log, 'supervisor') }).log;
+export async function supervise(config: Config, dev: boolean): Promise<void> {
+  const options = await logOptions(config, () => log, { name: 'supervisor' });
+  const log: FastifyBaseLogger = Fastify({ logger: options }).log;
+  warnOfMisspelledVariables(log);
   const metrics = await loadMetrics(config);
   const storage = await openConfiguredStorage(config, metrics);
   const members = new Set<Member>();
@@ -130,7 +141,7 @@ export async function supervise(config: Config): Promise<void> {
       killAll(members);
     },
   });
-  await offerFirstToken(origin, storage, config);
+  if (dev) await greetDeveloper(origin, storage, config);
 }
 
 /** Lets the workers that serve end in order, and resolves when all have ended. */

@@ -36,14 +36,14 @@ export async function openSqlite({
   writer: limits,
   synchronous = 'FULL',
 }: SqliteOptions): Promise<SqliteStorage> {
-  const database = withStorageErrors(() => openDatabase(file));
+  const database = openNamed(file);
   try {
     await migrate(database);
     const writer = await SqliteWriter.start({ file, synchronous }, { ...defaultWriterLimits, ...limits });
     return new SqliteStorage(database, file, writer.group, writer);
   } catch (error) {
     database.close();
-    throw toStorageError('SQLite', error);
+    throw toStorageError(nameOf(file), error);
   }
 }
 
@@ -63,14 +63,27 @@ export function openSqliteReader(file: string, channel: Channel): SqliteStorage 
  * @throws StorageError when the file cannot be opened, or is one of a newer application.
  */
 export async function migrateSqlite(file: string): Promise<Migration[]> {
-  const database = withStorageErrors(() => openDatabase(file));
+  const database = openNamed(file);
   try {
     return await migrate(database);
   } catch (error) {
-    throw toStorageError('SQLite', error);
+    throw toStorageError(nameOf(file), error);
   } finally {
     database.close();
   }
+}
+
+/** Opens a file, whose name is in the message when it cannot be opened. */
+function openNamed(file: string): DatabaseSyncInstance {
+  try {
+    return openDatabase(file);
+  } catch (error) {
+    throw toStorageError(nameOf(file), error);
+  }
+}
+
+function nameOf(file: string): string {
+  return `SQLite, ${file}`;
 }
 
 async function migrate(database: DatabaseSyncInstance): Promise<Migration[]> {

@@ -1,0 +1,60 @@
+// What a developer sees when the server starts on their own machine: where everything is, and a first token.
+import { networkInterfaces } from 'node:os';
+import type { Config } from '../config.js';
+import type { Storage } from '../domain/storage.js';
+import { scopes } from '../domain/tokens.js';
+import { issueToken } from '../http/security/access-token.js';
+import { describeStore } from '../storage/open.js';
+
+const loopback = ['127.0.0.1', '::1', 'localhost'];
+
+/**
+ * Tells on standard error where the service, its page and its store are. On a loopback address, with no token there
+ * yet, a first one is created; it never gets into the log.
+ * @param origin - Where the service listens.
+ */
+export async function greetDeveloper(origin: string, { tokens }: Storage, config: Config): Promise<void> {
+  const url = reachable(origin);
+  const count = (await tokens.list()).length;
+  const reason =
+    config.NODE_ENV === 'production'
+      ? 'NODE_ENV is production'
+      : loopback.includes(config.HOST)
+        ? undefined
+        : `HOST is ${config.HOST}, which others can reach`;
+  let secret: string | undefined;
+  let access = `${count} in the store; to create another: node dist/cli.js token create SUBJECT`;
+  if (count === 0 && reason !== undefined) {
+    access = `none, since ${reason}; to create one: node dist/cli.js token create SUBJECT`;
+  } else if (count === 0) {
+    ({ secret } = await issueToken(tokens, { subject: 'dev', scopes, now: Date.now() }));
+    access = `${secret} (for subject "dev", shown only once)`;
+  }
+  const lines = [
+    `Service         ${url}`,
+    `Documentation   ${url}/docs/`,
+    `Store           ${describeStore(config.DATABASE_URL)}`,
+    `Access tokens   ${access}`,
+  ];
+  const example =
+    secret === undefined
+      ? ''
+      : `
+Create a plant:
+
+  curl -i ${url}/plants -H 'Authorization: Bearer ${secret}' \\
+    -H 'Content-Type: application/json' -d '{"id": 1, "name": "Monstera deliciosa", "tag": "indoor"}'
+`;
+  process.stderr.write(`\n${lines.join('\n')}\n${example}\n`);
+}
+
+/** An origin that a browser can open: the address of all interfaces is none. */
+function reachable(origin: string): string {
+  const url = new URL(origin);
+  if (url.hostname !== '0.0.0.0' && url.hostname !== '[::]') return origin;
+  const outside = Object.values(networkInterfaces())
+    .flat()
+    .find((address) => address?.family === 'IPv4' && !address.internal);
+  url.hostname = outside?.address ?? '127.0.0.1';
+  return url.origin;
+}
