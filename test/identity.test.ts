@@ -422,7 +422,10 @@ t.test('an identity provider is configured whole or not at all', async (t) => {
     () => readConfig(others),
     new ConfigError('OIDC_ISSUER is required with OIDC_AUDIENCE and OIDC_JWKS_URL'),
   );
-  t.throws(() => readConfig({ OIDC_ISSUER }), /OIDC_AUDIENCE is required with.*\nOIDC_JWKS_URL is required with/);
+  t.throws(
+    () => readConfig({ OIDC_ISSUER }),
+    /OIDC_AUDIENCE is required with.*\nOIDC_JWKS_URL is required with/,
+  );
   for (const url of ['http://id.example', 'id.example', 'ftp://id.example', 'https://id .example']) {
     t.throws(() => readConfig({ ...whole, OIDC_JWKS_URL: url }), /^OIDC_JWKS_URL must be an https URL/, url);
   }
