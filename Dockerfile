@@ -8,7 +8,7 @@ COPY src ./src
 RUN npm run build && npm prune --omit=dev --ignore-scripts
 
 FROM node:24-bookworm-slim
-ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 DATABASE_URL=file:/data/plants.db
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 OPS_PORT=9090 DATABASE_URL=file:/data/plants.db
 WORKDIR /app
 COPY --from=build /app/package.json /app/openapi.yaml ./
 COPY --from=build /app/node_modules ./node_modules
@@ -19,6 +19,7 @@ RUN ln -s /app/dist/cli.js /usr/local/bin/plant-store && chmod 0755 dist/cli.js 
 VOLUME /data
 USER node
 EXPOSE 3000
+# Whether the process is alive, not whether it is ready: restarting it would not bring its database back.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
-  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/openapi.json`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.OPS_PORT}/livez`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "dist/main.js"]
