@@ -116,7 +116,7 @@ export async function buildApp({
   const limits = { ...defaultLimits, ...givenLimits };
   const app: FastifyInstance = Fastify({
     logger,
-    logController: new RequestLog(),
+    logController: new RequestLog(monotonic),
     genReqId: requestId,
     rewriteUrl: rewriteTarget,
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
@@ -136,7 +136,7 @@ export async function buildApp({
   app.setErrorHandler(answerError);
   app.decorateRequest('caller', null);
   app.decorateRequest('bodyHolder', undefined);
-  app.decorateRequest('errorCode', undefined);
+  app.decorateRequest('failure', undefined);
 
   prepareShutdown(app);
 

@@ -8,9 +8,11 @@ import { Agent, get, request, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { temporaryFolder } from './support/engines.js';
+import { engines, temporaryFolder } from './support/engines.js';
 import { skipFor } from './support/skip.js';
 import { run, samples, startServer, type ServerProcess } from './support/processes.js';
+import { injectFaults, startService } from './support/service.js';
+import { StorageError } from '../src/domain/storage.js';
 import { scopes } from '../src/domain/tokens.js';
 import { issueToken } from '../src/http/security/access-token.js';
 import { GatheredMetrics } from '../src/observability/gathered-metrics.js';
@@ -206,11 +208,13 @@ t.test(
       deadline: 20,
     });
     t.teardown(() => app.close());
-    const unavailable = {
+    const notReady = (reason: string) => ({
       statusCode: 503,
-      payload: '{"error":50300,"message":"The service is unavailable for now; the request had no effect."}',
-    };
-    t.match(await app.inject('/readyz'), unavailable, 'it does not listen yet');
+      payload: JSON.stringify({ status: 'not ready', reason }),
+    });
+    const unavailable = notReady('the storage cannot serve; the log says why');
+    const starting = notReady('the server is starting or shutting down');
+    t.match(await app.inject('/readyz'), starting, 'it does not listen yet');
     t.equal(checks, 0);
     serving = true;
     t.match(await app.inject('/readyz'), { statusCode: 200, payload: '{"status":"ready"}' });
@@ -237,6 +241,61 @@ t.test(
     ]);
   },
 );
+
+t.test('an outage is in the log once, once a minute with a count, and when it is over', async (t) => {
+  let clock = 0;
+  let failure: Error | undefined;
+  let lines: Record<string, unknown>[] = [];
+  const { call, token } = await startService(t, engines[0]!, {
+    wrap: injectFaults(({ plants }) => ({
+      plants: {
+        list: (...all) => (failure === undefined ? plants.list(...all) : Promise.reject(failure)),
+      },
+    })),
+    monotonic: () => clock,
+    logger: { stream: { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) } },
+  });
+  /** Sends a request, and gives what it adds to the log. */
+  const logged = async () => {
+    lines = [];
+    await call('GET', '/plants', { token });
+    return lines.map(({ level, method, msg, error, requests, seconds, err }) => ({
+      level,
+      about: method === undefined ? msg : 'this request',
+      ...{ error, requests, seconds },
+      stack: (err as { stack?: string } | undefined)?.stack !== undefined,
+    }));
+  };
+  const line = { error: undefined, requests: undefined, seconds: undefined, stack: false };
+  const served = { ...line, level: 30, about: 'this request' };
+  const refused = { ...line, level: 40, about: 'this request', error: 50300 };
+  const shown = (requests: number) => ({ ...line, level: 50, about: 'requests fail', requests, stack: true });
+
+  t.strictSame(await logged(), [served]);
+  failure = new StorageError('unavailable', 'PostgreSQL: gone');
+  t.strictSame(await logged(), [shown(1), refused]);
+  for (let i = 0; i < 10; i++) t.strictSame(await logged(), [refused], 'counted, without a stack');
+  clock += 60_000;
+  t.strictSame(await logged(), [shown(12), refused], 'it goes on');
+  failure = new StorageError('unknown-outcome', 'PostgreSQL: no answer');
+  t.strictSame(await logged(), [shown(1), { ...refused, error: 50302 }], 'another kind is another outage');
+  failure = undefined;
+  clock += 9_999;
+  t.strictSame(await logged(), [served], 'it may come back');
+  clock += 1;
+  const over = { ...line, level: 40, about: 'requests fail no longer' };
+  t.strictSame(await logged(), [
+    { ...over, error: 50300, requests: 12, seconds: 60 },
+    { ...over, error: 50302, requests: 1, seconds: 0 },
+    served,
+  ]);
+  t.strictSame(await logged(), [served]);
+  failure = new Error('a fault of the program');
+  const fault = { ...line, level: 50, about: 'request failed', stack: true };
+  for (let i = 0; i < 3; i++) {
+    t.strictSame(await logged(), [fault, { ...refused, level: 50, error: 50000 }], 'a 500 is always shown');
+  }
+});
 
 t.test('a backup that is taken while the server writes is whole, and is restored by its place', async (t) => {
   const { file, env, token } = await fill(t, 2_000, (i) => `plant ${i}`);
@@ -385,7 +444,7 @@ t.test('SIGTERM under load loses no acknowledged write and resets no connection'
       const agent = new Agent();
       t.match(
         await send(agent, `${operations}/readyz`),
-        { status: 503, text: /50300/ },
+        { status: 503, text: /shutting down/ },
         'not ready: it drains',
       );
       t.match(await send(agent, `${operations}/livez`), { status: 200 });

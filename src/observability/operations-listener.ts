@@ -2,7 +2,6 @@
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
-import { ApiError } from '../errors.js';
 import { answerClientError } from '../http/connection/client-errors.js';
 import { checkHeaders } from '../http/connection/host-and-expect.js';
 import { startInOrder } from '../http/connection/request-order.js';
@@ -47,7 +46,7 @@ export async function buildOperationsListener(options: OperationsOptions): Promi
     serverFactory: (listener) => createServer(listener, limits),
   });
   app.setErrorHandler(answerError);
-  app.decorateRequest('errorCode', undefined);
+  app.decorateRequest('failure', undefined);
   app.addHook('onRequest', nameRequest);
   app.addHook('onRequest', (_request, reply, done) => {
     reply.header('cache-control', 'no-store');
@@ -84,15 +83,17 @@ export async function buildOperationsListener(options: OperationsOptions): Promi
   let lastFault: string | undefined;
   app.get('/livez', (_request, reply) => reply.send({ status: 'alive' }));
   app.get('/readyz', async (_request, reply) => {
-    const fault = serving() ? await storageFault() : 'the server is starting or shutting down';
+    const listens = serving();
+    const fault = listens ? await storageFault() : 'the server is starting or shutting down';
     if (fault !== lastFault) {
       if (fault === undefined) log.info('ready');
       else log.warn({ reason: fault }, 'not ready');
       lastFault = fault;
     }
-    // The reason is in the log: what a storage says may be a secret.
-    if (fault !== undefined) throw new ApiError('unavailable');
-    return reply.send({ status: 'ready' });
+    if (fault === undefined) return reply.send({ status: 'ready' });
+    // What a storage says may be a secret.
+    const reason = listens ? 'the storage cannot serve; the log says why' : fault;
+    return reply.code(503).send({ status: 'not ready', reason });
   });
   app.get('/metrics', async (_request, reply) => {
     const { registry } = metrics;

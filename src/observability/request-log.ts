@@ -2,6 +2,7 @@
 import { LogController, type FastifyReply, type FastifyRequest } from 'fastify';
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { FailureLog } from './failure-log.js';
 
 const clientRequestId = /^[\w.-]{1,64}$/;
 const processId = randomBytes(4).toString('hex');
@@ -18,8 +19,12 @@ const traceparent = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 
 /** Fastify's log lines: nothing when a request arrives, one line when its answer is out, or when it will never be. */
 export class RequestLog extends LogController {
-  constructor() {
+  readonly #failures: FailureLog;
+
+  /** @param now - A time in milliseconds that never goes back. */
+  constructor(now: () => number) {
     super({ requestIdLogLabel: 'requestId' });
+    this.#failures = new FailureLog(now);
   }
 
   override incomingRequest(request: FastifyRequest, reply: FastifyReply): void {
@@ -27,6 +32,11 @@ export class RequestLog extends LogController {
     const address: string | undefined = request.ip;
     // Fastify's own requestCompleted does not hear of a client that hangs up.
     reply.raw.on('close', () => {
+      if (request.failure !== undefined && request.failure.statusCode >= 500) {
+        this.#failures.failed(request.failure, reply.log);
+      } else {
+        this.#failures.succeeded(reply.log);
+      }
       logRequest(reply, address);
     });
   }
@@ -57,15 +67,16 @@ export function isSent(response: ServerResponse): boolean {
 
 function logRequest(reply: FastifyReply, address: string | undefined): void {
   const { request, raw } = reply;
-  const { method, originalUrl, headers, errorCode, caller } = request;
+  const { method, originalUrl, headers, failure, caller } = request;
   const completed = isSent(raw);
+  const status = completed || raw.headersSent ? reply.statusCode : undefined;
   const trace = headers['traceparent'];
-  reply.log.info(
+  reply.log[levelOf(status)](
     {
       method,
       path: withoutSecrets(originalUrl),
-      status: completed || raw.headersSent ? reply.statusCode : undefined,
-      error: errorCode,
+      status,
+      error: failure?.code,
       aborted: completed ? undefined : true,
       ms: Number(reply.elapsedTime.toFixed(3)),
       address,
@@ -74,6 +85,12 @@ function logRequest(reply: FastifyReply, address: string | undefined): void {
     },
     completed ? 'request' : 'request broken off',
   );
+}
+
+/** What nobody but the operator can change is a warning; a fault of the program is an error. */
+function levelOf(status: number | undefined): 'info' | 'warn' | 'error' {
+  if (status === undefined || status < 500) return 'info';
+  return status === 503 ? 'warn' : 'error';
 }
 
 /** A target without what may hold a secret: the name and password before its host, and its query. */

@@ -32,8 +32,7 @@ export function toApiError(thrown: unknown): ApiError {
 /** Answers with what was thrown. Fastify's error handler. */
 export function answerError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const error = toApiError(thrown);
-  if (error.statusCode >= 500) request.log.error({ err: error }, 'request failed');
-  request.errorCode = error.code;
+  request.failure = error;
   reply
     .code(error.statusCode)
     .headers(error.headers)
@@ -49,7 +48,7 @@ export const nameRequest: onRequestHookHandler = (request, reply, done) => {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The code of the error that was answered, for the log. */
-    errorCode: number | undefined;
+    /** The error that was answered, for the log. */
+    failure: ApiError | undefined;
   }
 }
