@@ -2,12 +2,15 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
+import { get, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { parse } from 'yaml';
 import { engines, noPostgres, temporaryFolder } from './support/engines.js';
 import { create, startServer, type ServerProcess } from './support/processes.js';
 import { skipFor } from './support/skip.js';
+import { GatheredMetrics } from '../src/observability/gathered-metrics.js';
+import { createMetrics } from '../src/observability/metrics.js';
 import { freePort } from '../scripts/lib/free-port.js';
 import { endWithThisProcess } from '../scripts/lib/server-process.js';
 
@@ -120,7 +123,130 @@ t.test(
     t.equal(seen.size, 4, 'by both copies, before and after');
 
     await copies[0]!.end('SIGKILL');
-    await Promise.all(Array.from({ length: 20 }, () => send()));
-    t.strictSame(failures, [], 'nor does a copy that was killed, once its connections are gone');
+    // On a connection of its own each: the balancer makes a new one to the copy for it, and that can be made or not.
+    const statuses = Array.from({ length: 20 }, async () => {
+      const headers = { authorization: `Bearer ${token}` };
+      const [answer] = (await once(
+        get(`${balancer.origin}/plants?limit=1`, { agent: false, headers }),
+        'response',
+      )) as [IncomingMessage];
+      answer.resume();
+      return answer.statusCode;
+    });
+    t.strictSame(new Set(await Promise.all(statuses)), new Set([200]), 'nor does a copy that was killed');
+  },
+);
+
+interface Dashboard {
+  panels: { title: string; targets: { expr: string }[] }[];
+}
+interface Rules {
+  groups: { rules: { alert: string; expr: string }[] }[];
+}
+interface RuleTests {
+  tests: { alert_rule_test: { alertname: string; exp_alerts: unknown[] }[] }[];
+}
+const readDashboard = async () => JSON.parse(await projectFile('deploy/grafana-dashboard.json')) as Dashboard;
+const readRules = async () =>
+  (parse(await projectFile('deploy/prometheus-rules.yaml')) as Rules).groups.flatMap(({ rules }) => rules);
+const queriesOf = ({ panels }: Dashboard) =>
+  panels.flatMap(({ title, targets }) => targets.map(({ expr }) => ({ title, expr })));
+
+t.test('the dashboard and the alert rules name metrics that exist', async (t) => {
+  const { registry } = createMetrics();
+  new GatheredMetrics(registry, () => []);
+  const known = new Set(
+    registry
+      .getMetricsAsArray()
+      .flatMap(({ name, type }) =>
+        String(type) === 'histogram' ? ['_bucket', '_sum', '_count'].map((part) => name + part) : name,
+      ),
+  );
+  const expressions = [...queriesOf(await readDashboard()), ...(await readRules())].map(({ expr }) => expr);
+  const named = new Set(
+    expressions.flatMap((expr) => expr.match(/\b(?:plant_store|nodejs|process)_\w+/g) ?? []),
+  );
+  t.ok(named.size > 10);
+  t.strictSame(
+    [...named].filter((name) => !known.has(name)),
+    [],
+  );
+});
+
+t.test(
+  'the alert rules are valid, and each fires when it should',
+  skipFor(lacks('promtool', '--version')),
+  async (t) => {
+    const rules = new URL('../deploy/prometheus-rules.yaml', import.meta.url).pathname;
+    t.match(spawnSync('promtool', ['check', 'rules', rules], { encoding: 'utf8' }), {
+      status: 0,
+      stderr: '',
+    });
+    const tests = rules.replace('.yaml', '.test.yaml');
+    t.match(spawnSync('promtool', ['test', 'rules', tests], { encoding: 'utf8' }), { status: 0, stderr: '' });
+    const { tests: cases } = parse(await projectFile('deploy/prometheus-rules.test.yaml')) as RuleTests;
+    const fired = cases
+      .flatMap(({ alert_rule_test }) => alert_rule_test)
+      .filter(({ exp_alerts }) => exp_alerts.length > 0)
+      .map(({ alertname }) => alertname);
+    const alerts = (await readRules()).map(({ alert }) => alert);
+    t.strictSame([...new Set(fired)].sort(), alerts.sort(), 'none is untested');
+  },
+);
+
+t.test(
+  'Prometheus scrapes a service under load, and every panel of the dashboard has data',
+  skipFor(lacks('prometheus', '--version')),
+  async (t) => {
+    const server = await startServer(t, { env: { OPS_PORT: '0', WORKERS: '2' } });
+    const operations = server.log.find((line) => 'operations' in line)?.['operations'] as string;
+    const token = await server.createToken('alice');
+    const folder = await temporaryFolder(t);
+    const port = await freePort();
+    const config = {
+      global: { scrape_interval: '1s', evaluation_interval: '1s' },
+      scrape_configs: [
+        { job_name: 'plant-store', static_configs: [{ targets: [new URL(operations).host] }] },
+      ],
+      rule_files: [new URL('../deploy/prometheus-rules.yaml', import.meta.url).pathname],
+    };
+    await writeFile(join(folder, 'prometheus.yml'), JSON.stringify(config));
+    start(
+      t,
+      'prometheus',
+      `--config.file=${join(folder, 'prometheus.yml')}`,
+      `--storage.tsdb.path=${join(folder, 'data')}`,
+      `--web.listen-address=127.0.0.1:${port}`,
+      '--log.level=error',
+    );
+    const ask = async (path: string) => {
+      const answer = await fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined);
+      return answer?.ok === true ? await answer.text() : undefined;
+    };
+
+    let id = 0;
+    const load = () => create(server, token, `{"id":${++id},"name":"a"}`).then((answer) => answer.text());
+    for (const { title, expr } of queriesOf(await readDashboard())) {
+      const query = expr
+        .replaceAll('$job', 'plant-store')
+        .replaceAll('$instance', '.*')
+        .replaceAll('$__rate_interval', '1m');
+      const text = await repeatUntil(
+        async () => {
+          await load();
+          return ask(`/api/v1/query?query=${encodeURIComponent(query)}`);
+        },
+        (text) => text !== undefined && !/"result":\[\]|"NaN"/.test(text),
+      );
+      t.match(text, /"status":"success"/, title);
+    }
+    const evaluated = await repeatUntil(
+      () => ask('/api/v1/rules'),
+      (text) => text?.includes('"health":"unknown"') === false,
+    );
+    const { data } = JSON.parse(evaluated!) as {
+      data: { groups: { rules: { name: string; health: string }[] }[] };
+    };
+    for (const { name, health } of data.groups.flatMap(({ rules }) => rules)) t.equal(health, 'ok', name);
   },
 );

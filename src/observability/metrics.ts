@@ -1,9 +1,10 @@
-// The metrics for Prometheus. docs/operate.md lists every one, and a test holds the list equal to this.
+// The metrics for Prometheus. docs/operate.md lists those of our own, and a test holds the list equal to this.
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Caller } from '../domain/tokens.js';
 import { ApiError } from '../errors.js';
 import type { Verifier } from '../http/security/verifier.js';
+import { version } from '../version.js';
 import { isSent } from './request-log.js';
 
 /** The metrics, and the places where they are taken. */
@@ -31,6 +32,14 @@ export function createMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
+  new Gauge({
+    name: 'plant_store_build_info',
+    help: 'Always 1; the labels say which release runs, and on which Node.',
+    labelNames: ['version', 'node'],
+    // All processes of a service are of one release.
+    aggregator: 'first',
+    registers,
+  }).set({ version, node: process.version }, 1);
   const requests = new Histogram({
     name: 'plant_store_http_request_duration_seconds',
     help: 'Time from the header of a request to the last byte of its answer, or to its end without one.',
