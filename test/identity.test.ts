@@ -1,6 +1,7 @@
-// Access tokens of an identity provider, against a real issuer on a loopback address.
+// Access tokens of an identity provider: a real one, and an issuer of our own that can also misbehave.
 import fc from 'fast-check';
 import {
+  decodeProtectedHeader,
   exportJWK,
   exportSPKI,
   generateKeyPair,
@@ -14,6 +15,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
+import Provider from 'oidc-provider';
 import t, { type Test } from 'tap';
 import { engines } from './support/engines.js';
 import { startService } from './support/service.js';
@@ -258,6 +260,91 @@ t.test('keys rotate without a restart', async (t) => {
   now += 3_001;
   t.match(await call('GET', '/plants', { token: old }), invalid, 'the old key is not published any more');
 });
+
+/** Starts a real identity provider: one client with credentials, and JWTs for whatever resource it asks for. */
+async function startProvider(t: Test, keys: Key[], port = 0) {
+  const jwks = await Promise.all(
+    keys.map(async ({ privateKey, jwk }) => ({ ...(await exportJWK(privateKey)), ...jwk })),
+  );
+  const server = createServer().listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address() as AddressInfo;
+  const origin = `http://127.0.0.1:${address.port}`;
+  const client = { client_id: 'gardener', client_secret: 'a long secret' };
+  const provider = new Provider(origin, {
+    clients: [{ ...client, grant_types: ['client_credentials'], response_types: [], redirect_uris: [] }],
+    features: {
+      devInteractions: { enabled: false },
+      clientCredentials: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        getResourceServerInfo: (_, resource) => ({
+          audience: resource,
+          scope: 'plants:read plants:write',
+          accessTokenFormat: 'jwt',
+          jwt: { sign: { alg: 'RS256' } },
+        }),
+      },
+    },
+    jwks: { keys: jwks },
+    ttl: { ClientCredentials: 600 },
+    cookies: { keys: ['of no use here'] },
+  });
+  const handle = provider.callback();
+  server.on('request', (request, response) => void handle(request, response));
+  const stop = async () => {
+    if (!server.listening) return;
+    server.close();
+    server.closeAllConnections();
+    await once(server, 'close');
+  };
+  t.teardown(stop);
+  const found = await fetch(`${origin}/.well-known/openid-configuration`);
+  const { issuer, jwks_uri, token_endpoint } = (await found.json()) as Record<string, string>;
+  const getToken = async (request: { resource?: string; scope?: string }) => {
+    const body = new URLSearchParams({ ...client, grant_type: 'client_credentials', ...request });
+    const answer = await fetch(token_endpoint!, { method: 'POST', body });
+    return ((await answer.json()) as { access_token: string }).access_token;
+  };
+  return {
+    identityProvider: { issuer: issuer!, audience, jwksUrl: jwks_uri!, jwksCooldown: 0 },
+    port: address.port,
+    stop,
+    getToken,
+  };
+}
+
+t.test(
+  'tokens of a real identity provider are good, over its rotation of keys and its restart',
+  async (t) => {
+    const [first, second] = await Promise.all(['RS256', 'RS256'].map(makeKey));
+    const before = await startProvider(t, [first!]);
+    const { call } = await startService(t, engine, { identityProvider: before.identityProvider });
+    const both = { resource: audience, scope: 'plants:read plants:write' };
+    const old = await before.getToken(both);
+    t.equal((await call('POST', '/plants', { token: old, body: plant })).status, 200);
+    const reader = await before.getToken({ ...both, scope: 'plants:read' });
+    t.match(await call('GET', '/plants', { token: reader }), { status: 200, json: [{ name: plant.name }] });
+    t.equal(
+      (await call('DELETE', '/plants/1', { token: reader })).status,
+      403,
+      'a scope that it has not got',
+    );
+    const foreign = await before.getToken({ ...both, resource: 'https://weeds.example' });
+    t.match(await call('GET', '/plants', { token: foreign }), invalid, 'it is for another audience');
+    t.match(await call('GET', '/plants', { token: await before.getToken({}) }), invalid, 'it is no JWT');
+
+    const unseen = await before.getToken(both);
+    await before.stop();
+    t.equal((await call('GET', '/plants', { token: unseen })).status, 200, 'the keys are known already');
+
+    const after = await startProvider(t, [second!, first!], before.port);
+    const fresh = await after.getToken(both);
+    t.equal(decodeProtectedHeader(fresh).kid, second!.kid);
+    t.equal((await call('DELETE', '/plants/1', { token: fresh })).status, 204, 'the new key is found');
+    t.equal((await call('GET', '/plants', { token: unseen })).status, 200, 'and the old one still good');
+  },
+);
 
 t.test('an issuer that does not answer is a 503, and opaque tokens go on', async (t) => {
   const key = await makeKey('EdDSA');
