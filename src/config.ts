@@ -40,7 +40,7 @@ const flag = makeExactValidator<boolean>((value) => {
   throw new EnvError('must be true or false');
 });
 
-/** A list, its items separated by commas; empty for none. */
+/** A comma-separated list; empty for none. */
 function list(rule: string, accepts: (item: string) => boolean) {
   return makeExactValidator<readonly string[]>((value) => {
     const items = value
@@ -83,112 +83,115 @@ const safeUrl = makeExactValidator<string>((value) => {
   throw new EnvError('must be an https URL (http on a loopback address only)');
 });
 
-/** Every variable: what it may be, its default, and what it is for. The README's table tells the same. */
+/** Every variable: its type, its default and its description, from which docs/configuration.md is generated. */
 export const variables = {
-  HOST: text({ default: '127.0.0.1', desc: 'The address to listen on; `0.0.0.0` or `::` for all' }),
-  PORT: port({ default: 3000, desc: 'The port to listen on; 0 for any free one' }),
-  OPS_HOST: text({ default: '127.0.0.1', desc: 'The address of the operations listener' }),
+  HOST: text({ default: '127.0.0.1', desc: 'Address to listen on; `0.0.0.0` or `::` for all interfaces' }),
+  PORT: port({ default: 3000, desc: 'Port to listen on; 0 picks a free one' }),
+  OPS_HOST: text({ default: '127.0.0.1', desc: 'Address of the operations listener' }),
   OPS_PORT: port({
     default: undefined,
-    desc: 'The port of the operations listener (`/livez`, `/readyz`, `/metrics`); off unless set',
+    desc: 'Port of the operations listener (`/livez`, `/readyz`, `/metrics`); off unless set',
   }),
   WORKERS: workers({
     default: 1,
-    desc: 'How many processes answer; `auto` for one on each core. What is bounded is divided among them',
+    desc: 'Number of processes; `auto` starts one per core. They share the limits on connections and memory',
   }),
   DATABASE_URL: databaseUrl({
     default: 'file:./data/plants.db',
-    desc: 'Where the plants are kept: `file:PATH`, or `postgres://…`',
+    desc: 'Where the plants are stored: `file:PATH` (SQLite) or `postgres://…`',
   }),
   DATABASE_POOL_SIZE: connections({
     default: 10,
-    desc: 'PostgreSQL: how many connections of each process read; one more writes',
+    desc: 'PostgreSQL: connections per process for reading; each process uses one more for writing',
   }),
   DATABASE_TIMEOUT_SECONDS: atLeastOneSecond({
     default: 15,
-    desc: 'PostgreSQL: the longest that a request waits for the database; a list, for each of its pages',
+    desc: 'PostgreSQL: maximum time that a request waits for the database; for a list, per page',
   }),
   DATABASE_PREPARED: flag({
     default: false,
-    desc: 'PostgreSQL: `true` prepares statements. Not behind a pooler that does not know them, such as PgBouncer before 1.21',
+    desc: 'PostgreSQL: `true` uses prepared statements; behind PgBouncer this requires version 1.21 or later',
   }),
-  LOG_LEVEL: logLevel({ default: 'info', desc: `The least level to log: ${logLevels.join(', ')}` }),
-  NODE_ENV: text({ default: 'development', desc: '`production` keeps `--dev` from making a token' }),
+  LOG_LEVEL: logLevel({ default: 'info', desc: `Minimum log level: ${logLevels.join(', ')}` }),
+  NODE_ENV: text({ default: 'development', desc: '`production` prevents `--dev` from creating a token' }),
   OIDC_ISSUER: safeUrl({
     default: undefined,
-    desc: "An identity provider's issuer: the `iss` of its tokens, to the letter. All three `OIDC_` variables, or none",
+    desc: "Issuer; must match the tokens' `iss` exactly. Set all three `OIDC_` variables, or none",
   }),
-  OIDC_AUDIENCE: text({ default: undefined, desc: 'The `aud` that its tokens must have' }),
-  OIDC_JWKS_URL: safeUrl({ default: undefined, desc: 'Where it publishes its keys' }),
-  BODY_LIMIT_BYTES: bytes({ default: 1_048_576, desc: 'The longest body of a request' }),
+  OIDC_AUDIENCE: text({ default: undefined, desc: "Audience that the tokens' `aud` must contain" }),
+  OIDC_JWKS_URL: safeUrl({ default: undefined, desc: "URL of the provider's public keys (JWKS)" }),
+  BODY_LIMIT_BYTES: bytes({ default: 1_048_576, desc: 'Maximum length of a request body' }),
   BODY_BUDGET_BYTES: bytes({
     default: 16_777_216,
-    desc: 'How much memory all bodies may take together, three to six times their length; shared fairly between subjects',
+    desc: 'Memory for all bodies, each counted three to six times; shared fairly between subjects',
   }),
   LIST_BUDGET_BYTES: bytes({
     default: 33_554_432,
-    desc: 'How much of all lists together may be read and not yet sent; shared fairly between subjects',
+    desc: 'Memory for all list data that has been read but not yet sent; shared fairly between subjects',
   }),
   HEADER_LIMIT_BYTES: bytes({
     default: 16_384,
-    desc: 'The longest header section of a request, without white space around values; it may have 1,000 fields',
+    desc: 'Maximum size of the header section, without white space around values. At most 1,000 fields',
   }),
-  REQUEST_TIMEOUT_SECONDS: atLeastOneSecond({ default: 30, desc: 'How long a request may take to arrive' }),
-  KEEP_ALIVE_SECONDS: atLeastOneSecond({ default: 72, desc: 'How long a connection may be idle' }),
+  REQUEST_TIMEOUT_SECONDS: atLeastOneSecond({ default: 30, desc: 'Maximum time for a request to arrive' }),
+  KEEP_ALIVE_SECONDS: atLeastOneSecond({ default: 72, desc: 'Maximum time that a connection may be idle' }),
   STALL_TIMEOUT_SECONDS: atLeastOneSecond({
     default: 30,
-    desc: 'How long a reader may take for one page of a list before it is cut off',
+    desc: 'Maximum time that a client may take to read one page of a list; slower clients are disconnected',
   }),
   MAX_CONNECTIONS: rows({
     default: 10_000,
-    desc: 'How many connections there may be; more are closed at once. Lowered to what the limit of open files has room for',
+    desc: 'Maximum number of connections; more are closed immediately. Lowered to what the open-file limit allows',
   }),
   MAX_EVENT_LOOP_DELAY_MS: count({
     default: 1_000,
-    desc: 'The mean lag of the event loop in a second beyond which requests are answered 503; 0 for any',
+    desc: 'Return 503 when the mean event-loop lag over a second exceeds this; 0 disables',
   }),
   RATE_LIMIT_PER_SUBJECT: count({
     default: 0,
-    desc: 'How many requests a subject may make in a window; more are answered 429; 0 for any number',
+    desc: 'Requests per subject and time window; more receive 429. 0 disables',
   }),
   RATE_LIMIT_PER_ADDRESS: count({
     default: 0,
-    desc: 'How many requests an address (IPv6: a /64 network) may make in a window, with or without a token; 0 for any number',
+    desc: 'Requests per IP address (IPv6: per /64) and time window, even without a token; more receive 429. 0 disables',
   }),
-  RATE_LIMIT_WINDOW_SECONDS: atLeastOneSecond({ default: 60, desc: 'The length of that window' }),
+  RATE_LIMIT_WINDOW_SECONDS: atLeastOneSecond({
+    default: 60,
+    desc: 'Length of the time window of both rate limits',
+  }),
   TRUST_PROXY: networks({
     default: [],
-    desc: 'The addresses and networks of proxies, separated by commas, whose `X-Forwarded-For` is believed',
+    desc: 'Addresses and networks of proxies, comma-separated, whose `X-Forwarded-For` is trusted',
   }),
   CORS_ORIGINS: origins({
     default: [],
-    desc: 'The origins, separated by commas, whose pages may use the service; `*` for all',
+    desc: 'Origins, comma-separated, whose web pages may call the service; `*` allows all',
   }),
   COMPRESSION: flag({
     default: false,
-    desc: '`true` compresses answers over 1 KiB for clients that accept it',
+    desc: '`true` compresses responses over 1 KiB for clients that accept it',
   }),
   SECURITY_HEADERS: flag({
     default: false,
-    desc: "`true` adds Helmet's security headers to every answer",
+    desc: "`true` adds Helmet's security headers to every response",
   }),
   TLS_CERT_FILE: text({
     default: undefined,
-    desc: 'The certificate chain, in PEM: with it and its key the service speaks HTTPS',
+    desc: 'PEM file with the certificate chain. Together with `TLS_KEY_FILE` it enables HTTPS',
   }),
-  TLS_KEY_FILE: text({ default: undefined, desc: "The certificate's private key, in PEM" }),
-  WRITE_QUEUE_ROWS: rows({ default: 20_000, desc: 'How many writes may wait; more are answered 503' }),
+  TLS_KEY_FILE: text({ default: undefined, desc: "PEM file with the certificate's private key" }),
+  WRITE_QUEUE_ROWS: rows({ default: 20_000, desc: 'Maximum number of queued writes; more receive 503' }),
   WRITE_QUEUE_BYTES: bytes({
     default: 67_108_864,
-    desc: 'How much text waiting writes may hold; more is answered 503',
+    desc: 'Maximum size of the text of all queued writes; more receive 503',
   }),
-  WRITE_BATCH_ROWS: rows({ default: 1_000, desc: 'The most writes in one commit' }),
-  WRITE_BATCH_BYTES: bytes({ default: 4_194_304, desc: 'The most text in one commit' }),
+  WRITE_BATCH_ROWS: rows({ default: 1_000, desc: 'Maximum number of writes in one commit' }),
+  WRITE_BATCH_BYTES: bytes({ default: 4_194_304, desc: 'Maximum size of the text in one commit' }),
   DRAIN_SECONDS: seconds({
     default: 0,
-    desc: 'How long to go on serving after SIGTERM, with `Connection: close`',
+    desc: 'Time to keep serving after SIGTERM, with `Connection: close`',
   }),
-  SHUTDOWN_SECONDS: atLeastOneSecond({ default: 20, desc: 'How long running requests may take after that' }),
+  SHUTDOWN_SECONDS: atLeastOneSecond({ default: 20, desc: 'Time for running requests to finish after that' }),
 };
 
 /** Variables that make sense only together. */

@@ -1,0 +1,37 @@
+// Writes docs/configuration.md, the reference of all environment variables, from src/config.ts (as built in dist).
+import { writeFileSync } from 'node:fs';
+import prettier from 'prettier';
+import { variables } from '../../dist/config.js';
+
+/** The section that begins before a variable, in the order of src/config.ts. @type {Record<string, string>} */
+const sections = {
+  HOST: 'Listeners and processes',
+  DATABASE_URL: 'Storage',
+  LOG_LEVEL: 'Environment',
+  OIDC_ISSUER: 'Identity provider',
+  BODY_LIMIT_BYTES: 'Limits and timeouts',
+  RATE_LIMIT_PER_SUBJECT: 'Rate limits',
+  TRUST_PROXY: 'Proxies, browsers and TLS',
+  WRITE_QUEUE_ROWS: 'Writes',
+  DRAIN_SECONDS: 'Shutdown',
+};
+
+const entries = Object.entries(variables).map(([name, { default: value, desc }]) => {
+  const heading = name in sections ? `\n## ${sections[name]}\n\n` : '';
+  const known = String(value ?? '');
+  return `${heading}- \`${name}\`${known && ` (default \`${known}\`)`}: ${desc}.`;
+});
+const text = `<!-- Written by "npm run generate" from src/config.ts; do not edit. -->
+
+# Configuration
+
+Every setting is an environment variable. All variables are validated at startup, and all errors are reported together.
+An empty value counts as unset. A variable whose name nearly matches one of these is logged as a probable misspelling.
+
+To keep the settings in a file, write one \`NAME=value\` a line and start the server with
+\`node --env-file=FILE dist/main.js\` or \`docker run --env-file FILE\`.
+${entries.join('\n')}
+`;
+const file = new URL('../../docs/configuration.md', import.meta.url);
+const style = await prettier.resolveConfig(file);
+writeFileSync(file, await prettier.format(text, { ...style, parser: 'markdown' }));
