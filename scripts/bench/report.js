@@ -1,4 +1,4 @@
-// What a run has measured, as text for the terminal, and as docs/benchmarks.md with its charts.
+// Reports what a run measured: on the terminal in full, and as docs/benchmarks.md with charts and files of data.
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { cpus, release, totalmem, type } from 'node:os';
 import prettier from 'prettier';
@@ -25,7 +25,7 @@ export function printReport(report) {
   console.log(tables(report).join('\n'));
 }
 
-/** Writes docs/benchmarks.md and a chart for each workload. @param {Report} report */
+/** Writes docs/benchmarks.md, a chart for each workload, and all figures as CSV. @param {Report} report */
 export async function writeReport(report) {
   const charts = new URL('benchmarks/', docs);
   await mkdir(charts, { recursive: true });
@@ -43,15 +43,19 @@ export async function writeReport(report) {
     await writeFile(new URL(`${name}.svg`, charts), barChart(`${title}, requests a second`, bars));
     pictures.push(`![${title}: requests a second](benchmarks/${name}.svg)`);
   }
+  await writeFile(new URL('results.csv', charts), resultsCsv(report));
+  await writeFile(new URL('ratios.csv', charts), ratiosCsv(report));
   const introduction = await readFile(new URL('introduction.md', import.meta.url), 'utf8');
   const text = [
     '<!-- Written by `npm run bench`; the words are in scripts/bench. -->',
     introduction,
-    await conditions(report),
-    '## Charts',
-    `At ${most} connections.`,
+    '## Requests per second',
+    `At ${most} connections. [results.csv](benchmarks/results.csv) has all figures.`,
     ...pictures,
-    ...tables(report),
+    ...summary(report, most),
+    '## Start and memory',
+    startAndMemory(report),
+    await conditions(report),
   ].join('\n\n');
   const file = new URL('benchmarks.md', docs);
   const style = await prettier.resolveConfig(file);
@@ -79,9 +83,94 @@ async function conditions({ plan: { short, long }, results }) {
       'Servers, load generator and everything else share it.',
     `- Versions: ${versions.join(', ')}.`,
     `- ${short.rounds} turns of ${short.time / 1000} s (lists of 100,000: ${long.rounds} of ${long.time / 1000} s) ` +
-      'a server, workload and number of connections, after one to warm up; medians, ± half the distance between the extremes.',
+      'per server, workload and number of connections, after one to warm up. ' +
+      'Medians, ± half the distance between the extremes.',
     ...results.map(({ name, durability }) => `- ${name}: ${durability}.`),
   ].join('\n');
+}
+
+/** The rates and latencies at one number of connections. @param {Report} report @param {number} most */
+function summary({ results, workloads }, most) {
+  const names = workloads.map(({ name }) => name);
+  /** @param {(samples: import('./run.js').Measurement['samples']) => string} show */
+  const rows = (show) =>
+    results.map((result) => [
+      result.name,
+      ...names.map((name) => {
+        const samples = samplesOf(result, name, most);
+        return samples.length === 0 ? '–' : show(samples);
+      }),
+    ]);
+  return [
+    table(
+      ['', ...names],
+      rows((samples) => number(median(samples.map(({ rate }) => rate))) + (isLimited(samples) ? '†' : '')),
+    ),
+    `† The load generator used more than ${100 * busyGenerator} % of a core and may be the limit.`,
+    '## Latency',
+    `The 99th percentile at ${most} connections, in milliseconds.`,
+    table(
+      ['', ...names],
+      rows((samples) => number(median(samples.map(({ p99 }) => p99)))),
+    ),
+  ];
+}
+
+/** @param {Pick<Report, 'results'>} report */
+function startAndMemory({ results }) {
+  return table(
+    ['', 'start, ms', 'peak memory, MB'],
+    results.map(({ name, startTimes, memory }) => [name, number(median(startTimes)), number(memory / 1e6)]),
+  );
+}
+
+/** @param {Report} report */
+function resultsCsv({ results, connectionCounts, workloads }) {
+  const head =
+    'server,workload,connections,requests/s,± %,generator may limit,median ms,p99 ms,server CPU µs/request';
+  const lines = [head];
+  for (const connections of connectionCounts) {
+    for (const result of results) {
+      for (const { name } of workloads) {
+        const samples = samplesOf(result, name, connections);
+        if (samples.length === 0) continue;
+        const rates = samples.map(({ rate }) => rate);
+        const [p50, p99, cpu] = [
+          samples.map((sample) => sample.p50),
+          samples.map((sample) => sample.p99),
+          samples.map(({ cpuPerRequest }) => 1000 * cpuPerRequest),
+        ].map((values) => Number(median(values).toPrecision(3)));
+        const rate = Number(median(rates).toPrecision(3));
+        const range = Math.round(100 * spread(rates));
+        const limited = isLimited(samples) ? 'yes' : 'no';
+        lines.push([`"${result.name}"`, name, connections, rate, range, limited, p50, p99, cpu].join(','));
+      }
+    }
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+/** @param {Report} report */
+function ratiosCsv({ comparisons }) {
+  const lines = comparisons.map((comparison) => {
+    const { median: middle, low, high } = comparison.ratio;
+    const numbers = [middle, low, high].map((value) => value.toFixed(2));
+    return [`"${comparison.what}"`, ...numbers, targetOf(comparison), verdict(comparison)].join(',');
+  });
+  return ['comparison,ratio,low,high,target,verdict', ...lines, ''].join('\n');
+}
+
+/** @param {Result} result @param {string} workload @param {number} connections */
+function samplesOf(result, workload, connections) {
+  return (
+    result.measurements.find((found) => found.workload === workload && found.connections === connections)
+      ?.samples ?? []
+  );
+}
+
+/** Whether the load generator may be what limits a rate. @param {import('./run.js').Measurement['samples']} samples */
+function isLimited(samples) {
+  return samples.some(({ cpu }) => cpu > busyGenerator);
 }
 
 /** @param {Report} report @returns {string[]} */
@@ -94,10 +183,8 @@ function tables({ results, comparisons, connectionCounts, workloads }) {
       results.map((result) => [
         result.name,
         ...names.map((name) => {
-          const found = result.measurements.find(
-            ({ workload, connections: count }) => workload === name && count === connections,
-          );
-          return found === undefined || found.samples.length === 0 ? '–' : show(found.samples);
+          const samples = samplesOf(result, name, connections);
+          return samples.length === 0 ? '–' : show(samples);
         }),
       ]);
     blocks.push(
@@ -107,7 +194,7 @@ function tables({ results, comparisons, connectionCounts, workloads }) {
         ['', ...names],
         rows((samples) => {
           const rates = samples.map(({ rate }) => rate);
-          const limited = samples.some(({ cpu }) => cpu > busyGenerator) ? ' \\*' : '';
+          const limited = isLimited(samples) ? ' \\*' : '';
           return `${number(median(rates))} ± ${Math.round(100 * spread(rates))} %${limited}`;
         }),
       ),
@@ -127,13 +214,7 @@ function tables({ results, comparisons, connectionCounts, workloads }) {
       ),
     );
   }
-  blocks.push(
-    '## Start and memory',
-    table(
-      ['', 'start, ms', 'most memory, MB'],
-      results.map(({ name, startTimes, memory }) => [name, number(median(startTimes)), number(memory / 1e6)]),
-    ),
-  );
+  blocks.push('## Start and memory', startAndMemory({ results }));
   if (comparisons.length > 0) blocks.push('## Ratios', ...ratios(comparisons));
   return blocks;
 }
