@@ -1,4 +1,4 @@
-// Lint: TypeScript's strict rules, and the direction of imports that DESIGN.md tells.
+// Lint: TypeScript's strict rules, and the direction of imports that DESIGN.md describes.
 import eslint from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
