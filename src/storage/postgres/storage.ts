@@ -125,7 +125,8 @@ class PostgresStorage implements Storage {
     if (pending.length > 0) {
       throw new StorageError(
         'unavailable',
-        'the database has no schema, or an older one than is needed: run "plant-store migrate"',
+        'the database has no schema, or an older one than is needed: run "plant-store migrate", ' +
+          'which is "node dist/cli.js migrate" in a checkout',
       );
     }
   }
