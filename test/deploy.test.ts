@@ -115,7 +115,10 @@ t.test(
       const others = new Set(seen);
       t.equal(await copies[copy - 1]!.end('SIGTERM'), 0);
       copies[copy - 1] = await startCopy(copy);
-      await repeatUntil(send, (name) => name !== undefined && !others.has(name));
+      await repeatUntil(send, (name) => {
+        seen.add(name);
+        return name !== undefined && !others.has(name);
+      });
     }
     life.over = true;
     await load;
