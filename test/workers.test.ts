@@ -386,7 +386,9 @@ t.test('operators are told of all workers, whatever becomes of them', async (t) 
   await repeatUntil(() => last['plant_store_workers'] === 2, scrapeAgain);
   t.match(last, { plant_store_worker_restarts_total: 1, [count]: 20 });
   let status = 200;
-  for (const worker of [second, workersOf(server).at(-1)!]) process.kill(worker, 'SIGKILL');
+  // The log may tell of the third later than the metrics.
+  await repeatUntil(() => workersOf(server).length === 3, readiness);
+  for (const worker of [second, workersOf(server)[2]!]) process.kill(worker, 'SIGKILL');
   await repeatUntil(
     () => status === 503,
     async () => (status = await readiness()),
