@@ -12,7 +12,7 @@ type BodyOf<Operation> = Operation extends {
 /** Whatever a request brings to the plants: a body of any operation on them. */
 export type PlantBody = { [Path in PlantPath]: BodyOf<paths[Path][keyof paths[Path]]> }[PlantPath];
 
-/** Part of a list, already rendered: at most 500 plants and 256 KiB, though one plant of any length is a page. */
+/** Part of a list, already rendered: at most 2,500 plants and 256 KiB, though one plant of any length is a page. */
 export interface PlantPage {
   /** The plants as JSON, separated by commas, without brackets; to the byte what JSON.stringify gives. */
   readonly json: string;

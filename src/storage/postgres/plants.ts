@@ -12,8 +12,14 @@ const pageBytes = 256 * 1024;
 const longBytes = Math.floor(pageBytes / pageRows);
 /** The most first pages in a statement: whoever is in it waits for all of them. */
 const firstPagesTogether = 64;
+/** Further first pages go to a second connection at the same time only when at least so many wait. */
+const firstPagesApart = 16;
 /** The most other pages in a statement. They are full pages, so that more of them in one save little. */
 const nextPagesTogether = 4;
+/** The page of a list that goes on alone is read in steps of `pageRows`: so many rows at most... */
+const nextPageRows = 5 * pageRows;
+/** ...and no further step at this length of its text, in bytes. */
+const nextPageText = 128 * 1024;
 /** The length of their text, in bytes, at which a statement reads no further page: all of it is in memory at once. */
 const maxTextTogether = 1024 * 1024;
 /** So many pages have no more text than that. */
@@ -36,9 +42,13 @@ const wantedRows = `
         ORDER BY id LIMIT wanted.rows) AS following
   ORDER BY id LIMIT ${pageRows}`;
 
-/** The page that `wanted` describes. Long plants are counted and left out, so that it is within its bounds. */
+/**
+ * The page that `wanted` describes: its text, how many plants that is, the last one's id when others may follow, and
+ * the number of long plants. These are left out of the text, so that it is within its bounds.
+ */
 const wantedPage = `
-  SELECT string_agg(plant, ',') FILTER (WHERE bytes <= ${longBytes}) AS json, count(*)::int AS count, max(id) AS last,
+  SELECT string_agg(plant, ',') FILTER (WHERE bytes <= ${longBytes}) AS json, count(*)::int AS count,
+         CASE WHEN count(*) = least(wanted.rows, ${pageRows}) THEN max(id) END AS last,
          (count(*) FILTER (WHERE bytes > ${longBytes}))::int AS long
   FROM (${wantedRows}) AS plants`;
 
@@ -67,13 +77,34 @@ const readManyPages = `
   )
   SELECT json, count, last, long FROM pages WHERE pages > 0 ORDER BY pages`;
 
+/**
+ * Reads a page with which a list goes on, with the same parameters: step by step, for as long as its text is short. A
+ * later step that has long plants, or too much text, is left to the next page.
+ */
+const readNextPage = `
+  WITH RECURSIVE steps AS (
+    SELECT 0 AS step, NULL::text AS json, 0 AS count, ($2::bigint[])[1] - 1 AS last, 0 AS long,
+           ($3::int[])[1] AS rows_left, 0 AS text
+    UNION ALL
+    SELECT step + 1, page.*, rows_left - page.count, text + coalesce(octet_length(page.json) + 1, 0)
+    FROM steps
+    CROSS JOIN LATERAL (
+      SELECT ($1::text[])[1] AS subject, CASE WHEN steps.last < ${maxId} THEN steps.last + 1 END AS start,
+             rows_left AS rows
+    ) AS wanted
+    CROSS JOIN LATERAL (${wantedPage}) AS page
+    WHERE steps.last IS NOT NULL AND steps.long = 0 AND rows_left > 0 AND text < ${nextPageText}
+  )
+  SELECT string_agg(json, ',' ORDER BY step), sum(count)::int, (array_agg(last ORDER BY step DESC))[1], max(long)
+  FROM steps WHERE step = 1 OR (step > 1 AND long = 0 AND text <= ${pageBytes})`;
+
 /** Reads one page, with the same parameters: a running total of the lengths chooses what fits. */
 const readPageWithLong = `
   SELECT page.*
   FROM unnest($1::text[], $2::bigint[], $3::int[]) AS wanted (subject, start, rows)
   CROSS JOIN LATERAL (
     SELECT string_agg(plant, ',' ORDER BY id) FILTER (WHERE fits), (count(*) FILTER (WHERE fits))::int,
-           max(id) FILTER (WHERE fits), count(*)::int
+           CASE WHEN count(*) = least(wanted.rows, ${pageRows}) OR NOT bool_and(fits) THEN max(id) FILTER (WHERE fits) END
     FROM (SELECT *, total <= ${pageBytes} OR total = bytes AS fits
           FROM (SELECT *, sum(bytes) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS total
                 FROM (${wantedRows}) AS plants) AS measured) AS chosen
@@ -98,16 +129,23 @@ export class PostgresPlants extends GroupWrittenPlants {
 
   constructor(pool: PostgresPool, writer: PlantGroupWriter) {
     super(writer);
-    this.#firstPages = new PageReader(pool, firstPagesTogether);
-    this.#nextPages = new PageReader(pool, nextPagesTogether);
+    this.#firstPages = new PageReader(pool, {
+      together: firstPagesTogether,
+      apart: firstPagesApart,
+      statement: (pages) => (pages > fewPages ? readManyPages : readFewPages),
+    });
+    this.#nextPages = new PageReader(pool, {
+      together: nextPagesTogether,
+      apart: 1,
+      statement: (pages) => (pages > 1 ? readFewPages : readNextPage),
+    });
   }
 
   list(subject: string, { after, limit }: { after?: bigint | undefined; limit: number }): Promise<PlantPage> {
     if (after === maxId) return Promise.resolve({ json: '', count: 0, next: undefined });
-    const rows = Math.min(limit, pageRows);
     return after === undefined
-      ? this.#firstPages.read(subject, minId, rows)
-      : this.#nextPages.read(subject, after + 1n, rows);
+      ? this.#firstPages.read(subject, minId, Math.min(limit, pageRows))
+      : this.#nextPages.read(subject, after + 1n, Math.min(limit, nextPageRows));
   }
 
   /** Resolves when all pages are read that have been asked for. */
@@ -116,17 +154,29 @@ export class PostgresPlants extends GroupWrittenPlants {
   }
 }
 
+/** How pages are read together. */
+interface PageReaderOptions {
+  /** The most pages in a statement. */
+  together: number;
+  /** So many pages that wait are worth a statement of their own while others are under way. */
+  apart: number;
+  /** The statement that reads so many pages. */
+  statement: (pages: number) => string;
+}
+
 /** Reads pages together: those that are asked for while its statements are under way go into the next one. */
 class PageReader {
   readonly #pool: PostgresPool;
-  readonly #pagesTogether: number;
+  readonly #options: PageReaderOptions;
   readonly #maxUnderWay: number;
   readonly #waiting: PageRequest[] = [];
   readonly #underWay = new Set<Promise<void>>();
+  /** How many pages waited in the turn of the event loop before, when a statement could have begun. */
+  #waitedBefore = 0;
 
-  constructor(pool: PostgresPool, pagesTogether: number) {
+  constructor(pool: PostgresPool, options: PageReaderOptions) {
     this.#pool = pool;
-    this.#pagesTogether = pagesTogether;
+    this.#options = options;
     // More at a time would have fewer pages each; other connections are for tokens, and for pages of the other kind.
     this.#maxUnderWay = Math.ceil(pool.size / 5);
   }
@@ -138,24 +188,47 @@ class PageReader {
     }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ subject, from, rows, since: performance.now(), resolve, reject });
-      // Not at once: those that this turn of the event loop still brings shall be in the same statement.
-      if (this.#waiting.length === 1) setImmediate(this.#start);
+      const { length } = this.#waiting;
+      if (length === 1 || length === this.#options.apart) this.#startLater();
     });
   }
 
-  readonly #start = (): void => {
-    while (this.#waiting.length > 0 && this.#underWay.size < this.#maxUnderWay) {
-      const reading = this.#readTogether(this.#waiting.splice(0, this.#pagesTogether)).finally(() => {
-        this.#underWay.delete(reading);
-        this.#start();
-      });
-      this.#underWay.add(reading);
+  #startLater(): void {
+    this.#waitedBefore = 0;
+    setImmediate(this.#startWhenComplete);
+  }
+
+  /** A statement has its price, whatever the pages in it: it waits for as long as each turn brings further ones. */
+  readonly #startWhenComplete = (): void => {
+    const { length } = this.#waiting;
+    if (length > this.#waitedBefore && length < this.#options.together && this.#underWay.size === 0) {
+      this.#waitedBefore = length;
+      setImmediate(this.#startWhenComplete);
+    } else {
+      this.#start();
     }
   };
 
+  #start(): void {
+    const { together, apart } = this.#options;
+    while (
+      this.#waiting.length >= (this.#underWay.size > 0 ? apart : 1) &&
+      this.#underWay.size < this.#maxUnderWay
+    ) {
+      const reading = this.#readTogether(this.#waiting.splice(0, together)).finally(() => {
+        this.#underWay.delete(reading);
+        if (this.#waiting.length > 0) this.#startLater();
+      });
+      this.#underWay.add(reading);
+    }
+  }
+
   async drain(): Promise<void> {
     this.#start();
-    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+    while (this.#underWay.size > 0) {
+      await Promise.all(this.#underWay);
+      this.#start();
+    }
   }
 
   /** Reads pages, or as many of them as may be in memory at once; the others are next. */
@@ -175,8 +248,7 @@ class PageReader {
     if (requests.length === 0) return [];
     let rows;
     try {
-      const statement = requests.length > fewPages ? readManyPages : readFewPages;
-      rows = await this.#pool.read(statement, parametersOf(requests));
+      rows = await this.#pool.read(this.#options.statement(requests.length), parametersOf(requests));
     } catch (error) {
       if (requests.length === 1 || !(error instanceof StorageError) || !isRowError(error.cause)) {
         for (const { reject } of requests) reject(error);
@@ -191,7 +263,7 @@ class PageReader {
     return requests.slice(0, rows.length).filter((request, i) => {
       const [json, count, last, long] = rows[i] as [string | null, number, string | null, number];
       if (long > 0) return true;
-      request.resolve(pageOf(json, count, count === request.rows ? last : null));
+      request.resolve(pageOf(json, count, last));
       return false;
     });
   }
@@ -199,8 +271,8 @@ class PageReader {
   async #readWithLong(request: PageRequest): Promise<void> {
     try {
       const [row] = await this.#pool.read(readPageWithLong, parametersOf([request]));
-      const [json, count, last, found] = row as [string | null, number, string | null, number];
-      request.resolve(pageOf(json, count, count < found || found === request.rows ? last : null));
+      const [json, count, last] = row as [string | null, number, string | null];
+      request.resolve(pageOf(json, count, last));
     } catch (error) {
       request.reject(error);
     }
