@@ -1,9 +1,13 @@
-// What compose.yaml and deploy/ promise, tried with the programs that they are for: HAProxy and Prometheus.
+// What compose.yaml and deploy/ promise, tried with the programs that they are for: HAProxy, Prometheus, and the SDK of
+// OpenTelemetry.
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
-import { get, type IncomingMessage } from 'node:http';
+import { createServer, get, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { parse } from 'yaml';
 import { engines, noPostgres, temporaryFolder } from './support/engines.js';
@@ -253,3 +257,91 @@ t.test(
     for (const { name, health } of data.groups.flatMap(({ rules }) => rules)) t.equal(health, 'ok', name);
   },
 );
+
+/** A span as OTLP has it in JSON. */
+interface Span {
+  traceId: string;
+  spanId: string;
+  parentSpanId?: string;
+  name: string;
+  attributes: { key: string; value: { intValue?: number } }[];
+}
+
+/** A collector of traces that keeps what it gets. It is gone with the test. */
+async function collectSpans(t: Test): Promise<{ endpoint: string; spans: Span[] }> {
+  const spans: Span[] = [];
+  const server = createServer((request, response) => {
+    void json(request).then((body) => {
+      const { resourceSpans } = body as { resourceSpans: { scopeSpans: { spans: Span[] }[] }[] };
+      spans.push(...resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans)));
+      response.setHeader('content-type', 'application/json').end('{}');
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, spans };
+}
+
+for (const { name, engine, env } of [
+  { name: 'SQLite', engine: engines[0]!, env: {} },
+  { name: 'SQLite and two workers', engine: engines[0]!, env: { WORKERS: '2' } },
+  { name: 'PostgreSQL', engine: postgres, env: {} },
+]) {
+  t.test(`deploy/tracing.mjs makes each create one trace, on ${name}`, engine.options, async (t) => {
+    const { endpoint, spans } = await collectSpans(t);
+    const tracing = fileURLToPath(new URL('../deploy/tracing.mjs', import.meta.url));
+    const server = await startServer(t, {
+      env: { ...env, DATABASE_URL: await engine.createUrl(t), OTEL_EXPORTER_OTLP_ENDPOINT: endpoint },
+      nodeArgs: ['--import', tracing],
+    });
+    const ids = [1, 2, 3, 4, 5, 6, 7, 8];
+    const tokens: Record<number, string> = {};
+    for (const id of [...ids, 9]) tokens[id] = await server.createToken(`subject ${id}`);
+    const traceId = (id: number) => `${id}`.repeat(32);
+    const createTraced = async (id: number, sampled: boolean) => {
+      const answer = await fetch(`${server.origin}/plants`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${tokens[id]!}`,
+          'content-type': 'application/json',
+          traceparent: `00-${traceId(id)}-00f067aa0ba902b7-${sampled ? '01' : '00'}`,
+        },
+        body: `{"id":${id},"name":"a"}`,
+      });
+      t.equal(answer.status, 200);
+    };
+    // The first one opens connections to the database. Its caller does not want it traced.
+    await createTraced(9, false);
+    // At once, so that they share turns of the event loop and commits.
+    await Promise.all(ids.map((id) => createTraced(id, true)));
+    // Its end sends what has not been sent.
+    t.equal(await server.end(), 0);
+
+    t.strictSame([...new Set(spans.map((span) => span.traceId))].sort(), ids.map(traceId), 'no other traces');
+    const inserts: Span[] = [];
+    for (const id of ids) {
+      const trace = spans.filter((span) => span.traceId === traceId(id));
+      const named = (name: string) => trace.filter((span) => span.name.startsWith(name));
+      const parentOf = (span: Span | undefined) => trace.find(({ spanId }) => spanId === span?.parentSpanId);
+      const [wait, ...otherWaits] = named('wait for commit');
+      t.strictSame(otherWaits, []);
+      const path = [wait];
+      while (parentOf(path[0]) !== undefined) path.unshift(parentOf(path[0]));
+      t.match(
+        path.map((span) => span?.name),
+        ['POST /plants', 'request', /^handler/, 'wait for commit'],
+      );
+      const writes = wait?.attributes.find(({ key }) => key === 'plant_store.commit.writes')?.value.intValue;
+      t.ok(writes !== undefined && writes >= 1 && writes <= ids.length, `${writes} writes shared the commit`);
+      for (const insert of named('pg.query')) {
+        t.match(insert.name, /^pg\.query:INSERT/, 'nothing of another request');
+        t.equal(insert.parentSpanId, wait?.spanId);
+        inserts.push(insert);
+      }
+    }
+    t.equal(inserts.length > 0, engine === postgres);
+  });
+}

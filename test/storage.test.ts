@@ -71,6 +71,44 @@ t.test(
   },
 );
 
+t.test('each traced write learns how many shared its commit, which belongs to the first one', async (t) => {
+  const seen: unknown[] = [];
+  const writer = new GroupWriter(
+    {
+      outcomes: { water: ['watered'] } as const,
+      bytesOf: () => 1,
+      commit: (batch: readonly { kind: 'water'; bed: number }[]) => {
+        if (batch.length === 1) throw new StorageError('unavailable', 'dry');
+        return Promise.resolve(batch.map(() => 0));
+      },
+    },
+    {
+      ...defaultWriterLimits,
+      observer: {
+        queued: (kind) => ({
+          run: (commit) => {
+            seen.push(['commit', kind]);
+            return commit();
+          },
+          end: (rows, failure) => seen.push([rows, failure?.failure]),
+        }),
+      },
+    },
+  );
+  await Promise.all([1, 2, 3].map((bed) => writer.write({ kind: 'water', bed })));
+  t.equal(await outcomeOf(writer.write({ kind: 'water', bed: 4 })), 'unavailable');
+  await writer.close();
+  t.equal(await outcomeOf(writer.write({ kind: 'water', bed: 5 })), 'unavailable');
+  t.strictSame(seen, [
+    ['commit', 'water'],
+    [3, undefined],
+    [3, undefined],
+    [3, undefined],
+    ['commit', 'water'],
+    [1, 'unavailable'],
+  ]);
+});
+
 for (const engine of engines) {
   t.test(engine.name, engine.options, async (t) => {
     const shared = await sharedStorage(engine);

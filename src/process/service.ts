@@ -45,17 +45,18 @@ export interface ProcessOptions {
  * Opens the configured storage.
  * @throws StorageError when that cannot be done.
  */
-export function openConfiguredStorage(
+export async function openConfiguredStorage(
   config: Config,
   metrics: Metrics | undefined,
   { channel }: ProcessOptions = {},
 ): Promise<OpenStorage> {
+  const queued = await loadTraces();
   const writer = {
     queueRows: config.WRITE_QUEUE_ROWS,
     queueBytes: config.WRITE_QUEUE_BYTES,
     batchRows: config.WRITE_BATCH_ROWS,
     batchBytes: config.WRITE_BATCH_BYTES,
-    observer: metrics?.writer,
+    observer: { ...metrics?.writer, ...(queued !== undefined && { queued }) },
   };
   const postgres = {
     poolSize: config.DATABASE_POOL_SIZE,
@@ -68,6 +69,15 @@ export function openConfiguredStorage(
 /** The metrics, where somebody reads them; loaded there alone, since the start waits for every import. */
 export async function loadMetrics({ OPS_PORT }: Config): Promise<Metrics | undefined> {
   return OPS_PORT === undefined ? undefined : (await import('../observability/metrics.js')).createMetrics();
+}
+
+/**
+ * What traces writes, where an SDK of OpenTelemetry may have been loaded before the program, which takes an option of
+ * Node's; loaded there alone, since the start waits for every import.
+ */
+async function loadTraces() {
+  const options = process.execArgv.length > 0 || process.env['NODE_OPTIONS'] !== undefined;
+  return options ? (await import('../observability/traces.js')).traceWrite : undefined;
 }
 
 /**

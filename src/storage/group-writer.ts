@@ -4,9 +4,22 @@ import { messageOf, StorageError } from '../domain/storage.js';
 /** What watches a group writer. */
 export interface WriteObserver {
   /** Called once, with a function that returns how many writes wait. */
-  queue(rows: () => number): void;
+  queue?(rows: () => number): void;
   /** Called when a batch is committed, or has failed: how many writes it had, and how long it took. */
-  committed(rows: number, seconds: number): void;
+  committed?(rows: number, seconds: number): void;
+  /** Called when a write is queued, in the asynchronous context of its caller. */
+  queued?(kind: string): WriteTrace | undefined;
+}
+
+/** What follows one write from the queue to its outcome. */
+export interface WriteTrace {
+  /** Runs the commit of the batch that begins with this write, so that the commit belongs to this write's trace. */
+  run<T>(commit: () => T): T;
+  /**
+   * Called once, when the write has its outcome.
+   * @param rows - How many writes its batch had; 0 when it was in none.
+   */
+  end(rows: number, failure: StorageError | undefined): void;
 }
 
 /** Bounds of the queue and of each batch, and what watches. Bytes are those in memory, times are in ms. */
@@ -53,25 +66,38 @@ interface Queued<W> {
   /** When it was queued, on the clock of performance.now(). */
   readonly since: number;
   readonly settle: Settle;
+  readonly trace: WriteTrace | undefined;
 }
 
-/** Gives the caller of a write its outcome: its place in the list of its kind, or why it has none. */
-export type Settle = (result: number | StorageError | undefined) => void;
+/**
+ * Gives the caller of a write its outcome: its place in the list of its kind, or why it has none.
+ * @param rows - How many writes its batch had; 0 when it was in none.
+ */
+export type Settle = (result: number | StorageError | undefined, rows: number) => void;
 
 /**
  * Makes what settles a write.
  * @param outcomes - Those of its kind.
  * @param resolve - Of the promise that the caller has, as is `reject`.
+ * @param trace - What follows the write.
  */
 export function settler<Outcome extends string>(
   outcomes: readonly Outcome[],
   resolve: (outcome: Outcome) => void,
   reject: (error: StorageError) => void,
+  trace: WriteTrace | undefined,
 ): Settle {
-  return (result) => {
+  return (result, rows) => {
     const outcome = typeof result === 'number' ? outcomes[result] : undefined;
-    if (outcome !== undefined) resolve(outcome);
-    else reject(result instanceof StorageError ? result : unknownOutcome('the engine gave no known outcome'));
+    if (outcome !== undefined) {
+      trace?.end(rows, undefined);
+      resolve(outcome);
+    } else {
+      const failure =
+        result instanceof StorageError ? result : unknownOutcome('the engine gave no known outcome');
+      trace?.end(rows, failure);
+      reject(failure);
+    }
   };
 }
 
@@ -91,14 +117,15 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
   constructor(writes: Writes<W, O>, limits: GroupWriterLimits) {
     this.#writes = writes;
     this.#limits = limits;
-    limits.observer?.queue(() => this.#queue.length);
+    limits.observer?.queue?.(() => this.#queue.length);
   }
 
   /**
    * Queues a write, and resolves with its outcome once it is durable.
+   * @param trace - What follows the write, unless the observer says it.
    * @throws StorageError `overloaded` when the queue is full, `unavailable` after close, or what the commit gave.
    */
-  write<V extends W>(write: V): Promise<O[V['kind']][number]> {
+  write<V extends W>(write: V, trace?: WriteTrace): Promise<O[V['kind']][number]> {
     if (this.#closed) return Promise.reject(new StorageError('unavailable', 'the store is closed'));
     const bytes = this.#writes.bytesOf(write);
     const { queueRows, queueBytes } = this.#limits;
@@ -112,8 +139,9 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
     const kind: V['kind'] = write.kind;
     const outcomes: O[V['kind']] = this.#writes.outcomes[kind];
     return new Promise((resolve, reject) => {
-      const settle = settler(outcomes, resolve, reject);
-      this.#queue.push({ write, bytes, since: performance.now(), settle });
+      const following = trace ?? this.#limits.observer?.queued?.(kind);
+      const settle = settler(outcomes, resolve, reject, following);
+      this.#queue.push({ write, bytes, since: performance.now(), settle, trace: following });
       if (this.#running) return;
       this.#running = true;
       // Not at once: the writes that this turn of the event loop still brings shall be in the first batch.
@@ -134,15 +162,16 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
       if (batch.length === 0) continue;
       const start = performance.now();
       try {
-        const results = await this.#writes.commit(batch.map(({ write }) => write));
+        const commit = () => this.#writes.commit(batch.map(({ write }) => write));
+        const results = await (batch[0]?.trace?.run(commit) ?? commit());
         batch.forEach(({ settle }, i) => {
-          settle(results[i]);
+          settle(results[i], batch.length);
         });
       } catch (error) {
         const failure = error instanceof StorageError ? error : unknownOutcome(messageOf(error), error);
-        for (const { settle } of batch) settle(failure);
+        for (const { settle } of batch) settle(failure, batch.length);
       }
-      observer?.committed(batch.length, (performance.now() - start) / 1000);
+      observer?.committed?.(batch.length, (performance.now() - start) / 1000);
     }
     this.#running = false;
     for (const resolve of this.#whenIdle) resolve();
@@ -164,7 +193,7 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
       taken++;
       if (queued.since < oldest) {
         this.#queuedBytes -= queued.bytes;
-        queued.settle(new StorageError('overloaded', 'the write waited too long for its turn'));
+        queued.settle(new StorageError('overloaded', 'the write waited too long for its turn'), 0);
         continue;
       }
       const key = keyOf?.(queued.write);

@@ -35,7 +35,7 @@ export async function openStorage(
   const { openSqlite, openSqliteReader } = await sqlite();
   return channel === undefined
     ? openSqlite({ file: fileOf(url), writer })
-    : openSqliteReader(fileOf(url), channel);
+    : openSqliteReader(fileOf(url), channel, writer.observer);
 }
 
 /**

@@ -1,4 +1,5 @@
 // Shares out the turns of the event loop: callers who are known come first, then some of the others.
+import { AsyncResource } from 'node:async_hooks';
 import type { FastifyRequest, onRequestHookHandler } from 'fastify';
 
 /** How many requests of callers who are not known start in a turn. */
@@ -22,10 +23,14 @@ export function createTurns(isKnown: (request: FastifyRequest) => boolean): Turn
   const known: (() => void)[] = [];
   const others: (() => void)[] = [];
   let scheduled = false;
+  // All would otherwise start in the asynchronous context of the first, and a tracer would take them for its parts.
+  const nobody = new AsyncResource('Turns');
   const schedule = () => {
     if (scheduled || known.length + others.length === 0) return;
     scheduled = true;
-    setImmediate(serve);
+    setImmediate(() => {
+      nobody.runInAsyncScope(serve);
+    });
   };
   const serve = () => {
     const starting = [...known.splice(0), ...others.splice(0, mostOthers)];

@@ -1,4 +1,5 @@
 // The plants of PostgreSQL: the pages that are asked for together are read by one statement.
+import { AsyncResource } from 'node:async_hooks';
 import type { PlantPage } from '../../domain/plants.js';
 import { StorageError } from '../../domain/storage.js';
 import { GroupWrittenPlants, type PlantGroupWriter } from '../plant-writes.js';
@@ -173,6 +174,8 @@ class PageReader {
   readonly #underWay = new Set<Promise<void>>();
   /** How many pages waited in the turn of the event loop before, when a statement could have begun. */
   #waitedBefore = 0;
+  /** Statements that follow one another would otherwise all belong to the trace of the request that began. */
+  readonly #nobody = new AsyncResource('PageReader');
 
   constructor(pool: PostgresPool, options: PageReaderOptions) {
     this.#pool = pool;
@@ -217,7 +220,11 @@ class PageReader {
     ) {
       const reading = this.#readTogether(this.#waiting.splice(0, together)).finally(() => {
         this.#underWay.delete(reading);
-        if (this.#waiting.length > 0) this.#startLater();
+        if (this.#waiting.length > 0) {
+          this.#nobody.runInAsyncScope(() => {
+            this.#startLater();
+          });
+        }
       });
       this.#underWay.add(reading);
     }

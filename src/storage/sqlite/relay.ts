@@ -1,7 +1,7 @@
 // The way of writes between processes: workers send those of a turn or more in one message, and the process that owns
 // the group writer answers each message with one.
 import { StorageError, toStorageError, type StorageFailure } from '../../domain/storage.js';
-import { settler, type Settle } from '../group-writer.js';
+import { settler, type Settle, type WriteObserver, type WriteTrace } from '../group-writer.js';
 import {
   outcomeCode,
   plantOutcomes,
@@ -37,13 +37,15 @@ interface WritesMessage {
 interface OutcomesMessage {
   readonly kind: 'outcomes';
   readonly turn: number;
+  /** How many writes were committed together, in the largest batch that had any of them. */
+  readonly rows: number;
   readonly results: readonly (number | { failure: StorageFailure; message: string })[];
 }
 
 /** Commits what a worker sends. A worker that dies cancels nothing that it has sent. */
 export function serveWrites(writer: PlantWriter, worker: Channel): void {
-  const write = (one: PlantWrite): Promise<OutcomesMessage['results'][number]> =>
-    writer.write(one).then(
+  const write = (one: PlantWrite, trace: WriteTrace): Promise<OutcomesMessage['results'][number]> =>
+    writer.write(one, trace).then(
       (outcome) => outcomeCode(one.kind, outcome),
       (error: unknown) => {
         const { failure, message } = toStorageError('SQLite', error);
@@ -53,9 +55,16 @@ export function serveWrites(writer: PlantWriter, worker: Channel): void {
   worker.on('message', (message) => {
     if (!isOfKind<WritesMessage>(message, 'writes')) return;
     const { turn, batch } = message;
-    void Promise.all(unpackBatch(batch).map(write)).then((results) => {
+    let rows = 0;
+    const trace: WriteTrace = {
+      run: (commit) => commit(),
+      end: (batchRows) => {
+        rows = Math.max(rows, batchRows);
+      },
+    };
+    void Promise.all(unpackBatch(batch).map((one) => write(one, trace))).then((results) => {
       // A worker that has gone does not ask any more.
-      worker.send({ kind: 'outcomes', turn, results } satisfies OutcomesMessage, () => undefined);
+      worker.send({ kind: 'outcomes', turn, rows, results } satisfies OutcomesMessage, () => undefined);
     });
   });
 }
@@ -63,6 +72,7 @@ export function serveWrites(writer: PlantWriter, worker: Channel): void {
 /** The worker's half: the same promises as a group writer's, whose bounds then hold over all workers together. */
 export class RelayedWriter implements PlantWriter {
   readonly #channel: Channel;
+  readonly #observer: WriteObserver | undefined;
   /** The writes that are not sent yet. */
   #writes: PlantWrite[] = [];
   #settles: Settle[] = [];
@@ -74,9 +84,13 @@ export class RelayedWriter implements PlantWriter {
   #whenIdle: (() => void)[] = [];
   readonly broken: Promise<StorageError>;
 
-  /** @param channel - To the process that writes. */
-  constructor(channel: Channel) {
+  /**
+   * @param channel - To the process that writes.
+   * @param observer - What watches the writes of this process.
+   */
+  constructor(channel: Channel, observer?: WriteObserver) {
     this.#channel = channel;
+    this.#observer = observer;
     channel.on('message', (message) => {
       if (isOfKind<OutcomesMessage>(message, 'outcomes')) this.#settle(message);
     });
@@ -92,7 +106,7 @@ export class RelayedWriter implements PlantWriter {
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     const kind: V['kind'] = write.kind;
     return new Promise((resolve, reject) => {
-      this.#settles.push(settler(plantOutcomes[kind], resolve, reject));
+      this.#settles.push(settler(plantOutcomes[kind], resolve, reject, this.#observer?.queued?.(kind)));
       if (this.#writes.push(write) === 1) setImmediate(this.#send);
     });
   }
@@ -121,10 +135,10 @@ export class RelayedWriter implements PlantWriter {
     });
   };
 
-  #settle({ turn, results }: OutcomesMessage): void {
+  #settle({ turn, rows, results }: OutcomesMessage): void {
     this.#sent.get(turn)?.forEach((settle, i) => {
       const result = results[i];
-      settle(typeof result === 'object' ? new StorageError(result.failure, result.message) : result);
+      settle(typeof result === 'object' ? new StorageError(result.failure, result.message) : result, rows);
     });
     this.#sent.delete(turn);
     this.#send();
@@ -140,11 +154,11 @@ export class RelayedWriter implements PlantWriter {
     const unsent = this.#settles;
     this.#settles = [];
     this.#writes = [];
-    for (const settle of unsent) settle(this.#failure);
+    for (const settle of unsent) settle(this.#failure, 0);
     // Nobody knows what became of these.
     for (const [turn, settles] of this.#sent) {
       const lost = { failure: 'unknown-outcome', message: this.#failure.message } as const;
-      this.#settle({ kind: 'outcomes', turn, results: settles.map(() => lost) });
+      this.#settle({ kind: 'outcomes', turn, rows: 0, results: settles.map(() => lost) });
     }
     this.#endWhenIdle();
     return this.#failure;

@@ -3,7 +3,7 @@
 import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 import { toStorageError, type Storage, type StorageError } from '../../domain/storage.js';
 import type { TokenRepository } from '../../domain/tokens.js';
-import { defaultWriterLimits, type GroupWriterLimits } from '../group-writer.js';
+import { defaultWriterLimits, type GroupWriterLimits, type WriteObserver } from '../group-writer.js';
 import {
   applyMigrations,
   loadMigrations,
@@ -50,10 +50,11 @@ export async function openSqlite({
 /**
  * Opens the half of the embedded engine that reads, in a process whose writes another one commits.
  * @param channel - To the process that has opened the file by `openSqlite`, and serves this one.
+ * @param observer - What watches the writes on their way.
  * @throws StorageError when the file cannot be opened.
  */
-export function openSqliteReader(file: string, channel: Channel): SqliteStorage {
-  const writer = new RelayedWriter(channel);
+export function openSqliteReader(file: string, channel: Channel, observer?: WriteObserver): SqliteStorage {
+  const writer = new RelayedWriter(channel, observer);
   return withStorageErrors(() => new SqliteStorage(openDatabase(file), file, writer, writer));
 }
 
