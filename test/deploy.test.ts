@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import getPort from 'get-port';
 import t, { type Test } from 'tap';
 import { parse } from 'yaml';
 import { engines, noPostgres, temporaryFolder } from './support/engines.js';
@@ -15,7 +16,6 @@ import { create, startServer, type ServerProcess } from './support/processes.js'
 import { skipFor } from './support/skip.js';
 import { GatheredMetrics } from '../src/observability/gathered-metrics.js';
 import { createMetrics } from '../src/observability/metrics.js';
-import { freePort } from '../scripts/lib/free-port.js';
 import { endWithThisProcess } from '../scripts/lib/server-process.js';
 
 const projectFile = (path: string) => readFile(new URL(`../${path}`, import.meta.url), 'utf8');
@@ -73,7 +73,7 @@ t.test(
     const copies = [await startCopy(1), await startCopy(2)];
     const token = await copies[0]!.createToken('alice');
 
-    const port = await freePort();
+    const port = await getPort({ host: '127.0.0.1' });
     const config = (await projectFile(compose.configs.balancer.file))
       .replace('bind :3000', `bind 127.0.0.1:${port}`)
       // Docker's name server stands behind this line; the rest is tried as it is.
@@ -209,7 +209,7 @@ t.test(
     const operations = server.log.find((line) => 'operations' in line)?.['operations'] as string;
     const token = await server.createToken('alice');
     const folder = await temporaryFolder(t);
-    const port = await freePort();
+    const port = await getPort({ host: '127.0.0.1' });
     const config = {
       global: { scrape_interval: '1s', evaluation_interval: '1s' },
       scrape_configs: [

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
-import { freePort } from './free-port.js';
+import getPort from 'get-port';
 import { endWithThisProcess } from './server-process.js';
 
 /** PostgreSQL refuses to run as root; this is "nobody", who needs no entry in /etc/passwd. */
@@ -112,7 +112,12 @@ export class PostgresCluster {
    * @param {Record<string, string>} [settings] - By the names of postgresql.conf.
    */
   async startServer(data, settings = {}) {
-    const server = new PostgresServer(join(this.#binaries, 'postgres'), data, await freePort(), settings);
+    const server = new PostgresServer(
+      join(this.#binaries, 'postgres'),
+      data,
+      await getPort({ host: '127.0.0.1' }),
+      settings,
+    );
     await server.start();
     return server;
   }

@@ -10,7 +10,7 @@ import { performance } from 'node:perf_hooks';
 import { createInterface } from 'node:readline';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { freePort } from './free-port.js';
+import getPort from 'get-port';
 
 /** @typedef {import('node:child_process').ChildProcess} ChildProcess */
 
@@ -96,7 +96,7 @@ export async function startServer(options = {}) {
   const removal = { recursive: true, force: true, maxRetries: 5 };
   const env = {
     HOST: '127.0.0.1',
-    PORT: silent ? String(await freePort()) : '0',
+    PORT: silent ? String(await getPort({ host: '127.0.0.1' })) : '0',
     DATABASE_URL: `file:${join(folder, 'plants.db')}`,
     ...given,
   };

@@ -3,9 +3,9 @@
 import { createServer, connect } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
+import getPort from 'get-port';
 import { Client } from 'pg';
 import { startLoad } from './failover-load.js';
-import { freePort } from '../lib/free-port.js';
 import { systemPostgres } from '../lib/postgres-cluster.js';
 import { plantStore, startServer } from '../lib/server-process.js';
 
@@ -32,7 +32,7 @@ const { server_version: version } = (await admin.query('SHOW server_version')).r
 console.log(`primary and synchronous standby: ${version}`);
 
 // The stable address: whoever is connected when it moves on has to connect again.
-const address = await freePort();
+const address = await getPort({ host: '127.0.0.1' });
 let target = primary.port;
 /** @type {Set<import('node:net').Socket>} */
 const sockets = new Set();

@@ -6,7 +6,7 @@
 import { Agent, request } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
-import { freePort } from '../lib/free-port.js';
+import getPort from 'get-port';
 import { startServer } from '../lib/server-process.js';
 import { quantile } from '../lib/statistics.js';
 
@@ -18,7 +18,7 @@ const thinkTime = 10;
 /** How many plants a subject has, about. */
 const plantsKept = 2_000;
 
-const operationsPort = await freePort();
+const operationsPort = await getPort({ host: '127.0.0.1' });
 const server = await startServer({ env: { OPS_PORT: String(operationsPort) } });
 /** @type {string[]} */
 const faults = [];
