@@ -402,7 +402,7 @@ async function report(rows) {
 
 What generators make of [openapi.yaml](../openapi.yaml). Each client was generated, compiled and let loose on the
 real service: it created plants 2^53+1 (with plants 2^53 and 2^53+2 already there) and 2^63-1, listed with a limit,
-deleted, and met four errors: 400, 401, 403 and 404. The programs are in [scripts/clients](../scripts/clients);
+deleted, and met four errors: 400, 401, 403 and 404. The programs are in the repository's scripts/clients;
 \`npm run test:clients\` repeats all this.
 
 For TypeScript and JavaScript there is a client of our own, plant-store-client, that needs nothing set but the address and
