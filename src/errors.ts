@@ -10,16 +10,20 @@ export const catalogue = {
   invalidBody: { code: 40002, message: 'The body does not match the schema.' },
   unsupportedMediaType: {
     code: 40003,
-    message: "The body's media type or content coding is not supported: send `application/json`, uncoded.",
+    message:
+      "The body's media type or content coding is not supported: send `application/json`, uncompressed.",
   },
   missingBody: { code: 40004, message: 'The body is missing.' },
   bodyTooLarge: { code: 40005, message: 'The body is too large.' },
-  invalidQuery: { code: 40006, message: 'A query parameter is unknown, repeated or out of its range.' },
+  invalidQuery: { code: 40006, message: 'A query parameter is unknown, repeated or out of range.' },
   invalidPath: { code: 40007, message: 'A path parameter is not valid.' },
   malformedTarget: { code: 40008, message: 'The request target is not a valid URL path.' },
   invalidHost: { code: 40009, message: 'The Host header is missing or repeated.' },
   idTaken: { code: 40010, message: 'You already have another plant with this id.' },
-  plantExists: { code: 40011, message: 'You already have this very plant: an earlier request created it.' },
+  plantExists: {
+    code: 40011,
+    message: 'You already have exactly this plant: an earlier request created it.',
+  },
   missingToken: { code: 40100, message: 'The access token is missing.' },
   invalidToken: { code: 40101, message: 'The access token is malformed, unknown, expired or revoked.' },
   insufficientScope: { code: 40300, message: 'The access token lacks the scope that the operation needs.' },
@@ -27,7 +31,7 @@ export const catalogue = {
   pathNotFound: { code: 40401, message: 'There is nothing at this path.' },
   methodNotAllowed: {
     code: 40500,
-    message: 'The path exists, but not with this method; `Allow` names those it has.',
+    message: 'The path does not support this method; `Allow` lists those that it supports.',
   },
   requestTimeout: { code: 40800, message: 'The request took too long to arrive.' },
   expectationFailed: {
@@ -36,16 +40,16 @@ export const catalogue = {
   },
   tooManyRequests: {
     code: 42900,
-    message: 'There were too many requests in too short a time; `Retry-After` tells when there may be more.',
+    message: 'Too many requests; `Retry-After` says when to try again.',
   },
   headersTooLarge: { code: 43100, message: "The request's header section is too large." },
   internal: { code: 50000, message: 'The server failed.' },
-  unavailable: { code: 50300, message: 'The service is unavailable for now; the request had no effect.' },
+  unavailable: { code: 50300, message: 'The service is temporarily unavailable; the request had no effect.' },
   overloaded: { code: 50301, message: 'The service is overloaded; the request had no effect.' },
   unknownOutcome: {
     code: 50302,
     message:
-      'The outcome is unknown: the request may have taken effect. Repeat it; code 40011 then tells that it had.',
+      'The outcome is unknown: the request may have taken effect. Retry; 40011 means that the first attempt succeeded.',
   },
 } as const satisfies Record<string, { code: number; message: string }>;
 

@@ -189,7 +189,7 @@ t.test('a field of any type is sent exactly and returned whole, also after a los
     void text(request).then((body) => {
       bodies.push(body);
       if (bodies.length === 1) request.socket.destroy();
-      else response.writeHead(400).end('{"error":40011,"message":"You already have this very plant."}');
+      else response.writeHead(400).end('{"error":40011,"message":"You already have exactly this plant."}');
     });
   });
   const fields = {

@@ -97,7 +97,7 @@ const invalid = {
 };
 const unavailable = {
   status: 503,
-  json: { error: 50300, message: 'The service is unavailable for now; the request had no effect.' },
+  json: { error: 50300, message: 'The service is temporarily unavailable; the request had no effect.' },
   headers: { 'retry-after': '1' },
 };
 

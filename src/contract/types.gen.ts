@@ -10,14 +10,14 @@ export interface paths {
         };
         /**
          * List plants
-         * @description Gives the plants that the caller has access to, in ascending order of their ids.
+         * @description Returns the plants that the caller has access to, in ascending order of their ids.
          */
         get: operations["listPlants"];
         put?: never;
         /**
          * Create a plant
-         * @description Stores a plant under the caller's own `id`. Once it is answered, the plant is on the disk. When the answer is
-         *     lost, repeat the request: code 40011 tells that the plant is there.
+         * @description Stores a plant under an `id` that the caller chooses. When the response arrives, the plant is on the disk. If
+         *     the response is lost, repeat the request: 40011 means that the plant was created.
          */
         post: operations["createPlant"];
         delete?: never;
@@ -38,8 +38,8 @@ export interface paths {
         post?: never;
         /**
          * Delete a plant
-         * @description Deletes one of the caller's plants. Once it is answered, the plant is gone from the disk. A plant that is
-         *     unknown, already deleted or another subject's gives the same 404.
+         * @description Deletes one of the caller's plants. When the response arrives, the deletion is on the disk. The same 404 is
+         *     returned for a plant that does not exist, is already deleted or belongs to another subject.
          */
         delete: operations["deletePlant"];
         options?: never;
@@ -51,38 +51,38 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description A plant as the service returns it; its id is not part of it. */
+        /** @description A plant as the service returns it, without its id. */
         Plant: {
             /** @description The name of the plant. */
             name: string;
             /** @description Tag to specify the type. */
             tag?: string;
         };
-        /** @description A plant to create. Fields that are not listed are refused. */
+        /** @description A plant to create. Other fields are rejected. */
         NewPlant: {
             /**
              * Format: int64
              * @description Identification number of the plant, from -2^63 to 2^63-1, unique per subject.
              */
             id: bigint;
-            /** @description The name of the plant. Any text without U+0000 and unpaired surrogates. */
+            /** @description The name of the plant. Any string without U+0000 and unpaired surrogates. */
             name: string;
-            /** @description Tag to specify the type. Any text without U+0000 and unpaired surrogates. */
+            /** @description Tag to specify the type. Any string without U+0000 and unpaired surrogates. */
             tag?: string;
         };
-        /** @description What went wrong. */
+        /** @description An error. */
         Error: {
             /**
              * Format: int32
-             * @description A stable code, the status times 100 plus a number; the description of the API lists them.
+             * @description A stable code, the status times 100 plus a number. The description of the API lists them.
              */
             error: number;
-            /** @description What is wrong and where, for a person. Its wording may change. */
+            /** @description What is wrong and where, in human-readable form. The wording may change. */
             message: string;
         };
     };
     responses: {
-        /** @description The request cannot be carried out as it is; the message names every fault. */
+        /** @description The request is invalid. The message lists every problem. */
         BadRequest: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -124,7 +124,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The caller, or the client's address, made too many requests in too short a time. */
+        /** @description The caller, or the client's address, has made too many requests. */
         TooManyRequests: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -138,7 +138,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The server failed. X-Request-Id names the request in its logs. */
+        /** @description The server failed. X-Request-Id identifies the request in its logs. */
         InternalServerError: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -148,7 +148,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The service is unavailable or overloaded for now, or the outcome is unknown; the code tells which. */
+        /** @description The service is unavailable or overloaded, or the outcome is unknown; see the code. */
         ServiceUnavailable: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -164,33 +164,33 @@ export interface components {
     requestBodies: never;
     headers: {
         /**
-         * @description Names the request in the service's logs. A value that the client sent is taken over when it has 1 to 64 of
-         *     the characters A-Z, a-z, 0-9, `.`, `_` and `-`.
+         * @description Identifies the request in the service's logs. A value that the client sends is used if it consists of 1 to 64
+         *     of the characters A-Z, a-z, 0-9, `.`, `_` and `-`.
          * @example 5f0c2d1e-1
          */
         "X-Request-Id": string;
         /**
-         * @description Only the caller's own cache may keep the answer, and it must ask again before it uses it.
+         * @description Only the caller's own cache may store the response, and must revalidate it before use.
          * @example private, no-cache
          */
         "Cache-Control": string;
         /**
-         * @description Names the content of a list that is sent in one piece; a longer one has none.
+         * @description The version of a list that is sent in one piece. Longer lists have none.
          * @example W/"p5n2mA1a3HnBpg"
          */
         ETag: string;
         /**
-         * @description How many requests there may be in a time window.
+         * @description Maximum number of requests in a time window.
          * @example 600
          */
         "RateLimit-Limit": number;
         /**
-         * @description How many of them are left.
+         * @description Number of requests left in this time window.
          * @example 0
          */
         "RateLimit-Remaining": number;
         /**
-         * @description The number of seconds until the next time window.
+         * @description Seconds until the next time window.
          * @example 17
          */
         "RateLimit-Reset": number;
@@ -200,7 +200,7 @@ export interface components {
          */
         "WWW-Authenticate": string;
         /**
-         * @description The number of seconds to wait before the request is repeated.
+         * @description Seconds to wait before repeating the request.
          * @example 1
          */
         "Retry-After": number;
@@ -213,7 +213,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The maximum number of plants to return; without it, all. Canonical decimal digits.
+                 * @description Maximum number of plants to return, in canonical decimal digits. Without it, all plants are returned.
                  * @example 100
                  */
                 limit?: number;
@@ -236,7 +236,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plant"][];
                 };
             };
-            /** @description The list is still the one that `If-None-Match` names. */
+            /** @description The list has not changed since the response whose `ETag` was sent in `If-None-Match`. */
             304: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
