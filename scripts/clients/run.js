@@ -1,6 +1,6 @@
-// Generates clients from openapi.yaml with the generators that people use, compiles each, lets it make one round trip
-// with the real service, and writes what came of it to docs/clients.md. By hand, for it takes minutes and downloads a
-// lot: "npm run test:clients", with names of clients to run only those (nothing is written then).
+// Generates clients from openapi.yaml with common generators, compiles them, runs each against the real service, and
+// writes the results to docs/clients.md. Run by hand, since it takes minutes and many downloads: "npm run test:clients".
+// With names of clients, it runs only those and writes nothing.
 import { execFile } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -27,8 +27,8 @@ const heyApi = '0.94.0';
  * @property {(folder: string) => Promise<unknown>} build - Generates into the folder, which has the round trip's
  *   program, and compiles.
  * @property {(folder: string) => [command: string, ...argv: string[]]} run - The command that makes the round trip.
- * @property {string} set - What its user must set, for the table.
- * @property {string} errors - How its errors are typed, for the table.
+ * @property {string} set - What its user must configure.
+ * @property {string} errors - How its errors are typed.
  */
 
 /** @type {Record<string, Client>} */
@@ -44,8 +44,8 @@ const clients = {
       await command(folder, 'python3', '-m', 'compileall', '-q', 'openapi_client');
     },
     run: (folder) => [join(folder, 'venv/bin/python'), 'round_trip.py'],
-    set: '`host` and `access_token` of `Configuration`.',
-    errors: 'An exception class per status; `data` is an `Error`.',
+    set: 'Set `host` and `access_token` of `Configuration`.',
+    errors: 'One exception class per status; its `data` is an `Error`.',
   },
   java: {
     tool: `openapi-generator ${openapiGenerator}, \`java\``,
@@ -57,8 +57,8 @@ const clients = {
       await command(folder, 'mvn', '-q', '-B', 'compile', 'dependency:copy-dependencies');
     },
     run: () => ['java', '-cp', 'target/classes:target/dependency/*', 'RoundTrip'],
-    set: '`setBasePath` and `setBearerToken` of `ApiClient`.',
-    errors: '`ApiException` with the status; `Error.fromJson(getResponseBody())` reads the body.',
+    set: 'Call `setBasePath` and `setBearerToken` of `ApiClient`.',
+    errors: '`ApiException` with the status; `Error.fromJson(getResponseBody())` parses the body.',
   },
   go: {
     tool: `openapi-generator ${openapiGenerator}, \`go\``,
@@ -78,10 +78,9 @@ const clients = {
     },
     run: (folder) => [join(folder, 'roundtrip')],
     set:
-      '`--model-name-mappings=NewPlant=PlantInput` when it is generated, or the type `NewPlant` clashes ' +
-      'with the constructor of `Plant`; `Servers` of the configuration, and the token as ' +
-      '`ContextAccessToken` in the context.',
-    errors: '`GenericOpenAPIError`, whose `Model()` is an `Error`; the status is the response’s.',
+      'Generate with `--model-name-mappings=NewPlant=PlantInput`; otherwise the type `NewPlant` clashes with the ' +
+      'constructor of `Plant`. Set `Servers` in the configuration, and the token as `ContextAccessToken` in the context.',
+    errors: '`GenericOpenAPIError`, whose `Model()` is an `Error`; the status is in the response.',
   },
   'oapi-codegen': {
     tool: `oapi-codegen ${oapiCodegen}`,
@@ -106,8 +105,8 @@ const clients = {
       await buildGo(folder);
     },
     run: (folder) => [join(folder, 'roundtrip')],
-    set: 'The server’s address, and the token in a `RequestEditorFn`.',
-    errors: 'A field per status (`JSON400`, `JSON404`, …), which is an `*Error`.',
+    set: 'Pass the server’s address, and set the token in a `RequestEditorFn`.',
+    errors: 'One field per status (`JSON400`, `JSON404`, …), each an `*Error`.',
   },
   'typescript-fetch': {
     tool: `openapi-generator ${openapiGenerator}, \`typescript-fetch\``,
@@ -125,11 +124,11 @@ const clients = {
     },
     run: () => ['node', 'round-trip.mjs'],
     set:
-      '`--type-mappings=long=bigint --language-specific-primitives=bigint` when it is generated, or ids ' +
-      'beyond 2^53 are rounded; then a `toJSON` for bigint and a `fetchApi` that takes the quotes off the ' +
-      'id, as its JSON is made by `JSON.stringify`.',
+      'Generate with `--type-mappings=long=bigint --language-specific-primitives=bigint`; otherwise ids beyond 2^53 ' +
+      'are rounded. Add a `toJSON` to `BigInt.prototype`, and a `fetchApi` that removes the quotes from the id, because ' +
+      'the client serializes with `JSON.stringify`.',
     errors:
-      '`ResponseError` with the status; `ModelErrorFromJSON` reads the body (`Error` is renamed to `ModelError`).',
+      '`ResponseError` with the status; `ModelErrorFromJSON` parses the body (`Error` is renamed to `ModelError`).',
   },
   'hey-api': {
     tool: `@hey-api/openapi-ts ${heyApi}`,
@@ -160,10 +159,10 @@ const clients = {
     },
     run: () => ['node', 'round-trip.mjs'],
     set:
-      'The plugin `@hey-api/transformers` when it is generated, which makes int64 a bigint; `baseUrl`, ' +
-      '`auth`, and a `bodySerializer` that writes the id as bare digits: its own sends a bigint as a ' +
-      'string, which is a 400.',
-    errors: '`error` of the result is an `Error`; the status is the response’s.',
+      'Generate with the plugin `@hey-api/transformers`, which maps int64 to bigint. Set `baseUrl`, `auth`, and a ' +
+      '`bodySerializer` that writes the id as unquoted digits: the default one sends a bigint as a string, which ' +
+      'returns 400.',
+    errors: '`error` of the result is an `Error`; the status is in the response.',
   },
   'openapi-fetch': {
     tool: 'openapi-typescript with openapi-fetch',
@@ -180,9 +179,9 @@ const clients = {
     },
     run: () => ['node', 'round-trip.mjs'],
     set:
-      'A `transform` that makes int64 a bigint when it is generated; the header `authorization`, and a ' +
-      '`bodySerializer` that writes the id as bare digits.',
-    errors: '`error` of the result is an `Error`; the status is the response’s.',
+      'Generate with a `transform` that maps int64 to bigint. Set the header `authorization`, and a `bodySerializer` ' +
+      'that writes the id as unquoted digits.',
+    errors: '`error` of the result is an `Error`; the status is in the response.',
   },
   progenitor: {
     tool: 'progenitor 0.15.1',
@@ -193,8 +192,8 @@ const clients = {
       await command(folder, 'cargo', 'build', '--quiet');
     },
     run: (folder) => [join(process.env['CARGO_TARGET_DIR'] ?? join(folder, 'target'), 'debug/round-trip')],
-    set: 'The token as a default header of the `reqwest::Client`.',
-    errors: '`Error::ErrorResponse` with the status and an `Error`.',
+    set: 'Set the token as a default header of the `reqwest::Client`.',
+    errors: '`Error::ErrorResponse`, with the status and an `Error`.',
   },
 };
 
@@ -387,30 +386,36 @@ async function report(rows) {
   const { version } = JSON.parse(
     await readFile(join(root, 'node_modules/openapi-fetch/package.json'), 'utf8'),
   );
+  const nameOf = (/** @type {Client} */ { tool }) =>
+    tool.endsWith('openapi-fetch') ? `${tool} ${version}` : tool;
   const lines = rows.map(({ client, result }) => {
-    const tool = client.tool.endsWith('openapi-fetch') ? `${client.tool} ${version}` : client.tool;
     const verdicts =
       result.missing.length > 0
         ? Array(3).fill(`not run: no ${result.missing.join(', ')}`)
         : [result.compiles, result.exact, result.typed].map((good) => (good ? 'yes' : '**no**'));
     const [compiles, exact, typed] = verdicts;
-    return `| ${tool} | ${client.language} | ${compiles} | ${exact} | ${typed} | ${client.errors} | ${client.set} |`;
+    return `| ${nameOf(client)} | ${client.language} | ${compiles} | ${exact} | ${typed} |`;
   });
+  const notes = rows.map(
+    ({ client }) => `- **${nameOf(client)}**\n  - Setup: ${client.set}\n  - Errors: ${client.errors}`,
+  );
   const text = `<!-- Written by "npm run test:clients"; do not edit. -->
 
 # Generated clients
 
-What generators make of [openapi.yaml](../openapi.yaml). Each client was generated, compiled and let loose on the
-real service: it created plants 2^53+1 (with plants 2^53 and 2^53+2 already there) and 2^63-1, listed with a limit,
-deleted, and met four errors: 400, 401, 403 and 404. The programs are in the repository's scripts/clients;
-\`npm run test:clients\` repeats all this.
+For TypeScript and JavaScript, use plant-store-client: it needs only an address and a token, and retries lost requests.
+See [api.md](api.md#typescript). For other languages, generate a client from [openapi.yaml](../openapi.yaml). This page
+shows which generators work, and what to configure.
 
-For TypeScript and JavaScript there is a client of our own, plant-store-client, that needs nothing set but the address and
-the token, and repeats what was lost: see [api.md](api.md#typescript).
+\`npm run test:clients\` generates each client, compiles it, and runs the program
+for it in the repository's scripts/clients against the service. The program creates plants 2^53+1 (between existing plants
+2^53 and 2^53+2) and 2^63-1, lists with a limit, deletes, and provokes four errors: 400, 401, 403 and 404.
 
-| generator | language | compiles | exact ids | typed errors | how errors are typed | what you must set |
-|---|---|---|---|---|---|---|
+| generator | language | compiles | exact ids | typed errors |
+|---|---|---|---|---|
 ${lines.join('\n')}
+
+${notes.join('\n')}
 `;
-  return format(text, { parser: 'markdown', printWidth: 110 });
+  return format(text, { parser: 'markdown', printWidth: 120, proseWrap: 'always' });
 }
