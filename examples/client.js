@@ -9,7 +9,7 @@ const plants = createClient({
   token: () => process.env['PLANT_STORE_TOKEN'] ?? '',
 });
 
-// One more than a double can tell from its neighbour: the id stays exact, because it is a bigint.
+// One more than a double can tell from its neighbor: the id stays exact, because it is a bigint.
 const id = 2n ** 53n + 1n;
 
 try {

@@ -132,7 +132,7 @@ for (const engine of engines) {
         ['{"name":"a"}', 40002, /: id is missing\./],
         ['{"id":1}', 40002, /: name is missing\./],
         ['{}', 40002, /id is missing; name is missing/],
-        ['{"id":1,"name":"a","colour":"green"}', 40002, /: "colour" is not known\./],
+        ['{"id":1,"name":"a","color":"green"}', 40002, /: "color" is not known\./],
         ['{"id":1,"name":"a","__proto__":{"tag":"x"}}', 40002, /"__proto__" is not known/],
         ['{"id":1000000000000000000,"name":"a","__proto__":{"tag":"x"}}', 40002, /"__proto__" is not known/],
         ['{"id":1,"name":null}', 40002, /name must be string/],

@@ -244,11 +244,11 @@ t.test('every error of the service is an ApiError with its status, code, name an
   ]);
   await client.createPlant({ id: 1, name: 'a' });
   const cases: [keyof typeof catalogue, () => Promise<unknown>][] = [
-    ['invalidBody', () => client.createPlant({ id: 2, name: 'a', colour: 'green' } as NewPlant)],
+    ['invalidBody', () => client.createPlant({ id: 2, name: 'a', color: 'green' } as NewPlant)],
     ['invalidBody', () => client.createPlant({ id: 2, name: '\ud800' })],
     ['bodyTooLarge', () => client.createPlant({ id: 2, name: 'x'.repeat(2_000_000) })],
     ['invalidQuery', () => client.listPlants({ limit: 0 })],
-    ['invalidQuery', () => client.listPlants({ limit: 1, colour: 'green' } as ListOptions)],
+    ['invalidQuery', () => client.listPlants({ limit: 1, color: 'green' } as ListOptions)],
     ['idTaken', () => client.createPlant({ id: 1, name: 'b' })],
     ['plantExists', () => client.createPlant({ id: 1, name: 'a' })],
     ['plantNotFound', () => client.deletePlant(2)],

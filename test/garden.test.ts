@@ -66,7 +66,7 @@ t.test('listBeds reads parameters of every plain type', async (t) => {
     ['since=yesterday', 'since must match format "date-time"'],
     ['title=a', 'title must NOT have fewer than 2 characters'],
     ['title=ab&title=cd', 'title must be text, given once'],
-    ['colour=red', '"colour" is not known'],
+    ['color=red', '"color" is not known'],
   ];
   for (const [query, message] of faults) {
     t.match(await call('GET', `/beds?${query}`, withKey(gardenKey)), error(40006, message), query);
@@ -177,7 +177,7 @@ t.test('replaceBed refuses every kind of wrong value, and keeps nothing of it', 
       'yields.a/b must be an integer from -9223372036854775808 to 9223372036854775807',
     ],
     ['"title":"\\ud800"', 'title must not hold unpaired surrogates'],
-    ['"colour":1', '"colour" is not known'],
+    ['"color":1', '"color" is not known'],
   ];
   for (const [field, message] of faults) {
     const body = `{"title":"x","area":1,"rows":1,${field}}`;
@@ -341,7 +341,7 @@ const refused: Record<string, [Edit, RegExp][]> = {
     [field({ type: 'integer', format: 'int64', enum: [1] }), /enum is not supported for int64/],
   ],
   'a required property that is not defined': [
-    [(g) => newBed(g).required.push('titel'), /requires titel, which is none/],
+    [(g) => newBed(g).required.push('heading'), /requires heading, which is none/],
   ],
   'a `$ref` to anything but a component of the document': [
     [field({ $ref: 'other.yaml#/Bed' }), /other\.yaml#\/Bed is not supported/],

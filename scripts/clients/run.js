@@ -254,7 +254,7 @@ async function examine(name, client) {
 }
 
 /**
- * Lets a client's program create 2^53+1 between two neighbours, and 2^63-1; list, delete, and meet four errors.
+ * Lets a client's program create 2^53+1 between two neighbors, and 2^63-1; list, delete, and meet four errors.
  * @param {string} subject
  * @param {string} folder
  * @param {Client} client
@@ -268,8 +268,8 @@ async function roundTrip(subject, folder, client) {
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
     return answer.text();
   };
-  const neighbours = { below: 2n ** 53n, above: 2n ** 53n + 2n };
-  for (const [name, id] of Object.entries(neighbours)) {
+  const neighbors = { below: 2n ** 53n, above: 2n ** 53n + 2n };
+  for (const [name, id] of Object.entries(neighbors)) {
     await call('POST', '/plants', `{"id":${id},"name":"${name}"}`);
   }
 
@@ -284,7 +284,7 @@ async function roundTrip(subject, folder, client) {
   const plants = JSON.parse(await call('GET', '/plants'));
   const left = plants.map(({ name }) => name);
   // It throws when these are not there under their very ids.
-  for (const id of [2n ** 63n - 1n, ...Object.values(neighbours)]) {
+  for (const id of [2n ** 63n - 1n, ...Object.values(neighbors)]) {
     await call('DELETE', `/plants/${id}`);
   }
   return {

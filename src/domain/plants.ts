@@ -44,7 +44,7 @@ export interface PlantRepository {
   /**
    * One page of the subject's plants in ascending order of id: those after `after`, at most `limit`, and within the
    * bounds of a page (but always one plant when there is one).
-   * It bypasses the response serialiser because that is where a list's time goes: rendering rows where they are stored
+   * It bypasses the response serializer because that is where a list's time goes: rendering rows where they are stored
    * costs far less than turning them into objects and back.
    */
   list(subject: string, range: { after?: bigint | undefined; limit: number }): Promise<PlantPage>;

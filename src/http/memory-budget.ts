@@ -30,7 +30,7 @@ export interface Holder {
   /** When it got on, as a number that only grows. */
   progress: number;
   turn: Turn | undefined;
-  /** Its neighbours in the order of arrival: the first of a Set is slow to find when others before it were deleted. */
+  /** Its neighbors in the order of arrival: the first of a Set is slow to find when others before it were deleted. */
   older: Holder | undefined;
   newer: Holder | undefined;
   left: boolean;

@@ -8,7 +8,7 @@ const { BASE_URL, TOKEN, READ_TOKEN } = process.env;
 client.setConfig({
   baseUrl: BASE_URL!,
   auth: TOKEN!,
-  // Its own serialiser writes a bigint as a string.
+  // Its own serializer writes a bigint as a string.
   bodySerializer: (body: unknown) => {
     const { id, ...rest } = body as NewPlant;
     return `{"id":${id},${JSON.stringify(rest).slice(1)}`;

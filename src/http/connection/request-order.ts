@@ -56,7 +56,7 @@ export const startInOrder: onRequestHookHandler = (request, reply, done) => {
 };
 
 function start(socket: Socket, reply: FastifyReply, done: () => void): void {
-  if (socket.destroyed || closing.has(socket)) closeUnstarted(reply.raw);
+  if (socket.destroyed || closing.has(socket)) closeNotStarted(reply.raw);
   else done();
 }
 
@@ -64,7 +64,7 @@ function start(socket: Socket, reply: FastifyReply, done: () => void): void {
  * Closes the response to a request that never starts, since the log and the metrics wait for that. Node itself does not
  * close a response that still waits for its socket, nor does its destroy().
  */
-function closeUnstarted(response: ServerResponse): void {
+function closeNotStarted(response: ServerResponse): void {
   // Later Nodes have closed it themselves by then.
   setImmediate(() => {
     if (!response.closed) response.emit('close');

@@ -25,7 +25,7 @@ export function stayWithHttp(server: Server, attach: 'connection' | 'secureConne
 
 /**
  * Options for those versions of Node that know them: some of these parse the body before they let go of the connection,
- * so that the request cannot be read again. It is handled like any other then, and closesBehindUpgrade recognises it.
+ * so that the request cannot be read again. It is handled like any other then, and closesBehindUpgrade recognizes it.
  */
 export const upgradeOptions = {
   shouldUpgradeCallback: ({ headers }: IncomingMessage): boolean =>

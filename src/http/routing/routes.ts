@@ -62,7 +62,7 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
     // Fastify validates a body under `content` only when the media type matches; flat, it always does.
     const body = schema.body as { content?: Record<string, { schema: object }> } | undefined;
     if (body?.content !== undefined) schema.body = body.content['application/json']?.schema;
-    // Errors are sent as the JSON that ApiError makes: no serialiser is needed for them.
+    // Errors are sent as the JSON that ApiError makes: no serializer is needed for them.
     const response = Object.entries(schema.response ?? {}).filter(([status]) => status < '400');
     schema.response = Object.fromEntries(response);
     // What the contract does not name is refused, in a query as in a body.
