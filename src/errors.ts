@@ -19,7 +19,7 @@ export const catalogue = {
   invalidPath: { code: 40007, message: 'A path parameter is not valid.' },
   malformedTarget: { code: 40008, message: 'The request target is not a valid URL path.' },
   invalidHost: { code: 40009, message: 'The Host header is missing or repeated.' },
-  idTaken: { code: 40010, message: 'You already have another plant with this id.' },
+  idTaken: { code: 40010, message: 'You already have a different plant with this id.' },
   plantExists: {
     code: 40011,
     message: 'You already have exactly this plant: an earlier request created it.',
@@ -48,8 +48,7 @@ export const catalogue = {
   overloaded: { code: 50301, message: 'The service is overloaded; the request had no effect.' },
   unknownOutcome: {
     code: 50302,
-    message:
-      'The outcome is unknown: the request may have taken effect. Retry; 40011 means that the first attempt succeeded.',
+    message: 'The outcome is unknown: the request may have taken effect. Retry; 40011 means that it did.',
   },
 } as const satisfies Record<string, { code: number; message: string }>;
 

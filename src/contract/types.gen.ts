@@ -16,7 +16,7 @@ export interface paths {
         put?: never;
         /**
          * Create a plant
-         * @description Stores a plant under an `id` that the caller chooses. When the response arrives, the plant is on the disk. If
+         * @description Stores a plant under an `id` that the caller chooses. The plant is on disk before the response is sent. If
          *     the response is lost, repeat the request: 40011 means that the plant was created.
          */
         post: operations["createPlant"];
@@ -38,7 +38,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a plant
-         * @description Deletes one of the caller's plants. When the response arrives, the deletion is on the disk. The same 404 is
+         * @description Deletes one of the caller's plants. The deletion is on disk before the response is sent. The same 404 is
          *     returned for a plant that does not exist, is already deleted or belongs to another subject.
          */
         delete: operations["deletePlant"];
@@ -65,12 +65,12 @@ export interface components {
              * @description Identification number of the plant, from -2^63 to 2^63-1, unique per subject.
              */
             id: bigint;
-            /** @description The name of the plant. Any string without U+0000 and unpaired surrogates. */
+            /** @description The name of the plant. Any string without U+0000 or unpaired surrogates. */
             name: string;
-            /** @description Tag to specify the type. Any string without U+0000 and unpaired surrogates. */
+            /** @description Tag to specify the type. Any string without U+0000 or unpaired surrogates. */
             tag?: string;
         };
-        /** @description An error. */
+        /** @description The body of every response with status 400 or above. */
         Error: {
             /**
              * Format: int32
@@ -175,7 +175,7 @@ export interface components {
          */
         "Cache-Control": string;
         /**
-         * @description The version of a list that is sent in one piece. Longer lists have none.
+         * @description The entity tag of a list that is sent in one piece. Longer lists have none.
          * @example W/"p5n2mA1a3HnBpg"
          */
         ETag: string;
@@ -195,7 +195,7 @@ export interface components {
          */
         "RateLimit-Reset": number;
         /**
-         * @description The challenge of RFC 6750.
+         * @description A Bearer challenge (RFC 6750).
          * @example Bearer realm="plant-store"
          */
         "WWW-Authenticate": string;
@@ -213,7 +213,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Maximum number of plants to return, in canonical decimal digits. Without it, all plants are returned.
+                 * @description Maximum number of plants, in canonical decimal digits. Without it, all plants are returned.
                  * @example 100
                  */
                 limit?: number;
