@@ -173,7 +173,7 @@ t.test('probes and metrics', async (t) => {
 
 t.test('every metric of our own is in docs/operate.md, and nothing else', async (t) => {
   const page = await readFile(new URL('../docs/operate.md', import.meta.url), 'utf8');
-  const documented = [...page.matchAll(/^\| `(plant_store_\w+)` +\| (\w+) +\|/gm)];
+  const documented = [...page.matchAll(/^- `(plant_store_\w+)(?:\{[\w,]+\})?` \((\w+)\):/gm)];
   const { registry } = createMetrics();
   // Those of workers are added to it.
   new GatheredMetrics(registry, () => []);
