@@ -1,4 +1,4 @@
-// The configuration: every environment variable that the service knows, checked all at once.
+// The configuration: defines and validates every environment variable of the service.
 import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
@@ -48,29 +48,29 @@ function list(rule: string, accepts: (item: string) => boolean) {
       .map((item) => item.trim())
       .filter((item) => item !== '');
     if (items.every(accepts)) return items;
-    throw new EnvError(`must be a list of ${rule}, separated by commas`);
+    throw new EnvError(`must be a comma-separated list of ${rule}`);
   });
 }
-const origins = list('origins like https://example.org (or *)', (item) => {
+const origins = list('origins, such as https://example.org (or *)', (item) => {
   return item === '*' || (URL.canParse(item) && new URL(item).origin === item);
 });
-const networks = list('addresses and networks like 10.0.0.0/8', (item) => {
+const networks = list('addresses and networks, such as 10.0.0.0/8', (item) => {
   const [, address = '', prefix = '1'] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(item) ?? [];
   const longest = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0;
-  // A network of everybody (/0) is none: everybody could claim any address.
+  // Trusting every address (/0) would let any client claim any address.
   return Number(prefix) >= 1 && Number(prefix) <= longest;
 });
 const databaseUrl = makeExactValidator<string>((value) => {
   if (!/^(file:.|postgres(ql)?:\/\/.)/.test(value)) throw new EnvError('must be file:PATH or postgres://…');
   if (value.startsWith('file:~'))
-    throw new EnvError('must not start with ~: write the whole path of the file');
+    throw new EnvError('must not start with ~: write the full path of the file');
   if (/^file:.*[?#]/.test(value)) throw new EnvError('must be file:PATH, without parameters');
   if (value.startsWith('file::'))
     throw new EnvError('must name a file: a store in memory would not be durable');
   try {
     if (value.startsWith('file://')) fileURLToPath(value);
   } catch (error) {
-    throw new EnvError(`must be a file URL of this machine: ${(error as Error).message}`);
+    throw new EnvError(`must be a file on this machine: ${(error as Error).message}`);
   }
   return value;
 });
@@ -78,7 +78,7 @@ const databaseUrl = makeExactValidator<string>((value) => {
 const safeUrl = makeExactValidator<string>((value) => {
   const { protocol, hostname } = URL.canParse(value) ? new URL(value) : {};
   const loopback = ['127.0.0.1', '[::1]', 'localhost'].includes(hostname ?? '');
-  // The URL parser would drop line breaks and turn spaces into escapes.
+  // The URL parser would drop line breaks and escape spaces.
   if (/^[!-~]+$/.test(value) && (protocol === 'https:' || (protocol === 'http:' && loopback))) return value;
   throw new EnvError('must be an https URL (http on a loopback address only)');
 });
@@ -86,7 +86,7 @@ const safeUrl = makeExactValidator<string>((value) => {
 /** Every variable: its type, its default and its description, from which docs/configuration.md is generated. */
 export const variables = {
   HOST: text({ default: '127.0.0.1', desc: 'Address to listen on; `0.0.0.0` or `::` for all interfaces' }),
-  PORT: port({ default: 3000, desc: 'Port to listen on; 0 picks a free one' }),
+  PORT: port({ default: 3000, desc: 'Port to listen on; 0 picks any free port' }),
   OPS_HOST: text({ default: '127.0.0.1', desc: 'Address of the operations listener' }),
   OPS_PORT: port({
     default: undefined,
@@ -94,7 +94,7 @@ export const variables = {
   }),
   WORKERS: workers({
     default: 1,
-    desc: 'Number of processes; `auto` starts one per core. They share the limits on connections and memory',
+    desc: 'Number of worker processes; `auto` starts one per core. Limits on connections and memory are divided among them',
   }),
   DATABASE_URL: databaseUrl({
     default: 'file:./data/plants.db',
@@ -106,7 +106,7 @@ export const variables = {
   }),
   DATABASE_TIMEOUT_SECONDS: atLeastOneSecond({
     default: 15,
-    desc: 'PostgreSQL: maximum time that a request waits for the database; for a list, per page',
+    desc: 'PostgreSQL: maximum time that a request, or each page of a list, waits for the database',
   }),
   DATABASE_PREPARED: flag({
     default: false,
@@ -118,12 +118,12 @@ export const variables = {
     default: undefined,
     desc: "Issuer; must match the tokens' `iss` exactly. Set all three `OIDC_` variables, or none",
   }),
-  OIDC_AUDIENCE: text({ default: undefined, desc: "Audience that the tokens' `aud` must contain" }),
+  OIDC_AUDIENCE: text({ default: undefined, desc: "Audience that the tokens' `aud` must equal or contain" }),
   OIDC_JWKS_URL: safeUrl({ default: undefined, desc: "URL of the provider's public keys (JWKS)" }),
   BODY_LIMIT_BYTES: bytes({ default: 1_048_576, desc: 'Maximum length of a request body' }),
   BODY_BUDGET_BYTES: bytes({
     default: 16_777_216,
-    desc: 'Memory for all bodies, each counted three to six times; shared fairly between subjects',
+    desc: 'Memory for all request bodies, each counted as three or six times its size; shared fairly between subjects',
   }),
   LIST_BUDGET_BYTES: bytes({
     default: 33_554_432,
@@ -131,9 +131,12 @@ export const variables = {
   }),
   HEADER_LIMIT_BYTES: bytes({
     default: 16_384,
-    desc: 'Maximum size of the header section, without white space around values. At most 1,000 fields',
+    desc: "Maximum size of a request's header section, not counting white space around values. The number of fields is limited to 1,000",
   }),
-  REQUEST_TIMEOUT_SECONDS: atLeastOneSecond({ default: 30, desc: 'Maximum time for a request to arrive' }),
+  REQUEST_TIMEOUT_SECONDS: atLeastOneSecond({
+    default: 30,
+    desc: 'Maximum time to receive a whole request; then 408',
+  }),
   KEEP_ALIVE_SECONDS: atLeastOneSecond({ default: 72, desc: 'Maximum time that a connection may be idle' }),
   STALL_TIMEOUT_SECONDS: atLeastOneSecond({
     default: 30,
@@ -141,19 +144,19 @@ export const variables = {
   }),
   MAX_CONNECTIONS: rows({
     default: 10_000,
-    desc: 'Maximum number of connections; more are closed immediately. Lowered to what the open-file limit allows',
+    desc: 'Maximum number of connections; further ones are closed immediately. Reduced automatically if the open-file limit is too low',
   }),
   MAX_EVENT_LOOP_DELAY_MS: count({
     default: 1_000,
-    desc: 'Return 503 when the mean event-loop lag over a second exceeds this; 0 disables',
+    desc: 'Requests receive 503 when the mean event-loop lag over a second exceeds this; 0 disables the check',
   }),
   RATE_LIMIT_PER_SUBJECT: count({
     default: 0,
-    desc: 'Requests per subject and time window; more receive 429. 0 disables',
+    desc: 'Maximum requests per subject in each time window; further ones receive 429. 0 disables the limit',
   }),
   RATE_LIMIT_PER_ADDRESS: count({
     default: 0,
-    desc: 'Requests per IP address (IPv6: per /64) and time window, even without a token; more receive 429. 0 disables',
+    desc: 'Maximum requests per IP address (IPv6: per /64) in each time window, even without a token; further ones receive 429. 0 disables the limit',
   }),
   RATE_LIMIT_WINDOW_SECONDS: atLeastOneSecond({
     default: 60,
@@ -180,18 +183,24 @@ export const variables = {
     desc: 'PEM file with the certificate chain. Together with `TLS_KEY_FILE` it enables HTTPS',
   }),
   TLS_KEY_FILE: text({ default: undefined, desc: "PEM file with the certificate's private key" }),
-  WRITE_QUEUE_ROWS: rows({ default: 20_000, desc: 'Maximum number of queued writes; more receive 503' }),
+  WRITE_QUEUE_ROWS: rows({
+    default: 20_000,
+    desc: 'Maximum number of queued writes; further ones receive 503',
+  }),
   WRITE_QUEUE_BYTES: bytes({
     default: 67_108_864,
-    desc: 'Maximum size of the text of all queued writes; more receive 503',
+    desc: 'Maximum total size of queued writes; further ones receive 503',
   }),
   WRITE_BATCH_ROWS: rows({ default: 1_000, desc: 'Maximum number of writes in one commit' }),
-  WRITE_BATCH_BYTES: bytes({ default: 4_194_304, desc: 'Maximum size of the text in one commit' }),
+  WRITE_BATCH_BYTES: bytes({ default: 4_194_304, desc: 'Maximum total size of the writes in one commit' }),
   DRAIN_SECONDS: seconds({
     default: 0,
-    desc: 'Time to keep serving after SIGTERM, with `Connection: close`',
+    desc: 'Time after SIGTERM to keep accepting connections',
   }),
-  SHUTDOWN_SECONDS: atLeastOneSecond({ default: 20, desc: 'Time for running requests to finish after that' }),
+  SHUTDOWN_SECONDS: atLeastOneSecond({
+    default: 20,
+    desc: 'Time for running requests to finish after `DRAIN_SECONDS`; then they are cut off',
+  }),
 };
 
 /** Variables that make sense only together. */
@@ -203,15 +212,15 @@ const groups = [
 /** The values of all variables. */
 export type Config = Readonly<CleanedEnv<typeof variables>>;
 
-/** One or more variables are wrong; the message names them all, a line each. */
+/** One or more variables are invalid; the message has one line for each. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
 /**
  * Reads the configuration.
- * @param environment - As of process.env; an empty value counts as none.
- * @throws ConfigError naming every variable that is wrong, and its value.
+ * @param environment - Such as process.env; an empty value counts as unset.
+ * @throws ConfigError that names every invalid variable and its value.
  */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const env = withoutEmpty(environment);
@@ -233,9 +242,9 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
 }
 
 /**
- * Reads the one variable that a command beside the server needs.
+ * Reads the one variable that the commands other than the server need.
  * @param environment - As for readConfig.
- * @throws ConfigError when it is wrong.
+ * @throws ConfigError if it is invalid.
  */
 export function readDatabaseUrl(environment: NodeJS.ProcessEnv): string {
   const env = withoutEmpty(environment);
@@ -253,14 +262,14 @@ export function readDatabaseUrl(environment: NodeJS.ProcessEnv): string {
 }
 
 /**
- * Variables that are probably meant to be ones of the service, and are not.
+ * Finds variables that are probably misspelled.
  * @param environment - As for readConfig.
- * @returns Each with the variable that it resembles.
+ * @returns Each with the variable that was probably meant.
  */
 export function misspelledVariables(environment: NodeJS.ProcessEnv): { name: string; meant: string }[] {
   const known = Object.keys(variables);
   return Object.keys(environment).flatMap((name) => {
-    // Short names resemble too much: HOME is not HOST.
+    // Short names are similar by chance, as HOME and HOST.
     if (name.length < 6 || known.includes(name)) return [];
     const meant = closestMatch(name, known, { maxDistance: 2 });
     return meant === undefined ? [] : [{ name, meant }];
@@ -271,7 +280,7 @@ function withoutEmpty(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
 }
 
-/** What is wrong with each variable, and what it is; a database's URL may hold a password, and is not shown. */
+/** Describes each invalid variable with its value, except for a database URL, which may contain a password. */
 function faultsOf(errors: Partial<Record<string, Error>>, env: NodeJS.ProcessEnv): string[] {
   return Object.entries(errors).map(([name, error]) => {
     const value = name === 'DATABASE_URL' ? '' : `, not ${JSON.stringify(env[name])}`;

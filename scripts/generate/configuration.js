@@ -26,9 +26,9 @@ const text = `<!-- Written by "npm run generate" from src/config.ts; do not edit
 # Configuration
 
 Every setting is an environment variable. All variables are validated at startup, and all errors are reported together.
-An empty value counts as unset. A variable whose name nearly matches one of these is logged as a probable misspelling.
+An empty value counts as unset. A variable whose name nearly matches one of these is logged as a likely typo.
 
-To keep the settings in a file, write one \`NAME=value\` a line and start the server with
+To keep the settings in a file, write one \`NAME=value\` per line, without quotes or comments, and start the server with
 \`node --env-file=FILE dist/main.js\` or \`docker run --env-file FILE\`.
 ${entries.join('\n')}
 `;
