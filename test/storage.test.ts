@@ -109,6 +109,45 @@ t.test('each traced write learns how many shared its commit, which belongs to th
   ]);
 });
 
+t.test('batches under way together are no larger than one may be', async (t) => {
+  const batches: number[][] = [];
+  const finish: (() => void)[] = [];
+  const writer = new GroupWriter(
+    {
+      outcomes: { add: ['added'] } as const,
+      bytesOf: () => 1,
+      commit: (batch: readonly { kind: 'add'; bed: number }[]) => {
+        batches.push(batch.map(({ bed }) => bed));
+        return new Promise<number[]>((resolve) =>
+          finish.push(() => {
+            resolve(batch.map(() => 0));
+          }),
+        );
+      },
+      ahead: 2,
+    },
+    { ...defaultWriterLimits, batchRows: 3 },
+  );
+  const turn = () => new Promise(setImmediate);
+  const add = (bed: number) => writer.write({ kind: 'add', bed });
+  const written = [add(1)];
+  await turn();
+  written.push(...[2, 3, 4, 5].map(add));
+  await turn();
+  t.strictSame(batches, [[1], [2, 3]], 'the second does not wait for the first');
+  finish[0]!();
+  await turn();
+  t.strictSame(batches, [[1], [2, 3], [4]]);
+  const closed = writer.close();
+  finish[1]!();
+  await turn();
+  t.strictSame(batches, [[1], [2, 3], [4], [5]]);
+  finish[2]!();
+  finish[3]!();
+  await closed;
+  t.strictSame(await Promise.all(written), Array(5).fill('added'));
+});
+
 for (const engine of engines) {
   t.test(engine.name, engine.options, async (t) => {
     const shared = await sharedStorage(engine);

@@ -57,8 +57,6 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
   cluster.setupPrimary({
     exec: fileURLToPath(new URL('../main.js', import.meta.url)),
     args: [],
-    // For the numbers and bytes of batches; JSON would have neither.
-    serialization: 'advanced',
   });
   const environment = share(config);
   const start = (pause: number) => {
@@ -175,13 +173,21 @@ async function gatherMetrics(
   return new GatheredMetrics(registry, serving);
 }
 
+/** What is bounded for all workers together, and the least that a worker's share may be. */
+const divided = [
+  ['MAX_CONNECTIONS', 1],
+  ['BODY_BUDGET_BYTES', 1_024],
+  ['LIST_BUDGET_BYTES', 1_024],
+  ['WRITE_QUEUE_ROWS', 1],
+  ['WRITE_QUEUE_BYTES', 1_024],
+  ['WRITE_BATCH_ROWS', 1],
+  ['WRITE_BATCH_BYTES', 1_024],
+] as const;
+
 /** The environment of a worker: its share of what is bounded for all of them together. */
-function share({ WORKERS, MAX_CONNECTIONS, BODY_BUDGET_BYTES, LIST_BUDGET_BYTES }: Config) {
+function share(config: Config): Record<string, string> {
+  const { WORKERS } = config;
   const part = (all: number, least: number) => String(Math.max(least, Math.floor(all / WORKERS)));
-  return {
-    WORKERS: String(WORKERS),
-    MAX_CONNECTIONS: part(MAX_CONNECTIONS, 1),
-    BODY_BUDGET_BYTES: part(BODY_BUDGET_BYTES, 1_024),
-    LIST_BUDGET_BYTES: part(LIST_BUDGET_BYTES, 1_024),
-  };
+  const shares = divided.map(([name, least]) => [name, part(config[name], least)] as const);
+  return { WORKERS: String(WORKERS), ...Object.fromEntries(shares) };
 }

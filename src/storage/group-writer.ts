@@ -5,7 +5,7 @@ import { messageOf, StorageError } from '../domain/storage.js';
 export interface WriteObserver {
   /** Called once, with a function that returns how many writes wait. */
   queue?(rows: () => number): void;
-  /** Called when a batch is committed, or has failed: how many writes it had, and how long it took. */
+  /** Called when writes are committed, or have failed: how many they were, and how long the commit took. */
   committed?(rows: number, seconds: number): void;
   /** Called when a write is queued, in the asynchronous context of its caller. */
   queued?(kind: string): WriteTrace | undefined;
@@ -58,59 +58,37 @@ export interface Writes<W extends { readonly kind: string }, O extends Outcomes<
    * @throws StorageError, which every write of the batch then gets.
    */
   readonly commit: (batch: readonly W[]) => Promise<ArrayLike<number | StorageError | undefined>>;
+  /** How many batches may be under way, where they are committed in the order in which they start; 1 unless given. */
+  readonly ahead?: number;
 }
+
+/** What became of a write: the place of its outcome in the list of its kind, or why it has none. */
+type Result = number | StorageError | undefined;
+/** Passes its result to the caller of a write. @param rows - How many writes its batch had; 0 if it was in none. */
+type Settle = (result: Result, rows: number) => void;
 
 interface Queued<W> {
   readonly write: W;
   readonly bytes: number;
   /** When it was queued, on the clock of performance.now(). */
   readonly since: number;
+  /** Gives the caller its outcome. */
   readonly settle: Settle;
   readonly trace: WriteTrace | undefined;
 }
 
 /**
- * Gives the caller of a write its outcome: its place in the list of its kind, or why it has none.
- * @param rows - How many writes its batch had; 0 when it was in none.
- */
-export type Settle = (result: number | StorageError | undefined, rows: number) => void;
-
-/**
- * Makes what settles a write.
- * @param outcomes - Those of its kind.
- * @param resolve - Of the promise that the caller has, as is `reject`.
- * @param trace - What follows the write.
- */
-export function settler<Outcome extends string>(
-  outcomes: readonly Outcome[],
-  resolve: (outcome: Outcome) => void,
-  reject: (error: StorageError) => void,
-  trace: WriteTrace | undefined,
-): Settle {
-  return (result, rows) => {
-    const outcome = typeof result === 'number' ? outcomes[result] : undefined;
-    if (outcome !== undefined) {
-      trace?.end(rows, undefined);
-      resolve(outcome);
-    } else {
-      const failure =
-        result instanceof StorageError ? result : unknownOutcome('the engine gave no known outcome');
-      trace?.end(rows, failure);
-      reject(failure);
-    }
-  };
-}
-
-/**
- * Collects writes into batches, one in flight at a time, in the order of the calls. It knows nothing of what is
- * written: each resource with a table of its own has one.
+ * Collects writes into batches, in the order of the calls. It knows nothing of what is written: each resource with a
+ * table of its own has one.
  */
 export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes<W>> {
   readonly #writes: Writes<W, O>;
   readonly #limits: GroupWriterLimits;
   #queue: Queued<W>[] = [];
   #queuedBytes = 0;
-  #running = false;
+  /** What is being committed. */
+  readonly #underWay = { batches: 0, rows: 0, bytes: 0 };
+  #scheduled = false;
   #closed = false;
   #whenIdle: (() => void)[] = [];
 
@@ -139,47 +117,83 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
     const kind: V['kind'] = write.kind;
     const outcomes: O[V['kind']] = this.#writes.outcomes[kind];
     return new Promise((resolve, reject) => {
-      const following = trace ?? this.#limits.observer?.queued?.(kind);
-      const settle = settler(outcomes, resolve, reject, following);
-      this.#queue.push({ write, bytes, since: performance.now(), settle, trace: following });
-      if (this.#running) return;
-      this.#running = true;
-      // Not at once: the writes that this turn of the event loop still brings shall be in the first batch.
-      setImmediate(() => void this.#run());
+      const trace = this.#limits.observer?.queued?.(kind);
+      const settle: Settle = (result, rows) => {
+        const outcome = typeof result === 'number' ? outcomes[result] : undefined;
+        if (outcome !== undefined) {
+          trace?.end(rows, undefined);
+          resolve(outcome);
+          return;
+        }
+        const failure =
+          result instanceof StorageError ? result : unknownOutcome('the engine gave no known outcome');
+        trace?.end(rows, failure);
+        reject(failure);
+      };
+      this.#queue.push({ write, bytes, since: performance.now(), settle, trace });
+      if (this.#scheduled || !this.#hasRoom()) return;
+      this.#scheduled = true;
+      // Not at once: the writes that this turn of the event loop still brings shall be in the batch.
+      setImmediate(() => {
+        this.#scheduled = false;
+        this.#start();
+      });
     });
   }
 
   /** Resolves when all queued writes have their outcomes; no more are taken. */
   close(): Promise<void> {
     this.#closed = true;
-    return this.#running ? new Promise((resolve) => this.#whenIdle.push(resolve)) : Promise.resolve();
+    return this.#isIdle() ? Promise.resolve() : new Promise((resolve) => this.#whenIdle.push(resolve));
   }
 
-  async #run(): Promise<void> {
-    const { observer } = this.#limits;
-    while (this.#queue.length > 0) {
+  #isIdle(): boolean {
+    return this.#queue.length === 0 && this.#underWay.batches === 0;
+  }
+
+  #hasRoom(): boolean {
+    return this.#underWay.batches < (this.#writes.ahead ?? 1);
+  }
+
+  #start(): void {
+    while (this.#queue.length > 0 && this.#hasRoom()) {
       const batch = this.#takeBatch();
-      if (batch.length === 0) continue;
-      const start = performance.now();
-      try {
-        const commit = () => this.#writes.commit(batch.map(({ write }) => write));
-        const results = await (batch[0]?.trace?.run(commit) ?? commit());
-        batch.forEach(({ settle }, i) => {
-          settle(results[i], batch.length);
-        });
-      } catch (error) {
-        const failure = error instanceof StorageError ? error : unknownOutcome(messageOf(error), error);
-        for (const { settle } of batch) settle(failure, batch.length);
-      }
-      observer?.committed?.(batch.length, (performance.now() - start) / 1000);
+      if (batch.length === 0) break;
+      void this.#commit(batch);
     }
-    this.#running = false;
-    for (const resolve of this.#whenIdle) resolve();
+    if (this.#isIdle()) for (const resolve of this.#whenIdle) resolve();
   }
 
+  async #commit(batch: readonly Queued<W>[]): Promise<void> {
+    const underWay = this.#underWay;
+    const bytes = batch.reduce((sum, queued) => sum + queued.bytes, 0);
+    underWay.batches++;
+    underWay.rows += batch.length;
+    underWay.bytes += bytes;
+    let outcomeOf: (place: number) => Result;
+    try {
+      const commit = () => this.#writes.commit(batch.map(({ write }) => write));
+      const results = await (batch[0]?.trace?.run(commit) ?? commit());
+      outcomeOf = (place) => results[place];
+    } catch (error) {
+      const failure = error instanceof StorageError ? error : unknownOutcome(messageOf(error), error);
+      outcomeOf = () => failure;
+    }
+    underWay.batches--;
+    underWay.rows -= batch.length;
+    underWay.bytes -= bytes;
+    // The next batch need not wait until these writes are answered.
+    this.#start();
+    batch.forEach(({ settle }, place) => {
+      settle(outcomeOf(place), batch.length);
+    });
+  }
+
+  /** Takes what may be committed now; nothing while the batches under way are together as large as one may be. */
   #takeBatch(): Queued<W>[] {
     const { keyOf } = this.#writes;
     const { batchRows, batchBytes, maxAge } = this.#limits;
+    const { rows: rowsUnderWay, bytes: bytesUnderWay, batches: batchesUnderWay } = this.#underWay;
     const oldest = performance.now() - maxAge;
     const keys = new Set<string>();
     const batch: Queued<W>[] = [];
@@ -187,7 +201,9 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
     let bytes = 0;
     let taken = 0;
     for (const queued of this.#queue) {
-      if (batch.length >= batchRows || (batch.length > 0 && bytes + queued.bytes > batchBytes)) break;
+      const rows = rowsUnderWay + batch.length;
+      const first = batchesUnderWay === 0 && batch.length === 0;
+      if (rows >= batchRows || (!first && bytesUnderWay + bytes + queued.bytes > batchBytes)) break;
       // However many writes of one key wait, taking a batch looks at so many writes, not at the whole queue.
       if (later.length >= batchRows) break;
       taken++;

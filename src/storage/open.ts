@@ -33,9 +33,8 @@ export async function openStorage(
 ): Promise<OpenStorage> {
   if (isPostgres(url)) return (await postgresql()).openPostgres({ url, writer, ...postgres });
   const { openSqlite, openSqliteReader } = await sqlite();
-  return channel === undefined
-    ? openSqlite({ file: fileOf(url), writer })
-    : openSqliteReader(fileOf(url), channel, writer.observer);
+  const options = { file: fileOf(url), writer };
+  return channel === undefined ? openSqlite(options) : openSqliteReader(options, channel);
 }
 
 /**

@@ -26,8 +26,6 @@ type AnyPlantWrite =
 export type PlantWrite<Kind extends PlantWriteKind = PlantWriteKind> = Extract<AnyPlantWrite, { kind: Kind }>;
 
 export type PlantGroupWriter = GroupWriter<PlantWrite, typeof plantOutcomes>;
-/** What queues writes: a group writer, or what leads to the one of another process. */
-export type PlantWriter = Pick<PlantGroupWriter, 'write' | 'close'>;
 
 /** The code of an outcome: its place in the list of its kind. */
 export function outcomeCode<Kind extends PlantWriteKind>(kind: Kind, outcome: PlantOutcome<Kind>): number {
@@ -46,9 +44,9 @@ export function bytesOf(write: PlantWrite): number {
 
 /** The writing methods of the plants, which both engines share; an engine adds how it reads. */
 export abstract class GroupWrittenPlants implements PlantRepository {
-  readonly #writer: PlantWriter;
+  readonly #writer: PlantGroupWriter;
 
-  constructor(writer: PlantWriter) {
+  constructor(writer: PlantGroupWriter) {
     this.#writer = writer;
   }
 

@@ -61,9 +61,9 @@ export const engines: readonly Engine[] = [
 async function openThroughSupervisor(url: string, writer: Partial<GroupWriterLimits> = {}): Promise<Storage> {
   const script = new URL('./writing-process.js', import.meta.url);
   // Without the test runner's loader, which takes longer than the store.
-  const child = fork(script, [url, JSON.stringify(writer)], { serialization: 'advanced', execArgv: [] });
+  const child = fork(script, [url], { execArgv: [] });
   await once(child, 'message');
-  const storage = await openStorage(url, {}, {}, channelTo(child));
+  const storage = await openStorage(url, writer, {}, channelTo(child));
   return {
     plants: storage.plants,
     tokens: storage.tokens,

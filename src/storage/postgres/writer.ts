@@ -45,7 +45,14 @@ export class PostgresWriter {
 
   constructor(pool: PostgresPool, limits: GroupWriterLimits) {
     this.#pool = pool;
-    const commit = (batch: readonly PlantWrite[]) => this.#commit(batch);
+    const commit = async (batch: readonly PlantWrite[]) => {
+      const start = performance.now();
+      try {
+        return await this.#commit(batch);
+      } finally {
+        limits.observer?.committed?.(batch.length, (performance.now() - start) / 1000);
+      }
+    };
     this.group = new GroupWriter(
       { outcomes: plantOutcomes, bytesOf, keyOf, commit },
       { ...limits, maxAge: pool.budget },

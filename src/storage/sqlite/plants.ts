@@ -2,7 +2,7 @@
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
 import type { PlantPage } from '../../domain/plants.js';
 import { toStorageError, type StorageError } from '../../domain/storage.js';
-import { GroupWrittenPlants, type PlantWriter } from '../plant-writes.js';
+import { GroupWrittenPlants, type PlantGroupWriter } from '../plant-writes.js';
 
 /** The most rows in a page of a list, which bounds how long reading it holds up the event loop. */
 const pageRows = 500;
@@ -37,7 +37,7 @@ export class SqlitePlants extends GroupWrittenPlants {
   readonly #long: StatementSyncInstance;
   readonly #requests: PageRequest[] = [];
 
-  constructor(database: DatabaseSyncInstance, writer: PlantWriter) {
+  constructor(database: DatabaseSyncInstance, writer: PlantGroupWriter) {
     super(writer);
     this.#database = database;
     const longPlants = `FROM plants INDEXED BY long_plants

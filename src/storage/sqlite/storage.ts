@@ -3,7 +3,7 @@
 import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 import { toStorageError, type Storage, type StorageError } from '../../domain/storage.js';
 import type { TokenRepository } from '../../domain/tokens.js';
-import { defaultWriterLimits, type GroupWriterLimits, type WriteObserver } from '../group-writer.js';
+import { defaultWriterLimits, GroupWriter, type GroupWriterLimits } from '../group-writer.js';
 import {
   applyMigrations,
   loadMigrations,
@@ -11,7 +11,8 @@ import {
   type AppliedMigration,
   type Migration,
 } from '../migrations.js';
-import type { PlantWriter } from '../plant-writes.js';
+import { bytesOf, plantOutcomes, type PlantGroupWriter, type PlantWrite } from '../plant-writes.js';
+import { packBatch } from './batch.js';
 import { openDatabase, watchFiles, withStorageErrors } from './database.js';
 import { SqlitePlants } from './plants.js';
 import { RelayedWriter, serveWrites, type Channel } from './relay.js';
@@ -39,8 +40,8 @@ export async function openSqlite({
   const database = openNamed(file);
   try {
     await migrate(database);
-    const writer = await SqliteWriter.start({ file, synchronous }, { ...defaultWriterLimits, ...limits });
-    return new SqliteStorage(database, file, writer.group, writer);
+    const writer = await SqliteWriter.start({ file, synchronous }, limits?.observer);
+    return new SqliteStorage(database, file, writer, limits);
   } catch (error) {
     database.close();
     throw toStorageError(nameOf(file), error);
@@ -50,12 +51,11 @@ export async function openSqlite({
 /**
  * Opens the half of the embedded engine that reads, in a process whose writes another one commits.
  * @param channel - To the process that has opened the file by `openSqlite`, and serves this one.
- * @param observer - What watches the writes on their way.
  * @throws StorageError when the file cannot be opened.
  */
-export function openSqliteReader(file: string, channel: Channel, observer?: WriteObserver): SqliteStorage {
-  const writer = new RelayedWriter(channel, observer);
-  return withStorageErrors(() => new SqliteStorage(openDatabase(file), file, writer, writer));
+export function openSqliteReader({ file, writer: limits }: SqliteOptions, channel: Channel): SqliteStorage {
+  const writer = new RelayedWriter(channel);
+  return withStorageErrors(() => new SqliteStorage(openDatabase(file), file, writer, limits));
 }
 
 /**
@@ -116,8 +116,14 @@ async function migrate(database: DatabaseSyncInstance): Promise<Migration[]> {
   }
 }
 
-/** What becomes of the writer: `close` ends it when it has nothing left to write. */
-type WriterLife = Pick<SqliteWriter, 'broken' | 'check' | 'close'>;
+/** What commits batches, here or in another process. */
+type Writer = Pick<SqliteWriter, 'broken' | 'commit' | 'check' | 'close'>;
+
+/**
+ * How many batches may be under way: while one is being committed, others are on their way, and need not wait for the
+ * event loop to hear that it is done. The thread commits together what has arrived.
+ */
+const ahead = 4;
 
 /** The embedded engine, open. */
 export class SqliteStorage implements Storage {
@@ -126,23 +132,33 @@ export class SqliteStorage implements Storage {
   readonly broken: Promise<StorageError>;
   // Kept here also so that it lives as long as its statements: they do not hold it themselves.
   readonly #database: DatabaseSyncInstance;
-  readonly #writer: PlantWriter;
-  readonly #life: WriterLife;
+  readonly #writer: Writer;
+  readonly #group: PlantGroupWriter;
   readonly #checkFiles: () => void;
 
-  constructor(database: DatabaseSyncInstance, file: string, writer: PlantWriter, life: WriterLife) {
+  constructor(
+    database: DatabaseSyncInstance,
+    file: string,
+    writer: Writer,
+    limits: Partial<GroupWriterLimits> | undefined,
+  ) {
     this.#database = database;
     this.#checkFiles = watchFiles(file);
     this.#writer = writer;
-    this.#life = life;
-    this.plants = new SqlitePlants(database, writer);
+    const commit = async (batch: readonly PlantWrite[]) =>
+      Array.from(await writer.commit(packBatch(batch)), Number);
+    this.#group = new GroupWriter(
+      { outcomes: plantOutcomes, bytesOf, commit, ahead },
+      { ...defaultWriterLimits, ...limits },
+    );
+    this.plants = new SqlitePlants(database, this.#group);
     this.tokens = new SqliteTokens(database);
-    this.broken = life.broken;
+    this.broken = writer.broken;
   }
 
   /** Commits the writes of another process, which has opened the file by `openSqliteReader`. */
   serveWrites(channel: Channel): void {
-    serveWrites(this.#writer, channel);
+    serveWrites((batch) => this.#writer.commit(batch), channel);
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
@@ -151,15 +167,15 @@ export class SqliteStorage implements Storage {
       this.#checkFiles();
       this.#database.prepare('SELECT 1 FROM plants LIMIT 1').get();
     });
-    this.#life.check();
+    this.#writer.check();
   }
 
   async close(): Promise<void> {
     if (!this.#database.isOpen) return;
-    await this.#writer.close();
+    await this.#group.close();
     this.plants.readAll();
     this.#database.close();
     // The last connection to close checkpoints, and that is the writer's.
-    await this.#life.close();
+    await this.#writer.close();
   }
 }

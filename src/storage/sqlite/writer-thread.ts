@@ -1,10 +1,10 @@
 // The thread that owns SQLite's writing connection: every fsync and every checkpoint happens here.
 import { DatabaseSync } from '@photostructure/sqlite';
-import { isMainThread, parentPort, workerData } from 'node:worker_threads';
-import { messageOf, type StorageFailure } from '../../domain/storage.js';
+import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { messageOf } from '../../domain/storage.js';
 import { watchFiles } from './database.js';
 import { outcomeCode, plantOf, type PlantWriteKind } from '../plant-writes.js';
-import { unpackBatch, type PackedBatch } from './batch.js';
+import { unpackBatch, type BatchResult, type PackedBatch } from './batch.js';
 
 /** What the thread is started with. */
 export interface WriterData {
@@ -21,8 +21,14 @@ export interface WriterReady {
 /** A batch to commit, or the order to end. */
 export type WriterRequest = PackedBatch | 'close';
 
-/** The codes of a batch's outcomes, or why it has none. */
-export type WriterReply = Uint8Array | { failure: StorageFailure; message: string };
+/** What became of the batches that were committed together, in the order in which they came. */
+export interface WriterReply {
+  results: readonly BatchResult[];
+  /** How many writes they had. */
+  rows: number;
+  /** How long the commit took. */
+  seconds: number;
+}
 
 if (!isMainThread && parentPort !== null) serve(parentPort, workerData as WriterData);
 
@@ -53,35 +59,51 @@ function serve(port: NonNullable<typeof parentPort>, { file, synchronous }: Writ
       outcomeCode('delete', remove.run(subject, id).changes > 0 ? 'deleted' : 'absent'),
   };
 
-  const writeAll = (batch: PackedBatch): Uint8Array =>
-    Uint8Array.from(unpackBatch(batch), (write) =>
-      commands[write.kind](write.subject, write.id, plantOf(write)),
-    );
+  const writeAll = (batch: PackedBatch): string =>
+    unpackBatch(batch)
+      .map((write) => commands[write.kind](write.subject, write.id, plantOf(write)))
+      .join('');
 
-  port.on('message', (request: WriterRequest) => {
-    if (request === 'close') {
-      // A connection closes only when its statements are gone, and the file shall be whole now. Passive, since other
-      // processes may be writing.
-      database.exec('PRAGMA wal_checkpoint(PASSIVE)');
-      database.close();
-      port.close();
-      return;
-    }
+  /** Commits batches in one transaction. */
+  const commit = (batches: readonly PackedBatch[]): WriterReply => {
+    const start = performance.now();
     let committing = false;
-    let reply: WriterReply;
+    let results: BatchResult[];
     try {
       // Immediate, so that waiting for another process's lock happens here, not in the middle of the transaction.
       database.exec('BEGIN IMMEDIATE');
-      reply = writeAll(request);
+      results = batches.map(writeAll);
       checkFiles();
       committing = true;
       database.exec('COMMIT');
     } catch (error) {
       // A failed COMMIT may have written its frames before it failed; a failure before it has done nothing.
-      reply = { failure: committing ? 'unknown-outcome' : 'unavailable', message: messageOf(error) };
+      const failure = committing ? 'unknown-outcome' : 'unavailable';
+      results = batches.map(() => ({ failure, message: `SQLite: ${messageOf(error)}` }));
       if (database.isTransaction) database.exec('ROLLBACK');
     }
-    port.postMessage(reply);
+    const rows = batches.reduce((sum, { kinds }) => sum + kinds.length, 0);
+    return { results, rows, seconds: (performance.now() - start) / 1000 };
+  };
+
+  const close = () => {
+    // A connection closes only when its statements are gone, and the file shall be whole now. Passive, since other
+    // processes may be writing.
+    database.exec('PRAGMA wal_checkpoint(PASSIVE)');
+    database.close();
+    port.close();
+  };
+
+  port.on('message', (first: WriterRequest) => {
+    // Whatever has come meanwhile is committed with it: those who send it bound it.
+    const batches: PackedBatch[] = [];
+    let request: WriterRequest | undefined = first;
+    while (request !== undefined && request !== 'close') {
+      batches.push(request);
+      request = (receiveMessageOnPort(port) as { message: WriterRequest } | undefined)?.message;
+    }
+    if (batches.length > 0) port.postMessage(commit(batches));
+    if (request === 'close') close();
   });
   port.postMessage({ synchronous: level, journal } satisfies WriterReady);
 }
