@@ -1,0 +1,85 @@
+// A service of several processes for a test, from dist, and clients that keep to one of them.
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { Agent, request, type IncomingMessage } from 'node:http';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { engines, temporaryFolder } from './engines.js';
+import { startServer, type ServerProcess } from './processes.js';
+
+/** What a test lacks that looks at processes. */
+export const noProc = process.platform === 'linux' ? undefined : 'only Linux shows processes in /proc';
+
+/** What several processes can share: the third engine is how they share the first. */
+export const stores = engines.filter(({ name }) => name !== 'sqlite through a supervisor');
+
+/** Starts a service of two workers on a store of its own. */
+export async function startWorkers(t: Test, env: Record<string, string> = {}, ...args: string[]) {
+  const databaseUrl = env['DATABASE_URL'] ?? `file:${join(await temporaryFolder(t), 'plants.db')}`;
+  const server = await startServer(t, { env: { WORKERS: '2', ...env, DATABASE_URL: databaseUrl }, args });
+  return { ...server, databaseUrl };
+}
+
+/** The processes of the workers that serve or have served, the oldest first. */
+export const workersOf = ({ log }: ServerProcess) =>
+  log.flatMap(({ workerPid }) => (typeof workerPid === 'number' ? [workerPid] : []));
+
+/** Repeats a step until something holds; fails when it does not hold after very many. */
+export async function repeatUntil(
+  holds: () => boolean | Promise<boolean>,
+  step: () => Promise<unknown>,
+): Promise<void> {
+  for (let i = 0; i < 20_000; i++) {
+    if (await holds()) return;
+    await step();
+  }
+  throw new Error(`it is not so after 20,000 steps: ${String(holds)}`);
+}
+
+/** Whether a process lives; one that has ended and that nobody has asked for does not. */
+export const lives = async (pid: number) => {
+  const status = await readFile(`/proc/${pid}/status`, 'latin1').catch(() => 'State:\tX');
+  return !/^State:\t[XZ]/m.test(status);
+};
+
+interface Answer {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly text: string;
+}
+
+/** A client with one connection. */
+export class Client {
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  readonly #origin: string;
+  readonly #token: string;
+
+  constructor(t: Test, { origin }: ServerProcess, token: string) {
+    this.#origin = origin;
+    this.#token = token;
+    t.teardown(() => {
+      this.#agent.destroy();
+    });
+  }
+
+  async send(method: string, path: string, body = '', more: Record<string, string> = {}): Promise<Answer> {
+    const headers = {
+      authorization: `Bearer ${this.#token}`,
+      'content-length': Buffer.byteLength(body),
+      ...(body !== '' && { 'content-type': 'application/json' }),
+      ...more,
+    };
+    const sent = request(this.#origin + path, { agent: this.#agent, method, headers });
+    sent.end(body);
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    let text = '';
+    for await (const chunk of response) text += String(chunk);
+    return { status: response.statusCode ?? 0, headers: response.headers, text };
+  }
+}
+
+/** A client for each worker: connections go to the workers in turns. */
+export const clientsOf = (t: Test, server: ServerProcess, token: string) => [
+  new Client(t, server, token),
+  new Client(t, server, token),
+];
