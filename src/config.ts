@@ -96,6 +96,10 @@ export const variables = {
     default: 1,
     desc: 'Number of worker processes; `auto` starts one per core. Limits on connections and memory are divided among them',
   }),
+  WORKER_TIMEOUT_SECONDS: seconds({
+    default: 30,
+    desc: 'How long a worker may be unresponsive before it is killed and restarted; 0 disables',
+  }),
   DATABASE_URL: databaseUrl({
     default: 'file:./data/plants.db',
     desc: 'Where the plants are stored: `file:PATH` (SQLite) or `postgres://…`',

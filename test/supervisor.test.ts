@@ -58,6 +58,28 @@ for (const engine of stores) {
   );
 }
 
+t.test('a worker that hangs is ended, and another one takes its place', async (t) => {
+  const server = await startWorkers(t, { WORKER_TIMEOUT_SECONDS: '1', OPS_PORT: '0' });
+  const token = await server.createToken('alice');
+  const [hanging = 0] = workersOf(server);
+  process.kill(hanging, 'SIGSTOP');
+  const operations = String(server.log.find((line) => 'operations' in line)?.['operations']);
+  await repeatUntil(
+    () => workersOf(server).length >= 3,
+    () => fetch(`${operations}/readyz`),
+  );
+  const killed = server.log.findIndex(({ msg }) => msg === 'a worker does not respond, and is killed');
+  t.ok(killed >= 0);
+  t.match(
+    server.log.slice(killed).find(({ signal }) => signal !== undefined),
+    { process: 'supervisor', signal: 'SIGKILL' },
+  );
+  for (const client of clientsOf(t, server, token)) {
+    t.match(await client.send('GET', '/plants'), { status: 200 });
+  }
+  t.equal(await server.end(), 0);
+});
+
 t.test('whoever ends the supervisor ends the workers with it', skipFor(noProc), async (t) => {
   const server = await startWorkers(t);
   const token = await server.createToken('alice');

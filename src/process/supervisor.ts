@@ -26,6 +26,12 @@ const steadyTime = 60_000;
 /** How much longer than their own bounds the ends of workers may take, in ms. */
 const endGrace = 5_000;
 
+/**
+ * How often a worker is asked within WORKER_TIMEOUT_SECONDS whether it lives. Unanswered questions are counted, not
+ * time, so that nobody is killed because the whole machine has paused.
+ */
+const checks = 5;
+
 /** A worker, as its supervisor sees it. */
 interface Member extends Source {
   readonly worker: Worker;
@@ -34,6 +40,8 @@ interface Member extends Source {
   origin: string | undefined;
   /** Why it could not start, in its own words. */
   fault: string | undefined;
+  /** How many times it was asked whether it lives since it last said so. */
+  unanswered: number;
 }
 
 /**
@@ -73,6 +81,7 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
       since: performance.now(),
       origin: undefined,
       fault: undefined,
+      unanswered: 0,
       measure,
     };
     members.add(member);
@@ -87,6 +96,8 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
       } else if (message.kind === 'metrics') {
         for (const resolve of waiting) resolve(message.metrics);
         waiting = [];
+      } else if (message.kind === 'alive') {
+        member.unanswered = 0;
       }
     });
     const replace = (code: number | null, signal: string | null) => {
@@ -127,12 +138,14 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
   const origin = await started;
   phase = 'serving';
   reportReady(log, origin);
+  const checking = checkRegularly(serving, config, log);
   endOnSignal({
     log,
     storage,
     operations,
     stop: async () => {
       phase = 'ending';
+      clearInterval(checking);
       await endAll(members, config);
     },
     abort: () => {
@@ -140,6 +153,27 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
     },
   });
   if (dev) await greetDeveloper(origin, storage, config);
+}
+
+/** Kills a worker whose event loop does not answer any more; then another one takes its place. */
+function checkRegularly(
+  serving: () => readonly Member[],
+  { WORKER_TIMEOUT_SECONDS }: Config,
+  log: FastifyBaseLogger,
+): NodeJS.Timeout | undefined {
+  if (WORKER_TIMEOUT_SECONDS === 0) return undefined;
+  const check = () => {
+    for (const member of serving()) {
+      const { worker } = member;
+      if (member.unanswered++ < checks) {
+        tell(worker, 'check');
+      } else {
+        log.error({ worker: worker.id }, 'a worker does not respond, and is killed');
+        worker.process.kill('SIGKILL');
+      }
+    }
+  };
+  return setInterval(check, (WORKER_TIMEOUT_SECONDS * 1000) / checks);
 }
 
 /** Lets the workers that serve end in order, and resolves when all have ended. */

@@ -34,6 +34,8 @@ async function serve(config: Config, worker: Worker): Promise<string> {
       void shutDown(app, shutdownTimes(config))
         .then(() => storage.close())
         .then(() => process.exit(0));
+    } else if (kind === 'check') {
+      report(worker, { kind: 'alive' });
     } else if (kind === 'measure') {
       void metrics?.registry.getMetricsAsJSON().then((all) => {
         report(worker, { kind: 'metrics', metrics: all });
