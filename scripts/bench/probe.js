@@ -1,10 +1,12 @@
 // Preloaded into each server (--import): answers the benchmark's messages with what its processes have used.
 import cluster from 'node:cluster';
+import { readFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
 const loop = monitorEventLoopDelay({ resolution: 1 });
 loop.enable();
 let cpu = process.cpuUsage();
+let programCpu = programUsage().cpu;
 
 /** @typedef {import('./measured-server.js').Usage} Usage */
 
@@ -15,6 +17,7 @@ process.on('message', async (message) => {
   if (message === 'reset') {
     loop.reset();
     cpu = process.cpuUsage();
+    programCpu = programUsage().cpu;
   }
   const { user, system } = process.cpuUsage(cpu);
   const own = {
@@ -25,7 +28,12 @@ process.on('message', async (message) => {
     /** How late the event loop was at most in 99 of 100 cases since the last reset, in ms. */
     loopDelay: loop.percentile(99) / 1e6,
   };
-  const all = [own, ...(await Promise.all(workers)).filter((usage) => usage !== undefined)];
+  const program = programUsage();
+  const all = [
+    own,
+    { ...program, cpu: program.cpu - programCpu, loopDelay: 0 },
+    ...(await Promise.all(workers)).filter((usage) => usage !== undefined),
+  ];
   process.send?.({
     cpu: all.reduce((sum, usage) => sum + usage.cpu, 0),
     rss: all.reduce((sum, usage) => sum + usage.rss, 0),
@@ -46,4 +54,34 @@ function ask(worker, message) {
     worker.on('message', listener);
     worker.send(message);
   });
+}
+
+/**
+ * What programs that this process has started have used since they began, where /proc shows it: the server of another
+ * ecosystem. Workers are asked.
+ */
+function programUsage() {
+  const workers = Object.values(cluster.workers ?? {}).map((worker) => worker?.process.pid);
+  const usage = { cpu: 0, rss: 0 };
+  for (const pid of (readIfThere(`/proc/self/task/${process.pid}/children`)?.match(/\d+/g) ?? []).map(
+    Number,
+  )) {
+    const stat = readIfThere(`/proc/${pid}/stat`)
+      ?.replace(/^.*\) /s, '')
+      .split(' ');
+    if (stat === undefined || workers.includes(pid)) continue;
+    // In ticks of 10 ms and pages of 4 KiB: proc(5).
+    usage.cpu += 10 * (Number(stat[11]) + Number(stat[12]));
+    usage.rss += 4_096 * Number(stat[21]);
+  }
+  return usage;
+}
+
+/** @param {string} file */
+function readIfThere(file) {
+  try {
+    return readFileSync(file, 'latin1');
+  } catch {
+    return undefined;
+  }
 }

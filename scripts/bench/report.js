@@ -75,6 +75,10 @@ async function conditions({ plan: { short, long }, results }) {
     'fastify',
     '@photostructure/sqlite',
   ].map((name) => `${name} ${packages[`node_modules/${name}`]?.version}`);
+  const crates = await readFile(new URL('peers/axum/Cargo.lock', import.meta.url), 'utf8');
+  for (const name of ['axum', 'rusqlite']) {
+    versions.push(`${name} ${new RegExp(`^name = "${name}"\nversion = "(.*)"`, 'm').exec(crates)?.[1]}`);
+  }
   return [
     '## Conditions',
     `- Date: ${new Date().toISOString().slice(0, 10)}.`,

@@ -1,5 +1,5 @@
 // `npm run bench`: every server under every workload, in turns, in one go; writes docs/benchmarks.md and its charts.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -72,16 +72,26 @@ const plan = options.quick
   : { short: { rounds: rounds ?? 9, time: 700 }, long: { rounds: rounds ?? 5, time: 2_000 } };
 
 const parts = options.server ?? (against === undefined ? [''] : ['Fastify', 'Plant Store on SQLite']);
-const chosen = allServers(against).filter(
+const wanted = allServers(against).filter(
   ({ name, kind }) => kind === 'before' || parts.some((part) => name.includes(part)),
 );
+const hasCargo = spawnSync('cargo', ['--version']).status === 0;
+const chosen = wanted.filter(({ kind }) => kind !== 'foreign' || hasCargo);
+for (const { name } of wanted.filter((server) => !chosen.includes(server))) {
+  console.error(`${name} is skipped: there is no cargo to build it with`);
+}
 const selected = workloads.filter(({ name }) => names?.includes(name) ?? true);
 
-if (chosen.some(({ kind }) => kind === 'peer')) {
-  execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--silent'], {
-    cwd: fileURLToPath(new URL('.', import.meta.url)),
-    stdio: 'inherit',
-  });
+const inFolder = (/** @type {string} */ path) => ({
+  cwd: fileURLToPath(new URL(path, import.meta.url)),
+  stdio: /** @type {const} */ ('inherit'),
+});
+// The store of all peers needs the packages, too.
+if (chosen.some(({ kind }) => kind === 'peer' || kind === 'foreign')) {
+  execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--silent'], inFolder('.'));
+}
+if (chosen.some(({ kind }) => kind === 'foreign')) {
+  execFileSync('cargo', ['build', '--release', '--locked', '--quiet'], inFolder('peers/axum/'));
 }
 
 /**

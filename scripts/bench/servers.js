@@ -9,7 +9,8 @@ import { seed } from './workloads.js';
  * A server, and how to start it.
  * @typedef {object} Server
  * @property {string} name
- * @property {'limit' | 'floor' | 'peer' | 'ours' | 'before'} kind
+ * @property {'limit' | 'floor' | 'peer' | 'foreign' | 'ours' | 'before'} kind - A foreign one is of another
+ *   ecosystem.
  * @property {string} durability - What is true of a create once it is answered.
  * @property {(folder: string) => Promise<Prepared>} prepare - Makes its store, in a folder unless it has another place.
  *
@@ -22,6 +23,7 @@ import { seed } from './workloads.js';
 
 const constant = 'keeps nothing';
 const durable = 'on the disk, a commit each';
+const inGroups = 'on the disk, in groups';
 
 /**
  * @param {string} [against] - The folder of another built Plant Store.
@@ -37,6 +39,7 @@ export function allServers(against) {
     peer('NestJS', 'peers/nest.js'),
     peer('Hono + zod-openapi', 'peers/hono.js'),
     peer('fastify-openapi-glue, plain', 'peers/glue.js'),
+    { ...peer('axum + rusqlite (Rust)', 'peers/axum.js'), kind: 'foreign', durability: inGroups },
     ...(against === undefined
       ? []
       : [plantStore('Plant Store before', 'before', inFolder('before.db'), join(against, 'dist/main.js'))]),
@@ -114,7 +117,7 @@ function plantStore(name, kind, urlIn, script, env = {}) {
   return {
     name,
     kind,
-    durability: 'on the disk, in groups',
+    durability: inGroups,
     prepare: async (folder) => {
       const url = urlIn(folder);
       const tokens = await fillStore(url, seed);

@@ -38,7 +38,8 @@ export async function compare(results, options) {
   /** @type {Comparison[]} */
   const comparisons = [];
   for (const other of results) {
-    if (other.name !== 'Fastify' && other.kind !== 'peer' && other.kind !== 'before') continue;
+    const compared = other.name === 'Fastify' || ['peer', 'foreign', 'before'].includes(other.kind);
+    if (!compared) continue;
     for (const { workload, connections } of other.measurements) {
       const ratios = ratiosOf(ours, other, workload, connections);
       if (ratios.length === 0) continue;
@@ -82,7 +83,7 @@ export function verdict({ ratio, atLeast = -Infinity, atMost = Infinity }) {
 function targetFor(other, workload, connections) {
   if (other.kind === 'peer') return workload.startsWith('create') ? 2 : 1;
   if (other.kind === 'before') return /^(create|list)/.test(workload) ? 0.93 : undefined;
-  return connections === manyConnections ? ofFastify[workload] : undefined;
+  return other.kind === 'floor' && connections === manyConnections ? ofFastify[workload] : undefined;
 }
 
 /** @param {Result} result @param {string} workload @param {number} connections */
