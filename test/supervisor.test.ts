@@ -63,6 +63,8 @@ t.test('a worker that hangs is ended, and another one takes its place', async (t
   const token = await server.createToken('alice');
   const [hanging = 0] = workersOf(server);
   process.kill(hanging, 'SIGSTOP');
+  // It would outlive a test that fails.
+  t.teardown(async () => (await lives(hanging)) && process.kill(hanging, 'SIGKILL'));
   const operations = String(server.log.find((line) => 'operations' in line)?.['operations']);
   await repeatUntil(
     () => workersOf(server).length >= 3,
