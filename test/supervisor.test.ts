@@ -165,10 +165,13 @@ t.test('operators are told of all workers, whatever becomes of them', async (t) 
   await repeatUntil(() => last['plant_store_workers_silent'] === 0, scrapeAgain);
 
   process.kill(first, 'SIGKILL');
-  await repeatUntil(() => last['plant_store_workers'] === 1, scrapeAgain);
+  // A scrape that asks a worker as it dies may end after another one has taken its place.
+  const died = () => server.log.some(({ signal }) => signal === 'SIGKILL');
+  await repeatUntil(died, readiness);
   t.equal(await readiness(), 200, 'half of them are enough');
-  await repeatUntil(() => last['plant_store_workers'] === 2, scrapeAgain);
-  t.match(last, { plant_store_worker_restarts_total: 1, [count]: 20 });
+  const restarts = 'plant_store_worker_restarts_total';
+  await repeatUntil(() => last[restarts] === 1 && last['plant_store_workers'] === 2, scrapeAgain);
+  t.match(last, { [count]: 20 });
   let status = 200;
   // The log may tell of the third later than the metrics.
   await repeatUntil(() => workersOf(server).length >= 3, readiness);

@@ -100,10 +100,9 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
 
   /**
    * Queues a write, and resolves with its outcome once it is durable.
-   * @param trace - What follows the write, unless the observer says it.
    * @throws StorageError `overloaded` when the queue is full, `unavailable` after close, or what the commit gave.
    */
-  write<V extends W>(write: V, trace?: WriteTrace): Promise<O[V['kind']][number]> {
+  write<V extends W>(write: V): Promise<O[V['kind']][number]> {
     if (this.#closed) return Promise.reject(new StorageError('unavailable', 'the store is closed'));
     const bytes = this.#writes.bytesOf(write);
     const { queueRows, queueBytes } = this.#limits;
