@@ -25,7 +25,7 @@ export async function systemPostgres() {
   if (newest === undefined) {
     throw new Error('PostgreSQL is missing: on Debian, "apt-get install postgresql" brings it.');
   }
-  return new PostgresCluster(`/usr/lib/postgresql/${newest}/bin`, await createFolder());
+  return new PostgresCluster(`/usr/lib/postgresql/${newest}/bin`, await createFolder(), newest);
 }
 
 /**
@@ -66,11 +66,14 @@ export class PostgresCluster {
   #binaries;
   /** A folder that goes away with this process. */
   folder;
+  /** Of Debian's packages. @type {string | undefined} */
+  version;
 
-  /** @param {string} binaries @param {string} folder */
-  constructor(binaries, folder) {
+  /** @param {string} binaries @param {string} folder @param {string} [version] */
+  constructor(binaries, folder, version) {
     this.#binaries = binaries;
     this.folder = folder;
+    this.version = version;
   }
 
   /**

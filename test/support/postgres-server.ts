@@ -56,6 +56,8 @@ export interface PlanNode {
 export async function sharedServer(t: Test): Promise<PostgresServer> {
   const given = process.env['TEST_DATABASE_URL'];
   if (given === undefined) return startServer(t);
+  const coordinator = await coordinatorOf(given);
+  if (coordinator !== undefined) return schemas(given, coordinator);
   const server = databases(
     (database) => Object.assign(new URL(given), { pathname: `/${database}` }).href,
     given,
@@ -101,6 +103,47 @@ export async function startServer(t: Test, settings: Record<string, string> = {}
   };
 }
 
+/** The URL of the coordinator of a Citus cluster, by that of any of its nodes; undefined when it is none. */
+async function coordinatorOf(url: string): Promise<string | undefined> {
+  const [citus] = await runSql(url, "SELECT FROM pg_extension WHERE extname = 'citus'");
+  if (citus === undefined) return undefined;
+  const [node] = await runSql(url, 'SELECT nodename, nodeport FROM pg_dist_node WHERE groupid = 0');
+  return Object.assign(new URL(url), { host: `${String(node?.['nodename'])}:${String(node?.['nodeport'])}` })
+    .href;
+}
+
+/** Stores in schemas of one database, as Citus takes a database to be made on every node. */
+function schemas(given: string, coordinator: string): PostgresServer {
+  const url = (schema: string, base = given) => {
+    const url = new URL(base);
+    url.searchParams.set('options', `-c search_path=${schema}`);
+    return url.href;
+  };
+  let count = 0;
+  return {
+    url,
+    sql: (text, schema) => runSql(schema === undefined ? coordinator : url(schema, coordinator), text),
+    async createDatabase(t, { schema = true } = {}) {
+      const name = `plants_test_${process.pid}_${Date.now()}_${++count}`;
+      await runSql(coordinator, `CREATE SCHEMA ${name}`);
+      t.teardown(() => runSql(coordinator, `DROP SCHEMA ${name} CASCADE`));
+      if (schema) await migratePostgres(url(name, coordinator));
+      return url(name);
+    },
+  };
+}
+
+/** Runs SQL on a connection of its own. */
+async function runSql(url: string, text: string): Promise<Record<string, unknown>[]> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<Record<string, unknown>>(text)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
 function databases(
   url: (database: string) => string,
   admin: string,
@@ -108,15 +151,8 @@ function databases(
   const prefix = `plants_test_${process.pid}_${Date.now()}`;
   let template: Promise<string> | undefined;
   let count = 0;
-  const sql: PostgresServer['sql'] = async (text, database) => {
-    const client = new Client({ connectionString: database === undefined ? admin : url(database) });
-    await client.connect();
-    try {
-      return (await client.query<Record<string, unknown>>(text)).rows;
-    } finally {
-      await client.end();
-    }
-  };
+  const sql: PostgresServer['sql'] = (text, database) =>
+    runSql(database === undefined ? admin : url(database), text);
   return {
     url,
     sql,

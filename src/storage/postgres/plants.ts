@@ -3,6 +3,7 @@ import { AsyncResource } from 'node:async_hooks';
 import type { PlantPage } from '../../domain/plants.js';
 import { StorageError } from '../../domain/storage.js';
 import { GroupWrittenPlants, type PlantGroupWriter } from '../plant-writes.js';
+import { CitusPages } from './citus.js';
 import { isRowError, type PostgresPool } from './pool.js';
 
 /** The most rows in a page of a list, which bounds how long reading it holds a connection. */
@@ -99,17 +100,19 @@ const readNextPage = `
   SELECT string_agg(json, ',' ORDER BY step), sum(count)::int, (array_agg(last ORDER BY step DESC))[1], max(long)
   FROM steps WHERE step = 1 OR (step > 1 AND long = 0 AND text <= ${pageBytes})`;
 
-/** Reads one page, with the same parameters: a running total of the lengths chooses what fits. */
+/** The page of these rows, of which there are `limit` if others follow: a running total of the lengths chooses. */
+const pageWithLong = (rows: string, limit: string) => `
+  SELECT string_agg(plant, ',' ORDER BY id) FILTER (WHERE fits), (count(*) FILTER (WHERE fits))::int,
+         CASE WHEN count(*) = ${limit} OR NOT bool_and(fits) THEN max(id) FILTER (WHERE fits) END
+  FROM (SELECT *, total <= ${pageBytes} OR total = bytes AS fits
+        FROM (SELECT *, sum(bytes) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS total
+              FROM (${rows}) AS plants) AS measured) AS chosen`;
+
+/** Reads one page, with the same parameters. */
 const readPageWithLong = `
   SELECT page.*
   FROM unnest($1::text[], $2::bigint[], $3::int[]) AS wanted (subject, start, rows)
-  CROSS JOIN LATERAL (
-    SELECT string_agg(plant, ',' ORDER BY id) FILTER (WHERE fits), (count(*) FILTER (WHERE fits))::int,
-           CASE WHEN count(*) = least(wanted.rows, ${pageRows}) OR NOT bool_and(fits) THEN max(id) FILTER (WHERE fits) END
-    FROM (SELECT *, total <= ${pageBytes} OR total = bytes AS fits
-          FROM (SELECT *, sum(bytes) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS total
-                FROM (${wantedRows}) AS plants) AS measured) AS chosen
-  ) AS page`;
+  CROSS JOIN LATERAL (${pageWithLong(wantedRows, `least(wanted.rows, ${pageRows})`)}) AS page`;
 
 /** A page that a caller waits for. */
 interface PageRequest {
@@ -127,9 +130,13 @@ export class PostgresPlants extends GroupWrittenPlants {
   /** The pages with which lists begin, and all others: so those of long lists do not hold up short lists. */
   readonly #firstPages: PageReader;
   readonly #nextPages: PageReader;
+  readonly #citus: CitusPages;
+  readonly #pool: PostgresPool;
 
   constructor(pool: PostgresPool, writer: PlantGroupWriter) {
     super(writer);
+    this.#pool = pool;
+    this.#citus = new CitusPages(pool, { longBytes, pageWithLong });
     this.#firstPages = new PageReader(pool, {
       together: firstPagesTogether,
       apart: firstPagesApart,
@@ -144,6 +151,9 @@ export class PostgresPlants extends GroupWrittenPlants {
 
   list(subject: string, { after, limit }: { after?: bigint | undefined; limit: number }): Promise<PlantPage> {
     if (after === maxId) return Promise.resolve({ json: '', count: 0, next: undefined });
+    if (this.#pool.distributed) {
+      return this.#citus.read(subject, after === undefined ? minId : after + 1n, Math.min(limit, pageRows));
+    }
     return after === undefined
       ? this.#firstPages.read(subject, minId, Math.min(limit, pageRows))
       : this.#nextPages.read(subject, after + 1n, Math.min(limit, nextPageRows));
@@ -151,7 +161,7 @@ export class PostgresPlants extends GroupWrittenPlants {
 
   /** Resolves when all pages are read that have been asked for. */
   async drain(): Promise<void> {
-    await Promise.all([this.#firstPages.drain(), this.#nextPages.drain()]);
+    await Promise.all([this.#firstPages.drain(), this.#nextPages.drain(), this.#citus.drain()]);
   }
 }
 

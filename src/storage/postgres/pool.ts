@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { DatabaseError, Pool, type PoolClient, type QueryArrayConfig } from 'pg';
 import { messageOf, StorageError, type StorageFailure } from '../../domain/storage.js';
+import { isDistributed, readNodes } from './citus.js';
 
 /** How to reach PostgreSQL, and how long that may take. */
 export interface PostgresOptions {
@@ -19,6 +20,8 @@ export interface PostgresOptions {
 const maxWaiting = 1_000;
 /** Each retry of a transaction that PostgreSQL rolled back waits up to this much longer, in ms. */
 const retryPause = 20;
+/** The least time between two looks at the settings of Citus' nodes, in ms: one takes longer than a statement. */
+const nodePause = 1_000;
 
 /** The names of the statements that have been prepared, by their texts; these are constants. */
 const names = new Map<string, string>();
@@ -65,6 +68,12 @@ export class PostgresPool {
   /** Those that were checked. */
   readonly #connections = new WeakMap<PoolClient, Connection>();
   #prepared: boolean;
+  #distributed = false;
+  /**
+   * When the settings of Citus' nodes were last looked at, whether one may have come back with others since, and why
+   * they do not keep our promises.
+   */
+  readonly #nodes = { checked: -Infinity, suspect: false, fault: undefined as Error | undefined };
   #closed: Promise<unknown> | undefined;
 
   constructor({ url, poolSize = 10, timeout = 15_000, prepared = false }: PostgresOptions) {
@@ -93,6 +102,11 @@ export class PostgresPool {
     } catch (error) {
       throw storageError('unavailable', error);
     }
+  }
+
+  /** Whether the tables are distributed by Citus, as the newest connection has found them. */
+  get distributed(): boolean {
+    return this.#distributed;
   }
 
   /** How long a statement may run on the server, in ms. */
@@ -135,18 +149,56 @@ export class PostgresPool {
     );
   }
 
+  /**
+   * Runs statements that write in one transaction, which needs no `begunInTime`: nothing has an effect before COMMIT.
+   * What PostgreSQL rolled back because of concurrent transactions is retried.
+   * @param settings - Statements that set what holds for the transaction.
+   * @throws StorageError
+   */
+  async transaction<T>(
+    settings: string,
+    end: number,
+    work: (query: (text: string, values: readonly unknown[]) => Promise<Row[]>) => Promise<T>,
+  ): Promise<T> {
+    return this.#run(this.#writing, 'unavailable', end, async ({ client }) => {
+      let result;
+      // A short time for each statement leaves some for what is tried again without the node that did not answer.
+      await this.#query(
+        client,
+        `BEGIN; SET LOCAL statement_timeout TO ${Math.floor(this.budget / 5)}; ${settings}`,
+        [],
+        end,
+      );
+      try {
+        result = await work((text, values) => this.#query(client, text, values, end));
+        if (performance.now() > end - this.budget / 4)
+          throw new Error('there was no time left for the commit');
+      } catch (error) {
+        // With a node that was silent this would last; the end of the connection rolls back too.
+        if (isUsable(error)) await this.#query(client, 'ROLLBACK', [], end);
+        throw error;
+      }
+      try {
+        await this.#query(client, 'COMMIT', [], end);
+      } catch (error) {
+        throw storageError('unknown-outcome', error);
+      }
+      return result;
+    });
+  }
+
   /** Ends the connections when their work is done. */
   close(): Promise<unknown> {
     return (this.#closed ??= Promise.all([this.#reading.end(), this.#writing.end()]));
   }
 
   /** @param lost - What it means when the connection is lost, or the statement's time is up. */
-  async #run(
+  async #run<T>(
     pool: Pool,
     lost: StorageFailure,
     end: number,
-    statement: (connection: Connection) => Promise<Row[]>,
-  ): Promise<Row[]> {
+    statement: (connection: Connection) => Promise<T>,
+  ): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       const connection = await this.#acquire(pool, end);
       const { client } = connection;
@@ -158,8 +210,13 @@ export class PostgresPool {
       try {
         return await statement(connection);
       } catch (error) {
+        if (error instanceof StorageError) {
+          usable = false;
+          throw error;
+        }
         // After other errors nobody knows what state it is in, or which server is at its other end.
-        usable = isRowError(error) || isSerializationError(error);
+        usable = isUsable(error);
+        if (isNodeError(error)) this.#nodes.suspect = true;
         const rolledBack = hadNoEffect(error);
         const retry = isSerializationError(error) || (lost === 'unavailable' && attempt === 1 && !rolledBack);
         const pause = Math.random() * retryPause * attempt;
@@ -184,8 +241,8 @@ export class PostgresPool {
     }
     try {
       const known = this.#connections.get(client);
-      if (known !== undefined) return known;
-      const connection = { client, clock: await this.#check(client, end) };
+      const connection = known ?? { client, clock: await this.#check(client, end) };
+      if (this.#distributed) await this.#checkNodes(client, known === undefined, end);
       this.#connections.set(client, connection);
       return connection;
     } catch (error) {
@@ -203,30 +260,69 @@ export class PostgresPool {
     const text = `SELECT current_setting('server_encoding'), current_setting('transaction_read_only'),
       current_setting('fsync'), current_setting('synchronous_commit'),
       (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::int,
-      (extract(epoch FROM clock_timestamp()) * 1000)::float8`;
+      (extract(epoch FROM clock_timestamp()) * 1000)::float8,
+      EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')`;
     const [row] = await this.#query(client, text, [], end);
-    const [encoding, readOnly, fsync, synchronousCommit, statementTimeout, now] = row as [
+    const [encoding, readOnly, fsync, synchronousCommit, statementTimeout, now, hasCitus] = row as [
       string,
       string,
       string,
       string,
       number,
       number,
+      boolean,
     ];
+    const clock = now - performance.now();
     checkEncoding(encoding);
     if (readOnly !== 'off') throw new Error('the server is read-only, a standby perhaps');
-    if (fsync !== 'on' || synchronousCommit === 'off') {
-      throw new Error(
-        `an acknowledged write would not be durable with fsync ${fsync} and synchronous_commit ${synchronousCommit}`,
-      );
-    }
+    checkDurability(fsync, synchronousCommit);
     if (statementTimeout === 0 || statementTimeout > this.#statementTime) {
       throw new Error(
         `statement_timeout is ${statementTimeout} ms, and a pooler kept it from being set: ` +
           `ALTER ROLE ... SET statement_timeout = '${this.#statementTime}ms'`,
       );
     }
-    return now - performance.now();
+    this.#distributed = hasCitus && (await isDistributed((query) => this.#query(client, query, [], end)));
+    return clock;
+  }
+
+  /** Makes sure that the nodes of Citus keep our promises, as far as they answer. */
+  async #checkNodes(client: PoolClient, isNew: boolean, end: number): Promise<void> {
+    const { checked, suspect, fault } = this.#nodes;
+    const isFirst = checked === -Infinity;
+    if ((isNew || suspect || fault !== undefined) && performance.now() > checked + nodePause) {
+      this.#nodes.checked = performance.now();
+      if (isFirst) await this.#readNodes(client, end);
+      // Later nobody waits for it: a node that is away would hold up those whose node is there.
+      else void this.#readNodesAside();
+    }
+    if (this.#nodes.fault !== undefined) throw this.#nodes.fault;
+  }
+
+  async #readNodes(client: PoolClient, end: number): Promise<void> {
+    const nodes = await readNodes((query) => this.#query(client, query, [], end));
+    this.#nodes.suspect = nodes.some(({ settings }) => settings === undefined);
+    this.#nodes.fault = undefined;
+    try {
+      for (const { name, settings } of nodes) {
+        if (settings !== undefined)
+          checkDurability(settings.fsync, settings.synchronous_commit, ` on ${name}`);
+      }
+    } catch (error) {
+      this.#nodes.fault = error as Error;
+    }
+  }
+
+  async #readNodesAside(): Promise<void> {
+    let client: PoolClient | undefined;
+    try {
+      client = await this.#reading.connect();
+      await this.#readNodes(client, this.end());
+      client.release();
+    } catch {
+      this.#nodes.suspect = true;
+      client?.release(true);
+    }
   }
 
   async #query(
@@ -289,6 +385,14 @@ export function checkEncoding(encoding: string): void {
   if (encoding !== 'UTF8') throw new Error(`the database has the encoding ${encoding}, not UTF8`);
 }
 
+/** @throws Error when a server with such settings would lose what it has acknowledged. */
+function checkDurability(fsync: string, synchronousCommit: string, where = ''): void {
+  if (fsync === 'on' && synchronousCommit !== 'off') return;
+  throw new Error(
+    `an acknowledged write would not be durable with fsync ${fsync} and synchronous_commit ${synchronousCommit}${where}`,
+  );
+}
+
 /** Whether an error of the driver says that a table is not there. */
 export function isMissingTable(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === UNDEFINED_TABLE;
@@ -312,6 +416,16 @@ export function isRowError(error: unknown): boolean {
  */
 function isNotPrepared(error: unknown): boolean {
   return error instanceof DatabaseError && (error.code === '26000' || error.code === '42P05');
+}
+
+/** Whether a server that is there could not reach another node: 08006, which is no FATAL error then. */
+function isNodeError(error: unknown): boolean {
+  return error instanceof DatabaseError && error.severity === 'ERROR' && error.code === '08006';
+}
+
+/** Whether a connection can be used after an error. */
+function isUsable(error: unknown): boolean {
+  return isRowError(error) || isSerializationError(error) || isNodeError(error);
 }
 
 /** Rolled back because of concurrent transactions: 40001, serialization failure, and 40P01, deadlock. */

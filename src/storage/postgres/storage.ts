@@ -11,6 +11,7 @@ import {
   type AppliedMigration,
   type Migration,
 } from '../migrations.js';
+import { distribute } from './citus.js';
 import { PostgresPlants } from './plants.js';
 import { checkEncoding, isMissingTable, PostgresPool, type PostgresOptions } from './pool.js';
 import { PostgresTokens } from './tokens.js';
@@ -93,6 +94,10 @@ async function migrate(client: Client, migrations: readonly Migration[]): Promis
         appliedAt,
       ]),
   });
+  const extension = await client.query("SELECT FROM pg_extension WHERE extname = 'citus'");
+  if (extension.rowCount === 1) {
+    await distribute(async (text) => (await client.query<unknown[]>({ text, rowMode: 'array' })).rows);
+  }
   await client.query('COMMIT');
   return applied;
 }

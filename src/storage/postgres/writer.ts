@@ -11,6 +11,7 @@ import {
   type PlantWrite,
   type PlantWriteKind,
 } from '../plant-writes.js';
+import { CitusStatements } from './citus.js';
 import { begunInTime, isRowError, standbyHasIt, type PostgresPool, type Row } from './pool.js';
 
 /**
@@ -28,6 +29,7 @@ type Decisions = Map<PlantWrite, number | StorageError>;
 export class PostgresWriter {
   readonly group: PlantGroupWriter;
   readonly #pool: PostgresPool;
+  readonly #citus: CitusStatements;
   /** How the writes of each kind that are in a batch are committed. */
   readonly #commitKind: Record<
     PlantWriteKind,
@@ -45,6 +47,7 @@ export class PostgresWriter {
 
   constructor(pool: PostgresPool, limits: GroupWriterLimits) {
     this.#pool = pool;
+    this.#citus = new CitusStatements(pool);
     const commit = async (batch: readonly PlantWrite[]) => {
       const start = performance.now();
       try {
@@ -68,7 +71,10 @@ export class PostgresWriter {
     return batch.map((write) => decisions.get(write));
   }
 
-  /** Commits writes. One of them that PostgreSQL refuses is found by bisection, and fails alone. */
+  /**
+   * Commits writes. One of them that PostgreSQL refuses is found by bisection, and fails alone. With Citus, those of a
+   * node that is away fail without the others.
+   */
   async #isolateFailures<W extends PlantWrite>(
     writes: readonly W[],
     decisions: Decisions,
@@ -80,27 +86,40 @@ export class PostgresWriter {
     } catch (error) {
       if (!(error instanceof StorageError)) throw error;
       const undecided = writes.filter((write) => !decisions.has(write));
-      if (undecided.length > 1 && isRowError(error.cause)) {
-        const half = undecided.length >> 1;
-        await this.#isolateFailures(undecided.slice(0, half), decisions, commit);
-        await this.#isolateFailures(undecided.slice(half), decisions, commit);
+      const parts = await this.#split(undecided, error);
+      if (parts.length > 1) {
+        for (const part of parts) await this.#isolateFailures(part, decisions, commit);
       } else {
         for (const write of undecided) decisions.set(write, error);
       }
     }
   }
 
+  /** Splits writes that have failed together into parts that may not fail; into one when nothing is gained by it. */
+  async #split<W extends PlantWrite>(writes: readonly W[], error: StorageError): Promise<(readonly W[])[]> {
+    if (writes.length < 2) return [writes];
+    if (isRowError(error.cause)) {
+      const half = writes.length >> 1;
+      return [writes.slice(0, half), writes.slice(half)];
+    }
+    return this.#pool.distributed && error.failure === 'unavailable'
+      ? this.#citus.splitByNode(writes).catch(() => [writes])
+      : [writes];
+  }
+
   async #create(creates: readonly PlantWrite<'create'>[], decisions: Decisions, end: number): Promise<void> {
     let undecided = creates;
     while (undecided.length > 0) {
       const created = keysOf(
-        await this.#pool.write(
-          `INSERT INTO plants (subject, id, plant)
-           SELECT * FROM unnest($2::text[], $3::bigint[], $4::text[]) WHERE ${begunInTime}
-           ON CONFLICT DO NOTHING RETURNING subject, id`,
-          [...columnsOf(undecided), undecided.map(({ plant }) => plant)],
-          end,
-        ),
+        this.#pool.distributed
+          ? await this.#citus.create(undecided, end)
+          : await this.#pool.write(
+              `INSERT INTO plants (subject, id, plant)
+               SELECT * FROM unnest($2::text[], $3::bigint[], $4::text[]) WHERE ${begunInTime}
+               ON CONFLICT DO NOTHING RETURNING subject, id`,
+              [...columnsOf(undecided), undecided.map(({ plant }) => plant)],
+              end,
+            ),
       );
       for (const write of undecided) if (created.has(keyOf(write))) decide(decisions, write, 'created');
       undecided = undecided.filter((write) => !decisions.has(write));
@@ -116,14 +135,16 @@ export class PostgresWriter {
   }
 
   async #compare(creates: readonly PlantWrite<'create'>[], end: number): Promise<[Set<string>, Set<string>]> {
-    const rows = await this.#pool.read(
-      `SELECT subject, id, same
-       FROM unnest($1::text[], $2::bigint[], $3::text[]) AS given (subject, id, plant)
-       CROSS JOIN LATERAL ${foundByKey('plants.plant = given.plant AS same')}
-       WHERE ${standbyHasIt}`,
-      [...columnsOf(creates), creates.map(({ plant }) => plant)],
-      end,
-    );
+    const rows = this.#pool.distributed
+      ? await this.#citus.compare(creates, end)
+      : await this.#pool.read(
+          `SELECT subject, id, same
+           FROM unnest($1::text[], $2::bigint[], $3::text[]) AS given (subject, id, plant)
+           CROSS JOIN LATERAL ${foundByKey('plants.plant = given.plant AS same')}
+           WHERE ${standbyHasIt}`,
+          [...columnsOf(creates), creates.map(({ plant }) => plant)],
+          end,
+        );
     return [keysOf(rows.filter((row) => row[2] === true)), keysOf(rows.filter((row) => row[2] === false))];
   }
 
@@ -131,18 +152,20 @@ export class PostgresWriter {
     let undecided = deletes;
     while (undecided.length > 0) {
       // By their places on the disk, whose order is also the one in which all processes lock them.
-      const found = await this.#pool.write(
-        `WITH found AS (
-           SELECT subject, id, place
-           FROM unnest($2::text[], $3::bigint[]) AS given (subject, id)
-           CROSS JOIN LATERAL ${foundByKey('plants.ctid AS place')}
-           WHERE ${begunInTime} AND ${standbyHasIt}),
-         deleted AS (
-           DELETE FROM plants WHERE ctid = ANY(ARRAY(SELECT place FROM found)) RETURNING subject, id)
-         SELECT subject, id, deleted.id IS NOT NULL FROM found LEFT JOIN deleted USING (subject, id)`,
-        columnsOf(undecided),
-        end,
-      );
+      const found = this.#pool.distributed
+        ? await this.#citus.delete(undecided, end)
+        : await this.#pool.write(
+            `WITH found AS (
+               SELECT subject, id, place
+               FROM unnest($2::text[], $3::bigint[]) AS given (subject, id)
+               CROSS JOIN LATERAL ${foundByKey('plants.ctid AS place')}
+               WHERE ${begunInTime} AND ${standbyHasIt}),
+             deleted AS (
+               DELETE FROM plants WHERE ctid = ANY(ARRAY(SELECT place FROM found)) RETURNING subject, id)
+             SELECT subject, id, deleted.id IS NOT NULL FROM found LEFT JOIN deleted USING (subject, id)`,
+            columnsOf(undecided),
+            end,
+          );
       const deleted = keysOf(found.filter((row) => row[2] === true));
       const kept = keysOf(found.filter((row) => row[2] === false));
       for (const write of undecided) {
