@@ -2,7 +2,7 @@
 //
 //   TOKEN=... node scripts/prove/failover-load.js SECONDS URL...
 //
-// The subject of the access token must have no plants.
+// The subjects of the access tokens, which spaces separate, must have no plants.
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -13,11 +13,10 @@ const shortest = 500;
 
 /**
  * Starts the load.
- * @param {string[]} bases - The copies' addresses; the subject of the token must have no plants.
- * @param {string} token
+ * @param {string[]} bases - The copies' addresses.
+ * @param {string[]} tokens - Whose subjects must have no plants.
  */
-export function startLoad(bases, token) {
-  const headers = { authorization: `Bearer ${token}` };
+export function startLoad(bases, tokens) {
   /** What every plant must be in the end, by its id. @type {Map<number, boolean>} */
   const expected = new Map();
   const counts = { created: 0, deleted: 0, unavailable: 0, unknown: 0 };
@@ -33,15 +32,16 @@ export function startLoad(bases, token) {
   /**
    * Repeats a request until its outcome is known: the repetition shows an unknown one.
    * @param {string} base
+   * @param {string} token
    * @param {string} path
    * @param {RequestInit} init
    * @param {readonly number[]} done - The statuses that show it.
    */
-  async function settle(base, path, init, done) {
+  async function settle(base, token, path, init, done) {
     for (;;) {
       const answer = await globalThis.fetch(base + path, {
         ...init,
-        headers: { ...headers, ...(init.body && { 'content-type': 'application/json' }) },
+        headers: { ...bearer(token), ...(init.body && { 'content-type': 'application/json' }) },
       });
       const text = await answer.text();
       if (done.includes(answer.status) && (answer.status !== 400 || text.includes('40011'))) {
@@ -61,13 +61,14 @@ export function startLoad(bases, token) {
   const ended = Promise.all(
     Array.from({ length: clients }, async (_, client) => {
       const base = /** @type {string} */ (bases[client % bases.length]);
+      const token = /** @type {string} */ (tokens[Math.floor(client / bases.length) % tokens.length]);
       for (let id = client; running; id += clients) {
         const body = JSON.stringify({ id, name: `${id}` });
-        await settle(base, '/plants', { method: 'POST', body }, [200, 400]);
+        await settle(base, token, '/plants', { method: 'POST', body }, [200, 400]);
         expected.set(id, true);
         counts.created++;
         if (id % 3 === 0) {
-          await settle(base, `/plants/${id}`, { method: 'DELETE' }, [204, 404]);
+          await settle(base, token, `/plants/${id}`, { method: 'DELETE' }, [204, 404]);
           expected.set(id, false);
           counts.deleted++;
         }
@@ -83,8 +84,11 @@ export function startLoad(bases, token) {
     async finish() {
       running = false;
       await ended;
-      const list = await globalThis.fetch(`${bases[0]}/plants`, { headers });
-      const names = new Set(/** @type {{ name: string }[]} */ (await list.json()).map(({ name }) => name));
+      const names = new Set();
+      for (const token of tokens) {
+        const list = await globalThis.fetch(`${bases[0]}/plants`, { headers: bearer(token) });
+        for (const { name } of /** @type {{ name: string }[]} */ (await list.json())) names.add(name);
+      }
       const wrong = (/** @type {boolean} */ is) =>
         [...expected].filter(([id, there]) => there === is && names.has(`${id}`) !== is).length;
       const result = { lost: wrong(true), back: wrong(false) };
@@ -104,14 +108,17 @@ export function startLoad(bases, token) {
   };
 }
 
+/** @param {string} token */
+const bearer = (token) => ({ authorization: `Bearer ${token}` });
+
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const [seconds, ...bases] = process.argv.slice(2);
-  const token = process.env['TOKEN'];
-  if (!(Number(seconds) > 0) || bases.length === 0 || !token) {
+  const tokens = process.env['TOKEN']?.split(' ').filter(Boolean) ?? [];
+  if (!(Number(seconds) > 0) || bases.length === 0 || tokens.length === 0) {
     console.error('usage: TOKEN=... node scripts/prove/failover-load.js SECONDS URL...');
     process.exit(2);
   }
-  const load = startLoad(bases, token);
+  const load = startLoad(bases, tokens);
   await pause(Number(seconds) * 1_000);
   const { lost, back } = await load.finish();
   process.exit(lost + back > 0 ? 1 : 0);

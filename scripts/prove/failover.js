@@ -60,7 +60,7 @@ const services = await Promise.all([startServer({ env }), startServer({ env })])
 
 const load = startLoad(
   services.map(({ origin }) => origin),
-  token,
+  [token],
 );
 await pause(4_000);
 const before = load.counts.created;
