@@ -1,5 +1,4 @@
 // What the extension Citus needs: tables that are distributed over its nodes, and statements that each reach one shard.
-import type { PlantPage } from '../../domain/plants.js';
 import { StorageError } from '../../domain/storage.js';
 import type { PlantWrite } from '../plant-writes.js';
 import type { PostgresPool, Row } from './pool.js';
@@ -159,65 +158,66 @@ export class CitusStatements {
   }
 }
 
-/**
- * The rows of a page whose subject, start and limit are $1 to $3, for a worker, which knows these values when it plans.
- * So it must not know the limit: it would read and sort all rows of a subject that it believes to have fewer.
- */
-const rowsOfSubject = (columns: string) =>
-  `SELECT ${columns} FROM plants WHERE subject = $1 AND id >= $2 ORDER BY id LIMIT $3::int + (random() * 0)::int`;
+/** How many subjects' places are remembered. */
+const mostSubjects = 100_000;
 
-/** Reads pages, a statement each: Citus plans the simplest statements of one subject in a short way. */
-export class CitusPages {
+/** Where the plants of a subject are: what is in one shard can be read together. */
+export interface Place {
+  readonly shard: string;
+  readonly node: string;
+}
+
+/** The places of the subjects. */
+export class Places {
   readonly #pool: PostgresPool;
-  /** Reads the rows of a page; a long plant is null. */
-  readonly #readRows: string;
-  readonly #readWithLong: string;
-  readonly #underWay = new Set<Promise<PlantPage>>();
+  readonly #known = new Map<string, Place>();
 
-  /**
-   * @param options - From how many bytes a plant is long, and how a page that has long ones is made of its rows and
-   *   their limit, in SQL.
-   */
-  constructor(
-    pool: PostgresPool,
-    options: { longBytes: number; pageWithLong: (rows: string, limit: string) => string },
-  ) {
+  constructor(pool: PostgresPool) {
     this.#pool = pool;
-    this.#readRows = rowsOfSubject(`id, CASE WHEN octet_length(plant) < ${options.longBytes} THEN plant END`);
-    this.#readWithLong = options.pageWithLong(
-      rowsOfSubject('id, plant, octet_length(plant) + 1 AS bytes'),
-      '$3::int',
-    );
   }
 
   /** @throws StorageError */
-  read(subject: string, from: bigint, limit: number): Promise<PlantPage> {
-    const reading = this.#read([subject, `${from}`, limit], limit).finally(() =>
-      this.#underWay.delete(reading),
+  async of(subject: string): Promise<Place> {
+    const known = this.#known.get(subject);
+    if (known !== undefined) return known;
+    const [row] = await this.#pool.read(
+      `SELECT shardid, groupid FROM pg_dist_placement
+       WHERE shardid = get_shard_id_for_distribution_column('plants', $1::text)`,
+      [subject],
     );
-    this.#underWay.add(reading);
-    return reading;
+    const place = { shard: String(row?.[0]), node: String(row?.[1]) };
+    if (this.#known.size >= mostSubjects) this.#known.clear();
+    this.#known.set(subject, place);
+    return place;
   }
 
-  async #read(parameters: readonly unknown[], limit: number): Promise<PlantPage> {
-    const rows = (await this.#pool.read(this.#readRows, parameters)) as [string, string | null][];
-    if (rows.every(([, plant]) => plant !== null)) {
-      const last = rows.length === limit ? rows.at(-1)?.[0] : undefined;
-      return {
-        json: rows.map(([, plant]) => plant).join(),
-        count: rows.length,
-        next: last === undefined ? undefined : BigInt(last),
-      };
+  /** To be called when a statement has failed: the shard may have been moved or split. */
+  forget(subject: string): void {
+    this.#known.delete(subject);
+  }
+}
+
+/** Bounds how much work is under way at a time, so that a node that is silent does not hold all connections. */
+export class Slots {
+  readonly #waiting: (() => void)[] = [];
+  #free: number;
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  /** Runs something when it is its turn. */
+  readonly run = async (work: () => Promise<void>): Promise<void> => {
+    if (this.#free > 0) this.#free--;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free++;
+      else next();
     }
-    const [row] = await this.#pool.read(this.#readWithLong, parameters);
-    const [json, count, last] = row as [string | null, number, string | null];
-    return { json: json ?? '', count, next: last === null ? undefined : BigInt(last) };
-  }
-
-  /** Resolves when all pages are read that have been asked for. */
-  async drain(): Promise<void> {
-    await Promise.allSettled(this.#underWay);
-  }
+  };
 }
 
 function bySubject<W extends PlantWrite>(writes: readonly W[]): Map<string, W[]> {

@@ -3,7 +3,7 @@ import { AsyncResource } from 'node:async_hooks';
 import type { PlantPage } from '../../domain/plants.js';
 import { StorageError } from '../../domain/storage.js';
 import { GroupWrittenPlants, type PlantGroupWriter } from '../plant-writes.js';
-import { CitusPages } from './citus.js';
+import { Places, Slots } from './citus.js';
 import { isRowError, type PostgresPool } from './pool.js';
 
 /** The most rows in a page of a list, which bounds how long reading it holds a connection. */
@@ -31,6 +31,8 @@ const maxWaiting = 10_000;
 const minId = -(2n ** 63n);
 const maxId = 2n ** 63n - 1n;
 
+const ofWanted = 'subject = wanted.subject';
+
 /**
  * The rows of the page that `wanted` describes (subject, start, rows), in order, each with its length: that of a long
  * text is known without reading it. The plan must not depend on the table's statistics, which may be missing or stale:
@@ -40,7 +42,7 @@ const maxId = 2n ** 63n - 1n;
  */
 const wantedRows = `
   SELECT id, plant, octet_length(plant) + 1 AS bytes
-  FROM (SELECT id, plant FROM plants WHERE subject = wanted.subject AND id >= wanted.start
+  FROM (SELECT id, plant FROM plants WHERE ${ofWanted} AND id >= wanted.start
         ORDER BY id LIMIT wanted.rows) AS following
   ORDER BY id LIMIT ${pageRows}`;
 
@@ -100,19 +102,21 @@ const readNextPage = `
   SELECT string_agg(json, ',' ORDER BY step), sum(count)::int, (array_agg(last ORDER BY step DESC))[1], max(long)
   FROM steps WHERE step = 1 OR (step > 1 AND long = 0 AND text <= ${pageBytes})`;
 
-/** The page of these rows, of which there are `limit` if others follow: a running total of the lengths chooses. */
-const pageWithLong = (rows: string, limit: string) => `
-  SELECT string_agg(plant, ',' ORDER BY id) FILTER (WHERE fits), (count(*) FILTER (WHERE fits))::int,
-         CASE WHEN count(*) = ${limit} OR NOT bool_and(fits) THEN max(id) FILTER (WHERE fits) END
-  FROM (SELECT *, total <= ${pageBytes} OR total = bytes AS fits
-        FROM (SELECT *, sum(bytes) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS total
-              FROM (${rows}) AS plants) AS measured) AS chosen`;
-
-/** Reads one page, with the same parameters. */
+/** Reads one page, with the same parameters: a running total of the lengths chooses what fits. */
 const readPageWithLong = `
   SELECT page.*
   FROM unnest($1::text[], $2::bigint[], $3::int[]) AS wanted (subject, start, rows)
-  CROSS JOIN LATERAL (${pageWithLong(wantedRows, `least(wanted.rows, ${pageRows})`)}) AS page`;
+  CROSS JOIN LATERAL (
+    SELECT string_agg(plant, ',' ORDER BY id) FILTER (WHERE fits), (count(*) FILTER (WHERE fits))::int,
+           CASE WHEN count(*) = least(wanted.rows, ${pageRows}) OR NOT bool_and(fits) THEN max(id) FILTER (WHERE fits) END
+    FROM (SELECT *, total <= ${pageBytes} OR total = bytes AS fits
+          FROM (SELECT *, sum(bytes) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS total
+                FROM (${wantedRows}) AS plants) AS measured) AS chosen
+  ) AS page`;
+
+/** The statement for subjects in one shard of Citus: it sees that they are when the statement names them all. */
+const onOneShard = (statement: string) =>
+  statement.replace(ofWanted, `subject = ANY ($1::text[]) AND ${ofWanted}`);
 
 /** A page that a caller waits for. */
 interface PageRequest {
@@ -127,42 +131,95 @@ interface PageRequest {
 
 /** The plants that a pool reaches. */
 export class PostgresPlants extends GroupWrittenPlants {
-  /** The pages with which lists begin, and all others: so those of long lists do not hold up short lists. */
-  readonly #firstPages: PageReader;
-  readonly #nextPages: PageReader;
-  readonly #citus: CitusPages;
   readonly #pool: PostgresPool;
+  readonly #pages: PageReaders;
+  /** With Citus, where the subjects are, what reads each shard's pages, and how many statements a node has. */
+  readonly #places: Places;
+  readonly #pagesOfShards = new Map<string, PageReaders>();
+  readonly #slotsOfNodes = new Map<string, Slots>();
 
   constructor(pool: PostgresPool, writer: PlantGroupWriter) {
     super(writer);
     this.#pool = pool;
-    this.#citus = new CitusPages(pool, { longBytes, pageWithLong });
-    this.#firstPages = new PageReader(pool, {
-      together: firstPagesTogether,
-      apart: firstPagesApart,
-      statement: (pages) => (pages > fewPages ? readManyPages : readFewPages),
-    });
-    this.#nextPages = new PageReader(pool, {
-      together: nextPagesTogether,
-      apart: 1,
-      statement: (pages) => (pages > 1 ? readFewPages : readNextPage),
+    this.#pages = createReaders(pool);
+    this.#places = new Places(pool);
+  }
+
+  async list(
+    subject: string,
+    { after, limit }: { after?: bigint | undefined; limit: number },
+  ): Promise<PlantPage> {
+    if (after === maxId) return { json: '', count: 0, next: undefined };
+    const readers = this.#pool.distributed ? await this.#readersOf(subject) : this.#pages;
+    const page =
+      after === undefined
+        ? readers.first.read(subject, minId, Math.min(limit, pageRows))
+        : readers.next.read(subject, after + 1n, Math.min(limit, nextPageRows));
+    return page.catch((error: unknown) => {
+      this.#places.forget(subject);
+      throw error;
     });
   }
 
-  list(subject: string, { after, limit }: { after?: bigint | undefined; limit: number }): Promise<PlantPage> {
-    if (after === maxId) return Promise.resolve({ json: '', count: 0, next: undefined });
-    if (this.#pool.distributed) {
-      return this.#citus.read(subject, after === undefined ? minId : after + 1n, Math.min(limit, pageRows));
+  async #readersOf(subject: string): Promise<PageReaders> {
+    const { shard, node } = await this.#places.of(subject);
+    const key = `${shard} ${node}`;
+    let readers = this.#pagesOfShards.get(key);
+    if (readers === undefined) {
+      const slots = this.#slotsOfNodes.get(node) ?? new Slots(underWayIn(this.#pool));
+      this.#slotsOfNodes.set(node, slots);
+      readers = createReaders(this.#pool, { adapt: onOneShard, maxUnderWay: 1, run: slots.run });
+      this.#pagesOfShards.set(key, readers);
     }
-    return after === undefined
-      ? this.#firstPages.read(subject, minId, Math.min(limit, pageRows))
-      : this.#nextPages.read(subject, after + 1n, Math.min(limit, nextPageRows));
+    return readers;
   }
 
   /** Resolves when all pages are read that have been asked for. */
   async drain(): Promise<void> {
-    await Promise.all([this.#firstPages.drain(), this.#nextPages.drain(), this.#citus.drain()]);
+    const readers = [this.#pages, ...this.#pagesOfShards.values()];
+    await Promise.all(readers.flatMap(({ first, next }) => [first.drain(), next.drain()]));
   }
+}
+
+/** What reads the pages with which lists begin, and all others: so those of long lists do not hold up short lists. */
+interface PageReaders {
+  readonly first: PageReader;
+  readonly next: PageReader;
+}
+
+/** More statements at a time would have fewer pages each; other connections are for tokens, and for other pages. */
+const underWayIn = ({ size }: PostgresPool) => Math.ceil(size / 5);
+
+/** @param options - `adapt` makes what is sent of a statement; the others are those of a PageReader. */
+function createReaders(
+  pool: PostgresPool,
+  {
+    adapt = (statement: string) => statement,
+    maxUnderWay = underWayIn(pool),
+    run = (work: () => Promise<void>) => work(),
+  } = {},
+): PageReaders {
+  const [few, many, next, withLong] = [readFewPages, readManyPages, readNextPage, readPageWithLong].map(
+    adapt,
+  ) as [string, string, string, string];
+  return {
+    first: new PageReader(pool, {
+      together: firstPagesTogether,
+      apart: firstPagesApart,
+      maxUnderWay,
+      run,
+      statement: (pages) => (pages > fewPages ? many : few),
+      withLong,
+    }),
+    next: new PageReader(pool, {
+      together: nextPagesTogether,
+      apart: 1,
+      maxUnderWay,
+      run,
+      statement: (pages) => (pages > 1 ? few : next),
+      withLong,
+    }),
+  };
 }
 
 /** How pages are read together. */
@@ -171,15 +228,20 @@ interface PageReaderOptions {
   together: number;
   /** So many pages that wait are worth a statement of their own while others are under way. */
   apart: number;
+  /** The most statements at a time. */
+  maxUnderWay: number;
+  /** Runs something when a connection may be used. */
+  run: (work: () => Promise<void>) => Promise<void>;
   /** The statement that reads so many pages. */
   statement: (pages: number) => string;
+  /** The statement that reads a page with long plants. */
+  withLong: string;
 }
 
 /** Reads pages together: those that are asked for while its statements are under way go into the next one. */
 class PageReader {
   readonly #pool: PostgresPool;
   readonly #options: PageReaderOptions;
-  readonly #maxUnderWay: number;
   readonly #waiting: PageRequest[] = [];
   readonly #underWay = new Set<Promise<void>>();
   /** How many pages waited in the turn of the event loop before, when a statement could have begun. */
@@ -190,8 +252,6 @@ class PageReader {
   constructor(pool: PostgresPool, options: PageReaderOptions) {
     this.#pool = pool;
     this.#options = options;
-    // More at a time would have fewer pages each; other connections are for tokens, and for pages of the other kind.
-    this.#maxUnderWay = Math.ceil(pool.size / 5);
   }
 
   /** @throws StorageError */
@@ -223,12 +283,12 @@ class PageReader {
   };
 
   #start(): void {
-    const { together, apart } = this.#options;
+    const { together, apart, maxUnderWay, run } = this.#options;
     while (
       this.#waiting.length >= (this.#underWay.size > 0 ? apart : 1) &&
-      this.#underWay.size < this.#maxUnderWay
+      this.#underWay.size < maxUnderWay
     ) {
-      const reading = this.#readTogether(this.#waiting.splice(0, together)).finally(() => {
+      const reading = run(() => this.#readTogether(this.#waiting.splice(0, together))).finally(() => {
         this.#underWay.delete(reading);
         if (this.#waiting.length > 0) {
           this.#nobody.runInAsyncScope(() => {
@@ -287,7 +347,7 @@ class PageReader {
 
   async #readWithLong(request: PageRequest): Promise<void> {
     try {
-      const [row] = await this.#pool.read(readPageWithLong, parametersOf([request]));
+      const [row] = await this.#pool.read(this.#options.withLong, parametersOf([request]));
       const [json, count, last] = row as [string | null, number, string | null];
       request.resolve(pageOf(json, count, last));
     } catch (error) {
