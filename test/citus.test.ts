@@ -171,6 +171,24 @@ t.test('Citus', options, async (t) => {
     }
   });
 
+  t.test('a commit that is in doubt is told as unknown, and is resolved', async (t) => {
+    const { plants } = await open(t);
+    const both = [...(await subjectsOn(first, 'doubtful', 1)), ...(await subjectsOn(second, 'doubtful', 1))];
+    const createBoth = () => Promise.all(both.map((subject) => plants.create(subject, 1n, plant)));
+    await second.stop('SIGINT');
+    // It prepares the transaction, and then waits for a standby that there is not.
+    await second.start({ synchronous_standby_names: 'nobody' });
+    await until(async () => (await failure(plants.list(both[1]!, { limit: 9 }))) === 'no failure');
+    t.equal(await failure(createBoth()), 'unknown-outcome');
+    t.not((await sql('SELECT FROM pg_prepared_xacts', second)).length, 0);
+
+    await second.stop();
+    await second.start();
+    await until(async () => (await failure(createBoth())) === 'no failure');
+    for (const subject of both) t.equal((await plants.list(subject, { limit: 9 })).count, 1);
+    await until(async () => (await sql('SELECT FROM pg_prepared_xacts', second)).length === 0);
+  });
+
   t.test('while a worker is silent, the others go on', async (t) => {
     const { plants } = await open(t);
     const [here = ''] = await subjectsOn(first, 'patient', 1);
