@@ -20,12 +20,12 @@ t.test('createPlant refuses a long body that is nested deeply, or holds many val
   const keys = (count: number) => Array.from({ length: count }, () => '"name":"a"').join(',');
   const bodies: [string, RegExp][] = [
     [`{"id":1,"name":${deep(8)}}`, /: name must be string\.$/],
-    [`{"id":1,"name":${deep(9)}}`, /: its values may be nested 9 deep at most\.$/],
-    [`{"id":1,"name":${deep(500_000)}}`, /nested 9 deep/],
-    [`{"id":1,"name":${'{"a":'.repeat(9)}1${'}'.repeat(9)}}`, /nested 9 deep/],
-    [`{"id":1,"name":${'['.repeat(500_000)}`, /nested 9 deep/],
+    [`{"id":1,"name":${deep(9)}}`, /: it may be nested at most 9 levels deep\.$/],
+    [`{"id":1,"name":${deep(500_000)}}`, /nested at most 9 levels deep/],
+    [`{"id":1,"name":${'{"a":'.repeat(9)}1${'}'.repeat(9)}}`, /nested at most 9 levels deep/],
+    [`{"id":1,"name":${'['.repeat(500_000)}`, /nested at most 9 levels deep/],
     [`{"id":1,"name":[${'{},'.repeat(9_994)}{}]}`, /: name must be string\.$/],
-    [`{"id":1,"name":[${'{},'.repeat(9_995)}{}]}`, /: it may hold 10000 values and keys at most\.$/],
+    [`{"id":1,"name":[${'{},'.repeat(9_995)}{}]}`, /: it may contain at most 10000 values and keys\.$/],
     [`{"id":1,"name":[${'0,'.repeat(20_000)}0]}`, /hold 10000/],
     [`{"id":1,${keys(5_000)}}`, /hold 10000/],
   ];

@@ -65,8 +65,8 @@ t.test('listBeds reads parameters of every plain type', async (t) => {
     ['soil=mud', 'soil must be one of clay, loam, sand'],
     ['since=yesterday', 'since must match format "date-time"'],
     ['title=a', 'title must NOT have fewer than 2 characters'],
-    ['title=ab&title=cd', 'title must be text, given once'],
-    ['color=red', '"color" is not known'],
+    ['title=ab&title=cd', 'title must be a string, given once'],
+    ['color=red', '"color" is unknown'],
   ];
   for (const [query, message] of faults) {
     t.match(await call('GET', `/beds?${query}`, withKey(gardenKey)), error(40006, message), query);
@@ -170,14 +170,14 @@ t.test('replaceBed refuses every kind of wrong value, and keeps nothing of it', 
     ['"plantedAt":"2026-02-30T00:00:00Z"', 'plantedAt must match format "date-time"'],
     ['"corners":{}', 'corners must be array'],
     ['"corners":[{"x":1},{"y":1}]', 'corners.1.x is missing'],
-    ['"corners":[{"x":1,"z":1}]', 'corners.0."z" is not known'],
+    ['"corners":[{"x":1,"z":1}]', 'corners.0."z" is unknown'],
     ['"corners":[{"x":1},{"x":1},{"x":1},{"x":1},{"x":1}]', 'corners must NOT have more than 4 items'],
     [
       '"yields":{"a/b":1.5}',
       'yields.a/b must be an integer from -9223372036854775808 to 9223372036854775807',
     ],
-    ['"title":"\\ud800"', 'title must not hold unpaired surrogates'],
-    ['"color":1', '"color" is not known'],
+    ['"title":"\\ud800"', 'title must not contain unpaired surrogates'],
+    ['"color":1', '"color" is unknown'],
   ];
   for (const [field, message] of faults) {
     const body = `{"title":"x","area":1,"rows":1,${field}}`;
@@ -402,13 +402,13 @@ const refused: Record<string, [Edit, RegExp][]> = {
         g.components.securitySchemes.magic = { type: 'http', scheme: 'bearer' };
         put(g).security = [{ magic: [] }];
       },
-      /Operation replaceBed asks for security scheme magic, which is not known/,
+      /Operation replaceBed uses security scheme magic, which has no verifier/,
     ],
   ],
   'a scope that no token can have, and a scope on a public operation': [
     [
       (g) => (put(g)['x-required-scope'] = 'beds:dig'),
-      /replaceBed needs the scope beds:dig, which nobody can have/,
+      /replaceBed requires scope beds:dig, which no caller can have/,
     ],
     [
       (g) => (g.paths['/about'].get['x-required-scope'] = 'beds:read'),
@@ -420,7 +420,7 @@ const refused: Record<string, [Edit, RegExp][]> = {
       (g) =>
         g.components.schemas.Error.required.push('hint') &&
         (g.components.schemas.Error.properties.hint = { type: 'string' }),
-      /does not fit the contract: hint is missing/,
+      /does not match the contract: hint is missing/,
     ],
   ],
 };

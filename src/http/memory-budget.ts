@@ -1,12 +1,12 @@
-// Bounds the memory that requests hold together, shared fairly between subjects, so that none can stop the others.
+// Limits the memory that all requests hold together, and shares it fairly between subjects.
 import { ApiError } from '../errors.js';
 
-/** What the requests of one subject hold together, in bytes, apart from the oldest of all requests. */
+/** The requests of one subject. `held` is what they hold together, in bytes, without the oldest of all requests. */
 interface Account {
   readonly subject: string;
   held: number;
   requests: number;
-  /** Those that wait for their turn, in the order in which they began to. */
+  /** The requests that wait for a turn, in the order in which they started waiting. */
   readonly waiting: Set<Holder>;
 }
 
@@ -18,55 +18,56 @@ interface Turn {
   readonly timer: NodeJS.Timeout;
 }
 
-/** A request in a budget. All but `cutOff` is for the budget alone. */
+/** A request in a budget. Callers use `cutOff` only; the rest belongs to the budget. */
 export interface Holder {
   /**
-   * Ends the request, because another subject needs what it holds; undefined as long as it may keep that. When it is
-   * called, the request is out of the budget.
+   * Ends the request because another subject needs its memory; undefined while the request must not be ended. The
+   * budget removes the request before it calls this.
    */
   cutOff: (() => void) | undefined;
   readonly account: Account;
   held: number;
-  /** When it got on, as a number that only grows. */
+  /** When the request last made progress, as a number that only increases. */
   progress: number;
   turn: Turn | undefined;
-  /** Its neighbors in the order of arrival: the first of a Set is slow to find when others before it were deleted. */
+  /** Neighbors in the order of arrival; a Set finds its first element slowly after deletions. */
   older: Holder | undefined;
   newer: Holder | undefined;
   left: boolean;
 }
 
 /**
- * A number of bytes that requests may hold together. Each subject has a share of them: the bytes divided by one more
- * than there are subjects. It may hold more than its share as long as it leaves as much free as it holds: one subject
- * alone gets half of all, and the next one finds room at once. Beyond that its requests wait, in their order.
+ * The number of bytes that requests may hold together. Each subject is entitled to the capacity divided by the number
+ * of subjects plus one. A subject may exceed this share as long as it leaves free at least what it holds: a single
+ * subject can use half of the capacity, and the next one finds room at once. Beyond that, its requests wait in order.
  *
- * A share that does not fit is made to: the subject that holds most loses the request that has not got on for longest.
- * The oldest request of all may always go on and does not count, so that requests never wait for each other for good.
+ * If a request within its subject's share does not fit, the subject that holds most loses the request that has made no
+ * progress for longest. The oldest request of all may always proceed and does not count, so there is no deadlock.
  */
 export class MemoryBudget {
   readonly #capacity: number;
   readonly #patience: number;
   readonly #accounts = new Map<string, Account>();
-  /** The accounts with requests that wait. */
+  /** The accounts with waiting requests. */
   readonly #waiting = new Set<Account>();
   #oldest: Holder | undefined;
   #newest: Holder | undefined;
-  /** What all but the oldest hold. */
+  /** What all requests but the oldest hold, in bytes. */
   #held = 0;
   #progress = 0;
 
   /**
    * @param capacity - In bytes.
-   * @param patience - How long a request may wait for its turn, in ms. Then the subject that holds most loses a request
-   *   that has not got on in all that time; if it has none, or that does not help, the one that has waited is refused.
+   * @param patience - How long a request may wait for its turn, in ms. After that, the subject that holds most loses a
+   *   request that has made no progress in that time; if none exists or that does not help, the waiting request is
+   *   refused.
    */
   constructor(capacity: number, patience: number) {
     this.#capacity = capacity;
     this.#patience = patience;
   }
 
-  /** Lets a request of a subject in, which holds nothing yet. Whoever enters must leave. */
+  /** Adds a request of a subject, which holds nothing yet. The caller must call `leave` when the request ends. */
   enter(subject: string): Holder {
     let account = this.#accounts.get(subject);
     if (account === undefined) {
@@ -91,17 +92,17 @@ export class MemoryBudget {
     return holder;
   }
 
-  /** Gives up all that a request holds, and its turn; again, it does nothing. */
+  /** Removes a request, what it holds, and its turn. Further calls have no effect. */
   leave(holder: Holder): void {
     if (holder.left) return;
     this.#remove(holder);
-    // Nobody reads this answer: the client has gone.
+    // The client has disconnected, so it does not receive this error.
     holder.turn?.refuse(new ApiError('malformedRequest'));
     this.#startWaiting();
   }
 
   /**
-   * Whether a further request of a subject might hold that many bytes at once: then it need not enter before it does.
+   * Whether a new request of a subject could hold this many bytes at once. If so, it need not enter beforehand.
    */
   admits(subject: string, bytes: number): boolean {
     if (this.#oldest === undefined) return true;
@@ -110,7 +111,7 @@ export class MemoryBudget {
     return (account?.held ?? 0) + bytes <= Math.max(share, this.#capacity - this.#held - bytes);
   }
 
-  /** Whether a request may go on until it holds that many bytes. */
+  /** Whether a request may proceed until it holds this many bytes. */
   fits(holder: Holder, bytes: number): boolean {
     if (holder === this.#oldest) return true;
     const more = bytes - holder.held;
@@ -119,8 +120,8 @@ export class MemoryBudget {
   }
 
   /**
-   * Says that a request has got on, and how many bytes it holds now; others may lose theirs for it.
-   * @returns false when it is refused itself. It is out of the budget then.
+   * Records that a request has made progress and how many bytes it now holds. Other requests may be ended to make room.
+   * @returns false when the request itself is refused and removed from the budget.
    */
   hold(holder: Holder, bytes: number): boolean {
     const less = bytes < holder.held;
@@ -130,8 +131,8 @@ export class MemoryBudget {
   }
 
   /**
-   * Waits until a request may go on, and holds that many bytes from then on.
-   * @throws ApiError `overloaded` when its turn does not come; any when it leaves meanwhile.
+   * Waits until a request may proceed; from then on it holds this many bytes.
+   * @throws ApiError `overloaded` when its turn does not come in time; another ApiError when it leaves first.
    */
   turn(holder: Holder, bytes: number): Promise<void> {
     return new Promise((start, refuse) => {
@@ -168,7 +169,7 @@ export class MemoryBudget {
     return true;
   }
 
-  /** Of the subject that holds most, the request that has not got on for longest; the newest when all of them wait. */
+  /** Of the subject that holds most, the request without progress for longest; the newest if all of them wait. */
   #stalest(): Holder | undefined {
     const rank = ({ turn, progress }: Holder) => (turn === undefined ? progress : Infinity);
     let stalest: Holder | undefined;
@@ -199,7 +200,7 @@ export class MemoryBudget {
       this.#release(holder);
     } else {
       this.#oldest = newer;
-      // From now on it does not count.
+      // The new oldest request no longer counts.
       if (newer !== undefined) this.#release(newer);
     }
     if (--account.requests === 0) this.#accounts.delete(account.subject);
@@ -236,7 +237,7 @@ export class MemoryBudget {
     else turn.refuse(new ApiError('overloaded'));
   }
 
-  /** Ends the patience of a request that has waited since then. */
+  /** Handles the timeout of a request that has waited since the progress number `since`. */
   #expire(holder: Holder, since: number): void {
     const stalest = this.#stalest();
     if (stalest !== undefined && stalest.turn === undefined && stalest.progress <= since) {

@@ -1,4 +1,4 @@
-// Answers what never became a request: malformed HTTP and timeouts.
+// Responds to errors on a connection that no request handles: malformed HTTP and timeouts.
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { ApiError, type ErrorKind } from '../../errors.js';
@@ -6,13 +6,13 @@ import { closeLingering, closing } from './lingering-close.js';
 import { pipelines } from './request-order.js';
 
 const failed = new WeakSet<Socket>();
-/** Methods whose requests wait for their body; all others are answered without it. */
+/** Methods whose requests wait for their body; all others get a response without it. */
 const takesBody = new Set(['POST', 'PUT', 'PATCH']);
 
 /**
- * Answers what never became a request, or stopped being one in its body, and closes the connection; but only behind the
- * pending responses, or the client would take this one for theirs. Fastify's clientErrorHandler.
- * @param error - What Node's HTTP parser or its timeouts report.
+ * Sends an error response for input that is not a complete, valid request, and closes the connection. It waits for
+ * pending responses first: otherwise the client would take the error for one of them. Fastify's clientErrorHandler.
+ * @param error - The error from Node's HTTP parser or one of its timeouts.
  */
 export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
   if (closing.has(socket)) return;
@@ -20,11 +20,11 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Socket):
     socket.destroy();
     return;
   }
-  // The parser reports the same error again for all that follows: none of it is wanted.
+  // For any further input, the parser would report the same error again.
   socket.pause();
   if (failed.has(socket)) return;
   failed.add(socket);
-  // Told that the client has ended its side, Node would close the connection behind the pending responses.
+  // On 'end', Node would close the connection after the pending responses, before this one.
   socket.removeAllListeners('end');
   answerInOrder(error, socket);
 }
@@ -53,7 +53,7 @@ function answerInOrder(error: NodeJS.ErrnoException, socket: Socket): void {
 
 let unparsed = 0;
 
-/** Writes an error answer as bytes, where there is no response object to do it, and closes the connection behind it. */
+/** Writes an error response to a socket that has no response object, and closes the connection. */
 export function endWithError(socket: Socket, error: ApiError): void {
   const head = [
     `HTTP/1.1 ${error.statusCode} ${STATUS_CODES[error.statusCode]}`,

@@ -1,19 +1,19 @@
-// What the HTTP parser lets through and the RFCs or our bounds do not: version, size, Host, framing, Expect.
+// Checks what the HTTP parser does not: version, header size, Host, framing and Expect.
 import { type IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { ApiError } from '../../errors.js';
 import { closesBehindUpgrade } from './upgrade.js';
 
-/** The most header fields that a request may have. */
+/** Maximum number of header fields in a request. */
 const fieldLimit = 1_000;
 
-/** Nothing that follows on the connection can be trusted to be a request, or is worth reading. */
+/** For faults after which the rest of the connection cannot be trusted. */
 const close = { headers: { connection: 'close' } };
 
 /**
- * An onRequest hook: refuses what the HTTP parser lets through.
- * @param headerLimit - The longest header section, in bytes. White space around values does not count: the parser skips
- *   it as it arrives, and it takes no memory.
+ * Returns an onRequest hook that refuses invalid requests that the HTTP parser accepts.
+ * @param headerLimit - Maximum length of the header section, in bytes. White space around values does not count, since
+ *   the parser skips it without storing it.
  */
 export function checkHeaders(headerLimit: number): onRequestHookHandler {
   return (request, reply, done) => {
@@ -26,12 +26,12 @@ export function checkHeaders(headerLimit: number): onRequestHookHandler {
 function findFault(request: IncomingMessage, headerLimit: number): ApiError | undefined {
   const { method = '', url = '', httpVersion, headers, rawHeaders } = request;
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return new ApiError('malformedRequest', close);
-  // With the two spaces, the version and the line end of the first line, and the empty line.
+  // 14 bytes: the request line's two spaces, version and line break, and the empty line after the header section.
   let size = method.length + url.length + 14;
   let hosts = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!;
-    // A field has a colon and a line end, too.
+    // 3 bytes: the colon and the line break.
     size += name.length + rawHeaders[i + 1]!.length + 3;
     if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
   }
@@ -40,10 +40,10 @@ function findFault(request: IncomingMessage, headerLimit: number): ApiError | un
   if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) return new ApiError('invalidHost');
   const coding = headers['transfer-encoding'];
   if (coding !== undefined) {
-    // RFC 9112 section 6.1: with HTTP/1.0 the framing is faulty.
+    // RFC 9112 section 6.1: in HTTP/1.0, Transfer-Encoding means that the framing is faulty.
     if (httpVersion === '1.0') return new ApiError('malformedRequest', close);
     if (coding.toLowerCase() !== 'chunked') {
-      const detail = 'the only Transfer-Encoding is `chunked`';
+      const detail = 'the only supported Transfer-Encoding is `chunked`';
       return new ApiError('unsupportedMediaType', { ...close, detail });
     }
   }
@@ -53,13 +53,13 @@ function findFault(request: IncomingMessage, headerLimit: number): ApiError | un
     : undefined;
 }
 
-/** What a request expects; HTTP/1.0 knows no expectations. */
+/** The expectations of a request, in lower case; HTTP/1.0 has none. */
 function expects({ httpVersion, headers }: IncomingMessage): string[] | undefined {
   if (httpVersion === '1.0') return undefined;
   return headers.expect?.split(',').map((one) => one.trim().toLowerCase());
 }
 
-/** Tells a client that waits for it (`Expect: 100-continue`) to send its body. */
+/** Sends 100 Continue if the client waits for it before sending its body. */
 export function continueIfExpected({ raw }: FastifyRequest, reply: FastifyReply): void {
   if (expects(raw) !== undefined) reply.raw.writeContinue();
 }

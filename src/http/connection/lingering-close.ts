@@ -1,18 +1,18 @@
-// The lingering close: a connection ends behind its last answer in a way that lets the client read that answer.
+// Closes connections so that the client can still read the last response (lingering close).
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** How much of a body that nobody wants is read before the connection is given up, in bytes. */
+/** How much of an unwanted body is read before the connection is closed, in bytes. */
 export const drainLimit = 64 * 1024;
-/** How long a client may take to read its answer and stop sending before the connection is given up, in ms. */
+/** How long a client may take to read the response and stop sending, in ms. */
 const lingerTime = 2_000;
 
-/** The connections that are being closed. */
+/** Connections that are being closed. */
 export const closing = new WeakSet<Socket>();
 
 /**
- * Closes a connection behind its last answer (RFC 9112 section 9.6): closed at once while the client still sends, it
- * would be reset, and the answer lost. What still arrives is discarded, up to a bound of bytes and time.
+ * Closes a connection after its last response (RFC 9112 section 9.6). An immediate close while the client still sends
+ * would reset the connection and lose the response. Further input is discarded, within limits of bytes and time.
  */
 export function closeLingering(socket: Socket): void {
   if (closing.has(socket)) return;
@@ -32,8 +32,8 @@ export function closeLingering(socket: Socket): void {
 }
 
 /**
- * Makes every connection of a server end by the lingering close. Behind an answer that says `Connection: close` Node
- * calls its socket's `destroySoon`, which closes at once, and has no option or event to have it otherwise.
+ * Makes every connection of a server close this way. After a response with `Connection: close`, Node calls the socket's
+ * `destroySoon`, which closes at once; no option or event changes that.
  */
 export function lingerOnClose(server: Server): void {
   const replaceClose = (socket: Socket) => {

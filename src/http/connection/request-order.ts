@@ -1,19 +1,19 @@
-// The order of requests on one connection: each starts after the earlier ones are answered.
+// Keeps pipelined requests in order: each starts after the earlier ones on its connection have been answered.
 import { type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, onRequestHookHandler } from 'fastify';
 import { closing } from './lingering-close.js';
 
-/** How many requests may wait on one connection before no more are read from it. */
+/** How many requests may wait on one connection before the server stops reading from it. */
 const pipelineDepth = 16;
 
-/** The requests of one connection that are not answered yet. */
+/** The unanswered requests of one connection. */
 interface Pipeline {
-  /** The newest request, as long as it is not answered or its body is not complete. */
+  /** The newest request, until it has been answered and its body is complete. */
   newest: IncomingMessage | undefined;
   /**
-   * The response to the newest request, and to the one before it, as long as they are open: an idle connection would
-   * otherwise keep all that a response refers to.
+   * The responses to the newest request and the one before it, while they are open. Otherwise an idle connection would
+   * keep everything that a response refers to in memory.
    */
   last: ServerResponse | undefined;
   previous: ServerResponse | undefined;
@@ -23,14 +23,14 @@ interface Pipeline {
 export const pipelines = new WeakMap<Socket, Pipeline>();
 
 /**
- * An onRequest hook: a request starts after the earlier ones on its connection are answered (RFC 9112 section 9.3.2
- * asks it for requests that are not safe). Without it a DELETE would overtake the POST before it, whose body it does
- * not have to wait for. One that cannot be answered any more, because its connection closes, never starts.
+ * An onRequest hook that starts a request after the earlier ones on its connection have been answered (RFC 9112 section
+ * 9.3.2 requires this for unsafe requests). Otherwise a DELETE would overtake a POST that waits for its body. A request
+ * whose connection closes first never starts.
  */
 export const startInOrder: onRequestHookHandler = (request, reply, done) => {
   const { raw } = request;
   const { socket } = raw;
-  // Not `once`, which costs several times as much for each request.
+  // `once` costs several times as much.
   reply.raw.on('close', forgetResponse);
   const pipeline = pipelines.get(socket);
   if (pipeline === undefined) {
@@ -49,7 +49,7 @@ export const startInOrder: onRequestHookHandler = (request, reply, done) => {
   if (++pipeline.waiting > pipelineDepth) socket.pause();
   previous.once('close', () => {
     pipeline.waiting--;
-    // Reading on for each answer would bring in more requests than it takes away.
+    // One read can contain several requests: resuming after every response would let the queue grow.
     if (socket.writable && pipeline.waiting <= pipelineDepth) socket.resume();
     start(socket, reply, done);
   });
@@ -61,11 +61,11 @@ function start(socket: Socket, reply: FastifyReply, done: () => void): void {
 }
 
 /**
- * Closes the response to a request that never starts, since the log and the metrics wait for that. Node itself does not
- * close a response that still waits for its socket, nor does its destroy().
+ * Closes the response to a request that never starts: the log and the metrics wait for its 'close' event. Neither Node
+ * nor destroy() closes a response that still waits for its socket.
  */
 function closeNotStarted(response: ServerResponse): void {
-  // Later Nodes have closed it themselves by then.
+  // Later Node.js versions have closed it by then.
   setImmediate(() => {
     if (!response.closed) response.emit('close');
   });

@@ -1,4 +1,4 @@
-// Makes the HTTP server: its bounds on connections and their pace, and TLS when there is a certificate.
+// Creates the HTTP or HTTPS server with its limits on connections and their speed.
 import {
   createServer as createHttpServer,
   type IncomingMessage,
@@ -13,17 +13,17 @@ import { lingerOnClose } from './lingering-close.js';
 import { pipelines } from './request-order.js';
 import { stayWithHttp, upgradeOptions } from './upgrade.js';
 
-/** The bounds of what a connection may send and how long it may take. Lengths in bytes, times in ms. */
+/** Limits on what a connection may send and how long it may take. Lengths in bytes, times in ms. */
 export interface ServerLimits {
-  /** A request's header section. */
+  /** Maximum length of a request's header section. */
   headerLimit: number;
-  /** From a request's first byte to its last; also the time for a TLS handshake. */
+  /** Maximum time from a request's first byte to its last; also the limit for a TLS handshake. */
   requestTimeout: number;
-  /** A connection without a request. */
+  /** How long a connection may stay open without a request. */
   keepAliveTimeout: number;
-  /** A reader that takes nothing. */
+  /** How long a client may read none of its response. */
   stallTimeout: number;
-  /** Connections at a time; further ones are closed at once. */
+  /** Maximum number of open connections; further ones are closed at once. */
   maxConnections: number;
 }
 
@@ -34,15 +34,15 @@ export interface Tls {
 }
 
 /**
- * Creates the server, not listening.
- * @throws Error when the certificate and the key are not good, or not of one pair.
+ * Creates the server; the caller starts listening.
+ * @throws Error when the certificate or the key is invalid, or they do not match.
  */
 export function createServer(listener: RequestListener, limits: ServerLimits, tls?: Tls): Server {
   const { headerLimit, requestTimeout, keepAliveTimeout, stallTimeout, maxConnections } = limits;
   const checkingInterval = Math.min(1_000, requestTimeout);
   const options = {
     ...upgradeOptions,
-    // Node would answer without a body; checkHeaders answers with one.
+    // Node would send a 400 without a body; checkHeaders sends an Error body.
     requireHostHeader: false,
     maxHeaderSize: headerLimit,
     headersTimeout: requestTimeout,
@@ -51,8 +51,8 @@ export function createServer(listener: RequestListener, limits: ServerLimits, tl
     connectionsCheckingInterval: checkingInterval,
   };
   const serve: RequestListener = (request, response) => {
-    // The beginning of HTTP/2, which Node's parser takes for a method, and which no route and no hook gets to see.
-    if (request.method === 'PRI') answerClientError(new Error('PRI is no method'), request.socket);
+    // Node's parser accepts the HTTP/2 preface as a request with this method.
+    if (request.method === 'PRI') answerClientError(new Error('PRI is not a method'), request.socket);
     else listener(request, response);
   };
   const server =
@@ -63,21 +63,21 @@ export function createServer(listener: RequestListener, limits: ServerLimits, tl
           serve,
         );
   server.maxConnections = maxConnections;
-  // Node would drop the fields beyond a number, and with them the length of a body; checkHeaders counts them.
+  // With a limit, Node would drop further fields, Content-Length included; checkHeaders counts the fields.
   server.maxHeadersCount = 0;
   answerInsteadOfNode(server);
   stayWithHttp(server, tls === undefined ? 'connection' : 'secureConnection');
   answerHalfClosed(server);
   lingerOnClose(server);
-  // A slow request is answered 408 before.
+  // A slow request must get its 408 before this limit.
   cutOffStalledReaders(server, Math.max(stallTimeout, requestTimeout + 2 * checkingInterval));
   return server;
 }
 
 /**
- * Closes connections on which nothing moves: idle ones after their keep-alive time, and those whose client takes no
- * byte of what is there for it. A request that arrives or is worked on has limits of its own.
- * @param time - How long nothing may move, in ms; longer than a request may take to arrive, which is answered.
+ * Closes connections without activity: idle ones, and those whose client reads none of its response. Other limits apply
+ * while a request arrives or is processed.
+ * @param time - Maximum time without activity, in ms. It must exceed the request timeout, which ends with a response.
  */
 function cutOffStalledReaders(server: Server, time: number): void {
   server.setTimeout(time, (socket: Socket) => {
@@ -86,7 +86,7 @@ function cutOffStalledReaders(server: Server, time: number): void {
   });
 }
 
-/** Handles requests with an Expect header like all others: Node would answer some of them by itself, without a body. */
+/** Handles requests with an Expect header like all others: Node itself would send some responses without a body. */
 function answerInsteadOfNode(server: Server): void {
   const handle = (request: IncomingMessage, response: ServerResponse) => {
     server.emit('request', request, response);
@@ -95,8 +95,8 @@ function answerInsteadOfNode(server: Server): void {
 }
 
 /**
- * Lets a client that has ended its side of the connection still get its answers. Node would end the other side at once,
- * and has no option against that, only this property of its server, which its types leave out.
+ * Lets a client that has half-closed its connection still receive its responses. Node would close the other side at
+ * once; only this property, which is missing from Node's types, prevents that.
  */
 function answerHalfClosed(server: Server & { httpAllowHalfOpen?: boolean }): void {
   server.httpAllowHalfOpen = true;

@@ -1,30 +1,29 @@
-// The end of the service: requests that clients have sent are answered, and no connection holds up the exit.
+// Graceful shutdown: requests that clients have sent get their responses, and no connection delays the exit.
 import { Server, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { FastifyInstance } from 'fastify';
 import { closing } from './lingering-close.js';
 
-/** How long a request may be on its way, in ms: so long a connection without one is kept open. */
+/** How long a request may take to reach the server, in ms: new connections without a request stay open this long. */
 const requestTravelTime = 1_000;
-/** How often the server looks for connections that it can close, in ms. */
+/** How often the server checks for connections that it can close, in ms. */
 const checkInterval = 50;
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** From now on every answer asks its client to open a new connection, which may lead elsewhere. */
+    /** Adds `Connection: close` to every further response, so that clients reconnect, possibly to another server. */
     drain(): void;
-    /** Whether that has begun. */
+    /** Whether drain() has been called, or the service is closing. */
     readonly draining: boolean;
-    /** Closes every connection at once, whatever happens on it. */
+    /** Closes every connection at once, even during a response. */
     cutOff(): void;
   }
 }
 
 /**
- * Makes a service that can be drained, and whose close() sends all answers to their last byte, but waits for no quiet
- * connection.
- * @param app - Without routes yet.
+ * Adds drain() and cutOff(), and makes close() send all responses completely without waiting for idle connections.
+ * @param app - The app, before any routes are registered.
  */
 export function prepareShutdown(app: FastifyInstance): void {
   let draining = false;
@@ -39,21 +38,21 @@ export function prepareShutdown(app: FastifyInstance): void {
 
   const openedAt = new Map<Socket, number>();
   const track = (socket: Socket) => {
-    // One that had asked for an Upgrade is attached to the server again.
+    // A socket is attached a second time after a request with Upgrade.
     if (openedAt.has(socket)) return;
     openedAt.set(socket, performance.now());
     socket.once('close', () => openedAt.delete(socket));
   };
-  // Over TLS a connection exists after its handshake, and its bytes are counted from there.
+  // A TLS socket counts its bytes from the end of the handshake.
   app.server.on('connection', track).on('secureConnection', track);
   app.decorate('cutOff', () => {
     for (const socket of openedAt.keys()) socket.destroy();
   });
   const sends = (socket: Socket) => socket.writableLength > 0 || closing.has(socket);
   const closeQuietConnections = () => {
-    // Node takes a connection for idle when its answer has ended, and would cut off what is not sent of it yet.
+    // Node considers a connection idle when its response has ended, and would cut off unsent bytes.
     if (![...openedAt.keys()].some(sends)) app.server.closeIdleConnections();
-    // Node does not call a connection idle on which nothing has ever arrived.
+    // Node does not consider a connection idle if nothing has ever arrived on it.
     for (const [socket, opened] of openedAt) {
       if (socket.bytesRead === 0 && performance.now() - opened > requestTravelTime) socket.destroy();
     }
@@ -61,9 +60,9 @@ export function prepareShutdown(app: FastifyInstance): void {
   app.addHook('preClose', async () => {
     draining = true;
     if (!app.server.listening) return;
-    // That of http.Server also closes what it takes for idle, and has no option against it; this only stops listening.
+    // http.Server's own close() also closes the connections that it considers idle; this one only stops listening.
     Server.prototype.close.call(app.server);
-    // Again and again: an answer that had begun before does not close its connection.
+    // Repeatedly, because a response that started before the shutdown does not close its connection.
     while (openedAt.size > 0) {
       closeQuietConnections();
       await pause(checkInterval);
@@ -71,18 +70,18 @@ export function prepareShutdown(app: FastifyInstance): void {
   });
 }
 
-/** How long the phases of a shutdown may take, in ms. */
+/** The durations of a shutdown's phases, in ms. */
 export interface ShutdownTimes {
-  /** How long the service goes on taking connections. */
+  /** How long the service still accepts connections. */
   drainTime: number;
-  /** How long running requests and the sending of their answers may take after that before they are cut off. */
+  /** How long requests and their responses may then take before they are cut off. */
   patience: number;
 }
 
 /**
- * Ends a service in order. Node cuts idle connections as soon as the server stops listening, and with them the requests
- * that are on their way. Therefore it listens on until they have arrived, at least for a second unless no connection is
- * left, and answers them with `Connection: close`.
+ * Shuts the service down gracefully. When a server stops listening, Node closes idle connections and loses requests
+ * that are already on their way. The service therefore keeps listening for at least one second, unless no connection
+ * is left, and adds `Connection: close` to its responses.
  */
 export async function shutDown(app: FastifyInstance, { drainTime, patience }: ShutdownTimes): Promise<void> {
   app.drain();

@@ -1,11 +1,11 @@
-// Bodies that are not read, as those of refused requests: discarded, or cut off with their connection.
+// Handles bodies that no handler reads, such as those of refused requests.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { drainLimit } from './lingering-close.js';
 
 /**
- * Settles what becomes of a body that has not been read when its answer is about to be sent: up to a bound it is
- * discarded as it arrives; beyond, the connection closes behind the answer.
- * @param keep - How long a body may be, in bytes, to be read to its end; by default 64 KiB.
+ * Handles an unread body before the response is sent: discards a short one as it arrives, and closes the connection
+ * after the response for a longer one.
+ * @param keep - Maximum length of a body that is discarded, in bytes; 64 KiB by default.
  */
 export function settleUnreadBody(request: FastifyRequest, reply: FastifyReply, keep = drainLimit): void {
   const { raw } = request;
@@ -13,6 +13,6 @@ export function settleUnreadBody(request: FastifyRequest, reply: FastifyReply, k
   if (coding === undefined && (length === undefined || length === '0')) return;
   if (raw.complete) return;
   if (coding !== undefined || Number(length) > keep) reply.header('connection', 'close');
-  // Node would discard it only when the answer is out, and buffer it until then.
+  // Node would buffer the body until the response is sent, and only then discard it.
   else if (raw.readableFlowing === null) raw.resume();
 }

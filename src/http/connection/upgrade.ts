@@ -1,4 +1,4 @@
-// CONNECT and Upgrade, at which Node lets go of a connection: the one is refused, the other is ignored.
+// Refuses CONNECT and ignores Upgrade; for both, Node detaches the socket from its HTTP server.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { ApiError } from '../../errors.js';
@@ -6,9 +6,9 @@ import { endWithError } from './client-errors.js';
 import { pipelines } from './request-order.js';
 
 /**
- * Refuses CONNECT, and handles a request with an Upgrade as if it had none (RFC 9110 section 7.8). Node itself would
- * answer the latter, but drop what arrived together with it; the body of the next request could then run as a request.
- * @param attach - The server's event for a connection from which it is to read requests.
+ * Refuses CONNECT, and ignores the Upgrade header of a request (RFC 9110 section 7.8). Node itself would serve the
+ * latter, but drop bytes that arrived with it; the next request's body could then be parsed as a request.
+ * @param attach - The event that makes the server read requests from a socket.
  */
 export function stayWithHttp(server: Server, attach: 'connection' | 'secureConnection'): void {
   server.on('connect', (_: IncomingMessage, socket: Socket) => {
@@ -24,36 +24,36 @@ export function stayWithHttp(server: Server, attach: 'connection' | 'secureConne
 }
 
 /**
- * Options for those versions of Node that know them: some of these parse the body before they let go of the connection,
- * so that the request cannot be read again. It is handled like any other then, and closesBehindUpgrade recognizes it.
+ * Server options for Node.js versions that support them. Some of these versions parse the body before they detach the
+ * socket, so the request cannot be read again. Such a request is handled normally; see closesBehindUpgrade.
  */
 export const upgradeOptions = {
   shouldUpgradeCallback: ({ headers }: IncomingMessage): boolean =>
     headers['transfer-encoding'] === undefined && (headers['content-length'] ?? '0') === '0',
 };
 
-/** Whether Node may have dropped what arrived behind a request: then its connection must close. */
+/** Whether Node may have dropped bytes that arrived after a request, so that its connection must close. */
 export function closesBehindUpgrade({ headers }: IncomingMessage): boolean {
   return headers.upgrade !== undefined && /\bupgrade\b/i.test(headers.connection ?? '');
 }
 
-/** A request's head as it arrived, but without Upgrade. */
+/** The request line and header section as they arrived, without Upgrade. */
 function headWithoutUpgrade({ method, url, httpVersion, rawHeaders }: IncomingMessage): Buffer {
   const lines = [`${method} ${url} HTTP/${httpVersion}`];
   for (let i = 0; i < rawHeaders.length; i += 2) {
     if (rawHeaders[i]?.toLowerCase() !== 'upgrade') lines.push(`${rawHeaders[i]}: ${rawHeaders[i + 1]}`);
   }
-  // Node's parser takes every byte for a character.
+  // Node's parser decodes each byte as one character.
   return Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
 }
 
 /**
- * Calls back when the answers are out that a connection owes, at once when there are none, and never when it closes
- * behind them. Until then this takes care of the socket's errors and time-outs, which Node has let go of.
+ * Calls back when all pending responses of a connection are sent, or never if the connection closes first. Until then
+ * it handles the socket's errors and timeouts, since Node has removed its own listeners.
  */
 function whenAnswered(server: Server, socket: Socket, then: () => void): void {
   const timeOut = () => server.emit('timeout', socket);
-  // As long as there is a listener for 'readable', resume() discards nothing.
+  // While 'readable' has a listener, resume() discards nothing.
   socket.on('error', ignore).on('timeout', timeOut).on('readable', ignore);
   const release = () => {
     socket.off('readable', ignore);
@@ -67,5 +67,5 @@ function whenAnswered(server: Server, socket: Socket, then: () => void): void {
 }
 
 function ignore(): void {
-  // What happens is dealt with elsewhere, or not worth a word.
+  // An error closes the socket; there is nothing else to do.
 }

@@ -1,4 +1,4 @@
-// The interactive page over the contract: Swagger UI, served whole from here, under a strict Content-Security-Policy.
+// Serves Swagger UI for the contract without external resources, under a strict Content-Security-Policy.
 import { negotiate } from '@fastify/accept-negotiator';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { createHash } from 'node:crypto';
@@ -11,8 +11,8 @@ const { resolve } = createRequire(import.meta.url);
 const compress = promisify(gzip);
 
 /**
- * Runs in the browser. Requests go to where the page came from, under a proxy's path as well. The first paragraph of
- * the description is shown, the rest on demand, so that the operations are in sight. The token stays in the tab.
+ * Runs in the browser. Requests go to the page's origin, including a proxy's path prefix. Only the first paragraph of
+ * the description is expanded, so that the operations are visible. The token is stored for the browser tab only.
  */
 const script = `const base = new URL('..', document.baseURI).href;
 const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -59,7 +59,7 @@ const ui = SwaggerUIBundle({
 });
 `;
 
-/** What Swagger UI lacks: a compact head, and room for narrow screens. */
+/** Adds a compact header and a layout for narrow screens. */
 const style = `body { margin: 0; }
 html.dark-mode { background: #1c2022; color-scheme: dark; }
 .swagger-ui .info { margin: 20px 0 0; }
@@ -76,7 +76,7 @@ html.dark-mode { background: #1c2022; color-scheme: dark; }
 }
 `;
 
-/** The files of Swagger UI, as @fastify/swagger-ui ships them, and the media types of all files of the page. */
+/** The files that @fastify/swagger-ui ships; `types` has the media types of all files of the page. */
 const shipped = ['swagger-ui-bundle.js', 'swagger-ui.css', 'favicon-32x32.png'] as const;
 const types = {
   js: 'text/javascript; charset=utf-8',
@@ -84,7 +84,7 @@ const types = {
   png: 'image/png',
 } as const;
 
-/** The page loads from and asks nothing but this server, runs no inline script, and cannot be framed. */
+/** The page may only contact this server, run no inline script, and not be framed. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -114,15 +114,15 @@ const page = (files: string) => `<!doctype html>
 </html>
 `;
 
-/** A file of the page, and how it is answered to those who take gzip. */
+/** A file of the page, as it is and compressed with gzip. */
 interface Content {
   plain: Buffer;
   gzipped: Buffer;
 }
 
 /**
- * Serves the page at /docs/, for which no token is needed; / leads there. Its files are read when they are first asked
- * for, and compressed once. Their folder is named after what is in them, so that browsers keep them for good.
+ * Serves the page at /docs/ without authentication; / redirects to it. Each file is read and compressed at its first
+ * request. The folder name changes with the files, so that browsers can cache them permanently.
  */
 export function serveDocsPage(app: FastifyInstance): void {
   const { version } = createRequire(import.meta.url)('@fastify/swagger-ui/package.json') as {
@@ -130,7 +130,7 @@ export function serveDocsPage(app: FastifyInstance): void {
   };
   const files = createHash('sha256').update(version).update(script).update(style).digest('hex').slice(0, 16);
   const method = ['GET', 'HEAD'];
-  // Relative, so that it holds under a proxy's path as well.
+  // Relative, so that it works under a proxy's path prefix.
   for (const url of ['/', '/docs']) {
     app.route({ method, url, handler: (_request, reply) => reply.redirect('docs/') });
   }
@@ -143,7 +143,7 @@ export function serveDocsPage(app: FastifyInstance): void {
     };
     const handler = async (request: FastifyRequest, reply: FastifyReply) => {
       content ??= load().catch((error: unknown) => {
-        // Whatever was lacking, as a descriptor, may be there for the next reader.
+        // The failure may be temporary, such as a lack of file descriptors.
         content = undefined;
         throw error;
       });

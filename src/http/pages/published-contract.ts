@@ -1,11 +1,11 @@
-// Publishes the contract for its readers: no token needed.
+// Publishes the contract without authentication.
 import type { FastifyInstance } from 'fastify';
 import type { Contract } from '../../contract/contract.js';
 
-/** Serves the contract's very bytes at /openapi.yaml, and what they say at /openapi.json. */
+/** Serves the contract unchanged at /openapi.yaml, and as JSON at /openapi.json. */
 export function publishContract(app: FastifyInstance, { bytes, document }: Contract): void {
   const json = Buffer.from(JSON.stringify(document, undefined, 2));
-  // RFC 9512 for the media type of YAML.
+  // RFC 9512 registers YAML's media type.
   const publish = (url: string, type: string, content: Buffer) =>
     app.route({
       method: ['GET', 'HEAD'],

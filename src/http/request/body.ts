@@ -1,4 +1,4 @@
-// The body of a request: what must be right before it is read, and how it is read, in memory that is bounded.
+// Checks a request body's headers, then reads and parses it within a memory budget.
 import { isAscii, isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { DoneFuncWithErrOrRes, FastifyReply, FastifyRequest } from 'fastify';
@@ -8,27 +8,30 @@ import type { Holder, MemoryBudget } from '../memory-budget.js';
 import { parseExactJson } from './exact-json.js';
 import { findExcess, unboundedLength } from './json-bounds.js';
 
-/** The most that Node reads from a connection at a time, in bytes. */
+/** Maximum number of bytes that Node reads from a connection at a time. */
 const chunkLength = 64 * 1024;
 
-/** The bounds of bodies. */
+/** Limits on bodies. */
 export interface BodyBounds {
-  /** The most bytes that a body may have. */
+  /** Maximum length of a body, in bytes. */
   limit: number;
-  /** How many arrays and objects may stand inside each other in a long one. */
+  /** Maximum nesting of arrays and objects in a long body. */
   maxDepth: number;
-  /** What the bodies that have arrived hold until they are answered. */
+  /** The budget of all bodies that have arrived and are not answered yet. */
   budget: MemoryBudget;
 }
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What its body holds of the budget. */
+    /** The entry of its body in the budget. */
     bodyHolder: Holder | undefined;
   }
 }
 
-/** A preParsing hook: everything that must be right before a body is read. From here on it counts. */
+/**
+ * Returns a preParsing hook that checks a body's headers, adds the body to the budget, and sends 100 Continue if the
+ * client expects it.
+ */
 export function admitBody({ limit, budget }: BodyBounds) {
   return (
     request: FastifyRequest,
@@ -42,7 +45,7 @@ export function admitBody({ limit, budget }: BodyBounds) {
     } else if (Number(length) > limit) {
       done(tooLarge(limit));
     } else if (request.raw.socket.destroyed) {
-      // The client has gone while it was authenticated: its response will not close again.
+      // The client disconnected during authentication: the response is closed and will not emit 'close' again.
       done(new ApiError('malformedRequest'));
     } else {
       request.bodyHolder = budget.enter(request.caller?.subject ?? '');
@@ -56,8 +59,8 @@ export function admitBody({ limit, budget }: BodyBounds) {
 }
 
 /**
- * The parser of JSON bodies. What has arrived counts; a body that may not have more yet is left in the network, and
- * one that may not have what it has is refused.
+ * Returns the parser of JSON bodies. Bytes count towards the budget as they arrive. While the budget has no room for
+ * more of a body, the rest stays in the network; a body that must give up its room is refused.
  */
 export function createBodyParser({ limit, maxDepth, budget }: BodyBounds) {
   return (
@@ -80,7 +83,7 @@ export function createBodyParser({ limit, maxDepth, budget }: BodyBounds) {
         const next = Math.min(limit, arrived + chunkLength);
         if (budget.fits(holder, next)) return;
         payload.pause();
-        // As much may arrive before the pause takes effect.
+        // One more chunk may arrive before the pause takes effect.
         if (budget.hold(holder, next)) budget.turn(holder, next).then(() => payload.resume(), fail);
         else refuse();
       }
@@ -117,7 +120,7 @@ export function createBodyParser({ limit, maxDepth, budget }: BodyBounds) {
     const fail = (error: Error) => {
       stop();
       holder.cutOff = undefined;
-      // What still comes is dropped.
+      // Discards the rest of the body.
       payload.resume();
       done(error);
     };
@@ -130,8 +133,8 @@ export function createBodyParser({ limit, maxDepth, budget }: BodyBounds) {
 }
 
 /**
- * How much memory a body takes from its parsing to its answer, in bytes: as text, as values, and as what is stored of
- * it, each with two bytes for a character in a text beyond Latin-1.
+ * The memory that a body takes from parsing to the response, in bytes: as text, as values and as stored data, each with
+ * two bytes per character unless the text is ASCII.
  */
 function parsedWeight(body: Buffer): number {
   return 3 * (isAscii(body) ? body.length : 2 * body.length);
@@ -142,12 +145,12 @@ function tooLarge(limit: number): ApiError {
 }
 
 /**
- * The value of a JSON body, exact (see parseExactJson).
- * @throws ApiError when it is not JSON in UTF-8 (RFC 8259 section 8.1), nothing at all, or holds too much.
+ * Parses a JSON body with exact integers (see parseExactJson).
+ * @throws ApiError when the body is empty, not JSON in UTF-8 (RFC 8259 section 8.1), or nested or filled beyond limits.
  */
 function parseBody(body: Buffer, maxDepth: number): unknown {
   if (body.length === 0) throw new ApiError('missingBody');
-  // Decoding would replace what is no UTF-8, and so store another name than was sent.
+  // Decoding would replace invalid UTF-8, and the stored name would differ from the one sent.
   if (!isUtf8(body)) throw new ApiError('malformedJson', { detail: 'it is not UTF-8' });
   const text = body.toString('utf8');
   const excess = body.length > unboundedLength ? findExcess(text, maxDepth) : undefined;
@@ -159,7 +162,7 @@ function parseBody(body: Buffer, maxDepth: number): unknown {
   }
 }
 
-/** An onSend hook: an answer needs no body any more, however long its client takes for it. */
+/** Returns an onSend hook that releases the body: a slow reader of the response must not keep it in memory. */
 export function releaseBody({ budget }: BodyBounds) {
   return (
     request: FastifyRequest,
@@ -174,11 +177,11 @@ export function releaseBody({ budget }: BodyBounds) {
 
 function release(request: FastifyRequest, budget: MemoryBudget): void {
   if (request.bodyHolder !== undefined) budget.leave(request.bodyHolder);
-  // Plugins may keep the last requests for use again.
+  // Plugins may keep and reuse request objects.
   request.body = undefined;
 }
 
-/** A preValidation hook: Fastify leaves a body that the contract requires, but nobody sent, to the handler. */
+/** A preValidation hook that refuses a missing body: Fastify would pass it to the handler. */
 export function requireBody(
   request: FastifyRequest,
   _reply: FastifyReply,

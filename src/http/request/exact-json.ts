@@ -1,6 +1,6 @@
-// Integers that are exact to 64 bits: read from JSON texts, and from the decimal digits of paths and queries.
+// Parses 64-bit integers exactly, in JSON and in the decimal digits of paths and queries.
 
-/** The ranges of the contract's integer formats; `double` is that of an integer without a format. */
+/** The ranges of the contract's integer formats; `double` is the range of an integer without a format. */
 export const integerRanges = {
   double: { min: BigInt(Number.MIN_SAFE_INTEGER), max: BigInt(Number.MAX_SAFE_INTEGER) },
   int32: { min: -(2n ** 31n), max: 2n ** 31n - 1n },
@@ -8,43 +8,41 @@ export const integerRanges = {
 } as const;
 
 /**
- * A number that a double may not hold shows by 16 digits in a row, or by a fraction or an exponent. (Below 16 digits
- * an integer is under 2^53, and every integer up to there is a double.)
+ * Matches every text with a number that a double may round: one with 16 digits in a row, a fraction or an exponent.
+ * (Any integer of at most 15 digits is below 2^53, and so a double represents it exactly.)
  */
 const mayRound = /\d{16}|\d[.eE]/;
 
 /**
- * Reads a JSON text like JSON.parse, but no integer of it is ever rounded: one that is no safe integer, and has at most
- * 19 digits (all that int64 can hold) comes as a bigint, however it is spelled (9007199254740993.0,
- * 9.007199254740993e15). A fraction that a double would round to an integer comes as a symbol (see `isInexact`), so
- * that nobody takes it for that integer.
- * All other texts and values are JSON.parse's own, which is also the one that reads texts without such numbers.
- *
- * @throws SyntaxError of JSON.parse.
+ * Parses JSON like JSON.parse, but never rounds an integer of up to 19 digits, the longest that int64 can hold. An
+ * integer that is not a safe integer becomes a bigint, in any notation (9007199254740993.0, 9.007199254740993e15). A
+ * fraction that a double would round to an integer becomes a symbol (see `isInexact`). The syntax and all other values
+ * are those of JSON.parse.
+ * @throws SyntaxError from JSON.parse.
  */
 export function parseExactJson(text: string): unknown {
   const value: unknown = JSON.parse(text);
   return mayRound.test(text) ? readAgain(text) : value;
 }
 
-/** Whether a value of parseExactJson is a fraction that a double would round to an integer. It describes itself. */
+/** Whether a value of parseExactJson is a fraction that a double would round to an integer; its description has it. */
 export function isInexact(value: unknown): value is symbol {
   return typeof value === 'symbol';
 }
 
-/** The double next to a value of parseExactJson that is none; undefined when that is beyond the range of doubles. */
+/** The double nearest to a bigint or symbol of parseExactJson; undefined if it is outside the range of doubles. */
 export function toDouble(value: bigint | symbol): number | undefined {
   const double = Number(typeof value === 'symbol' ? value.description : value);
   return Number.isFinite(double) ? double : undefined;
 }
 
-// Everything but strings; white space, commas and colons are passed over.
+// Matches every token but strings; `between` skips white space, commas and colons.
 const token = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|[[\]{}]|true|false|null/y;
 const between = /[\s,:]*/y;
 
 /**
- * Reads a text that JSON.parse has accepted, so that its syntax needs no check. It keeps a stack of its own, because
- * JSON.parse takes any depth of nesting and this must not take less.
+ * Parses a text that JSON.parse has accepted, without checking its syntax. An explicit stack supports the same depth of
+ * nesting as JSON.parse.
  */
 function readAgain(text: string): unknown {
   const root: unknown[] = [];
@@ -94,8 +92,8 @@ function endOfToken(text: string, start: number): number {
 }
 
 /**
- * Where the string that opens at `start` ends: behind the first quote with an even number of backslashes before it; at
- * the end of the text when there is none.
+ * The position after the string that opens at `start`: after the first quote that follows an even number of
+ * backslashes, or the end of the text if there is no such quote.
  */
 export function endOfString(text: string, start: number): number {
   for (let quote = start; ;) {
@@ -107,7 +105,7 @@ export function endOfString(text: string, start: number): number {
   }
 }
 
-/** Plain assignment, but for the one key that assignment would take for the prototype. */
+/** Assigns a property, including `__proto__`, for which plain assignment would set the prototype. */
 function setOwn(target: object, key: string, value: unknown): void {
   if (key === '__proto__') {
     Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
@@ -121,7 +119,7 @@ function readScalar(literal: string): unknown {
   return first === 0x2d || (first >= 0x30 && first <= 0x39) ? readNumber(literal) : JSON.parse(literal);
 }
 
-/** The value of a JSON number: see parseExactJson. Its cost is linear in its length, whatever the exponent. */
+/** Parses a JSON number (see parseExactJson). The cost is linear in its length, whatever the exponent. */
 function readNumber(literal: string): number | bigint | symbol {
   const rounded = Number(literal);
   if (literal.length < 16 && Number.isSafeInteger(rounded) && !/[.eE]/.test(literal)) return rounded;
@@ -134,9 +132,9 @@ function readNumber(literal: string): number | bigint | symbol {
   while (digits[start] === '0') start++;
   let end = digits.length;
   while (end > start && digits[end - 1] === '0') end--;
-  if (start === end) return rounded; // zero, however it is spelled
+  if (start === end) return rounded; // zero in any notation
 
-  // The value is digits[start..end) times ten to the power of `scale`.
+  // The value is digits[start..end) times 10^scale.
   const scale = Number(exponent) - fraction.length + (digits.length - end);
   if (scale < 0) return Number.isInteger(rounded) ? Symbol(literal) : rounded;
   if (end - start + scale > 19) return rounded; // beyond int64 in any case
@@ -146,12 +144,12 @@ function readNumber(literal: string): number | bigint | symbol {
     : exact;
 }
 
-// No sign but `-`, no leading zeros, no `-0`; never more digits than int64 has.
+// No `+`, no leading zeros, no `-0`, and at most the digits of int64.
 const canonicalDecimal = /^(?:0|-?[1-9]\d{0,18})$/;
 
 /**
- * Reads an integer from canonical decimal digits, as paths and queries spell it.
- * @returns undefined when the text is anything else.
+ * Parses an integer of a path or a query, in canonical decimal digits.
+ * @returns undefined when the text has any other form.
  */
 export function parseDecimal(text: string): bigint | undefined {
   return canonicalDecimal.test(text) ? BigInt(text) : undefined;

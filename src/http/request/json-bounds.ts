@@ -1,19 +1,19 @@
-// Bounds what a JSON text may hold before it is parsed: nesting and many small values take a hundred times its length.
+// Limits nesting and the number of values before JSON is parsed, since both can multiply the memory that it takes.
 import { endOfString } from './exact-json.js';
 
-/** A text up to this length, in bytes, cannot hold so much that parsing it takes memory or time worth a bound. */
+/** Texts up to this length, in bytes, are cheap to parse whatever they contain. */
 export const unboundedLength = 10_000;
-/** How many values and keys a longer text may have together. */
+/** Maximum number of values and keys together in a longer text. */
 const maxValuesAndKeys = 10_000;
 
-/** The beginning of a string, of an array or an object, the end of one, or a number or a literal as a whole. */
+/** Matches an opening quote, a bracket or brace, or a whole number or literal. */
 const piece = /["[\]{}]|[^\s,:"[\]{}]+/g;
 
 /**
- * Looks for more in a JSON text than may be in it; the text need not be well-formed. What it costs is bounded by the
- * number of values and keys, and by native searches through strings and white space.
- * @param maxDepth - How many arrays and objects may stand inside each other.
- * @returns What there is too much of, for a person; undefined when the text is within the bounds.
+ * Checks a JSON text, well-formed or not, against the limits. The cost is bounded by the number of values and keys,
+ * apart from native searches through strings and white space.
+ * @param maxDepth - Maximum nesting of arrays and objects.
+ * @returns A human-readable description of the excess; undefined when the text is within the limits.
  */
 export function findExcess(text: string, maxDepth: number): string | undefined {
   let depth = 0;
@@ -22,16 +22,16 @@ export function findExcess(text: string, maxDepth: number): string | undefined {
   while (piece.test(text)) {
     const last = text[piece.lastIndex - 1];
     if (last === ']' || last === '}') {
-      // An end without a beginning: the parser stops here, and has come no further than this has.
+      // An unmatched bracket: the parser will stop here too.
       if (--depth < 0) return undefined;
       continue;
     }
     if (last === '"') piece.lastIndex = endOfString(text, piece.lastIndex - 1);
     else if ((last === '[' || last === '{') && ++depth > maxDepth) {
-      return `its values may be nested ${maxDepth} deep at most`;
+      return `it may be nested at most ${maxDepth} levels deep`;
     }
     if (++count > maxValuesAndKeys) {
-      return `it may hold ${maxValuesAndKeys} values and keys at most`;
+      return `it may contain at most ${maxValuesAndKeys} values and keys`;
     }
   }
   return undefined;

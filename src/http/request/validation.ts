@@ -1,4 +1,4 @@
-// Ajv over the contract's schemas: strict, exact for 64-bit integers, and with messages for people.
+// Validates requests with Ajv against the contract's schemas, with exact 64-bit integers and readable messages.
 import { Ajv, type AnySchemaObject, type ErrorObject, type FuncKeywordDefinition } from 'ajv';
 import addFormats from 'ajv-formats';
 import type { FastifySchemaCompiler } from 'fastify';
@@ -6,26 +6,24 @@ import type { Schema } from '../../contract/contract.js';
 import { ApiError, catalogue, type ErrorKind } from '../../errors.js';
 import { integerRanges, isInexact, parseDecimal, toDouble } from './exact-json.js';
 
-/** How many faults a message describes before it only counts them: a body can have as many as it has bytes. */
+/** How many faults a message describes; it only counts the others, since a long body can have very many. */
 const describedFaults = 10;
-/** How much of a name that a client made up is repeated to it. */
+/** Maximum length of a client's unknown name in a message, in characters. */
 const repeatedNameLength = 64;
 
-/** Where a value comes from: JSON has types, a path or a query has only text. */
+/** The source of a value: JSON has types, a path or a query has only text. */
 type Source = 'json' | 'text';
 
-/** The keyword `read`: a value that is read first, and then checked by the schema that it stands for. */
+/** The value of the keyword `read`: the data is converted first, then checked against `schema`. */
 interface ReadRule {
   source: Source;
   schema: Schema;
 }
 
 /**
- * Compiles the schemas of requests. Bodies are checked as they are (nothing is coerced, nothing dropped); paths and
- * queries are text, read by the type that the schema names. Integers of format int64 reach the handler as bigint, all
- * others as number.
- *
- * Passed to Fastify's setValidatorCompiler. What does not fit is an ApiError naming every fault.
+ * Creates the compiler of request schemas for Fastify's setValidatorCompiler. Bodies are checked without coercion or
+ * removal; the text of paths and queries is converted to the schema's type. Integers of format int64 reach the handler
+ * as bigint, all others as number. The validators return an ApiError that describes the faults.
  */
 export function createValidatorCompiler(ajv: Ajv): FastifySchemaCompiler<AnySchemaObject> {
   ajv.addKeyword({
@@ -37,7 +35,7 @@ export function createValidatorCompiler(ajv: Ajv): FastifySchemaCompiler<AnySche
   ajv.addKeyword({
     keyword: 'wellFormed',
     type: 'string',
-    error: { message: 'must not hold unpaired surrogates' },
+    error: { message: 'must not contain unpaired surrogates' },
     validate: (_: true, data: string) => data.isWellFormed(),
   });
 
@@ -50,7 +48,6 @@ export function createValidatorCompiler(ajv: Ajv): FastifySchemaCompiler<AnySche
     const validate = ajv.compile(forRequests(schema, httpPart === 'body' ? 'json' : 'text'));
     const kind = kinds[httpPart] ?? 'invalidBody';
     return (data: unknown) => {
-      // Fastify gives null for "no body at all", which no schema of an object tells from a body that says null.
       if (validate(data)) return true;
       return { error: new ApiError(kind, { detail: describe(validate.errors ?? []) }) };
     };
@@ -59,29 +56,29 @@ export function createValidatorCompiler(ajv: Ajv): FastifySchemaCompiler<AnySche
 
 /**
  * Checks every entry of the error catalogue against the contract's Error schema.
- * @throws Error naming the entry that does not fit.
+ * @throws Error naming the entry that does not match.
  */
 export function checkCatalogue(ajv: Ajv, errorSchema: object): void {
   const validate = ajv.compile(errorSchema);
   for (const kind of Object.keys(catalogue) as ErrorKind[]) {
     if (!validate(JSON.parse(new ApiError(kind).json))) {
-      throw new Error(`Error ${kind} does not fit the contract: ${describe(validate.errors ?? [])}`);
+      throw new Error(`Error ${kind} does not match the contract: ${describe(validate.errors ?? [])}`);
     }
   }
 }
 
-/** Ajv as everything here uses it: all faults at once, nothing coerced or removed, unknown keywords refused. */
+/** Creates an Ajv instance that reports all faults, coerces and removes nothing, and refuses unknown keywords. */
 export function createAjv(): Ajv {
   const ajv = new Ajv({ allErrors: true, coerceTypes: false, removeAdditional: false, useDefaults: false });
   addFormats.default(ajv, { mode: 'full' });
-  // Annotations of OpenAPI 3.0's schema object, which assert nothing.
+  // Annotations of OpenAPI 3.0 that Ajv does not know.
   ajv.addVocabulary(['example', 'externalDocs']);
   return ajv;
 }
 
 /**
- * A schema for the request validator. A bigint is no "integer" to Ajv, a rounded number would be one, and a text is no
- * number at all, so such values are read by the keyword `read`; every string must be well-formed.
+ * Rewrites a schema for requests. Numbers and text are converted by the keyword `read`, because Ajv does not accept a
+ * bigint as an integer, accepts a rounded number, and does not convert text. Every string must be well-formed.
  */
 function forRequests(schema: Schema, source: Source): AnySchemaObject {
   const inner = (one: unknown) => forRequests(one as Schema, source);
@@ -105,7 +102,7 @@ function forRequests(schema: Schema, source: Source): AnySchemaObject {
 
 const decimalNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** Reads a value of a type; undefined when it has none. Integers come as bigint. */
+/** Converts a value to a type; undefined when it is not of that type. Integers become bigint. */
 const readers: Record<Source, Record<string, (data: unknown) => unknown>> = {
   json: {
     integer: (data) =>
@@ -125,14 +122,14 @@ function finite(data: unknown): number | undefined {
   return typeof data === 'number' && Number.isFinite(data) ? data : undefined;
 }
 
-/** What a message says of a value that cannot be read, by its type. */
+/** The rule that a message states for a value that cannot be converted, by its type. */
 const rules: Readonly<Record<string, string>> = {
   number: 'must be a number',
   boolean: 'must be true or false',
-  string: 'must be text',
+  string: 'must be a string',
 };
 
-/** What it says of the way a parameter is to be written. */
+/** The required notation of a parameter, for the message. */
 const hints: Readonly<Record<string, string>> = {
   integer: ', in canonical decimal digits',
   number: ', in decimal digits',
@@ -140,7 +137,7 @@ const hints: Readonly<Record<string, string>> = {
 
 type CompiledKeyword = ReturnType<NonNullable<FuncKeywordDefinition['compile']>>;
 
-/** Reads a value, checks it against the rest of its schema, and puts it in its place. */
+/** Compiles `read`: converts a value, checks it against the rest of its schema, and replaces it. */
 function readKeyword(ajv: Ajv, source: Source, schema: Schema): CompiledKeyword {
   const { type = '', format, minimum, maximum, nullable } = schema;
   const read = readers[source][type];
@@ -148,7 +145,7 @@ function readKeyword(ajv: Ajv, source: Source, schema: Schema): CompiledKeyword 
   const range = integerRanges[format === 'int32' || format === 'int64' ? format : 'double'];
   const min = minimum === undefined ? range.min : BigInt(Math.ceil(minimum as number));
   const max = maximum === undefined ? range.max : BigInt(Math.floor(maximum as number));
-  // A bigint cannot be checked by Ajv; its range is, above, and nothing else may be asked of one (contract/support.ts).
+  // Ajv cannot check a bigint. Its range is checked below; contract/support.ts refuses any other constraint.
   const rest = format === 'int64' ? undefined : ajv.compile(schema);
   const rule = type === 'integer' ? `must be an integer from ${min} to ${max}` : rules[type];
   const hint = hints[type] ?? '';
@@ -179,7 +176,7 @@ function readKeyword(ajv: Ajv, source: Source, schema: Schema): CompiledKeyword 
   return keyword;
 }
 
-/** All faults in one line for a person: "id is missing; nmae is not known". */
+/** Describes all faults in one line: `id is missing; "nmae" is unknown`. */
 function describe(errors: readonly ErrorObject[]): string {
   const faults = errors.slice(0, describedFaults).map(describeFault);
   if (errors.length > describedFaults) faults.push(`and ${errors.length - describedFaults} more faults`);
@@ -187,24 +184,24 @@ function describe(errors: readonly ErrorObject[]): string {
 }
 
 function describeFault({ instancePath, keyword, params, message = 'is not valid' }: ErrorObject): string {
-  // Ajv gives no params for the errors of a keyword of our own.
+  // Errors of custom keywords have no params.
   const { missingProperty, additionalProperty, allowedValues } =
     (params as
       { missingProperty?: string; additionalProperty?: string; allowedValues?: unknown[] } | undefined) ?? {};
   const place = instancePath.slice(1).split('/').map(unescape).join('.');
   const inside = (name: string) => (place === '' ? name : `${place}.${name}`);
   if (keyword === 'required') return `${inside(missingProperty ?? '')} is missing`;
-  if (keyword === 'additionalProperties') return `${inside(quote(additionalProperty ?? ''))} is not known`;
+  if (keyword === 'additionalProperties') return `${inside(quote(additionalProperty ?? ''))} is unknown`;
   const fault = allowedValues === undefined ? message : `must be one of ${allowedValues.join(', ')}`;
   return `${place === '' ? 'it' : place} ${fault}`;
 }
 
-/** A step of a JSON Pointer (RFC 6901 section 4), which a client may have made up. */
+/** Unescapes and shortens one step of a JSON Pointer (RFC 6901 section 4), which may be a client's unknown name. */
 function unescape(step: string): string {
   return shorten(step.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
-/** A name that the client made up, kept short and well-formed. */
+/** Quotes a client's unknown name, shortened and well-formed. */
 function quote(name: string): string {
   return JSON.stringify(shorten(name));
 }

@@ -1,17 +1,17 @@
-// Compresses answers with gzip. Fastify's plugin would read a long list as fast as it can, however slow its reader is.
+// Compresses responses with gzip and respects backpressure, which Fastify's plugin ignores.
 import { negotiate } from '@fastify/accept-negotiator';
 import type { FastifyInstance } from 'fastify';
 import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { createGzip, gzip } from 'node:zlib';
 
-/** What is shorter, in bytes, stays as it is: its headers weigh as much. */
+/** Minimum length to compress, in bytes: shorter responses are smaller than their headers. */
 const shortest = 1024;
 
 const compress = promisify(gzip);
 const compressedFiles = new WeakMap<Buffer, Promise<Buffer>>();
 
-/** What a file is compressed, which takes long for some: made once, and again only when that has failed. */
+/** Compresses a file once, since large files take long; tries again only after a failure. */
 function compressFile(file: Buffer): Promise<Buffer> {
   const known = compressedFiles.get(file);
   if (known !== undefined) return known;
@@ -21,10 +21,10 @@ function compressFile(file: Buffer): Promise<Buffer> {
   return compressed;
 }
 
-/** Makes the answers gzip for those who accept it. To be called before the routes. */
+/** Compresses responses for clients that accept gzip. Call it before registering routes. */
 export function compressAnswers(app: FastifyInstance): void {
   app.addHook('onRequest', (_request, reply, done) => {
-    // A cache must know it of the answers that are not compressed, too.
+    // Caches need it on uncompressed responses too.
     reply.header('vary', 'accept-encoding');
     done();
   });
@@ -47,19 +47,19 @@ export function compressAnswers(app: FastifyInstance): void {
       }
       reply.header('content-encoding', 'gzip').removeHeader('content-length');
       if (whole) {
-        // Text is made for its request; a Buffer may be a file, the same one for all of its readers.
+        // A string is created per request; a Buffer may be a file that all requests share.
         const compressed = isFile ? compressFile(payload) : compress(payload);
         compressed.then((bytes) => {
           done(null, bytes);
         }, done);
       } else {
-        // An error of either stream reaches Fastify through the other.
+        // An error of either stream destroys the other, so Fastify sees it.
         const compressed = pipeline(payload as Readable, createGzip(), () => undefined);
         done(null, compressed);
       }
     },
   );
-  // A list that fails before its first byte is answered by an Error body, as it is.
+  // If a list fails before its first byte, its Error body is sent uncompressed.
   app.addHook('onError', (_request, reply, _error, done) => {
     reply.removeHeader('content-encoding');
     done();

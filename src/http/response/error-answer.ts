@@ -1,14 +1,14 @@
-// Turns whatever goes wrong into the one kind of error answer that the contract knows.
+// Turns everything that is thrown into an Error response of the contract.
 import type { FastifyError, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { StorageError, type StorageFailure } from '../../domain/storage.js';
 import { ApiError, type ErrorKind } from '../../errors.js';
 
-/** What Fastify itself can refuse, by its codes. */
+/** Fastify's own refusals, by error code. */
 const fastifyErrors: Readonly<Record<string, ErrorKind>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'bodyTooLarge',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupportedMediaType',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'malformedRequest',
-  // The client went away while it sent its body: nobody reads this answer, and it is no failure of ours.
+  // The client disconnected while it sent its body. It gets no response, and the server did not fail.
   ECONNRESET: 'malformedRequest',
 };
 
@@ -19,8 +19,8 @@ const storageErrors: Readonly<Record<StorageFailure, ErrorKind>> = {
 };
 
 /**
- * The answer for anything that was thrown, `throw null` too. Only an error that the catalogue knows shows its
- * nature; everything else is 50000, and its cause is for the log.
+ * Converts anything that was thrown, even null, to an ApiError. Unexpected errors become 50000; their cause appears in
+ * the log only.
  */
 export function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown;
@@ -29,7 +29,7 @@ export function toApiError(thrown: unknown): ApiError {
   return new ApiError(kind ?? 'internal', { cause: thrown });
 }
 
-/** Answers with what was thrown. Fastify's error handler. */
+/** Sends the Error response for what was thrown. Fastify's error handler. */
 export function answerError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const error = toApiError(thrown);
   request.failure = error;
@@ -40,7 +40,7 @@ export function answerError(thrown: unknown, request: FastifyRequest, reply: Fas
     .send(error.json);
 }
 
-/** Names the request in its answer: an onRequest hook. */
+/** An onRequest hook that adds the request's id to its response. */
 export const nameRequest: onRequestHookHandler = (request, reply, done) => {
   reply.header('x-request-id', request.id);
   done();
@@ -48,7 +48,7 @@ export const nameRequest: onRequestHookHandler = (request, reply, done) => {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The error that was answered, for the log. */
+    /** The error that was sent, for the log. */
     failure: ApiError | undefined;
   }
 }

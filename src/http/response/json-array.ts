@@ -1,4 +1,4 @@
-// Sends a JSON array page by page: constant memory for any length, and never a truncated list that looks whole.
+// Streams a JSON array page by page, in constant memory, so that a truncated list never looks complete.
 import { hash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
@@ -6,28 +6,28 @@ import type { JsonArray } from '../../contract/handlers.js';
 import { ApiError } from '../../errors.js';
 import type { Holder, MemoryBudget } from '../memory-budget.js';
 
-/** What a page is expected to take, in bytes, before it is read. */
+/** The expected length of a page before it is read, in bytes. */
 const expectedPage = 64 * 1024;
 
-/** The bounds of lists. */
+/** Limits on lists. */
 export interface ListBounds {
-  /** How long a reader may take to accept one page before it is cut off, in ms. */
+  /** How long a client may take to accept one page before its connection is closed, in ms. */
   stallTime: number;
-  /** What the pages hold that have been read and not been sent. */
+  /** The budget of all pages that have been read but not sent. */
   budget: MemoryBudget;
 }
 
-/** What the sending of lists needs to know. */
+/** How to send a list. */
 export interface JsonArrayOptions extends ListBounds {
-  /** Whether the contract lets a client ask for the array only if it has changed (304). */
+  /** Whether the operation supports conditional requests (304). */
   conditional: boolean;
 }
 
 /**
- * Sends an array as the body of a reply. One that fits in a page goes out whole, with a Content-Length and an ETag, or
- * as a 304 when the client has it. A longer one is streamed: a page is read when the last one has been accepted, and a
- * failure in mid-stream, or a reader that stalls, destroys the connection.
- * @throws ApiError `overloaded` when the caller's lists hold too much already.
+ * Sends an array as the body of a reply. An array of one page is sent whole, with Content-Length and ETag, or as a 304
+ * if the client has it already. A longer one is streamed: each page is read when the previous one has been accepted. A
+ * failure after the start, or a stalled client, destroys the connection.
+ * @throws ApiError `overloaded` when the budget has no room for the first page; StorageError when reading fails.
  */
 export async function sendJsonArray(
   reply: FastifyReply,
@@ -38,13 +38,13 @@ export async function sendJsonArray(
     .header('content-type', 'application/json; charset=utf-8')
     .header('cache-control', 'private, no-cache');
   const { request } = reply;
-  // A HEAD is answered without reading a row (RFC 9110 section 9.3.2 lets it omit what only the content would show).
+  // RFC 9110 section 9.3.2 lets HEAD omit headers that depend on the content, so nothing is read.
   if (request.method === 'HEAD') return reply.send();
   const { socket } = request.raw;
   const subject = request.caller?.subject ?? '';
   const cutOff = () => socket.destroy();
   const enter = () => {
-    // The client has gone meanwhile: its response will not close again.
+    // The client has disconnected: the response is closed and will not emit 'close' again.
     if (socket.destroyed) throw new ApiError('malformedRequest');
     const holder = budget.enter(subject);
     holder.cutOff = cutOff;
@@ -61,7 +61,7 @@ export async function sendJsonArray(
 
   const { json, more } = await array.nextPage();
   const length = Buffer.byteLength(json);
-  // Most lists are sent at once: only what has to wait for its reader enters the budget.
+  // Most lists are sent at once; only those that may wait for the client enter the budget.
   if (holder !== undefined || more || !budget.admits(subject, length)) {
     holder ??= enter();
     if (!budget.hold(holder, length)) throw new ApiError('overloaded');
@@ -72,7 +72,7 @@ export async function sendJsonArray(
   }
   const whole = `[${json}]`;
   if (conditional && isKnown(reply, whole)) return reply.code(304).removeHeader('content-type').send();
-  // Text beyond Latin-1 would take twice as much, and in the heap.
+  // A Buffer, because a string beyond Latin-1 takes two bytes per character, and on the heap.
   reply.send(length > expectedPage ? Buffer.from(whole) : whole);
   const { writableEnded, writableLength } = reply.raw;
   const isSent = writableEnded && writableLength === 0;
@@ -81,14 +81,14 @@ export async function sendJsonArray(
 }
 
 /**
- * Adds the ETag of a whole list to its answer, and tells whether the client has that list. The validator is weak,
- * because it stands for the content in every coding; If-None-Match compares weakly (RFC 9110 section 13.1.2).
+ * Adds the ETag of a whole list to its response, and returns whether the client has that list already. The ETag is weak
+ * because it is the same for every content coding; If-None-Match compares weakly (RFC 9110 section 13.1.2).
  */
 function isKnown(reply: FastifyReply, json: string): boolean {
   const tag = `"${hash('sha256', json, 'base64url')}"`;
   reply.header('etag', `W/${tag}`);
   const known = reply.request.headers['if-none-match'];
-  // A comma inside another server's tag splits it in two, neither of which is ours.
+  // Splitting at a comma inside another server's tag is harmless: neither part can match.
   const tags = known?.split(',').map((one) => one.trim().replace(/^W\//, '')) ?? [];
   return tags.includes(tag) || known?.trim() === '*';
 }
@@ -101,10 +101,9 @@ interface StreamOptions {
 }
 
 /**
- * The bytes of an array, a chunk for each page; a page is read when the chunk before it has been accepted. What a
- * reader that stalls has not taken is all that is in memory for it: nothing else refers to a chunk, and nothing is
- * read ahead.
- * @param first - The first chunk, behind which there are more; the holder holds its length.
+ * Streams the bytes of an array, one chunk per page. Nothing is read ahead and nothing else refers to a chunk, so a
+ * stalled client keeps at most one page in memory.
+ * @param first - The first chunk, which is not the last; the holder already holds its length.
  */
 function streamOf(
   first: Buffer,
@@ -121,13 +120,13 @@ function streamOf(
     }
     const page = await array.nextPage();
     ({ more } = page);
-    // Bytes, since text beyond Latin-1 would take twice as much, and in the heap.
+    // A Buffer, for the same reason as above.
     const chunk = Buffer.from(`${page.json === '' ? '' : ','}${page.json}${more ? '' : ']'}`);
     ({ length } = chunk);
     if (!budget.hold(holder, length)) throw new ApiError('overloaded');
     return chunk;
   };
-  // The time until the next chunk is asked for is the reader's.
+  // Only the client's time counts: the timer runs between a chunk and the request for the next one.
   let stalled = setTimeout(cutOff, stallTime).unref();
   const stream = new Readable({
     highWaterMark: 0,

@@ -1,11 +1,11 @@
-// Security headers, for those who want them on answers that are data.
+// Adds optional security headers to responses.
 import type { FastifyInstance } from 'fastify';
 
-/** Adds Helmet's security headers to every answer. */
+/** Adds Helmet's security headers to every response. */
 export async function addSecurityHeaders(app: FastifyInstance): Promise<void> {
   const { default: helmet } = await import('@fastify/helmet');
   await app.register(helmet, {
-    // The answers are data. Nothing is upgraded to HTTPS here: that is for whoever speaks TLS to decide.
+    // Responses are data and load nothing. `upgrade-insecure-requests` is omitted: the service may run without TLS.
     contentSecurityPolicy: {
       useDefaults: false,
       directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },

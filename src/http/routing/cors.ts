@@ -1,11 +1,11 @@
-// CORS: which pages may use the service, what they may send, and what they may read of an answer.
+// Configures CORS from the contract: which methods pages of other origins may use, and which headers they may read.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Contract } from '../../contract/contract.js';
 
-/** How long a browser may rely on the answer to a preflight, in seconds. */
+/** How long a browser may cache the response to a preflight, in seconds. */
 const preflightTime = 600;
 
-/** What a page may read anyway (Fetch Standard, "CORS-safelisted response-header name"). */
+/** Headers that every page may read (Fetch Standard, "CORS-safelisted response-header name"). */
 const safelisted = [
   'Cache-Control',
   'Content-Language',
@@ -16,8 +16,8 @@ const safelisted = [
 ];
 
 /**
- * Lets pages of other origins use the service, with the methods and response headers of its contract.
- * @param origins - As a browser spells them; `*` for all.
+ * Allows pages of other origins to use the service, with the methods and response headers of its contract.
+ * @param origins - In the form of a browser's Origin header, for example `https://example.org`; `*` allows all.
  */
 export async function allowOrigins(
   app: FastifyInstance,
@@ -33,7 +33,7 @@ export async function allowOrigins(
   };
   await app.register(cors, {
     delegator: (request: FastifyRequest, done) => {
-      // An OPTIONS that is no preflight is a method like any other.
+      // An OPTIONS request that is not a preflight is like any other unsupported method.
       const other = request.method === 'OPTIONS' && !isPreflight(request);
       done(null, other ? { origin: false } : settings);
     },

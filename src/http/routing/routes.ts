@@ -1,4 +1,4 @@
-// Makes routes of the contract's operations: fastify-openapi-glue wires them, this says how a request goes through one.
+// Registers the contract's operations as routes with fastify-openapi-glue, and adds their hooks and handlers.
 import type { FastifyInstance, RouteHandlerMethod } from 'fastify';
 import openapiGlue from 'fastify-openapi-glue';
 import type { Contract, Operation } from '../../contract/contract.js';
@@ -11,38 +11,38 @@ import { sendJsonArray, type ListBounds } from '../response/json-array.js';
 import { authenticate, type AuthenticationOptions } from '../security/authenticate.js';
 import type { RateLimitHook } from '../security/rate-limit.js';
 
-/** What the routes are made of. */
+/** The parts of the routes. */
 export interface RoutesOptions {
   contract: Contract;
   handlers: AnyHandlers;
   authentication: AuthenticationOptions;
   bodies: {
-    /** The most bytes that a body may have. */
+    /** Maximum length of a body, in bytes. */
     limit: number;
     budget: MemoryBudget;
   };
   lists: ListBounds;
-  /** Counts a request of an authenticated caller, and refuses it when there were too many. */
+  /** Limits the request rate of authenticated callers. */
   countCaller?: RateLimitHook | undefined;
 }
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Which operation of the contract a route is. */
+    /** The operation of the contract that a route serves. */
     operationId?: string;
   }
 }
 
-/** How much deeper than its schema a body may be nested, so that a wrong one is still told what is wrong with it. */
+/** How much deeper than its schema a body may be nested, so that validation can describe what is wrong with it. */
 const spareDepth = 8;
 
-/** A handler as it is called: the contract's schemas have made the request what the handler's type says. */
+/** A handler as it is called; validation has given the request the type that the handler expects. */
 type Handle = (request: object) => Promise<unknown>;
 
 /**
  * Registers the contract's operations.
- * @throws Error naming the operation without a handler, the unknown security scheme or scope, or the error of the
- *   catalogue that does not fit the contract.
+ * @throws Error naming an operation without a handler, an unknown security scheme or scope, or an error of the
+ *   catalogue that does not match the contract.
  */
 export async function registerRoutes(app: FastifyInstance, options: RoutesOptions): Promise<void> {
   const { contract, handlers, authentication, lists, countCaller } = options;
@@ -59,24 +59,24 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
     const { schema, config } = route;
     const operation = operations.get(config?.operationId ?? '');
     if (operation === undefined || schema === undefined) return;
-    // Fastify validates a body under `content` only when the media type matches; flat, it always does.
+    // Fastify validates a body schema under `content` only if the media type matches; a plain schema always.
     const body = schema.body as { content?: Record<string, { schema: object }> } | undefined;
     if (body?.content !== undefined) schema.body = body.content['application/json']?.schema;
-    // Errors are sent as the JSON that ApiError makes: no serializer is needed for them.
+    // ApiError renders its own JSON, so errors need no serializer.
     const response = Object.entries(schema.response ?? {}).filter(([status]) => status < '400');
     schema.response = Object.fromEntries(response);
-    // What the contract does not name is refused, in a query as in a body.
+    // Unknown query parameters are refused, like unknown fields of a body.
     schema.querystring = {
       type: 'object',
       properties: {},
       ...(schema.querystring as object | undefined),
       additionalProperties: false,
     };
-    // HEAD runs the handler of GET; its body is not sent.
+    // HEAD runs GET's handler; Node does not send the body.
     if (route.method === 'GET') app.route({ ...route, method: 'HEAD' });
   });
 
-  // The body of a request that has none in the contract is not read (see settleUnreadBody for what becomes of it).
+  // The contract gives DELETE no body; settleUnreadBody handles one that is sent anyway.
   app.addHttpMethod('DELETE', { hasBody: false, overrideExisting: true });
 
   await app.register(openapiGlue, {
@@ -124,7 +124,7 @@ function operationHandler(operation: Operation, handle: Handle, bounds: ListBoun
   };
 }
 
-/** An error that a handler threw, unless the contract does not have its status: that is a failure of ours. */
+/** Returns a handler's error, or an internal error if the operation does not declare its status. */
 function declaredError({ operationId, statuses }: Operation, error: unknown): unknown {
   if (!(error instanceof ApiError) || statuses.has(error.statusCode)) return error;
   return new Error(`${operationId} does not declare ${error.statusCode}`, { cause: error });

@@ -1,21 +1,21 @@
-// Unknown paths, wrong methods and malformed targets: refused before a byte of the body is read.
+// Refuses unknown paths, unsupported methods and malformed targets before the body is read.
 import type { FastifyInstance, FastifyRequest, RawRequestDefaultExpression } from 'fastify';
 import { ApiError } from '../../errors.js';
 
-/** A target for which there is no route, whatever is registered. */
+/** A target that never has a route. */
 const unroutable = '//';
 
 /**
- * Keeps from the router what it would answer by itself, without the hooks: a target that is no URL path, and `*`, which
- * stands for the server and no path, and with OPTIONS only (RFC 9112 section 3.2.4). Fastify's rewriteUrl.
+ * Replaces targets that the router would answer without running the hooks: those that are not URL paths, and `*`, which
+ * means the server and is valid with OPTIONS only (RFC 9112 section 3.2.4). Fastify's rewriteUrl.
  */
 export function rewriteTarget({ url = '/' }: RawRequestDefaultExpression): string {
   return url === '*' || isMalformed(url) ? unroutable : url;
 }
 
 /**
- * Whether a target is neither an absolute path nor an absolute URL, has a user's name or password (RFC 9110 section
- * 4.2.4), or escapes that stand for nothing.
+ * Whether a target is neither an absolute path nor an absolute URL, contains user information (RFC 9110 section 4.2.4),
+ * or has invalid percent-encoding.
  */
 function isMalformed(target: string): boolean {
   if (!target.startsWith('/')) return !/^https?:\/\/[^/?#@]+([/?#]|$)/i.test(target) || !URL.canParse(target);
@@ -29,12 +29,12 @@ function isMalformed(target: string): boolean {
 }
 
 /**
- * Makes malformed targets, unknown paths and methods errors of the catalogue: an onRequest hook refuses them before the
- * body is read. To be registered behind CORS, which answers preflights, and before all routes.
+ * Adds an onRequest hook that refuses malformed targets, unknown paths and unsupported methods. Call it after CORS,
+ * which answers preflights, and before registering routes.
  */
 export function refuseUnknownRoutes(app: FastifyInstance): void {
   app.addHook('onRequest', (request, _reply, done) => {
-    // CORS has a route for all OPTIONS; those that reach this hook are no preflights.
+    // CORS has a route for every OPTIONS request; those that reach this hook are not preflights.
     if (!request.is404 && request.method !== 'OPTIONS') {
       done();
       return;
@@ -46,9 +46,9 @@ export function refuseUnknownRoutes(app: FastifyInstance): void {
     }
     const [url = '/'] = request.url.split('?', 1);
     const allowed = app.supportedMethods.filter((method) => {
-      // Null, although its type does not say so, where there is no route.
+      // findRoute returns null without a route, although its type does not say so.
       const route = app.findRoute({ method, url }) as Pick<FastifyRequest, 'params'> | null;
-      // An empty parameter, as in /plants/, names nothing.
+      // An empty parameter, as in /plants/, does not identify anything.
       return method !== 'OPTIONS' && route !== null && !Object.values(route.params as object).includes('');
     });
     done(

@@ -1,28 +1,28 @@
-// Access tokens: how they are made, what they look like, and how they are kept.
+// Creates access tokens and defines their form and their hash.
 import { createHash, randomBytes } from 'node:crypto';
 import type { Scope, Token, TokenRepository } from '../../domain/tokens.js';
 
 const secretForm = /^pst_[A-Za-z0-9_-]{43}$/;
 
-/** Whether a text has the form of a token of ours: `pst_` and 32 bytes in base64url. */
+/** Whether a string has the form of the service's own tokens: `pst_` and 32 bytes in base64url. */
 export function isSecret(text: string): boolean {
   return secretForm.test(text);
 }
 
-/** The form in which a token is stored: its SHA-256. It needs no salt, being random itself. */
+/** The SHA-256 under which a token is stored. It needs no salt, because the token is random. */
 export function hashSecret(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }
 
 /**
- * Whether a text can be a token's subject: 1 to 255 characters, none of them a control character. (An identity
- * provider's subject is stored with a line break in it, so that it can never be one of these.)
+ * Whether a string can be a token's subject: 1 to 255 characters, none of them a control character. (The subject of an
+ * identity provider's token contains a line break, so the two kinds cannot collide.)
  */
 export function isSubject(text: string): boolean {
   return text.length >= 1 && text.length <= 255 && text.isWellFormed() && !/\p{Cc}/u.test(text);
 }
 
-/** What a new token is to be. Times are in milliseconds since the epoch. */
+/** The properties of a new token. Times are in milliseconds since the epoch. */
 export interface NewToken {
   subject: string;
   scopes: readonly Scope[];
@@ -31,16 +31,16 @@ export interface NewToken {
 }
 
 /**
- * Makes a token and stores it.
- * @returns The token, and its secret, which is known from then on only to whoever gets it here.
- * @throws TypeError when the subject cannot be one; StorageError.
+ * Creates a token and stores it.
+ * @returns The token and its secret, which is not stored and cannot be retrieved later.
+ * @throws TypeError when the subject is invalid; StorageError when the token cannot be stored.
  */
 export async function issueToken(
   tokens: TokenRepository,
   { subject, scopes, now, expiresAt }: NewToken,
 ): Promise<{ token: Token; secret: string }> {
   if (!isSubject(subject))
-    throw new TypeError('a subject has 1 to 255 characters, and no control characters');
+    throw new TypeError('a subject must have 1 to 255 characters and no control characters');
   const secret = `pst_${randomBytes(32).toString('base64url')}`;
   const token: Token = {
     id: randomBytes(6).toString('hex'),

@@ -1,24 +1,24 @@
-// Authentication from the contract's `security`: which verifiers run before an operation, and the scope it needs.
+// Derives authentication from the contract: which verifiers an operation uses, and which scope it requires.
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
 import type { Contract, Operation } from '../../contract/contract.js';
 import type { Caller } from '../../domain/tokens.js';
 import { ApiError } from '../../errors.js';
 import { bearerChallenge, type Verifier, type Verifiers } from './verifier.js';
 
-/** How callers are let in. */
+/** How callers authenticate. */
 export interface AuthenticationOptions {
   verifiers: Verifiers;
-  /** All scopes that a caller can have. */
+  /** All scopes that a caller can have; the contract may require no others. */
   scopes: readonly string[];
 }
 
 type Done = (error?: Error) => void;
 
 /**
- * The onRequest hook that lets an operation's callers in: those who satisfy one of its security schemes, and have the
- * required scope. It runs before a byte of the body is read.
- * @returns undefined when the contract says that the operation is public.
- * @throws Error when the contract names a scheme without a verifier, or a scope that nobody can have.
+ * Returns the onRequest hook that admits callers who satisfy one of an operation's security schemes and have the
+ * required scope. It runs before the body is read.
+ * @returns undefined for a public operation.
+ * @throws Error when the contract names a scheme without a verifier, or a scope that is not in `scopes`.
  */
 export function authenticate(
   app: FastifyInstance,
@@ -28,12 +28,12 @@ export function authenticate(
 ): onRequestHookHandler | undefined {
   if (security.length === 0) return undefined;
   if (requiredScope !== undefined && !scopes.includes(requiredScope)) {
-    throw new Error(`Operation ${operationId} needs the scope ${requiredScope}, which nobody can have`);
+    throw new Error(`Operation ${operationId} requires scope ${requiredScope}, which no caller can have`);
   }
   const admissions = security.map((scheme) => {
     const verify = Object.hasOwn(verifiers, scheme) ? verifiers[scheme] : undefined;
     if (verify === undefined) {
-      throw new Error(`Operation ${operationId} asks for security scheme ${scheme}, which is not known`);
+      throw new Error(`Operation ${operationId} uses security scheme ${scheme}, which has no verifier`);
     }
     return admission(verify, requiredScope);
   });
@@ -50,14 +50,14 @@ export function authenticate(
   });
   const any = app.auth(remembering);
   return function (request, reply, done) {
-    // The plugin reports the failure of the scheme that it tried last, which need not be the one that matters.
+    // The plugin reports the failure of the scheme that it tried last, which may not be the decisive one.
     any.call(app, request, reply, (error) => {
       done(error === undefined ? undefined : decisive(failures.get(request) ?? [error], takesBearer));
     });
   };
 }
 
-/** Lets a request in that one verifier knows, when its caller has the scope. */
+/** Returns the function that admits a request by one verifier, if the caller has the required scope. */
 function admission(verify: Verifier, requiredScope: string | undefined) {
   const admit = (request: FastifyRequest, caller: Caller | ApiError): ApiError | undefined => {
     if (caller instanceof ApiError) return caller;
@@ -74,16 +74,16 @@ function admission(verify: Verifier, requiredScope: string | undefined) {
   };
   return (request: FastifyRequest, _reply: unknown, done: Done) => {
     const caller = verify(request);
-    // No promise where there is nothing to wait for.
+    // Creates no promise when the caller is already known.
     if (caller instanceof Promise) caller.then((known) => admit(request, known)).then(done, done);
     else done(admit(request, caller));
   };
 }
 
 /**
- * Of the failures of several schemes the one to answer: that it could not be found out, that the caller lacks the
- * scope, that credentials are not good, and only then that there are none. A 401 names every scheme of HTTP that
- * would do (RFC 9110 section 11.6.1).
+ * Selects which failure of several schemes to report. In order of priority: the verification failed, the scope is
+ * missing, the credentials are invalid, there are no credentials. A 401 also challenges for the bearer scheme if the
+ * operation accepts it (RFC 9110 section 11.6.1).
  */
 function decisive(failures: readonly Error[], takesBearer: boolean): Error {
   const rank = (failure: Error) =>

@@ -1,4 +1,4 @@
-// The verifier of bearer tokens: those of the token repository, and those of an identity provider.
+// Verifies bearer tokens: the service's own, and those of an identity provider.
 import type { FastifyRequest } from 'fastify';
 import fastq from 'fastq';
 import { LRUCache } from 'lru-cache';
@@ -7,13 +7,13 @@ import { ApiError } from '../../errors.js';
 import { hashSecret, isSecret } from './access-token.js';
 import { bearerChallenge, type Verifier } from './verifier.js';
 
-/** How long a verified token is cached, in ms: a revocation takes effect within that time. */
+/** How long a verified token is cached, in ms; a revocation takes effect within this time. */
 const cacheTime = 3_000;
 const cacheSize = 10_000;
 
-/** How many tokens of a kind that are not known are looked up at a time: made-up ones leave the store to the known. */
+/** How many unknown tokens of each kind are looked up concurrently, so that invented tokens cannot occupy the store. */
 const lookUps = 4;
-/** How many more may wait for that, and how long, in ms. */
+/** How many more may wait, and for how long, in ms. */
 const mostWaiting = 10_000;
 const longestWait = 5_000;
 
@@ -21,10 +21,10 @@ const bearerScheme = /^bearer(?: |$)/i;
 /** RFC 6750 section 2.1; the scheme is case-insensitive (RFC 9110 section 11.1). */
 const bearer = /^bearer +([A-Za-z0-9\-._~+/]+=*) *$/i;
 
-/** How much text of tokens is kept at most, in characters: an identity provider's can be long. */
+/** Maximum total length of cached tokens, in characters; an identity provider's tokens can be long. */
 const cacheText = 8_000_000;
 
-/** What a token gives its bearer, and until when. Times are in milliseconds since the epoch. */
+/** What a token grants, and until when. Times are in milliseconds since the epoch. */
 export interface Grant extends Caller {
   readonly expiresAt: number | undefined;
   readonly revokedAt?: number | undefined;
@@ -33,30 +33,29 @@ export interface Grant extends Caller {
 /** Verifies bearer tokens. */
 export interface BearerVerifier {
   verify: Verifier;
-  /** Whether a request has a token that was found good before, and may still be. */
+  /** Whether a request's token was valid when it was last looked up, and has not expired since. */
   isKnown: (request: FastifyRequest) => boolean;
 }
 
-/** What the bearer verifier works with. */
+/** The dependencies of the bearer verifier. */
 export interface BearerOptions {
   tokens: TokenRepository;
   /**
-   * Tells what a token grants that is none of the repository's; undefined when it is not good. Without it no such
-   * token is.
+   * Returns what a token that is not the service's own grants; undefined when it is invalid. Without this function, no
+   * such token is valid.
    */
   verifyForeign?: ((token: string) => Promise<Grant | undefined>) | undefined;
   /** The time in milliseconds since the epoch, for the expiry of tokens. */
   now: () => number;
-  /** A time in milliseconds that never goes back, for how long a look-up is cached. */
+  /** A monotonic time in milliseconds, for the age of cache entries. */
   monotonic: () => number;
 }
 
 /**
- * The verifier of `bearerAuth`: access tokens of the token repository, and those of an identity provider. One that was
- * found good is cached for three seconds; while one is looked up, other requests with it wait for the same answer.
- * One that was found good before is looked up at once; the others wait for their turn, so that however many are made
- * up, callers who are known do not notice. One that the repository does not have is not asked for again for three
- * seconds.
+ * Creates the verifier of `bearerAuth`, for the tokens of the repository and of an identity provider. Valid tokens, and
+ * those that the repository does not have, are cached for three seconds. Concurrent requests with the same token share
+ * one lookup. A token that was valid before is looked up at once. Unknown tokens wait in a queue, so that a flood of
+ * invented tokens does not delay known callers.
  */
 export function createBearerVerifier({
   tokens,
@@ -70,13 +69,13 @@ export function createBearerVerifier({
     sizeCalculation: (_: unknown, token: string) => token.length,
     ttl: cacheTime,
     perf: { now: monotonic },
-    // Asking the clock costs less than the timer that would spare it.
+    // Reading the clock costs less than the timer that would avoid it.
     ttlResolution: 0,
   };
-  // An expired entry still distinguishes a known token from a made-up one.
+  // An expired entry still distinguishes a known token from an invented one.
   const granted = new LRUCache<string, Grant>({ ...memory, noDeleteOnStaleGet: true });
   const notFound = new LRUCache<string, true>(memory);
-  // The cache could do this too (`fetch`), at a cost that shows in short lists.
+  // The cache's own `fetch` measurably slows short lists.
   const underWay = new Map<string, Promise<Grant | undefined>>();
 
   const find = async (token: string): Promise<Grant | undefined> => {
@@ -84,7 +83,7 @@ export function createBearerVerifier({
     const grant = await (own ? tokens.find(hashSecret(token)) : verifyForeign?.(token));
     if (grant !== undefined) granted.set(token, grant);
     else granted.delete(token);
-    // An identity provider's token may become good, when the key that it names is published.
+    // An identity provider's token may become valid once its key is published.
     if (grant === undefined && own) notFound.set(token, true);
     return grant;
   };
@@ -92,7 +91,7 @@ export function createBearerVerifier({
     fastq.promise(({ token, end }: { token: string; end: number }) => {
       return monotonic() > end ? Promise.reject(overloaded) : find(token);
     }, lookUps);
-  // One each: an identity provider that takes its time holds up no token of the repository.
+  // Separate queues: a slow identity provider does not delay the repository's tokens.
   const queues = { own: queue(), foreign: queue() };
   const findInTurn = (token: string): Promise<Grant | undefined> => {
     const waiting = isSecret(token) ? queues.own : queues.foreign;
@@ -130,10 +129,10 @@ export function createBearerVerifier({
   return { verify, isKnown };
 }
 
-// These are the same for every request, and made once: whoever floods the service without a token gets little for it.
+// Created once, so that a flood of requests without a valid token costs little.
 /** RFC 6750 section 3.1: a request without a bearer token gets no error code. */
 const missingToken = new ApiError('missingToken', { headers: { 'www-authenticate': bearerChallenge() } });
-/** One answer for every way in which a token can be bad: RFC 6750 section 3.1 has one code for them. */
+/** RFC 6750 section 3.1 defines one code for every kind of invalid token. */
 const invalidToken = new ApiError('invalidToken', {
   headers: { 'www-authenticate': bearerChallenge('error="invalid_token"') },
 });

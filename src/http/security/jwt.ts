@@ -1,4 +1,4 @@
-// Access tokens of an identity provider: JWTs, verified with the keys that the provider publishes (RFC 9068, OIDC).
+// Verifies an identity provider's access tokens, which are JWTs, with the provider's published keys (RFC 9068, OIDC).
 import {
   createRemoteJWKSet,
   customFetch,
@@ -12,44 +12,43 @@ import { scopes, type Scope } from '../../domain/tokens.js';
 import { ApiError } from '../../errors.js';
 import type { Grant } from './bearer.js';
 
-/** Signatures by a key pair only: no shared secret, no `none`. Ed25519 is RFC 9864's name for EdDSA on that curve. */
+/** Asymmetric signatures only: no shared secret, no `none`. Ed25519 is RFC 9864's name for EdDSA on that curve. */
 const algorithms = ['RS256', 'ES256', 'EdDSA', 'Ed25519'];
-/** Longer texts are refused unread, in characters. */
+/** Maximum length of a token, in characters; longer ones are not parsed. */
 const longestToken = 8_192;
-/** OpenID Connect Core, section 2: a `sub` has at most 255 characters. */
+/** Maximum length of `sub`, in characters (OpenID Connect Core, section 2). */
 const longestSubject = 255;
-/** A provider's keys, in bytes: some hundred of the longest. */
+/** Maximum size of a provider's key set, in bytes. */
 const longestKeys = 256 * 1024;
-/** How long no keys are asked for after they could not be had, in ms: a provider that is back is not kept waiting. */
+/** Maximum wait before the keys are requested again after a failure, in ms. */
 const failureCooldown = 5_000;
-/** How far the provider's clock and this one may be apart, in seconds. */
+/** Tolerated difference between the provider's clock and this one, in seconds. */
 const leeway = 5;
 
-/** The identity provider whose tokens are good here. */
+/** An identity provider whose tokens are accepted. */
 export interface IdentityProvider {
-  /** What a token's `iss` must be, exactly. */
+  /** Must match a token's `iss` exactly. */
   issuer: string;
-  /** What a token's `aud` must be, or hold. */
+  /** Must equal a token's `aud`, or be one of its elements. */
   audience: string;
-  /** Where the provider publishes its keys. */
+  /** The URL of the provider's key set. */
   jwksUrl: string;
-  /** How long no keys are asked for after they were, whatever key ids tokens name, in ms. */
+  /** Minimum time between two requests for the keys, even for unknown key ids, in ms. */
   jwksCooldown?: number;
-  /** How long the provider may take to answer with its keys, in ms. */
+  /** How long the provider may take to return its keys, in ms. */
   jwksTimeout?: number;
 }
 
 const tokenForm = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 
 /**
- * Makes the function that finds out what a JWT grants: its subject is the issuer and `sub`, separated by a line
- * break, which no opaque token's subject can hold; its scopes are those of `scope` or `scp` that are known here.
+ * Creates the function that returns what a JWT grants. The subject is the issuer and `sub`, separated by a line break,
+ * which the subject of an opaque token cannot contain. The scopes are the known ones of `scope` or `scp`.
  *
- * The function gives undefined for a token that is not good, for whatever reason, and throws ApiError 503 when that
- * cannot be told, because the keys cannot be had. Keys are asked for when a token names one that is not known, but at
- * most every `jwksCooldown` (after a failure, every five seconds), and anew after ten minutes, so that one that the
- * provider withdraws is not trusted for ever.
- * @param now - The time in milliseconds since the epoch.
+ * The function returns undefined for an invalid token. It rejects with ApiError `unavailable` (503) when the keys are
+ * unavailable. It requests the keys when a token names an unknown key, at most every `jwksCooldown` (at most five
+ * seconds after a failure), and again after ten minutes, so that a key that the provider withdraws loses its trust.
+ * @param now - Returns the time in milliseconds since the epoch.
  */
 export function createJwtVerifier(
   { issuer, audience, jwksUrl, jwksCooldown = 30_000, jwksTimeout = 5_000 }: IdentityProvider,
@@ -90,17 +89,18 @@ export function createJwtVerifier(
 }
 
 /**
- * Makes the function that fetches a provider's keys. The key set itself waits after it has got keys; it asks again at
- * once when it has got none, which made-up tokens would make it do as often as they come.
- * @param cooldown - How long to wait after it has asked, in ms.
- * @param now - The time in milliseconds since the epoch.
- * @returns A function that rejects when it is too soon; what it resolves to fails to be read when it is too long.
+ * Creates the function that fetches a provider's keys. The key set of jose has a cooldown after success only: without
+ * this one, every invented token would cause a request while the provider fails.
+ * @param cooldown - Minimum time between two requests, in ms.
+ * @param now - Returns the time in milliseconds since the epoch.
+ * @returns A function that rejects during the cooldown. Reading its response fails if the response is too long.
  */
 function fetchKeys(cooldown: number, now: () => number): FetchImplementation {
   let asked = -Infinity;
   return async (url, options) => {
-    // A clock that was set back must not make it wait for longer.
-    if (Math.abs(now() - asked) < cooldown) throw new Error('the identity provider gave no keys just before');
+    // The absolute value, so that setting the clock back does not extend the wait.
+    if (Math.abs(now() - asked) < cooldown)
+      throw new Error("the identity provider's keys were requested recently");
     asked = now();
     const answer = await fetch(url, options);
     let length = 0;
@@ -108,7 +108,7 @@ function fetchKeys(cooldown: number, now: () => number): FetchImplementation {
       transform(chunk, controller) {
         length += chunk.length;
         if (length > longestKeys)
-          throw new Error(`the identity provider's keys are over ${longestKeys} bytes`);
+          throw new Error(`the identity provider's key set is longer than ${longestKeys} bytes`);
         controller.enqueue(chunk);
       },
     });
@@ -118,7 +118,7 @@ function fetchKeys(cooldown: number, now: () => number): FetchImplementation {
 
 function toGrant({ iss, sub, exp, scope, scp }: JWTPayload): Grant | undefined {
   if (typeof sub !== 'string' || sub === '' || sub.length > longestSubject) return undefined;
-  // No storage engine can keep either.
+  // No storage engine can store these.
   if (!sub.isWellFormed() || sub.includes('\0')) return undefined;
   return {
     subject: `${iss}\n${sub}`,
@@ -127,7 +127,7 @@ function toGrant({ iss, sub, exp, scope, scp }: JWTPayload): Grant | undefined {
   };
 }
 
-/** `scope` is a text with spaces (RFC 8693 section 4.2); `scp`, of some providers, may be an array too. */
+/** `scope` is a space-separated string (RFC 8693 section 4.2); some providers send `scp`, which may be an array. */
 function readScopes(claim: unknown): Scope[] {
   const names: unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : [];
   return scopes.filter((scope) => names.includes(scope));

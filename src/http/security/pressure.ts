@@ -1,19 +1,19 @@
-// Refuses requests while the event loop lags behind.
+// Refuses requests while the event loop lags.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ApiError } from '../../errors.js';
 
-/** Between two samples of the event loop, in ms. */
+/** The interval between two samples of the event loop's delay, in ms. */
 const resolution = 10;
-/** How long the samples are collected of which the mean counts, in ms. */
+/** The interval over which the mean delay is computed, in ms. */
 const period = 1_000;
 
 const overloaded = new ApiError('overloaded');
 
 /**
- * Answers requests 503 under overload.
- * @param maxDelay - The mean delay of the event loop in a second beyond which there is one, in ms.
- * @param isSpared - Whether a request is answered all the same, because others are the cause.
+ * Refuses requests with 503 while the event loop lags.
+ * @param maxDelay - The mean event-loop delay over one second above which requests are refused, in ms.
+ * @param isSpared - Whether to accept a request regardless, because others cause the lag.
  */
 export function refuseUnderPressure(
   app: FastifyInstance,
@@ -23,11 +23,11 @@ export function refuseUnderPressure(
   const samples = monitorEventLoopDelay({ resolution });
   let delay = 0;
   const timer = setInterval(() => {
-    // In nanoseconds, and from one sample to the next.
+    // The mean is in nanoseconds and includes the sampling interval.
     if (samples.count > 0) delay = samples.mean / 1e6 - resolution;
     samples.reset();
   }, period).unref();
-  // What the start itself takes is no overload.
+  // The delay of the startup itself is not overload.
   app.addHook('onReady', (done) => {
     samples.reset();
     samples.enable();

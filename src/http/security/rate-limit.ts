@@ -1,29 +1,29 @@
-// Limits how often a subject, and an address, may ask: @fastify/rate-limit counts, and the answer is the contract's.
+// Limits the request rate of each subject and address with @fastify/rate-limit, and responds as the contract says.
 import type { FastifyInstance, FastifyRequest, FastifyReply, onRequestHookHandler } from 'fastify';
 import type { FastifyRateLimitStore, FastifyRateLimitStoreCtor } from '@fastify/rate-limit';
 import { LRUCache } from 'lru-cache';
 import { ApiError } from '../../errors.js';
 
-/** How many requests there may be in a window; 0 for any number. */
+/** Maximum number of requests per time window; 0 means unlimited. */
 export interface RateLimits {
   perSubject: number;
-  /** Counted before authentication, whatever is asked for. An IPv6 address counts as its /64 network. */
+  /** Counted before authentication, for every path. An IPv6 address counts as its /64 network. */
   perAddress: number;
-  /** The window, in ms. It starts with the first request and ends for all of its requests at once. */
+  /** The length of the fixed window, in ms. It starts with the first request. */
   window: number;
 }
 
-/** A hook that counts a request, and refuses it when there were too many. */
+/** A hook that counts a request, and rejects with ApiError `tooManyRequests` (429) above the limit. */
 export type RateLimitHook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
-/** How many subjects, and addresses, are counted at a time: those that asked last. */
+/** How many subjects or addresses each limit tracks; the least recently seen is dropped. */
 const mostCounted = 5_000;
 
 /**
- * Loads the plugin and makes the hooks for the limits that are set. The counts are this process's own.
- * @param monotonic - A time in milliseconds that never goes back. The plugin's own store goes by the clock of the day,
- *   and locks clients out for as long as that is set back.
- * @returns `address` to run before authentication, `subject` to run after it.
+ * Creates the hooks for the limits that are set. Each process counts separately.
+ * @param monotonic - Returns a monotonic time in milliseconds. The plugin's own store uses the wall clock, and blocks
+ *   clients if that is set back.
+ * @returns The hook `address` runs before authentication, the hook `subject` after it.
  */
 export async function createRateLimits(
   app: FastifyInstance,
@@ -53,12 +53,12 @@ export async function createRateLimits(
   };
   return {
     ...(perAddress > 0 && { address: limit(perAddress, ({ ip }) => normalizeIP(withoutPort(ip))) }),
-    // Nobody gets past authentication without being somebody; an operation that is public has no subject to count.
+    // Every authenticated request has a subject; public operations do not use this hook.
     ...(perSubject > 0 && { subject: limit(perSubject, ({ caller }) => caller?.subject ?? '') }),
   };
 }
 
-/** Makes a store of the plugin, which creates one for each limit. Times are in ms. */
+/** Creates a store class for the plugin, which creates one instance per limit. Times are in ms. */
 function createStore(window: number, monotonic: () => number): FastifyRateLimitStoreCtor {
   return class Store implements FastifyRateLimitStore {
     readonly #counts = new LRUCache<string, number>({
@@ -82,15 +82,16 @@ function createStore(window: number, monotonic: () => number): FastifyRateLimitS
   };
 }
 
-/** An address as a proxy may tell it, with a port or in brackets. */
+/** Removes the port and the brackets that a proxy may add to an address. */
 function withoutPort(address: string): string {
   const [, ipv6, ipv4] = /^(?:\[(.*)\]|([\d.]+))(?::\d+)?$/.exec(address) ?? [];
   return ipv6 ?? ipv4 ?? address;
 }
 
 /**
- * An onRequest hook that refuses what another one does, and counts what it refuses.
- * @param count - What counts, and refuses with 429 when there were too many.
+ * Wraps an onRequest hook so that each request it refuses is also counted.
+ * @param count - Counts the request, and refuses it with 429 above the limit.
+ * @param refuse - The hook to wrap.
  */
 export function countRefused(count: RateLimitHook, refuse: onRequestHookHandler): onRequestHookHandler {
   return function (request, reply, done) {

@@ -1,23 +1,22 @@
-// Shares out the turns of the event loop: callers who are known come first, then some of the others.
+// Schedules requests in each turn of the event loop: known callers first, then some of the others.
 import { AsyncResource } from 'node:async_hooks';
 import type { FastifyRequest, onRequestHookHandler } from 'fastify';
 
-/** How many requests of callers who are not known start in a turn. */
+/** How many requests of unknown callers start per turn. */
 const mostOthers = 64;
 
-/** The order in which requests start. */
+/** Schedules the start of requests. */
 export interface Turns {
-  /** An onRequest hook that has a request wait for its turn. One whose client has gone meanwhile never starts. */
+  /** An onRequest hook that delays a request until its turn. It never starts if its client disconnects first. */
   take: onRequestHookHandler;
-  /** Whether a request is one of a known caller while others wait. */
+  /** Whether a request's caller is known while requests of unknown callers wait. */
   isAhead: (request: FastifyRequest) => boolean;
 }
 
 /**
- * Has requests start when all that has arrived is read, those of known callers before the others. If they were answered
- * as they are read, the clients of a flood would have sent their next ones by then, the reading would not come to an
- * end, and nothing else would get its turn.
- * @param isKnown - Whether a request's caller has been found good before. It must cost little.
+ * Starts requests after all input has been read, those of known callers first. If they were answered while input is
+ * read, the clients of a flood would keep sending, the read phase would not end, and nothing else would run.
+ * @param isKnown - Whether a request's caller was authenticated before. It must be cheap.
  */
 export function createTurns(isKnown: (request: FastifyRequest) => boolean): Turns {
   const known: (() => void)[] = [];

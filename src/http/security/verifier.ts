@@ -1,12 +1,12 @@
-// What a security scheme of the contract is verified by.
+// Defines how a security scheme of the contract is verified.
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../../domain/tokens.js';
 import type { ApiError } from '../../errors.js';
 
 /**
- * Finds out who makes a request, by one security scheme.
- * @returns The caller, or a 401 when the credentials are missing or not good. The promise rejects when that cannot be
- *   found out, with a StorageError or an ApiError 503.
+ * Identifies the caller of a request by one security scheme.
+ * @returns The caller, or an ApiError 401 when the credentials are missing or invalid. The promise rejects with a
+ *   StorageError or an ApiError 503 when the credentials cannot be verified.
  */
 export type Verifier = (request: FastifyRequest) => Promise<Caller | ApiError> | Caller | ApiError;
 
@@ -15,12 +15,12 @@ export type Verifiers = Readonly<Record<string, Verifier>>;
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who makes the request; null as long as nobody has been authenticated. */
+    /** The authenticated caller; null before authentication and for public operations. */
     caller: Caller | null;
   }
 }
 
-/** The challenge of a bearer token (RFC 6750 section 3), with further parameters. */
+/** The WWW-Authenticate challenge for a bearer token (RFC 6750 section 3), with optional further parameters. */
 export function bearerChallenge(parameters?: string): string {
   return `Bearer realm="plant-store"${parameters === undefined ? '' : `, ${parameters}`}`;
 }
