@@ -251,11 +251,11 @@ const refused: Record<string, [Edit, RegExp][]> = {
   ],
   'parameters on a path item, and path templates that are not whole segments': [
     [(g) => (g.paths['/beds'].parameters = []), /\/beds: parameters is not supported/],
-    [(g) => (g.paths['/beds/{bed}.json'] = g.paths['/about']), /such a path is not supported/],
+    [(g) => (g.paths['/beds/{bed}.json'] = g.paths['/about']), /a path of this form is not supported/],
   ],
   'an operation whose operationId is missing or not unique': [
     [(g) => delete put(g).operationId, /PUT \/beds\/{bed}: operationId is missing/],
-    [(g) => (put(g).operationId = 'getBed'), /operationId getBed stands twice/],
+    [(g) => (put(g).operationId = 'getBed'), /operationId getBed is not unique/],
   ],
   'an operation without a handler': [
     [(g) => (put(g).operationId = 'plantBed'), /Operation plantBed of the contract has no handler/],
@@ -289,7 +289,7 @@ const refused: Record<string, [Edit, RegExp][]> = {
     ],
   ],
   'an optional body, a body on GET or DELETE, and POST, PUT or PATCH without one': [
-    [(g) => delete put(g).requestBody.required, /replaceBed, requestBody: a body that may be absent/],
+    [(g) => delete put(g).requestBody.required, /replaceBed, requestBody: an optional body is not supported/],
     [(g) => (g.paths['/beds'].get.requestBody = put(g).requestBody), /listBeds: GET with a requestBody/],
     [(g) => delete put(g).requestBody, /replaceBed: PUT without a requestBody/],
   ],
@@ -310,8 +310,11 @@ const refused: Record<string, [Edit, RegExp][]> = {
     ],
   ],
   'an object in a request that is not closed': [
-    [(g) => delete newBed(g).additionalProperties, /an object in a request must say additionalProperties/],
-    [field({ type: 'object', properties: {} }), /extra: an object in a request must say/],
+    [(g) => delete newBed(g).additionalProperties, /an object in a request must set additionalProperties/],
+    [
+      field({ type: 'object', properties: {} }),
+      /extra: an object in a request must set additionalProperties/,
+    ],
   ],
   'a schema without a type, and a recursive schema': [
     [field({}), /extra: a schema without a type/],
@@ -336,12 +339,12 @@ const refused: Record<string, [Edit, RegExp][]> = {
   'a number that a double cannot represent, and `enum` and `multipleOf` on an int64': [
     [
       field({ type: 'integer', format: 'int64', maximum: 9223372036854775807 }),
-      /maximum: is not exact in a double/,
+      /maximum: must be a safe integer/,
     ],
     [field({ type: 'integer', format: 'int64', enum: [1] }), /enum is not supported for int64/],
   ],
   'a required property that is not defined': [
-    [(g) => newBed(g).required.push('heading'), /requires heading, which is none/],
+    [(g) => newBed(g).required.push('heading'), /requires heading, which is not one of its properties/],
   ],
   'a `$ref` to anything but a component of the document': [
     [field({ $ref: 'other.yaml#/Bed' }), /other\.yaml#\/Bed is not supported/],
@@ -365,13 +368,13 @@ const refused: Record<string, [Edit, RegExp][]> = {
   'an error response whose body is not `Error`': [
     [
       (g) => (put(g).responses['409'] = { description: 'x' }),
-      /replaceBed, response 409: an error must be an Error/,
+      /replaceBed, response 409: an error must refer to the Error schema/,
     ],
   ],
   'a status that the server can return but the operation does not declare': [
-    [(g) => delete put(g).responses['503'], /replaceBed: 503 can be answered and is not declared/],
-    [(g) => delete put(g).responses['401'], /replaceBed: 401 can be answered and is not declared/],
-    [(g) => delete put(g).responses['403'], /replaceBed: 403 can be answered and is not declared/],
+    [(g) => delete put(g).responses['503'], /replaceBed: 503 can be returned but is not declared/],
+    [(g) => delete put(g).responses['401'], /replaceBed: 401 can be returned but is not declared/],
+    [(g) => delete put(g).responses['403'], /replaceBed: 403 can be returned but is not declared/],
   ],
   'an error response header that the server does not set': [
     [
@@ -396,7 +399,7 @@ const refused: Record<string, [Edit, RegExp][]> = {
     ],
   ],
   'a security scheme that is not defined or has no verifier': [
-    [(g) => (put(g).security = [{ magic: [] }]), /replaceBed: magic is no security scheme/],
+    [(g) => (put(g).security = [{ magic: [] }]), /replaceBed: magic is not a security scheme/],
     [
       (g) => {
         g.components.securitySchemes.magic = { type: 'http', scheme: 'bearer' };
@@ -412,7 +415,7 @@ const refused: Record<string, [Edit, RegExp][]> = {
     ],
     [
       (g) => (g.paths['/about'].get['x-required-scope'] = 'beds:read'),
-      /describeGarden: a public operation has no/,
+      /describeGarden: a public operation cannot have x-required-scope/,
     ],
   ],
   'an `Error` schema that rejects the error codes': [

@@ -1,35 +1,35 @@
-// Loads openapi.yaml once, and reads from it what the server needs to know of each operation.
+// Loads openapi.yaml and extracts what the server needs to know about each operation.
 import { readFileSync } from 'node:fs';
 import { CORE_SCHEMA, load } from 'js-yaml';
 import { ContractError, refuseUnsupported } from './support.js';
 
-/** What the contract says of one operation, beyond the schemas that Ajv reads. `$ref`s are resolved. */
+/** The properties of one operation, without the schemas that Ajv reads. All `$ref`s are resolved. */
 export interface Operation {
   readonly operationId: string;
   /** In upper case, as in a request. */
   readonly method: string;
-  /** With OpenAPI's placeholders: `/plants/{id}`. */
+  /** With OpenAPI's placeholders, as in `/plants/{id}`. */
   readonly path: string;
-  /** The names of the security schemes of which one must be satisfied; empty when the operation is public. */
+  /** The names of the security schemes, one of which must be satisfied; empty for a public operation. */
   readonly security: readonly string[];
   /** The scope that the caller needs (`x-required-scope`). */
   readonly requiredScope: string | undefined;
   readonly hasBody: boolean;
-  /** The one status of 200 to 299 that it declares. */
+  /** The only declared status from 200 to 299. */
   readonly successStatus: number;
-  /** Every status that it declares. */
+  /** All declared statuses. */
   readonly statuses: ReadonlySet<number>;
-  /** Whether its success is a JSON array, which the handler gives page by page. */
+  /** Whether the success response is a JSON array, which the handler returns page by page. */
   readonly isList: boolean;
-  /** The headers of its success that the handler gives: all but those that the server itself sets. */
+  /** The headers of the success response that the handler returns: all but those that the server sets. */
   readonly handlerHeaders: readonly string[];
 }
 
-/** How callers authenticate, as far as it is supported. */
+/** A supported security scheme. */
 export type SecurityScheme =
   { readonly type: 'http'; readonly scheme: string } | { readonly type: 'apiKey'; readonly name: string };
 
-/** An object of an OpenAPI document, or a reference to one. */
+/** An object in an OpenAPI document, or a reference to one. */
 type OrReference<T> = T | { $ref: string };
 
 /** The JSON Schema of a value. */
@@ -43,7 +43,7 @@ interface ResponseObject {
   content?: Record<string, { schema: OrReference<Schema> }>;
 }
 
-/** An operation as it stands in the document. */
+/** An operation as it appears in the document. */
 export interface OperationObject {
   operationId: string;
   security?: Record<string, readonly string[]>[];
@@ -52,7 +52,7 @@ export interface OperationObject {
   responses: Record<string, OrReference<ResponseObject>>;
 }
 
-/** The parts of an OpenAPI document that are read here; the rest is read by fastify-openapi-glue and Ajv. */
+/** The parts of an OpenAPI document that the project reads itself; fastify-openapi-glue and Ajv read the rest. */
 export interface OpenApiDocument {
   info: { title: string; version: string; description?: string };
   security?: Record<string, readonly string[]>[];
@@ -60,32 +60,32 @@ export interface OpenApiDocument {
   components: { schemas: Record<string, Schema>; securitySchemes?: Record<string, SecurityScheme> };
 }
 
-/** The contract: its very bytes, what they say, and its operations. */
+/** The contract: the bytes of its file, the parsed document, and what is derived from it. */
 export interface Contract {
   readonly bytes: Buffer;
   readonly document: OpenApiDocument;
   readonly operations: readonly Operation[];
   readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
-  /** The methods that operations have, HEAD beside GET. */
+  /** The methods of all operations, with HEAD for GET. */
   readonly methods: readonly string[];
   /** The names of all headers that responses declare. */
   readonly responseHeaders: readonly string[];
-  /** How many arrays and objects stand inside each other in the most deeply nested body that a request may have. */
+  /** The deepest nesting of arrays and objects in any request body. */
   readonly bodyDepth: number;
 }
 
-/** The methods that an operation can have. HEAD comes with GET, and OPTIONS is for CORS alone. */
+/** The methods that an operation can have. HEAD is derived from GET; OPTIONS is used for CORS only. */
 const methods = ['get', 'post', 'put', 'patch', 'delete'] as const;
 
 /**
  * Reads a contract.
- * @param bytes - An OpenAPI 3.0 document in YAML; by default the openapi.yaml of this package.
- * @throws ContractError naming what the document says and this server cannot do.
+ * @param bytes - An OpenAPI 3.0 document in YAML; the package's openapi.yaml by default.
+ * @throws ContractError when the document uses a feature that this server does not support.
  */
 export function loadContract(
   bytes: Buffer = readFileSync(new URL('../../openapi.yaml', import.meta.url)),
 ): Contract {
-  // The types of JSON alone: dates stay text.
+  // JSON's types only: dates remain strings.
   const document = load(bytes.toString('utf8'), { schema: CORE_SCHEMA }) as OpenApiDocument;
   refuseUnsupported(document);
   const operations = Object.entries(document.paths).flatMap(([path, item]) =>
@@ -96,7 +96,7 @@ export function loadContract(
   );
   const ids = operations.map(({ operationId }) => operationId);
   const repeated = ids.find((id, i) => ids.indexOf(id) !== i);
-  if (repeated !== undefined) throw new ContractError(`operationId ${repeated} stands twice`);
+  if (repeated !== undefined) throw new ContractError(`operationId ${repeated} is not unique`);
   return {
     bytes,
     document,
@@ -111,7 +111,7 @@ export function loadContract(
   };
 }
 
-/** Headers of a success that the server sets by itself, in lower case; the last two on lists. */
+/** The headers of a success response that the server sets, in lower case; `listHeaders` on lists only. */
 const serverHeaders = ['x-request-id'];
 const listHeaders = ['cache-control', 'etag'];
 
@@ -167,7 +167,7 @@ function namesOfHeaders(document: OpenApiDocument): string[] {
   return [...new Set(names)].sort();
 }
 
-/** What a reference of the document stands for; anything else as it is. The reference is known to be good. */
+/** Resolves a reference in the document, which must be valid; returns any other value unchanged. */
 export function resolve<T extends object>(document: object, value: OrReference<T>): T {
   if (!('$ref' in value)) return value;
   const keys = value.$ref.slice(2).split('/');

@@ -1,7 +1,7 @@
-// The types of the handlers, derived from a contract's generated types: what does not fit does not compile.
+// Derives the handlers' types from a contract's generated types, so that a wrong handler does not compile.
 import type { operations, operationSecurity } from './types.gen.js';
 
-/** Who makes a request, as far as a handler needs to know. */
+/** The caller of a request, as a handler sees it. */
 export interface Caller {
   readonly subject: string;
 }
@@ -14,11 +14,11 @@ export interface JsonPage {
   readonly more: boolean;
 }
 
-/** The JSON array of an answer, read page by page as it is sent. */
+/** The JSON array of a response, read page by page as it is sent. */
 export interface JsonArray<Item> {
-  /** Reads the next page; not called again after one without `more`, nor at all for HEAD. */
+  /** Reads the next page. It is not called after a page without `more`, and never for HEAD. */
   nextPage(): Promise<JsonPage>;
-  /** Only a type: what the pages hold as text. */
+  /** The type of the items; never set. */
   readonly item?: Item;
 }
 
@@ -31,8 +31,8 @@ type Parameters<Operation, Place extends 'path' | 'query'> = Operation extends {
   : never;
 
 /**
- * A request that has passed authentication and validation; one of a public operation has no caller. Schemes are the
- * names of the security schemes of which the caller satisfied one.
+ * A request that has passed authentication and validation; for a public operation, it has no caller.
+ * @typeParam Schemes - The names of the operation's security schemes; never for a public operation.
  */
 export type OperationRequest<Operation, Schemes> = ([Schemes] extends [never]
   ? object
@@ -47,7 +47,7 @@ type Success<Operation> = Operation extends { responses: infer Responses }
   ? Responses[Extract<keyof Responses, SuccessStatus>]
   : never;
 
-/** The body of a success: an array is given page by page, however long it is. */
+/** The body of a success response; an array is always returned page by page. */
 type SuccessBody<Response> =
   JsonContent<Response> extends (infer Item)[] ? JsonArray<Item> : JsonContent<Response>;
 
@@ -55,7 +55,7 @@ type SuccessBody<Response> =
 type ServerHeader<Response> =
   'X-Request-Id' | (JsonContent<Response> extends unknown[] ? 'Cache-Control' | 'ETag' : never);
 
-/** The headers that the contract declares and the handler gives. */
+/** The declared headers that the handler returns. */
 type HandlerHeaders<Response> = Response extends { headers: infer Headers }
   ? {
       [
@@ -68,7 +68,7 @@ type HandlerHeaders<Response> = Response extends { headers: infer Headers }
     }
   : object;
 
-/** What a handler returns: the body, or the body and its headers where the contract declares some. */
+/** What a handler returns: the body, or the body and headers if the contract declares headers. */
 export type OperationResult<Operation> = keyof HandlerHeaders<Success<Operation>> extends never
   ? SuccessBody<Success<Operation>>
   : {
@@ -77,9 +77,9 @@ export type OperationResult<Operation> = keyof HandlerHeaders<Success<Operation>
     };
 
 /**
- * One function for each operationId of a contract; by default of this package's own. Errors are thrown as ApiError.
+ * One function per operationId of a contract, by default this package's. Handlers throw errors as ApiError.
  * @typeParam Operations - `operations` of the contract's generated types.
- * @typeParam Security - Their `operationSecurity`.
+ * @typeParam Security - `operationSecurity` of the same types.
  */
 export type Handlers<
   Operations = operations,

@@ -1,17 +1,17 @@
-// What a contract may say: everything that this server can do is listed here, and anything else stops the start.
+// Lists the OpenAPI features that this server supports; a contract that uses any other stops the start.
 
-/** The contract says something that this server cannot do; the message names the operation and the place. */
+/** The contract uses an unsupported feature; the message names the operation and the location. */
 export class ContractError extends Error {
   override readonly name = 'ContractError';
 }
 
 type Fields = Record<string, unknown>;
-/** Checks a value; `place` says where it stands. */
+/** Checks a value; `place` is its location, for the message. */
 type Check = (value: unknown, place: string) => void;
 
-/** For what is checked elsewhere, or by nobody because it asserts nothing. */
+/** For values that are checked elsewhere, or that only describe. */
 const anything: Check = () => undefined;
-/** What any object of a document may have: it describes and asserts nothing. */
+/** Fields that any object of a document may have, and that only describe it. */
 const annotations = {
   title: anything,
   summary: anything,
@@ -22,12 +22,12 @@ const annotations = {
   deprecated: anything,
 };
 
-/** Stops the start unless something holds. */
+/** Stops the start unless a condition is true. */
 function must(holds: boolean, place: string, fault: string): asserts holds {
   if (!holds) throw new ContractError(`${place}: ${fault}`);
 }
 
-/** An object with annotations, these fields and no others; those in `needed` must be there. */
+/** Checks an object that may have annotations and the `known` fields only, and must have the `needed` ones. */
 function fields(
   value: unknown,
   place: string,
@@ -57,9 +57,9 @@ const each =
     for (const [name, item] of Object.entries(value as object)) check(item, `${place} ${name}`);
   };
 
-/** Errors that any request of an operation can get: they must be declared. */
+/** Statuses that any operation can return, and must therefore declare. */
 const everyOperation = ['400', '429', '500', '503'];
-/** The headers that the server sets, in lower case, by status, beside X-Request-Id. */
+/** Headers that the server sets in addition to X-Request-Id, in lower case, by status. */
 const setHeaders: Readonly<Record<string, readonly string[]>> = {
   304: ['cache-control', 'etag'],
   401: ['www-authenticate'],
@@ -76,14 +76,14 @@ const formats: Readonly<Record<string, readonly string[]>> = {
 const methodsWithBody = ['post', 'put', 'patch'];
 
 /**
- * Checks that this server does all that a document says. docs/contract.md has the list for people.
- * @throws ContractError naming the operation and the place of what it cannot do.
+ * Checks that this server supports everything in a document. docs/contract.md has the same list in prose.
+ * @throws ContractError naming the operation and the location of the first unsupported feature.
  */
 export function refuseUnsupported(document: object): void {
   const { components: kinds = {}, security: common } = document as Fields;
   const components = kinds as Record<string, Record<string, unknown>>;
 
-  /** What a value is or refers to. Only the components of the document itself can be referred to. */
+  /** Resolves a reference, which must point to the document's own components; returns any other value unchanged. */
   function resolved(value: unknown, place: string): Fields {
     const { $ref } = (value ?? {}) as { $ref?: string };
     if ($ref === undefined) return value as Fields;
@@ -93,7 +93,7 @@ export function refuseUnsupported(document: object): void {
     return target;
   }
 
-  /** Where a schema stands decides what it may say: in a URL and in a header there is only text. */
+  /** Where a schema is used; URLs and headers contain only text. */
   type Use = 'text' | 'request' | 'response';
 
   function schema(given: unknown, place: string, use: Use, parents: readonly unknown[] = []): Fields {
@@ -103,9 +103,9 @@ export function refuseUnsupported(document: object): void {
     const { type, format, properties = {}, required = [], additionalProperties = true } = node;
     must(typeof type === 'string', place, 'a schema without a type is not supported');
     const number: Check = (value, where) => {
-      // YAML has rounded it already.
+      // The YAML parser may have rounded it.
       const exact = type === 'number' || !Number.isInteger(value) || Number.isSafeInteger(value);
-      must(exact, where, 'is not exact in a double');
+      must(exact, where, 'must be a safe integer');
     };
     const bounds = { minimum: number, maximum: number, multipleOf: number };
     const byType: Record<string, Record<string, Check>> = {
@@ -134,14 +134,14 @@ export function refuseUnsupported(document: object): void {
     const asksMore = ['enum', 'multipleOf'].find((keyword) => format === 'int64' && keyword in node);
     must(asksMore === undefined, place, `${asksMore} is not supported for int64`);
     const unknown = (required as string[]).find((name) => !Object.hasOwn(properties as object, name));
-    must(unknown === undefined, place, `requires ${unknown}, which is none of its properties`);
-    // The handler would never see what it does not know, and the caller would not learn that it is dropped.
+    must(unknown === undefined, place, `requires ${unknown}, which is not one of its properties`);
+    // Otherwise unknown fields would be dropped without the caller noticing.
     const isOpen = type === 'object' && use === 'request' && additionalProperties === true;
-    must(!isOpen, place, 'an object in a request must say additionalProperties: false, or their schema');
+    must(!isOpen, place, 'an object in a request must set additionalProperties to false or a schema');
     return node;
   }
 
-  /** What parameters and headers have in common. */
+  /** The fields that parameters and headers have in common. */
   const textual = (style: string) => ({
     required: anything,
     style: only(style),
@@ -160,7 +160,7 @@ export function refuseUnsupported(document: object): void {
     return node;
   }
 
-  /** The schema of JSON content; undefined when there is none. */
+  /** Checks JSON content and returns its schema; undefined without content. */
   function content(value: unknown, place: string, use: Use): Fields | undefined {
     if (value === undefined) return undefined;
     const json = fields(value, place, { 'application/json': anything }, 'application/json')[
@@ -170,7 +170,7 @@ export function refuseUnsupported(document: object): void {
     return schema(fields(json, at, { schema: anything }, 'schema')['schema'], at, use);
   }
 
-  /** @returns The schema of its content. */
+  /** Checks a response and returns the schema of its content. */
   function response(given: unknown, place: string, status: string): Fields | undefined {
     const header: Check = (value, at) => fields(resolved(value, at), at, textual('simple'), 'schema');
     const node = fields(resolved(given, place), place, {
@@ -181,14 +181,14 @@ export function refuseUnsupported(document: object): void {
     const body = content(node['content'], `${place}, content`, 'response');
     const names = Object.keys(node['headers'] ?? {}).map((name) => name.toLowerCase());
     const set = ['x-request-id', ...(setHeaders[status] ?? [])];
-    // Those of a success are given by its handler.
+    // The handler sets the headers of a success response.
     const unset = names.find((name) => (status < '300' ? name === 'content-type' : !set.includes(name)));
     must(unset === undefined, place, `a header ${unset} is not supported`);
     must(body === undefined || !['204', '304'].includes(status), place, 'content is not supported');
     must(
       status < '400' || body === components['schemas']?.['Error'],
       place,
-      'an error must be an Error, by $ref',
+      'an error must refer to the Error schema ($ref)',
     );
     return body;
   }
@@ -204,14 +204,14 @@ export function refuseUnsupported(document: object): void {
     must(success !== undefined && others.length === 0, place, 'exactly one success status must be declared');
     const needed = [...everyOperation, ...(isSecured ? ['401'] : []), ...(isScoped ? ['403'] : [])];
     const missing = needed.find((status) => !bodies.has(status));
-    must(missing === undefined, place, `${missing} can be answered and is not declared`);
+    must(missing === undefined, place, `${missing} can be returned but is not declared`);
     const isList = bodies.get(success)?.['type'] === 'array';
-    must(isList || !bodies.has('304'), place, '304 is supported only beside a JSON array');
+    must(isList || !bodies.has('304'), place, '304 is supported only for a JSON array');
   }
 
-  /** @returns Whether something is required. */
+  /** Checks the security requirements and returns whether there are any. */
   function security(value: unknown, place: string): boolean {
-    // Silence is no permission: an operation that is meant to be public says `security: []`.
+    // A public operation must say so explicitly, with `security: []`.
     must(Array.isArray(value), place, 'security is missing');
     for (const requirement of value as Record<string, unknown[]>[]) {
       const [name, ...others] = Object.keys(requirement);
@@ -219,8 +219,8 @@ export function refuseUnsupported(document: object): void {
       const joined = [name, ...others].join(', ');
       must(others.length === 0, place, `schemes joined by AND (${joined}) are not supported`);
       const isDefined = Object.hasOwn(components['securitySchemes'] ?? {}, name);
-      must(isDefined, place, `${name} is no security scheme of the contract`);
-      must(requirement[name]?.length === 0, place, `${name} has no scopes; x-required-scope names the one`);
+      must(isDefined, place, `${name} is not a security scheme of the contract`);
+      must(requirement[name]?.length === 0, place, `${name} cannot have scopes; use x-required-scope`);
     }
     return value.length > 0;
   }
@@ -244,7 +244,7 @@ export function refuseUnsupported(document: object): void {
     const parameters = ((node['parameters'] ?? []) as unknown[]).map((one) => parameter(one, place));
     const keys = parameters.map((one) => `${one.in} ${one.name}`);
     const repeated = keys.find((key, i) => keys.indexOf(key) !== i);
-    must(repeated === undefined, place, `the parameter ${repeated} stands twice`);
+    must(repeated === undefined, place, `the parameter ${repeated} is declared twice`);
     const placeholders = [...path.matchAll(/{(\w+)}/g)].map(([, name]) => `path ${name}`);
     const undeclared = placeholders.find((key) => !keys.includes(key));
     must(undeclared === undefined, place, `the parameter ${undeclared} is missing`);
@@ -262,7 +262,7 @@ export function refuseUnsupported(document: object): void {
         { required: anything, content: anything },
         'content',
       );
-      must(body['required'] === true, at, 'a body that may be absent is not supported');
+      must(body['required'] === true, at, 'an optional body is not supported');
       const type = content(body['content'], at, 'request')?.['type'];
       must(type === 'object' || type === 'array', at, 'must be an object or an array');
     }
@@ -273,14 +273,14 @@ export function refuseUnsupported(document: object): void {
       place,
       'x-required-scope must be the name of a scope',
     );
-    must(scope === undefined || isSecured, place, 'a public operation has no x-required-scope');
+    must(scope === undefined || isSecured, place, 'a public operation cannot have x-required-scope');
     responses(node['responses'] ?? {}, place, isSecured, scope !== undefined);
   }
 
   const paths: Check = (value, place) => {
     for (const [path, item] of Object.entries(value as object)) {
       const at = `${place} ${path}`;
-      must(/^(\/|(\/([\w.~-]+|{\w+}))+\/?)$/.test(path), at, 'such a path is not supported');
+      must(/^(\/|(\/([\w.~-]+|{\w+}))+\/?)$/.test(path), at, 'a path of this form is not supported');
       const byMethod = ['get', 'delete', ...methodsWithBody].map(
         (method) =>
           [
@@ -295,7 +295,7 @@ export function refuseUnsupported(document: object): void {
   };
   const server: Check = (value, place) => {
     const url = String(fields(value, place, { url: anything }, 'url')['url']);
-    const fault = `${url} is not supported: paths start at /, or an absolute URL says where`;
+    const fault = `${url} is not supported: it must be / or an absolute URL`;
     must(url === '/' || /^https?:\/\//.test(url), place, fault);
   };
   const securityScheme: Check = (value, place) => {
@@ -305,7 +305,7 @@ export function refuseUnsupported(document: object): void {
       : { name: anything, in: only('header') };
     fields(value, place, { type: only('http', 'apiKey'), ...known });
   };
-  // Of the components, what is not referred to says nothing; what is, is checked where it is used.
+  // Components are checked where they are used; unused ones have no effect.
   const unchecked = {
     schemas: anything,
     responses: anything,
@@ -316,7 +316,7 @@ export function refuseUnsupported(document: object): void {
   };
   fields(document, 'The contract', {
     openapi: (value, place) => {
-      must(/^3\.0\.\d+$/.test(String(value)), place, `${String(value)} is not supported: 3.0 is`);
+      must(/^3\.0\.\d+$/.test(String(value)), place, `${String(value)} is not supported; use OpenAPI 3.0`);
     },
     info: anything,
     tags: anything,
