@@ -1,26 +1,26 @@
-// An open store, and the only error that it gives.
+// Defines an open store and the only error that it reports.
 import type { PlantRepository } from './plants.js';
 import type { TokenRepository } from './tokens.js';
 
-/** An open store. Whoever opened it closes it. */
+/** An open store. Its opener must close it. */
 export interface Storage {
   readonly plants: PlantRepository;
   readonly tokens: TokenRepository;
-  /** Resolves, with the reason, when the store is broken for as long as this process lives. */
+  /** Resolves with the reason if the store fails permanently, until this process ends. */
   readonly broken: Promise<StorageError>;
-  /** Resolves when the store can serve, and rejects with StorageError when it cannot. */
+  /** Resolves if the store can serve; rejects with StorageError otherwise. */
   check(): Promise<void>;
-  /** Lets the queued writes commit, then gives everything back. Later calls reject with StorageError. */
+  /** Commits the queued writes, then releases all resources. Later calls reject with StorageError. */
   close(): Promise<void>;
 }
 
 /**
- * Why the store could not do its part: `unavailable` and `overloaded` had no effect; after `unknown-outcome` the
- * write may or may not have taken effect.
+ * Why an operation failed. With `unavailable` and `overloaded` it had no effect; with `unknown-outcome` the write may
+ * have taken effect.
  */
 export type StorageFailure = 'unavailable' | 'overloaded' | 'unknown-outcome';
 
-/** The only error that a store gives. Its message and cause are for the log. */
+/** The only error that a store reports. Its message and cause are for the log. */
 export class StorageError extends Error {
   override readonly name = 'StorageError';
   readonly failure: StorageFailure;
@@ -32,8 +32,8 @@ export class StorageError extends Error {
 }
 
 /**
- * What an engine ran into, as a StorageError without effect; one that is a StorageError already stays as it is.
- * @param engine - The name of the engine, with which the message begins.
+ * Converts an engine's error to a StorageError of kind `unavailable`; returns a StorageError unchanged.
+ * @param engine - The engine's name, which starts the message.
  */
 export function toStorageError(engine: string, error: unknown): StorageError {
   if (error instanceof StorageError) return error;

@@ -1,22 +1,22 @@
-// Who makes a request, and the access tokens that say so.
+// Defines callers and the access tokens that identify them.
 import type { requiredScope } from '../contract/types.gen.js';
 
-/** What a token may allow: the scopes that the contract's operations need. */
+/** A scope that a token can have: one that the contract's operations require. */
 export type Scope = requiredScope;
 
-/** All of them; one that the contract gets or loses does not compile here. */
+/** All scopes. The type makes the compiler report a scope that the contract adds or removes. */
 const allowed: Readonly<Record<Scope, true>> = { 'plants:read': true, 'plants:write': true };
 export const scopes = Object.keys(allowed) as readonly Scope[];
 
-/** Who makes a request: whose plants they are, and what may be done with them. */
+/** The caller of a request: the owner of the plants, and what the request may do. */
 export interface Caller {
   readonly subject: string;
   readonly scopes: readonly string[];
 }
 
-/** An access token as it is kept: everything but the secret. Times are in milliseconds since the epoch. */
+/** A stored access token, without its secret. Times are in milliseconds since the epoch. */
 export interface Token {
-  /** Names the token in lists and for revocation; no secret. */
+  /** Identifies the token in lists and for revocation; not secret. */
   readonly id: string;
   readonly subject: string;
   readonly scopes: readonly Scope[];
@@ -25,16 +25,16 @@ export interface Token {
   readonly revokedAt: number | undefined;
 }
 
-/** The access tokens. A secret is known by its SHA-256 only. */
+/** Stores access tokens by the SHA-256 of their secrets. Every method rejects with StorageError when it fails. */
 export interface TokenRepository {
   /** Stores a token under the hash of its secret. */
   create(token: Token, hash: Uint8Array): Promise<void>;
-  /** The token with this hash, whatever its state, or undefined. */
+  /** Returns the token with this hash, even if it is expired or revoked. */
   find(hash: Uint8Array): Promise<Token | undefined>;
-  /** All tokens, the oldest first. */
+  /** Returns all tokens, the oldest first. */
   list(): Promise<Token[]>;
-  /** Revokes a token as of `at`; one that is revoked already keeps its time. False when there is no such token. */
+  /** Revokes a token as of `at`, unless it is revoked already. Returns false if there is no such token. */
   revoke(id: string, at: number): Promise<boolean>;
-  /** Deletes the tokens that are revoked, or have expired by `at`. Resolves to how many there were. */
+  /** Deletes the tokens that are revoked or have expired by `at`, and returns their number. */
   prune(at: number): Promise<number>;
 }

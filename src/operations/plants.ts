@@ -1,17 +1,17 @@
-// What each operation on plants does. Everything else about a request is settled by the contract before it gets here.
+// Implements the operations on plants, for requests that have passed authentication and validation.
 import type { Handlers, JsonArray } from '../contract/handlers.js';
 import type { Creation, Plant, PlantRepository } from '../domain/plants.js';
 import { ApiError, type ErrorKind } from '../errors.js';
 
-/** What is answered to a create that did not take place: an outcome that is missing here does not compile. */
+/** The error for each outcome of a create that stored nothing; a missing outcome does not compile. */
 const refusals: Readonly<Record<Exclude<Creation, 'created'>, ErrorKind>> = {
   identical: 'plantExists',
   different: 'idTaken',
 };
 
 /**
- * The handlers of the contract's operations.
- * @param plants - Where the plants are kept.
+ * Creates the handlers of the contract's operations.
+ * @param plants - The repository that they use.
  */
 export function createHandlers(plants: PlantRepository): Handlers {
   return {
@@ -31,7 +31,7 @@ export function createHandlers(plants: PlantRepository): Handlers {
   };
 }
 
-/** The subject's plants up to `limit`, read a page at a time. */
+/** Returns the subject's plants up to `limit` as an array that is read page by page. */
 function pages(plants: PlantRepository, subject: string, limit = Infinity): JsonArray<Plant> {
   let after: bigint | undefined;
   let left = limit;
