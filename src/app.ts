@@ -1,4 +1,4 @@
-// The composition root: puts the service together from what it is given. It neither listens nor reads the environment.
+// The composition root: builds the service from its parts, without listening or reading the environment.
 import fastifyAuth from '@fastify/auth';
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
 import { loadContract, type Contract } from './contract/contract.js';
@@ -29,18 +29,18 @@ import type { Metrics } from './observability/metrics.js';
 import { requestId, RequestLog } from './observability/request-log.js';
 import { createHandlers } from './operations/plants.js';
 
-/** The bounds of what clients may send, how long they may take, and how often they may come. Lengths in bytes. */
+/** Limits on the size, duration and rate of requests. Lengths in bytes, times in ms. */
 export interface Limits extends ServerLimits {
-  /** A request's body. */
+  /** Maximum length of a request's body. */
   bodyLimit: number;
-  /** What all bodies take together, from their arrival to their answers. */
+  /** Memory for all bodies together, from their arrival to their responses. */
   bodyBudget: number;
-  /** All lists together, as far as they have been read and not been sent. */
+  /** Memory for all list pages that have been read but not sent. */
   listBudget: number;
   rates: RateLimits;
 }
 
-/** The bounds that hold unless others are configured. */
+/** The default limits. */
 export const defaultLimits: Limits = {
   bodyLimit: 1024 * 1024,
   bodyBudget: 16 * 1024 * 1024,
@@ -53,49 +53,49 @@ export const defaultLimits: Limits = {
   rates: { perSubject: 0, perAddress: 0, window: 60_000 },
 };
 
-/** What is off unless it is set. */
+/** Optional features, all off by default. */
 export interface PluginOptions {
-  /** Whether every answer carries Helmet's security headers. */
+  /** Adds Helmet's security headers to every response. */
   securityHeaders?: boolean;
-  /** Whether answers are compressed for those who accept it. */
+  /** Compresses responses for clients that accept gzip. */
   compression?: boolean;
-  /** The origins whose pages may use the service, as a browser spells them; `*` for all. */
+  /** The origins whose pages may use the service, in the form of a browser's Origin header; `*` allows all. */
   corsOrigins?: readonly string[];
-  /** The mean delay of the event loop, in ms, beyond which requests are answered 503; 0 for none. */
+  /** The mean event-loop delay above which requests are refused with 503, in ms; 0 disables. */
   maxEventLoopDelay?: number;
 }
 
-/** What the service is made of. */
+/** The parts of the service. */
 export interface AppOptions {
   storage: Storage;
-  /** What is served; by default the contract of this package, and its operations on the storage's plants. */
+  /** The contract to serve; the package's by default. */
   contract?: Contract;
+  /** The handlers of its operations; by default those of the package's contract, on the storage's plants. */
   handlers?: AnyHandlers;
-  /** All scopes that a caller can have; by default those of tokens. */
+  /** All scopes that a caller can have; by default those of access tokens. */
   scopes?: readonly string[];
-  /** Verifiers of the contract's security schemes, beside that of `bearerAuth`. */
+  /** Verifiers of further security schemes; `bearerAuth` is built in. */
   verifiers?: Verifiers;
   limits?: Partial<Limits>;
-  /** Whose tokens are good beside those of the storage. */
+  /** An identity provider whose tokens are accepted in addition to those in the storage. */
   identityProvider?: IdentityProvider | undefined;
-  /** What watches the requests. */
   metrics?: Metrics | undefined;
   plugins?: PluginOptions;
-  /** Makes the service speak TLS. */
+  /** The certificate and key for HTTPS; plain HTTP by default. */
   tls?: Tls | undefined;
-  /** The addresses and networks of the proxies whose X-Forwarded-For is believed. */
+  /** The addresses and networks of the proxies whose X-Forwarded-For is trusted. */
   trustedProxies?: readonly string[];
   /** Fastify's logger option; silent by default. */
   logger?: FastifyServerOptions['logger'];
-  /** The time in milliseconds since the epoch. */
+  /** Returns the time in milliseconds since the epoch. */
   now?: () => number;
-  /** A time in milliseconds that never goes back, for how long something may be believed. */
+  /** Returns a monotonic time in milliseconds, for caches and time windows. */
   monotonic?: () => number;
 }
 
 /**
- * Builds the service, ready to listen or to be injected into. Closing it does not close the storage.
- * @throws Error when the contract and the code do not fit together.
+ * Builds the service, ready to listen or for injected requests. Closing it does not close the storage.
+ * @throws Error when the contract and the code do not match, or the certificate is invalid.
  */
 export async function buildApp({
   storage,
@@ -121,16 +121,16 @@ export async function buildApp({
     rewriteUrl: rewriteTarget,
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     exposeHeadRoutes: false,
-    // While it closes, the service still answers what it has accepted.
+    // A closing service still serves the requests that it has accepted.
     return503OnClosing: false,
-    // The hook that waits for their last bytes may take as long as readers may; by default each hook has 10 seconds.
+    // The preClose hook waits until clients have read their responses, which can exceed Fastify's default timeout.
     pluginTimeout: 0,
-    // The length of a path is bounded by the header section's; what an id may look like, the contract says.
+    // The header limit already bounds paths, and the contract defines valid ids.
     routerOptions: { maxParamLength: limits.headerLimit },
     clientErrorHandler: answerClientError,
     frameworkErrors: answerError,
     serverFactory: (listener) => createServer(listener, limits, tls),
-    // The server is made above; this makes Fastify show its address with the right scheme.
+    // serverFactory creates the server; this option only makes Fastify log the address with the right scheme.
     ...(tls !== undefined && { https: {} }),
   });
   app.setErrorHandler(answerError);
@@ -149,37 +149,31 @@ export async function buildApp({
     monotonic,
   });
 
-  // What a request passes, in this order. Modules that only some services use are loaded by those alone: the start
-  // waits for every import.
-  // It has a name, in its answer and in the log, whatever becomes of it.
+  // The hooks run in this order (DESIGN.md, "The path of a request"). Optional modules are imported on demand, because
+  // every import delays startup.
+  // Every response has a request id, even if a later hook refuses the request.
   app.addHook('onRequest', nameRequest);
-  // It is counted from here on.
   metrics?.observeRequests(app);
-  // It waits for the earlier ones of its connection.
   app.addHook('onRequest', startInOrder);
-  // It waits for those whose callers are known, unless its own is.
   const turns = createTurns(isKnown);
   app.addHook('onRequest', turns.take);
-  // It is HTTP as the RFCs have it; if not, it counts all the same.
+  // Invalid requests count against the address too.
   const rates = await createRateLimits(app, limits.rates, monotonic);
   const checkHead = checkHeaders(limits.headerLimit);
   app.addHook('onRequest', rates.address ? countRefused(rates.address, checkHead) : checkHead);
-  // Its answer has these headers and this coding, an error too; a preflight is answered here.
+  // From here on, errors have these headers and this coding too. CORS answers preflights here.
   if (securityHeaders) await addSecurityHeaders(app);
   if (compression) (await import('./http/response/compression.js')).compressAnswers(app);
   if (corsOrigins.length > 0) await allowOrigins(app, contract, corsOrigins);
-  // Its address has not sent too many.
   if (rates.address !== undefined) app.addHook('onRequest', rates.address);
-  // It is for something that exists.
   refuseUnknownRoutes(app);
-  // There is time for it, or its caller is known and others are the cause.
+  // Known callers are spared while unknown ones cause the lag.
   if (maxEventLoopDelay > 0) refuseUnderPressure(app, maxEventLoopDelay, turns.isAhead);
-  // When its answer is about to be sent, what is left of its body is settled.
   app.addHook('onSend', (request, reply, payload, done) => {
     settleUnreadBody(request, reply, reply.statusCode < 400 ? limits.bodyLimit : undefined);
     done(null, payload);
   });
-  // Its operation lets the caller in, reads and checks the request, handles it, and answers (http/routing/routes.ts).
+  // The remaining steps belong to the operation: authentication, body, validation and handler (http/routing/routes.ts).
   await app.register(fastifyAuth);
   await registerRoutes(app, {
     contract,
@@ -190,12 +184,12 @@ export async function buildApp({
     },
     bodies: {
       limit: limits.bodyLimit,
-      // Half of its time is left to a body that had to wait.
+      // After waiting, a body still has half of the request timeout to arrive.
       budget: new MemoryBudget(limits.bodyBudget, limits.requestTimeout / 2),
     },
     lists: {
       stallTime: limits.stallTimeout,
-      // Who stalls while another reader waits is cut off in half of the time.
+      // While others wait, a stalled client is cut off after half of the stall timeout.
       budget: new MemoryBudget(limits.listBudget, limits.stallTimeout / 2),
     },
     countCaller: rates.subject,

@@ -1,8 +1,8 @@
-// The one catalogue of error codes, and ApiError, the only source of Error bodies.
+// Defines all error codes, and ApiError, the only source of Error bodies.
 
 /**
- * Every error that the service can answer. A code is its HTTP status times 100 plus a number, and never changes its
- * meaning; openapi.yaml documents the same codes and messages.
+ * Every error that the service can return. A code is its HTTP status times 100 plus a number, and never changes its
+ * meaning. openapi.yaml documents the same codes and messages.
  */
 export const catalogue = {
   malformedRequest: { code: 40000, message: 'The request is not well-formed HTTP.' },
@@ -55,23 +55,23 @@ export const catalogue = {
 /** The name of an entry of the catalogue. */
 export type ErrorKind = keyof typeof catalogue;
 
-/** What an ApiError may carry beside its kind. */
+/** Optional properties of an ApiError. */
 export interface ApiErrorOptions {
-  /** What is wrong and where, for the caller; appended to the catalogue's message. Never a secret. */
+  /** What is wrong and where; appended to the catalogue's message. Callers see it, so it must not contain secrets. */
   detail?: string;
-  /** Header fields of the answer. */
+  /** Headers of the response. */
   headers?: Record<string, string>;
-  /** What caused it, for the log alone. */
+  /** The cause, for the log only. */
   cause?: unknown;
 }
 
-/** An answer of 400 or above. Thrown anywhere, it becomes the response. */
+/** An error response of the contract, with a status of 400 or above. Throw it anywhere while handling a request. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly kind: ErrorKind;
-  /** The code of the catalogue, which is also the `error` of the body. */
+  /** The catalogue's code, which is `error` in the body. */
   readonly code: number;
-  /** The HTTP status. Fastify and its plugins read it under this name. */
+  /** The HTTP status, under the name that Fastify and its plugins read. */
   readonly statusCode: number;
   readonly headers: Record<string, string>;
   #json: string | undefined;
@@ -84,11 +84,11 @@ export class ApiError extends Error {
     this.kind = kind;
     this.code = code;
     this.statusCode = statusCode;
-    // RFC 9110 section 10.2.3: a 503 says when to come back.
+    // RFC 9110 section 10.2.3: Retry-After says when to try again.
     this.headers = statusCode === 503 ? { 'retry-after': '1', ...options.headers } : (options.headers ?? {});
   }
 
-  /** The Error body of the contract, as JSON; made once for an error that answers many requests. */
+  /** The Error body as JSON; cached, because one error object can serve many requests. */
   get json(): string {
     return (this.#json ??= JSON.stringify({ error: this.code, message: this.message }));
   }

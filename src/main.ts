@@ -1,4 +1,4 @@
-// The server process: alone, the supervisor of several, or one of their workers.
+// Entry point of the server: a single process, a supervisor, or one of its workers.
 import { readConfig, type Config } from './config.js';
 import { shutDown } from './http/connection/shutdown.js';
 import { readCommandLine } from './process/command-line.js';
@@ -26,14 +26,14 @@ async function main(): Promise<void> {
     process.stdout.write(help);
     return;
   }
-  // Workers inherit it.
+  // Workers inherit the environment.
   Object.assign(process.env, environment);
   const config = readConfig(process.env);
   if (config.WORKERS === 1) {
     await serveAlone(config, dev);
     return;
   }
-  // The supervisor sets WORKERS for its workers to their number, so it is the same for all.
+  // The supervisor passes WORKERS on to its workers, so they get here too.
   const { default: cluster } = await import('node:cluster');
   if (cluster.worker === undefined) await (await import('./process/supervisor.js')).supervise(config, dev);
   else await (await import('./process/worker.js')).serveAsWorker(config, cluster.worker);

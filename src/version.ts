@@ -1,4 +1,4 @@
-// The version of this application, as package.json has it.
+// Reads the version of this package from package.json.
 import { readFileSync } from 'node:fs';
 
 const file = new URL('../package.json', import.meta.url);
