@@ -361,7 +361,7 @@ t.test('an attempt without a whole answer in time is lost', async (t) => {
   const { connect, fates } = await startSetting(t);
   fates.push('hold answer');
   const error = await failure(connect({ timeout: 50, retries: 0 }).createPlant({ id: 1, name: 'a' }));
-  t.match(error.message, /no whole answer within 50 ms/);
+  t.match(error.message, /no complete response within 50 ms/);
   t.strictSame(summary(error), { attempts: 1, mayHaveTakenEffect: true });
 
   const halves: [status: number, half: string][] = [
@@ -375,7 +375,7 @@ t.test('an attempt without a whole answer in time is lost', async (t) => {
     const client = createClient({ baseUrl: url, token: 't', timeout: 50, retries: 1, clock: fastClock() });
     const hung = await failure(client.listPlants());
     t.type(hung, ConnectionError);
-    t.match(hung.message, /no whole answer within 50 ms/);
+    t.match(hung.message, /no complete response within 50 ms/);
     t.strictSame(summary(hung), { attempts: 2, mayHaveTakenEffect: false });
   }
 });
@@ -553,7 +553,7 @@ t.test('streamPlants gives the plants of listPlants one by one', async (t) => {
 
   fates.push('hold answer');
   const { error: late } = await drain(connect({ timeout: 50, retries: 0 }).streamPlants());
-  t.match(late, { name: 'ConnectionError', message: /no whole answer within 50 ms/ });
+  t.match(late, { name: 'ConnectionError', message: /no complete response within 50 ms/ });
 });
 
 t.test('a stream tells a whole list from any other text, in whatever pieces it comes', async (t) => {
@@ -653,7 +653,7 @@ t.test('a stream that stalls is cut off; one whose reader takes its time is not'
     // The reader waits for as long as the timeout, since another stream stalls meanwhile.
     const stalled = await drain(client.streamPlants());
     t.strictSame(stalled.seen, [{ name: 'a' }]);
-    t.match(stalled.error, { name: 'ConnectionError', message: /no whole answer within 500 ms/ });
+    t.match(stalled.error, { name: 'ConnectionError', message: /no complete response within 500 ms/ });
     own.end('{"name":"b"}]');
   }
   t.strictSame(seen, [{ name: 'a' }, { name: 'b' }]);

@@ -1,14 +1,14 @@
-// What a call of the client can fail with.
+// Defines the errors of the client's calls.
 import { catalogue, type ErrorKind } from '../errors.js';
 
 export type { ErrorKind };
 
 type Digits<Text extends string> = Text extends `${infer Number extends number}` ? Number : never;
 
-/** The code of the contract with this name. */
+/** The contract's error code with this name. */
 export type ErrorCode<Kind extends ErrorKind = ErrorKind> = (typeof catalogue)[Kind]['code'];
 
-/** The HTTP status of the code with this name: its first three digits. */
+/** The HTTP status of the error code with this name: its first three digits. */
 export type ErrorStatus<Kind extends ErrorKind = ErrorKind> =
   `${ErrorCode<Kind>}` extends `${infer A}${infer B}${infer C}${string}` ? Digits<`${A}${B}${C}`> : never;
 
@@ -16,13 +16,13 @@ const kinds = new Map<number, ErrorKind>(
   (Object.keys(catalogue) as ErrorKind[]).map((kind) => [catalogue[kind].code, kind]),
 );
 
-/** What is known of every failed call. */
+/** The properties of every failed call. */
 interface FailedCall {
-  /** Names the last attempt in the service's logs. */
+  /** The id of the last attempt in the service's logs. */
   readonly requestId: string;
-  /** How often the request was sent, retries included. */
+  /** How often the request was sent, including retries. */
   readonly attempts: number;
-  /** Whether a create or delete may have taken effect all the same; false means that it has not. */
+  /** Whether a create or delete may have taken effect despite the error; false means that it has not. */
   readonly mayHaveTakenEffect: boolean;
 }
 
@@ -40,48 +40,50 @@ export abstract class PlantStoreError extends Error implements FailedCall {
   }
 }
 
-/** There was no whole answer: the connection was lost or refused, or timed out. `cause` has the details. */
+/** No complete response arrived: the connection was refused or lost, or timed out. `cause` has the details. */
 export class ConnectionError extends PlantStoreError {
   override readonly name = 'ConnectionError';
 
   constructor(call: FailedCall, cause: unknown) {
-    super(['There was no whole answer from the Plant Store', ...reasons(cause)].join(': '), call, { cause });
+    super(['The Plant Store did not return a complete response', ...reasons(cause)].join(': '), call, {
+      cause,
+    });
   }
 }
 
-/** What an error and its causes say: fetch's own says no more than that it has failed. */
+/** The messages of an error and its causes; fetch's own message only says that it failed. */
 function reasons(error: unknown): string[] {
   if (!(error instanceof Error)) return [];
-  // Of a name with several addresses, none of which answered; Node gives it no message.
+  // If connecting fails for all addresses of a name, Node throws an AggregateError without a message.
   const own = error instanceof AggregateError ? error.errors.flatMap(reasons).join(', ') : error.message;
   return [own, ...reasons(error.cause)];
 }
 
-/** What is known of every answer. */
+/** The properties of every response. */
 export interface Answer {
   readonly status: number;
-  /** The code and the message, when the body is an Error of the contract. */
+  /** The code and message, if the body is an Error of the contract. */
   readonly error: { error: number; message: string } | undefined;
-  /** Names the request in the service's logs. */
+  /** The request's id in the service's logs. */
   readonly requestId: string;
-  /** How long to wait before the call is repeated, in ms, when the answer says so. */
+  /** How long to wait before repeating the call, in ms, from the response's Retry-After. */
   readonly retryAfter: number | undefined;
 }
 
-/** The service answered with an error, or something on the way to it did. */
+/** The service, or an intermediary such as a gateway, returned an error or an unexpected response. */
 export class ApiError extends PlantStoreError {
   override readonly name = 'ApiError';
   /** The HTTP status. */
   readonly status: number;
-  /** The code, `error` of the body; undefined when the answer is none of the Plant Store's, as a gateway's. */
+  /** The error code; undefined if the body is not an Error of the contract, for example from a gateway. */
   readonly code: number | undefined;
-  /** The name of the code; undefined as well when the code is newer than this client: go by the status then. */
+  /** The name of the code; undefined without a code, or if this client does not know it. Then use the status. */
   readonly kind: ErrorKind | undefined;
-  /** How long to wait before the call is repeated, in ms, when the answer says so. */
+  /** How long to wait before repeating the call, in ms, from the response's Retry-After. */
   readonly retryAfter: number | undefined;
 
   constructor(call: Omit<FailedCall, 'requestId'>, { status, error, requestId, retryAfter }: Answer) {
-    super(error?.message ?? `The answer, of status ${status}, is none of the Plant Store's.`, {
+    super(error?.message ?? `Unexpected response with status ${status}, not from the Plant Store.`, {
       ...call,
       requestId,
     });
@@ -91,7 +93,7 @@ export class ApiError extends PlantStoreError {
     this.retryAfter = retryAfter;
   }
 
-  /** Whether this is the error with that name; `code` and `status` are then known to the compiler as well. */
+  /** Whether this error has the given name; also narrows the types of `code` and `status`. */
   is<Kind extends ErrorKind>(
     kind: Kind,
   ): this is this & { kind: Kind; code: ErrorCode<Kind>; status: ErrorStatus<Kind> } {
@@ -99,7 +101,7 @@ export class ApiError extends PlantStoreError {
   }
 }
 
-/** The name of a code, when this client knows it. */
+/** The name of a code, if this client knows it. */
 export function kindOf(code: number | undefined): ErrorKind | undefined {
   return code === undefined ? undefined : kinds.get(code);
 }

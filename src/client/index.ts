@@ -1,4 +1,4 @@
-// The Plant Store's own client, for Node and browsers: exact ids, typed errors, retries that never duplicate.
+// The Plant Store's client for Node.js and browsers: exact ids, typed errors, retries without duplicates.
 import type { components, operations } from '../contract/types.gen.js';
 import type { Answer } from './errors.js';
 import { readElements } from './json-array.js';
@@ -16,79 +16,79 @@ export {
 } from './errors.js';
 export type { Clock };
 
-/** A plant as the service returns it; its id is not part of it. */
+/** A plant as the service returns it, without its id. */
 export type Plant = components['schemas']['Plant'];
-/** A 64-bit signed integer. A number must be a safe integer: beyond 2^53 only a bigint is exact. */
+/** A 64-bit signed integer. A number must be a safe integer; only a bigint is exact beyond 2^53. */
 export type PlantId = bigint | number;
 /** A plant to create. */
 export type NewPlant = Omit<components['schemas']['NewPlant'], 'id'> & { id: PlantId };
 
-/** What a client works with. */
+/** The options of a client. */
 export interface ClientOptions {
-  /** Where the service is; a path and a slash at its end are fine. In a browser it may be relative. */
+  /** The URL of the service, with an optional path and trailing slash. In a browser it may be relative. */
   baseUrl: string;
-  /** The access token, or what gives it: asked before every attempt, so that it can be renewed. */
+  /** The access token, or a function that returns it; called before every attempt, so that it can renew the token. */
   token: string | (() => string | Promise<string>);
-  /** How often a request is sent again after a lost connection, a 429 or a 503; 3 by default. */
+  /** Maximum number of retries after a lost connection, a 429 or a 503; 3 by default. */
   retries?: number;
-  /** The longest wait before that, in ms; 60,000 by default. A `Retry-After` beyond it ends the call. */
+  /** Maximum wait before a retry, in ms; 60,000 by default. A longer `Retry-After` ends the call. */
   maxWait?: number;
   /**
-   * How long an attempt may take to the end of its answer, in ms; 30,000 by default, 0 or Infinity for ever. Of
-   * streamPlants: how long each wait for more of the list may take.
+   * Maximum time for an attempt, to the end of its response, in ms; 30,000 by default, 0 or Infinity for no limit. For
+   * streamPlants, it limits each wait for more of the list.
    */
   timeout?: number;
-  /** The runtime's own by default. */
+  /** The runtime's fetch by default. */
   fetch?: (request: Request) => Promise<Response>;
-  /** Real time by default. */
+  /** The system clock by default. */
   clock?: Clock;
 }
 
-/** What every call takes. */
+/** The options of every call. */
 export interface CallOptions {
-  /** Ends the call: it rejects with the signal's reason. Whether a write then took effect is not known. */
+  /** Ends the call, which rejects with the signal's reason. A write may still have taken effect. */
   signal?: AbortSignal;
-  /** Called for every answer, also for those after which the request is sent again. */
+  /** Called for every response, including those that are followed by a retry. */
   onAnswer?: (answer: Answer) => void;
 }
 
-/** What listPlants and streamPlants take. */
+/** The options of listPlants and streamPlants. */
 export interface ListOptions
   extends CallOptions, NonNullable<operations['listPlants']['parameters']['query']> {}
 
 /**
- * A method for each operation of the contract. Each rejects with ApiError when the service answers with an error,
- * with ConnectionError when there is no whole answer, and with whatever the token function rejects with.
+ * One method per operation of the contract. Each rejects with ApiError when the service returns an error, with
+ * ConnectionError when no complete response arrives, and with the token function's error if that fails.
  */
 export interface PlantStoreClient extends Record<keyof operations, unknown> {
   /**
-   * Stores a plant, and resolves once that is durable. When an attempt is lost and its retry finds this very plant
-   * in the store, the call has succeeded.
-   * @throws TypeError or RangeError, with nothing sent, when the id is not a 64-bit integer that is known exactly.
+   * Creates a plant, and resolves when it is durable. If an attempt is lost and a retry finds exactly this plant in the
+   * store, the call succeeds.
+   * @throws TypeError or RangeError, before sending, when the id is not an exact 64-bit integer.
    */
   createPlant(plant: NewPlant, options?: CallOptions): Promise<Plant>;
   /**
-   * The plants that the token gives access to, in ascending order of id: all, or the first `limit`. The last list that
-   * had an ETag is kept, and read anew only when it has changed.
+   * Returns the caller's plants in ascending order of id: all, or the first `limit`. The client keeps the last list
+   * that had an ETag, and downloads it again only when it has changed.
    */
   listPlants(options?: ListOptions): Promise<Plant[]>;
   /**
-   * The same plants one by one, in constant memory, for lists of any length. Nothing is sent before the first is asked
-   * for; leaving the loop closes the connection. Only what fails before the list begins is sent again.
-   * @throws ConnectionError when the list is cut off, whatever has come of it.
+   * Returns the same plants one by one, in constant memory, for lists of any length. The request is sent when the first
+   * plant is requested; leaving the loop closes the connection. Only failures before the list begins are retried.
+   * @throws ConnectionError when the list is cut off, even after some plants.
    */
   streamPlants(options?: ListOptions): AsyncGenerator<Plant, void, undefined>;
   /**
-   * Deletes a plant, and resolves once that is durable. When an attempt is lost and its retry finds no such plant,
-   * the call has succeeded.
-   * @throws TypeError or RangeError, with nothing sent, when the id is not a 64-bit integer that is known exactly.
+   * Deletes a plant, and resolves when that is durable. If an attempt is lost and a retry finds no such plant, the call
+   * succeeds.
+   * @throws TypeError or RangeError, before sending, when the id is not an exact 64-bit integer.
    */
   deletePlant(id: PlantId, options?: CallOptions): Promise<void>;
 }
 
 /**
- * What JSON.parse reads exactly. An int64 in an answer, which it would round, is none of this and does not compile:
- * before the contract can have one, read answers as text (`parseAs: 'text'`), with a parser that gives bigints.
+ * The types that JSON.parse reads exactly. A response with an int64, which JSON.parse would round, does not compile: if
+ * the contract gets one, read responses as text (`parseAs: 'text'`) and parse them exactly.
  */
 type ParsedJson =
   | null
@@ -98,18 +98,18 @@ type ParsedJson =
   | readonly ParsedJson[]
   | { readonly [name: string]: ParsedJson | undefined };
 
-/** The type, or never unless the other is identical: mutual assignability would overlook optional fields. */
+/** `Type` if both types are identical, otherwise never. Mutual assignability would not notice optional fields. */
 type SameAs<Other, Type> =
   (<T>(value: T) => T extends Type ? 1 : 2) extends <T>(value: T) => T extends Other ? 1 : 2 ? Type : never;
 
-/** The parsed answer of an operation. */
+/** The parsed body of a response. */
 const parsed = <Data extends ParsedJson | undefined>({ data }: { data: Data }): Data => data;
-/** The same for one element of a stream. */
+/** Parses one element of a stream. */
 const parsePlant = (json: string) => parsed({ data: JSON.parse(json) as Plant });
 
 /**
- * Makes a client. It holds nothing open, so there is nothing to close.
- * @throws TypeError when the token is missing, RangeError when the timeout is not a time.
+ * Creates a client. It holds no resources and needs no closing.
+ * @throws TypeError when the token is missing, RangeError when the timeout is negative or not a number.
  */
 export function createClient({
   baseUrl,
@@ -121,7 +121,7 @@ export function createClient({
   clock = systemClock,
 }: ClientOptions): PlantStoreClient {
   const call = createSender({ baseUrl, token, retries, maxWait, timeout, fetch, clock });
-  /** The last list that had an ETag, and what it was the answer to. */
+  /** The last list that had an ETag, and the request that returned it. */
   let kept: { request: string; etag: string; plants: Plant[] } | undefined;
 
   return {
@@ -187,22 +187,22 @@ export function createClient({
   };
 }
 
-/** An id as a bigint: what was rounded already is refused, or another plant would be meant. */
+/** Converts an id to a bigint. Refuses one that may have been rounded, since it could identify another plant. */
 function exactId(id: PlantId): bigint {
   if (typeof id !== 'bigint' && typeof id !== 'number')
     throw new TypeError('id must be a bigint or a number');
   if (typeof id === 'number' && !Number.isSafeInteger(id)) {
-    throw new RangeError(`id must be a safe integer, or a bigint: ${id} may have been rounded`);
+    throw new RangeError(`id must be a safe integer or a bigint: ${id} may have been rounded`);
   }
   const exact = BigInt(id);
   if (BigInt.asIntN(64, exact) !== exact)
-    throw new RangeError(`id must be in the range of 64 bits: ${exact}`);
+    throw new RangeError(`id must be a 64-bit signed integer: ${exact} is out of range`);
   return exact;
 }
 
 /**
- * A plant that was sent, as the service answers it. It does not compile when Plant and NewPlant differ in more than the
- * id: the client could not know the answer when it is lost.
+ * Returns the service's response to a create. It does not compile if Plant and NewPlant differ in more than the id,
+ * since the client could then not reconstruct a lost response.
  */
 function asAnswered(plant: SameAs<Plant, Omit<NewPlant, 'id'>>): Plant {
   return JSON.parse(exactJson(plant)) as Plant;

@@ -1,12 +1,12 @@
-// Reads a list from its stream, element by element: constant memory for any length, and a cut-off list is an error.
+// Parses a streamed list element by element, in constant memory, and reports a list that is cut off as an error.
 import { ApiError, ConnectionError } from './errors.js';
 import type { Answered } from './sending.js';
 
 /**
- * Reads the elements of an answer as they are asked for; its connection closes when no more of them are.
- * @param signal - The caller's.
- * @param parse - Makes an element of its JSON text.
- * @throws ConnectionError when the list was cut off or stalled, ApiError when the answer is no list.
+ * Reads the elements of a response on demand. When the consumer stops, the connection closes.
+ * @param signal - The caller's signal.
+ * @param parse - Parses the JSON text of one element.
+ * @throws ConnectionError when the list is cut off or stalls, ApiError when the body is not a list.
  */
 export async function* readElements<Element>(
   { data, answer, attempts, limits }: Answered<ReadableStream<Uint8Array>>,
@@ -21,7 +21,7 @@ export async function* readElements<Element>(
   const read = async () => {
     const { done, value } = await limits.within(reader.read());
     const elements = list.push(decoder.decode(value, { stream: !done })).map(parse);
-    if (done && !list.ended) throw new Error('its end is missing');
+    if (done && !list.ended) throw new Error('the closing bracket is missing');
     count += elements.length;
     return { done, elements };
   };
@@ -40,31 +40,31 @@ export async function* readElements<Element>(
       if (done) return;
     }
   } finally {
-    // What has failed cannot be cancelled, and need not.
+    // Cancelling a failed stream rejects, and is unnecessary.
     reader.cancel().catch(() => undefined);
   }
 }
 
 /** Splits a JSON array that arrives in pieces into its elements. */
 class ArraySplitter {
-  /** How many brackets and braces are open: 1 between elements. */
+  /** The number of open brackets and braces: 1 between elements. */
   #depth = 0;
   #quoted = false;
   #escaped = false;
-  /** Whether an element, or the comma before it, has come. */
+  /** Whether a comma has arrived, so that another element must follow. */
   #begun = false;
   #ended = false;
-  /** What earlier pieces had of the element that has not ended. */
+  /** The part of the current element that earlier pieces contained. */
   #element = '';
 
-  /** Whether the array's closing bracket has come: without it, the array was cut off. */
+  /** Whether the array's closing bracket has arrived; without it, the array is cut off. */
   get ended(): boolean {
     return this.#ended;
   }
 
   /**
-   * Takes the next piece of the text, of any length.
-   * @returns The JSON text of each element that ends in it. Whether that is well-formed is for JSON.parse to say.
+   * Adds the next piece of the text, of any length.
+   * @returns The JSON text of each element that ends in this piece, unchecked: JSON.parse detects malformed elements.
    * @throws SyntaxError when the text is not one array.
    */
   push(piece: string): string[] {

@@ -1,42 +1,42 @@
-// Sends a request until its outcome is known: again after a lost connection, 429 or 503, as often as is allowed.
+// Retries requests after lost connections, 429 and 503, until the outcome is known or the retries are used up.
 import { ApiError, ConnectionError, kindOf, type Answer, type ErrorKind } from './errors.js';
 
-/** Time, for the waits between attempts. */
+/** The clock for the waits between attempts. */
 export interface Clock {
-  /** The time in ms since the epoch. */
+  /** Returns the time in ms since the epoch. */
   now(): number;
-  /** Resolves after a number of ms; rejects with the signal's reason as soon as that is aborted. */
+  /** Resolves after `time` ms; rejects with the signal's reason when the signal is aborted. */
   sleep(time: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** How one attempt ended. `lost` is the reason why there is no answer. */
+/** How one attempt ended. `lost` is the reason for a missing response. */
 export type Outcome<Value> = { value: Value } | { answer: Answer } | { lost: unknown; requestId: string };
 
 /** A call that may take several attempts. */
 export interface Call<Value> {
-  /** Sends the request once; `attempts` counts from 1. What it rejects with ends the call. */
+  /** Sends the request once; `attempts` counts from 1. A rejection ends the call. */
   attempt: (attempts: number) => Promise<Outcome<Value>>;
   /** Whether the request may change something. */
   writes: boolean;
-  /** The error by which a repeated write learns that the one before took effect, and the call's value then. */
+  /** The error that tells a retry that an earlier attempt took effect, and the call's value in that case. */
   done?: { kind: ErrorKind; value: Value } | undefined;
   signal?: AbortSignal | undefined;
 }
 
-/** The wait before the first retry, in ms; it doubles with every further one. */
+/** The wait before the first retry, in ms; it doubles with each further retry. */
 const firstWait = 100;
 
-/** How much patience a caller has. */
+/** Limits on retries. */
 export interface Patience {
-  /** How often the request may be sent again. */
+  /** Maximum number of retries. */
   retries: number;
-  /** The longest wait before that, in ms; a Retry-After beyond it ends the call. */
+  /** Maximum wait before a retry, in ms; a longer Retry-After ends the call. */
   maxWait: number;
 }
 
 /**
- * Carries out a call.
- * @throws ApiError, ConnectionError, the signal's reason, and whatever the attempt rejects with.
+ * Performs a call with retries.
+ * @throws ApiError, ConnectionError, the signal's reason, or the attempt's own error.
  */
 export async function withRetries<Value>(
   { attempt, writes, done, signal }: Call<Value>,
@@ -48,7 +48,7 @@ export async function withRetries<Value>(
     const outcome = await attempt(attempts);
     if ('value' in outcome) return outcome.value;
     const answer = 'answer' in outcome ? outcome.answer : undefined;
-    // It was an earlier attempt of this very call that took effect, as far as anybody can tell.
+    // Most likely, an earlier attempt of this call took effect.
     if (done !== undefined && mayHaveTakenEffect && done.kind === kindOf(answer?.error?.error))
       return done.value;
     if (writes) mayHaveTakenEffect ||= answer === undefined || leavesOpen(answer);
@@ -66,14 +66,14 @@ export async function withRetries<Value>(
   }
 }
 
-/** Whether a write with this answer may have taken effect: it failed on the way, and nothing says that it has not. */
+/** Whether a write with this response may have taken effect, because the error does not rule it out. */
 function leavesOpen({ status, error }: Answer): boolean {
   const kind = kindOf(error?.error);
   if (kind === 'unavailable' || kind === 'overloaded') return false;
   return status >= 500 || (status >= 200 && status < 300);
 }
 
-/** Real time. */
+/** The system clock. */
 export const systemClock: Clock = {
   now: Date.now,
   sleep: (time, signal) =>
@@ -88,7 +88,7 @@ export const systemClock: Clock = {
         signal?.removeEventListener('abort', stop);
         resolve();
       };
-      // A timer ends at once when it cannot count that far.
+      // A longer timer would fire at once.
       const timer = setTimeout(end, Math.min(time, 2 ** 31 - 1));
       signal?.addEventListener('abort', stop, { once: true });
     }),

@@ -1,10 +1,10 @@
-// Sends the requests of calls: the token, the request's id, the time that an answer may take, and what it says.
+// Sends each call's requests with a token, a request id and a timeout, and interprets the responses.
 import createFetchClient, { type Client } from 'openapi-fetch';
 import type { components, paths } from '../contract/types.gen.js';
 import type { Answer, ErrorKind } from './errors.js';
 import { withRetries, type Clock, type Outcome } from './retries.js';
 
-/** What a sender works with; ClientOptions says what it means. */
+/** The options of a sender; see ClientOptions. */
 interface SenderOptions {
   baseUrl: string;
   token: string | (() => string | Promise<string>);
@@ -15,20 +15,20 @@ interface SenderOptions {
   clock: Clock;
 }
 
-/** What the caller gives with a call; CallOptions says what it means. */
+/** The options of a call; see CallOptions. */
 interface Caller {
   signal?: AbortSignal | undefined;
   onAnswer?: ((answer: Answer) => void) | undefined;
 }
 
-/** What openapi-fetch is given for one attempt. */
+/** The options of openapi-fetch for one attempt. */
 export interface Sending {
   headers: { authorization: string; 'x-request-id': string };
   signal: AbortSignal;
   fetch: (request: Request) => Promise<Response>;
 }
 
-/** What it gives back. */
+/** The result of openapi-fetch. */
 interface Received<Data> {
   data?: Data;
   error?: unknown;
@@ -37,45 +37,46 @@ interface Received<Data> {
 
 /** An attempt that succeeded. */
 export interface Answered<Data> {
-  /** What the body says; undefined when there is none, with 204 and 304 alone. */
+  /** The parsed body; undefined with 204 and 304 only. */
   data: Data;
   response: Response;
   answer: Answer;
   /** The number of the attempt, from 1. */
   attempts: number;
-  /** For whatever of the answer is still to be read. */
+  /** Limits the reading of the rest of the response. */
   limits: Limits;
 }
 
-/** What an operation is, for its sender. */
+/** Describes an operation to its sender. */
 export interface Operation<Data, Value> {
-  /** Whether the request may change something: only then is it open, without an answer, what has become of it. */
+  /** Whether the request may change something; only then does a lost response leave its outcome unknown. */
   writes: boolean;
   /** Sends the request once. */
   send: (api: Client<paths>, sending: Sending) => Promise<Received<Data>>;
-  /** Whether a status is one of success. */
+  /** Whether a status means success. */
   succeeds: (status: number) => boolean;
-  /** What the caller gets. */
+  /** Returns the call's value. */
   value: (answered: Answered<Exclude<Data, null>>) => Value;
-  /** The error by which a repeated write learns that the one before took effect, and what the caller gets then. */
+  /** The error that tells a retry that an earlier attempt took effect, and the call's value in that case. */
   done?: { kind: ErrorKind; value: Value };
 }
 
-/** Carries out an operation for a caller. */
+/** Performs an operation. */
 export type Sender = <Data, Value>(caller: Caller, operation: Operation<Data, Value>) => Promise<Value>;
 
 /**
- * Makes a sender.
- * @throws TypeError when the token is missing, RangeError when the timeout is not a time.
+ * Creates a sender.
+ * @throws TypeError when the token is missing, RangeError when the timeout is negative or not a number.
  */
 export function createSender(options: SenderOptions): Sender {
   const { baseUrl, token, timeout, fetch, clock } = options;
   if (typeof token !== 'function') checkToken(token);
-  if (!(timeout >= 0)) throw new RangeError(`timeout must be a number of ms, from 0 on: ${timeout}`);
+  if (!(timeout >= 0))
+    throw new RangeError(`timeout must be 0 or a positive number of milliseconds: ${timeout}`);
   const api = createFetchClient<paths>({
     baseUrl,
     bodySerializer: exactJson,
-    // The service does not redirect, and a redirected POST could come back as the answer to a GET.
+    // The service does not redirect, and fetch may turn a redirected POST into a GET.
     redirect: 'manual',
   });
 
@@ -102,11 +103,11 @@ export function createSender(options: SenderOptions): Sender {
         };
         received = await limits.within(send(api, sending));
       } catch (cause) {
-        // What goes wrong before is the caller's, as a base URL that is none.
+        // Errors before sending are the caller's, such as an invalid base URL.
         if (!progress.sent) throw cause;
         signal?.throwIfAborted();
         const { response } = progress;
-        // A whole answer that is no JSON is somebody else's.
+        // A complete response that is not JSON does not come from the Plant Store.
         if (response === undefined || !(cause instanceof SyntaxError)) {
           return { lost: cause, requestId: requestIdOf(response) ?? requestId };
         }
@@ -125,14 +126,14 @@ export function createSender(options: SenderOptions): Sender {
   };
 }
 
-/** How long something may take, and its end by the caller. */
+/** Limits the duration of an attempt by a timeout and the caller's signal. */
 export class Limits {
   readonly #timeout: number;
   readonly #overdue = new AbortController();
-  /** Aborted when either ends it. */
+  /** Aborted by the timeout or by the caller's signal. */
   readonly signal: AbortSignal;
 
-  /** @param timeout - In ms; 0, and what a timer cannot count, is for ever. */
+  /** @param timeout - In ms; 0, or more than a timer supports, means no limit. */
   constructor(timeout: number, caller: AbortSignal | undefined) {
     this.#timeout = timeout < 2 ** 31 ? timeout : 0;
     const overdue = this.#overdue.signal;
@@ -140,8 +141,8 @@ export class Limits {
   }
 
   /**
-   * Waits for something, but not for longer than is allowed: a fetch need not heed its signal once it has answered.
-   * @throws the signal's reason when it ends first.
+   * Waits for a task within the limits, since reading a response may ignore the signal passed to fetch.
+   * @throws The signal's reason if the signal is aborted first.
    */
   within<Result>(task: Promise<Result>): Promise<Result> {
     const { signal } = this;
@@ -153,7 +154,7 @@ export class Limits {
       if (signal.aborted) stop();
       signal.addEventListener('abort', stop, { once: true });
       const late = () => {
-        this.#overdue.abort(new Error(`there was no whole answer within ${this.#timeout} ms`));
+        this.#overdue.abort(new Error(`no complete response within ${this.#timeout} ms`));
       };
       const timer = this.#timeout === 0 ? undefined : setTimeout(late, this.#timeout);
       void task.then(resolve, reject).finally(() => {
@@ -166,18 +167,18 @@ export class Limits {
 
 function checkToken(token: unknown): string {
   if (typeof token !== 'string' || token === '') {
-    throw new TypeError('token must be the access token, or a function that gives it; it is missing');
+    throw new TypeError('token is missing: it must be the access token or a function that returns it');
   }
   return token;
 }
 
-/** 64 random bits, in the form that the service takes over as a request id. */
+/** Returns 64 random bits, in a form that the service accepts as a request id. */
 function newId(): string {
-  // Not randomUUID, which pages without TLS lack.
+  // Pages without TLS have no randomUUID.
   return crypto.getRandomValues(new BigUint64Array(1))[0]!.toString(16).padStart(16, '0');
 }
 
-/** JSON in which a bigint stands as bare digits, at any depth: JSON.stringify has no way to write one. */
+/** Serializes JSON with bigints as unquoted digits, which JSON.stringify cannot write. */
 export function exactJson(value: unknown): string {
   if (typeof value === 'bigint') return value.toString();
   if (Array.isArray(value)) return `[${value.map(exactJson).join(',')}]`;
@@ -197,7 +198,7 @@ function answerOf(response: Response, error: unknown, requestId: string, clock: 
   };
 }
 
-/** The id under which the service has logged the request: ours, unless something on the way has changed it. */
+/** The id in the service's logs; an intermediary may have replaced the one that the client sent. */
 function requestIdOf(response: Response | undefined): string | undefined {
   return response?.headers.get('x-request-id') ?? undefined;
 }
@@ -207,7 +208,7 @@ function isErrorBody(body: unknown): body is components['schemas']['Error'] {
   return Number.isInteger(error) && typeof message === 'string';
 }
 
-/** RFC 9110 section 10.2.3: a number of seconds, or a date. In ms from `now`. */
+/** Parses Retry-After (RFC 9110 section 10.2.3), which is in seconds or a date. Returns ms from `now`. */
 function readRetryAfter(text: string | null, now: number): number | undefined {
   const time = /^\d+$/.test(text ?? '') ? Number(text) * 1000 : Date.parse(text ?? '') - now;
   return Number.isNaN(time) ? undefined : Math.max(0, time);
