@@ -1,4 +1,4 @@
-// A bar chart as SVG, for light and dark pages.
+// Draws bar charts as SVG, for light and dark pages.
 
 /**
  * @param {string} title

@@ -1,5 +1,5 @@
-// A load generator: keeps a number of connections busy, one request at a time on each, and checks every answer.
-// It speaks just as much HTTP as the servers here do, since a full client costs as much as a server, on the same cores.
+// A load generator that keeps a number of connections busy, one request at a time on each, and checks every status.
+// It parses only the HTTP that these servers produce: a full client would cost as much CPU as a server.
 import { connect } from 'node:net';
 import { createHistogram } from 'node:perf_hooks';
 
@@ -7,7 +7,7 @@ const headEnd = Buffer.from('\r\n\r\n');
 const lastChunk = Buffer.from('0\r\n\r\n');
 
 /**
- * The bytes of a request, as text in Latin-1.
+ * Returns the bytes of a request as a Latin-1 string.
  * @param {{ method: string, path: string, token?: string | undefined, body?: string | undefined }} request
  */
 export function requestText({ method, path, token, body }) {
@@ -21,29 +21,29 @@ export function requestText({ method, path, token, body }) {
 
 /**
  * @typedef {object} Load
- * @property {number} port - Of a server on 127.0.0.1.
- * @property {number} connections - How many are busy at a time.
- * @property {number} time - How long requests are started, in ms.
- * @property {() => string | undefined} next - The next request; undefined when there are no more.
- * @property {(status: number) => boolean} [expect] - Which statuses are right; 200 and 204 unless given.
+ * @property {number} port - The port of a server on 127.0.0.1.
+ * @property {number} connections - The number of concurrent connections.
+ * @property {number} time - How long to start new requests, in ms.
+ * @property {() => string | undefined} next - Returns the next request, or undefined if there are no more.
+ * @property {(status: number) => boolean} [expect] - Whether a status is expected; 200 and 204 by default.
  */
 
 /**
  * @typedef {object} LoadResult
- * @property {number} requests - How many were answered.
- * @property {number} seconds - From the first request to the last answer.
- * @property {number} rate - Requests a second.
- * @property {number} bytes - Of all answers.
+ * @property {number} requests - The number of completed requests.
+ * @property {number} seconds - The time from the first request to the last response.
+ * @property {number} rate - Requests per second.
+ * @property {number} bytes - The length of all responses.
  * @property {number} p50 - The median latency, in ms.
- * @property {number} p99 - In ms.
- * @property {number} cpu - What this process used of one core, 0 to 1: near 1, the generator is the limit.
+ * @property {number} p99 - The 99th percentile of the latency, in ms.
+ * @property {number} cpu - This process's share of one core, 0 to 1; near 1, the generator is the bottleneck.
  */
 
 /**
  * Puts a server under load.
  * @param {Load} load
  * @returns {Promise<LoadResult>}
- * @throws Error on an answer that is not expected, and when a connection breaks.
+ * @throws Error on an unexpected status, and when a connection is lost.
  */
 export async function putUnderLoad({ port, connections, time, next, expect = isSuccess }) {
   const latencies = createHistogram();
@@ -68,14 +68,14 @@ export async function putUnderLoad({ port, connections, time, next, expect = isS
         }
       };
       const broken = () => {
-        reject(new Error('a connection broke off'));
+        reject(new Error('a connection was lost'));
       };
       reader.onAnswer = (status, length) => {
         latencies.record(process.hrtime.bigint() - started);
         requests++;
         bytes += length;
         if (expect(status)) start();
-        else reject(new Error(`an answer with status ${status}`));
+        else reject(new Error(`unexpected status ${status}`));
       };
       socket.on('error', reject);
       socket.on('close', broken);
@@ -136,16 +136,16 @@ function openConnection(port) {
   });
 }
 
-/** Finds the end of each answer on a connection, in whatever pieces it comes. */
+/** Finds the end of each response on a connection, however it is split into pieces. */
 class AnswerReader {
   /** @type {(status: number, bytes: number) => void} */
   onAnswer = () => {};
   #status = 0;
   #bytes = 0;
-  /** Bytes of the body still to come; -1 for a body in chunks, and before the head is complete. */
+  /** Remaining bytes of a body with Content-Length. */
   #left = -1;
   #chunked = false;
-  /** What came of a head that is not complete, or the last bytes of a body in chunks. */
+  /** The bytes of an incomplete header section, or the last bytes of a chunked body. */
   #kept = Buffer.alloc(0);
 
   /** @param {Buffer} piece */
@@ -167,7 +167,7 @@ class AnswerReader {
       piece = bytes.subarray(end + headEnd.length);
     }
     if (this.#chunked) {
-      // No JSON text has a CR in it, so this is the end and nothing else.
+      // The servers' JSON contains no CR, so only the end of the body matches.
       const tail = Buffer.concat([this.#kept, piece.subarray(-lastChunk.length)]).subarray(-lastChunk.length);
       if (tail.equals(lastChunk)) this.#end();
       else this.#kept = tail;

@@ -1,4 +1,4 @@
-// Starts a server whose log costs nothing, and asks it what it uses.
+// Starts a server with its log discarded, and measures its resource usage.
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { startServer } from '../lib/server-process.js';
@@ -9,12 +9,12 @@ const probe = fileURLToPath(new URL('./probe.js', import.meta.url));
  * @typedef {{ cpu: number, rss: number, loopDelay: number }} Usage - See probe.js.
  * @typedef {import('../lib/server-process.js').ServerProcess & Measures} MeasuredServer
  * @typedef {object} Measures
- * @property {() => Promise<Usage>} reset - Usage counts from now on.
- * @property {() => Promise<Usage>} usage - What was used since.
+ * @property {() => Promise<Usage>} reset - Restarts the measurement.
+ * @property {() => Promise<Usage>} usage - Returns the usage since the last reset.
  */
 
 /**
- * Starts a server in production's mode, its log discarded, and waits until it accepts connections.
+ * Starts a server in production mode, with its log discarded, and waits until it accepts connections.
  * @param {import('../lib/server-process.js').ServerOptions} options
  * @returns {Promise<MeasuredServer>}
  */

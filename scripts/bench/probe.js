@@ -1,4 +1,4 @@
-// Preloaded into each server (--import): answers the benchmark's messages with what its processes have used.
+// Preloaded into each server (--import): reports the resource usage of its processes to the benchmark.
 import cluster from 'node:cluster';
 import { readFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -11,7 +11,7 @@ let programCpu = programUsage().cpu;
 /** @typedef {import('./measured-server.js').Usage} Usage */
 
 process.on('message', async (message) => {
-  // A worker has other messages too.
+  // Workers receive other messages too.
   if (message !== 'reset' && message !== 'usage') return;
   const workers = Object.values(cluster.workers ?? {}).map((worker) => worker && ask(worker, message));
   if (message === 'reset') {
@@ -25,7 +25,7 @@ process.on('message', async (message) => {
     cpu: (user + system) / 1000,
     /** Memory in bytes. */
     rss: process.memoryUsage.rss(),
-    /** How late the event loop was at most in 99 of 100 cases since the last reset, in ms. */
+    /** The 99th percentile of the event-loop delay since the last reset, in ms. */
     loopDelay: loop.percentile(99) / 1e6,
   };
   const program = programUsage();
@@ -40,7 +40,7 @@ process.on('message', async (message) => {
     loopDelay: Math.max(...all.map(({ loopDelay }) => loopDelay)),
   });
 });
-// The benchmark's channel shall not keep a server alive that wants to end; a worker's is not the benchmark's.
+// The benchmark's channel must not keep a server alive. A worker's channel leads to its supervisor instead.
 if (cluster.isPrimary) process.channel?.unref();
 
 /** @param {import('node:cluster').Worker} worker @param {'reset' | 'usage'} message @returns {Promise<Usage>} */

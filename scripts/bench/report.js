@@ -1,4 +1,4 @@
-// Reports what a run measured: on the terminal in full, and as docs/benchmarks.md with charts and files of data.
+// Reports the results of a run: in full on the terminal, and as docs/benchmarks.md with charts and data files.
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { cpus, release, totalmem, type } from 'node:os';
 import prettier from 'prettier';
@@ -16,7 +16,7 @@ import { rateOf, verdict } from './targets.js';
  * @property {Record<'short' | 'long', { rounds: number, time: number }>} plan - Times in ms.
  */
 
-/** From this share of a core on, the generator may be what limits a row. */
+/** Above this share of a core, the generator may be the bottleneck. */
 const busyGenerator = 0.9;
 const docs = new URL('../../docs/', import.meta.url);
 
@@ -25,7 +25,7 @@ export function printReport(report) {
   console.log(tables(report).join('\n'));
 }
 
-/** Writes docs/benchmarks.md, a chart for each workload, and all figures as CSV. @param {Report} report */
+/** Writes docs/benchmarks.md, one chart per workload, and all figures as CSV. @param {Report} report */
 export async function writeReport(report) {
   const charts = new URL('benchmarks/', docs);
   await mkdir(charts, { recursive: true });
@@ -40,14 +40,14 @@ export async function writeReport(report) {
         faint: result.kind === 'limit' || result.kind === 'floor',
       }))
       .filter(({ value }) => Number.isFinite(value));
-    await writeFile(new URL(`${name}.svg`, charts), barChart(`${title}, requests a second`, bars));
-    pictures.push(`![${title}: requests a second](benchmarks/${name}.svg)`);
+    await writeFile(new URL(`${name}.svg`, charts), barChart(`${title}, requests per second`, bars));
+    pictures.push(`![${title}: requests per second](benchmarks/${name}.svg)`);
   }
   await writeFile(new URL('results.csv', charts), resultsCsv(report));
   await writeFile(new URL('ratios.csv', charts), ratiosCsv(report));
   const introduction = await readFile(new URL('introduction.md', import.meta.url), 'utf8');
   const text = [
-    '<!-- Written by `npm run bench`; the words are in scripts/bench. -->',
+    '<!-- Written by `npm run bench`; the text is in scripts/bench. -->',
     introduction,
     '## Requests per second',
     `At ${most} connections. [results.csv](benchmarks/results.csv) has all figures.`,
@@ -84,11 +84,11 @@ async function conditions({ plan: { short, long }, results }) {
     `- Date: ${new Date().toISOString().slice(0, 10)}.`,
     `- Machine: ${cpus().length} cores (${cpus()[0]?.model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB, ` +
       `${type()} ${release().split('-')[0]}, Node.js ${process.version}. ` +
-      'Servers, load generator and everything else share it.',
+      'Servers and load generator share it.',
     `- Versions: ${versions.join(', ')}.`,
     `- ${short.rounds} turns of ${short.time / 1000} s (lists of 100,000: ${long.rounds} of ${long.time / 1000} s) ` +
-      'per server, workload and number of connections, after one to warm up. ' +
-      'Medians, ± half the distance between the extremes.',
+      'per server, workload and number of connections, after a warm-up turn. ' +
+      'Figures are medians, ± half the distance between the extremes.',
     ...results.map(({ name, durability }) => `- ${name}: ${durability}.`),
   ].join('\n');
 }
@@ -110,7 +110,7 @@ function summary({ results, workloads }, most) {
       ['', ...names],
       rows((samples) => number(median(samples.map(({ rate }) => rate))) + (isLimited(samples) ? '†' : '')),
     ),
-    `† The load generator used more than ${100 * busyGenerator} % of a core and may be the limit.`,
+    `† The load generator used more than ${100 * busyGenerator} % of a core and may be the bottleneck.`,
     '## Latency',
     `The 99th percentile at ${most} connections, in milliseconds.`,
     table(
@@ -172,7 +172,7 @@ function samplesOf(result, workload, connections) {
   );
 }
 
-/** Whether the load generator may be what limits a rate. @param {import('./run.js').Measurement['samples']} samples */
+/** Whether the generator may be the bottleneck. @param {import('./run.js').Measurement['samples']} samples */
 function isLimited(samples) {
   return samples.some(({ cpu }) => cpu > busyGenerator);
 }
@@ -193,7 +193,7 @@ function tables({ results, comparisons, connectionCounts, workloads }) {
       ]);
     blocks.push(
       `## ${connections} connections`,
-      '### Requests a second',
+      '### Requests per second',
       table(
         ['', ...names],
         rows((samples) => {
@@ -202,7 +202,7 @@ function tables({ results, comparisons, connectionCounts, workloads }) {
           return `${number(median(rates))} ± ${Math.round(100 * spread(rates))} %${limited}`;
         }),
       ),
-      `\\* The generator used more than ${100 * busyGenerator} % of a core: it may be the limit, not the server.`,
+      `\\* The generator used more than ${100 * busyGenerator} % of a core and may be the bottleneck.`,
       '### Latency: median / 99th percentile, in ms',
       table(
         ['', ...names],
@@ -211,7 +211,7 @@ function tables({ results, comparisons, connectionCounts, workloads }) {
             `${number(median(samples.map(({ p50 }) => p50)))} / ${number(median(samples.map(({ p99 }) => p99)))}`,
         ),
       ),
-      '### CPU of the server a request, in µs',
+      '### Server CPU per request, in µs',
       table(
         ['', ...names],
         rows((samples) => number(1000 * median(samples.map(({ cpuPerRequest }) => cpuPerRequest)))),
@@ -227,9 +227,9 @@ function tables({ results, comparisons, connectionCounts, workloads }) {
 function ratios(comparisons) {
   const confidence = Math.floor(100 * Math.min(...comparisons.map(({ ratio }) => ratio.confidence)));
   return [
-    'The rate of the Plant Store on SQLite by that of another server in the same turn: the median of the turns, and ' +
-      `an interval that holds the true median with a confidence of at least ${confidence} %. ` +
-      'A target is missed when the whole interval lies beyond it, and open when it lies on both sides.',
+    'The rate of the Plant Store on SQLite divided by that of another server in the same turn: the median of the ' +
+      `turns, and an interval that contains the true median with a confidence of at least ${confidence} %. ` +
+      'A target is missed if the whole interval lies beyond it, and open if the interval contains it.',
     table(
       ['', 'ratio', 'interval', 'target', ''],
       comparisons.map((comparison) => [
@@ -255,7 +255,7 @@ function table(head, rows) {
   return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 
-/** Three digits that count. @param {number} value */
+/** Formats a number with three significant digits. @param {number} value */
 function number(value) {
   return Number(value.toPrecision(3)).toLocaleString('en');
 }

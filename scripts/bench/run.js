@@ -1,4 +1,4 @@
-// `npm run bench`: every server under every workload, in turns, in one go; writes docs/benchmarks.md and its charts.
+// `npm run bench`: measures every server under every workload, in turns; writes docs/benchmarks.md and its charts.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -16,19 +16,19 @@ import { workloads } from './workloads.js';
 
 const usage = `npm run bench -- [OPTION]...
 
-Measures the Plant Store beside servers that answer a constant (floors) and servers that others would build (peers):
-every server under every workload, in turns. Without an option it writes docs/benchmarks.md.
+Compares the Plant Store with servers that return a constant (floors) and with typical implementations (peers): every
+server under every workload, in turns. Without options it writes docs/benchmarks.md.
 
-  --against FOLDER   another checkout of the Plant Store, built, runs beside this one, and bare Fastify; the others only
-                     when --server names them
-  --workload NAMES   only these, separated by commas: ${workloads.map(({ name }) => name).join(', ')}
-  --server PART      only servers with this in their name; may be repeated
-  --quick            short turns, at 256 connections only
-  --rounds NUMBER    how many turns each server gets; more make the intervals narrower
-  --help             shows this
+  --against FOLDER   run only this checkout, another one in FOLDER, which must be built, and bare Fastify; --server
+                     selects other servers
+  --workload NAMES   run only these, comma-separated: ${workloads.map(({ name }) => name).join(', ')}
+  --server PART      run only servers whose name contains PART; may be repeated
+  --quick            use short turns, at 256 connections only
+  --rounds NUMBER    set the number of turns per server; more turns give narrower intervals
+  --help             show this help
 
-Each ratio is taken within a turn; what is shown is the median of the turns, and an interval that holds the true median
-with a confidence of about 95 %. A target is missed when that whole interval lies beyond it: then the exit status is 1.
+Each ratio is computed within a turn. The report shows the median of the turns and an interval that contains the true
+median with a confidence of about 95 %. If a whole interval lies beyond its target, the exit status is 1.
 `;
 
 const { values: options } = parseArgs({
@@ -47,13 +47,14 @@ if (options.help) {
 }
 const against = options.against && resolve(options.against);
 if (against !== undefined && !existsSync(join(against, 'dist/main.js'))) {
-  fail(`${against} has no dist/main.js: build it first`);
+  fail(`${against} has no dist/main.js; run "npm run build" there first`);
 }
 const names = options.workload?.flatMap((list) => list.split(','));
 const unknown = names?.find((name) => !workloads.some((workload) => workload.name === name));
-if (unknown !== undefined) fail(`there is no workload ${unknown}`);
+if (unknown !== undefined) fail(`unknown workload: ${unknown}`);
 const rounds = options.rounds === undefined ? undefined : Number(options.rounds);
-if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0)) fail('--rounds must be a number');
+if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0))
+  fail('--rounds must be a positive integer');
 
 /** @param {string} message @returns {never} */
 function fail(message) {
@@ -64,8 +65,8 @@ function fail(message) {
 const connectionCounts = options.quick ? [256] : [16, 256];
 const warmTime = options.quick ? 350 : 1_500;
 /**
- * How often each server has its turn, and for how long, in ms. A shared machine's speed changes within seconds, so
- * many short turns compare better than few long ones; but a list of 100,000 takes some peers long.
+ * The number of turns per server and their length, in ms. A shared machine's speed changes within seconds, so many
+ * short turns compare better than few long ones; but some peers take long for a list of 100,000.
  */
 const plan = options.quick
   ? { short: { rounds: rounds ?? 5, time: 250 }, long: { rounds: rounds ?? 5, time: 400 } }
@@ -95,7 +96,7 @@ if (chosen.some(({ kind }) => kind === 'foreign')) {
 }
 
 /**
- * What a server did in one turn.
+ * The result of a server in one turn.
  * @typedef {import('./load.js').LoadResult & { turn: number, cpuPerRequest: number }} Sample
  * @typedef {{ workload: string, connections: number, samples: Sample[] }} Measurement
  *
@@ -104,7 +105,7 @@ if (chosen.some(({ kind }) => kind === 'foreign')) {
  * @property {import('./servers.js').Server['kind']} kind
  * @property {string} durability
  * @property {number[]} startTimes - In ms, by turn.
- * @property {number} memory - The most that it took, in bytes.
+ * @property {number} memory - The peak, in bytes.
  * @property {Measurement[]} measurements
  */
 
@@ -134,7 +135,7 @@ try {
       }
       // The first round warms up.
       for (let turn = 0; turn <= rounds; turn++) {
-        // Back and forth, so that nobody always comes after the same one.
+        // The direction alternates, so that no server always follows the same one.
         for (const { process: server, target, result } of turn % 2 === 0 ? running : running.toReversed()) {
           await server.reset();
           const load = await putUnderLoad({

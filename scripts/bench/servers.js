@@ -1,4 +1,4 @@
-// The servers that are compared, and how each gets its store.
+// Defines the servers that are compared, and prepares their stores.
 import { copyFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,19 +11,19 @@ import { seed } from './workloads.js';
  * @property {string} name
  * @property {'limit' | 'floor' | 'peer' | 'foreign' | 'ours' | 'before'} kind - A foreign one is of another
  *   ecosystem.
- * @property {string} durability - What is true of a create once it is answered.
- * @property {(folder: string) => Promise<Prepared>} prepare - Makes its store, in a folder unless it has another place.
+ * @property {string} durability - Where a plant is stored when a create returns.
+ * @property {(folder: string) => Promise<Prepared>} prepare - Creates its store, in the folder if it is a file.
  *
  * @typedef {object} Prepared
  * @property {import('../lib/server-process.js').ServerOptions} options
  * @property {(subject: string) => string} tokenOf
- * @property {string} refusedPath - Where it answers 401.
- * @property {boolean} remembers - Whether a plant must have been created to be deleted.
+ * @property {string} refusedPath - The path that returns 401.
+ * @property {boolean} remembers - Whether only existing plants can be deleted.
  */
 
-const constant = 'keeps nothing';
-const durable = 'on the disk, a commit each';
-const inGroups = 'on the disk, in groups';
+const constant = 'nothing is stored';
+const durable = 'on disk, one commit per create';
+const inGroups = 'on disk, group commit';
 
 /**
  * @param {string} [against] - The folder of another built Plant Store.
@@ -83,7 +83,7 @@ function peer(name, path) {
     prepare: async (folder) => {
       const template = join(folder, 'peers.db');
       if (!seeded.has(folder)) {
-        // The peers' packages are not there before the benchmark has installed them.
+        // Imported late, because the benchmark installs the peers' packages when it runs.
         const { seedStore } = await import(new URL('peers/store.js', import.meta.url).href);
         seedStore(template, seed);
         seeded.add(folder);

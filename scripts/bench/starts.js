@@ -1,11 +1,11 @@
-// How long servers take to start.
+// Measures how long servers take to start.
 import { startServer } from '../lib/server-process.js';
 
 /**
- * Starts and ends servers in turns.
+ * Starts and stops servers in turns.
  * @param {readonly import('../lib/server-process.js').ServerOptions[]} servers
- * @param {number} rounds - One more comes before, which makes the databases and fills the page cache.
- * @returns {Promise<number[][]>} For each server its times until it accepted connections, in ms.
+ * @param {number} rounds - Measured rounds. An extra first round creates the databases and fills the page cache.
+ * @returns {Promise<number[][]>} For each server, the times until it accepted connections, in ms.
  */
 export async function measureStarts(servers, rounds) {
   const all = servers.map((options) => ({ options, times: /** @type {number[]} */ ([]) }));

@@ -1,4 +1,4 @@
-// How fast the store alone yields a long list as JSON: reads it again and again for a time, and prints lists a second.
+// Measures how fast the store alone produces a long list as JSON, and prints lists per second.
 import { performance } from 'node:perf_hooks';
 import { openStorage } from '../../dist/storage/open.js';
 

@@ -1,16 +1,16 @@
-// What the benchmarks put into our own store before its server starts.
+// Fills the Plant Store's own store before the benchmark starts its server.
 import { issueToken } from '../../dist/http/security/access-token.js';
 import { migrateStorage, openStorage } from '../../dist/storage/open.js';
 
-/** How many plants are written at a time; more would not fit into the write queue. */
+/** How many plants are written concurrently; more would exceed the write queue. */
 const groupSize = 10_000;
 
 /**
- * Puts plants into an empty store, with a token for each subject.
+ * Puts plants and one token per subject into an empty store.
  * @param {string} url
  * @param {Iterable<{ subject: string, plants: number }>} seed
  * @returns {Promise<Map<string, string>>} The secrets by subject.
- * @throws Error when the store is not empty: what is there already would be refused in the middle of the benchmark.
+ * @throws Error when the store is not empty, since creates in the benchmark would then fail.
  */
 export async function fillStore(url, seed) {
   await migrateStorage(url);
@@ -28,7 +28,7 @@ export async function fillStore(url, seed) {
           ),
         );
         if (outcomes.some((outcome) => outcome !== 'created')) {
-          throw new Error('the store has plants already: give the benchmark an empty database');
+          throw new Error('the store already contains plants; use an empty database');
         }
       }
     }

@@ -1,4 +1,4 @@
-// The Plant Store's speed by that of the other servers, turn by turn, and the targets for these ratios.
+// Computes the ratio of the Plant Store's speed to other servers', turn by turn, and checks it against targets.
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import { fillStore } from './store.js';
 /**
  * @typedef {import('./run.js').Result} Result
  *
- * A ratio that was measured in each turn, and what it is to be.
+ * A ratio that was measured in each turn, and its target.
  * @typedef {object} Comparison
  * @property {string} what
  * @property {import('../lib/statistics.js').Interval} ratio
@@ -21,15 +21,15 @@ import { fillStore } from './store.js';
  * @property {number} [atMost]
  */
 
-/** At this many connections the targets against bare Fastify hold. */
+/** The number of connections to which the targets against bare Fastify apply. */
 const manyConnections = 256;
 /** @type {Record<string, number>} */
 const ofFastify = { create: 0.5, 'list-100': 0.3, refused: 0.6 };
 
 /**
- * Compares our server on SQLite with all the others of a run.
+ * Compares the Plant Store on SQLite with all other servers of a run.
  * @param {readonly Result[]} results
- * @param {{ time: number, rounds: number }} options - How often, and how long in ms, a list of 100,000 is read.
+ * @param {{ time: number, rounds: number }} options - The turns for lists of 100,000, and their length in ms.
  * @returns {Promise<Comparison[]>}
  */
 export async function compare(results, options) {
@@ -69,9 +69,9 @@ export async function compare(results, options) {
 }
 
 /**
- * Whether a comparison reaches its target. A target is missed only when the whole interval lies beyond it.
+ * Whether a comparison reaches its target. A target is missed only if the whole interval lies beyond it.
  * @param {Comparison} comparison
- * @returns {'' | 'reached' | 'missed' | 'open'} Empty without a target; open when it lies within the interval.
+ * @returns {'' | 'reached' | 'missed' | 'open'} Empty without a target; open if the interval contains it.
  */
 export function verdict({ ratio, atLeast = -Infinity, atMost = Infinity }) {
   if (atLeast === -Infinity && atMost === Infinity) return '';
@@ -100,7 +100,7 @@ export function rateOf(result, workload, connections) {
 }
 
 /**
- * The ratios of the rates of two servers, of each turn in which both were measured.
+ * Returns the ratio of two servers' rates for each turn in which both were measured.
  * @param {Result} result
  * @param {Result} other
  * @param {string} workload
@@ -114,7 +114,7 @@ function ratiosOf(result, other, workload, connections) {
 }
 
 /**
- * The rate of a long list through HTTP by that of the same store read in a process of its own, in turns.
+ * Measures, in turns, the rate of a long list over HTTP and that of a separate process that reads the same store.
  * @param {{ time: number, rounds: number }} options
  */
 async function measureLongList({ time, rounds }) {

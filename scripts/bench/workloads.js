@@ -1,10 +1,10 @@
-// The workloads: what is in the stores, and which requests are sent.
+// Defines the workloads: the contents of the stores, and the requests.
 import { requestText } from './load.js';
 
-/** How many subjects have a hundred plants each. */
+/** The number of subjects with a hundred plants each. */
 const subjects = 1_000;
 
-/** What is in every store before it starts: who has how many plants, with ids below zero. */
+/** The initial contents of every store: the number of plants per subject. Their ids are negative. */
 export const seed = [
   { subject: 'writer', plants: 1 },
   { subject: 'long', plants: 100_000 },
@@ -12,28 +12,28 @@ export const seed = [
 ];
 
 /**
- * What the workloads know of a server, and remember.
+ * A server, as the workloads see it, and their state.
  * @typedef {object} Target
  * @property {(subject: string) => string} tokenOf
- * @property {string} refusedPath - Where it answers 401.
- * @property {boolean} remembers - Whether a plant must have been created to be deleted.
- * @property {number} created - Ids up to here were created...
- * @property {number} deleted - ...and up to here deleted again.
- * @property {number} random - The state of a sequence that is the same for all.
+ * @property {string} refusedPath - The path that returns 401.
+ * @property {boolean} remembers - Whether only existing plants can be deleted.
+ * @property {number} created - The highest id that was created.
+ * @property {number} deleted - The highest id that was deleted.
+ * @property {number} random - The state of the pseudorandom sequence, which is the same for all servers.
  */
 
 /**
  * @typedef {object} Workload
  * @property {string} name
  * @property {string} title
- * @property {(target: Target) => string | undefined} next - The next request; undefined when there is none to send.
- * @property {(status: number) => boolean} [expect] - Which statuses are right; 200 and 204 unless given.
+ * @property {(target: Target) => string | undefined} next - Returns the next request, or undefined if there is none.
+ * @property {(status: number) => boolean} [expect] - Whether a status is expected; 200 and 204 by default.
  * @property {number} [mostConnections]
  */
 
-/** More creates than can be under way at a time: their plants may not be there yet. */
+/** More than the number of concurrent creates, whose plants may not exist yet. */
 const underWay = 1_000;
-/** An id of 16 digits is read twice, since a double may round it. */
+/** Ids of 16 digits, which a double may round, so that the body is parsed twice. */
 const sixteenDigits = 1_000_000_000_000_000;
 
 /** @type {readonly Workload[]} */
@@ -55,7 +55,7 @@ export const workloads = [
   {
     name: 'list-100000',
     title: 'List 100,000 plants, 8 connections',
-    // More would measure how long each waits for all the others.
+    // More connections would only measure how long they wait for each other.
     mostConnections: 8,
     next: (target) => list(target, 'long', ''),
   },
@@ -82,7 +82,7 @@ function body(id) {
   return `{"id":${id},"name":"Monstera deliciosa","tag":"indoor"}`;
 }
 
-/** The request that creates a plant. @param {string | undefined} token @param {number} id */
+/** Returns the request that creates a plant. @param {string | undefined} token @param {number} id */
 export function createRequest(token, id) {
   return requestText({ method: 'POST', path: '/plants', token, body: body(id) });
 }
@@ -97,7 +97,7 @@ function list(target, subject, query) {
   return requestText({ method: 'GET', path: `/plants${query}`, token: target.tokenOf(subject) });
 }
 
-/** @param {Target} target @param {number} kept - How many of the newest plants are left alone. */
+/** @param {Target} target @param {number} kept - How many of the newest plants not to delete. */
 function remove(target, kept) {
   if (target.remembers && target.deleted + kept >= target.created) return undefined;
   return requestText({

@@ -1,4 +1,4 @@
-// Measures durable creates through HTTP with WRITE_BATCH_ROWS at its default and at 1, and the event loop's lag.
+// Measures durable creates over HTTP, and the event-loop delay, with WRITE_BATCH_ROWS at its default and at 1.
 //
 //   npm run build && node scripts/bench/cases/group-commit.js
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -39,7 +39,7 @@ try {
     const delays = results.map(({ loopDelay }) => loopDelay);
     console.log(
       `${name.padEnd(10)}  creates/s: ${median(rates)} (${rates.join(', ')})  ` +
-        `event loop's delay, p99: ${median(delays).toFixed(1)} ms`,
+        `event-loop delay, p99: ${median(delays).toFixed(1)} ms`,
     );
   }
   const [groups, single] = sides.map(({ results }) => median(results.map(({ rate }) => rate)));

@@ -1,4 +1,4 @@
-// Measures whether memory grows with what was served: resident memory after 100,000 requests and after a million.
+// Measures whether memory grows with the number of requests: resident memory after 100,000 and after a million.
 //
 //   npm run build && node scripts/bench/cases/memory.js
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -11,9 +11,9 @@ import { fillStore } from '../store.js';
 import { seed, workloads } from '../workloads.js';
 
 const connections = 64;
-/** Requests between two samples of the memory. */
+/** The number of requests between two memory samples. */
 const step = 5_000;
-/** How many samples a figure is the median of: garbage makes each of them differ. */
+/** How many samples each median is taken from, because garbage collection makes single samples vary. */
 const samples = 10;
 const most = 1.1;
 
@@ -33,7 +33,7 @@ try {
   const mix = workloads.find(({ name }) => name === 'mix');
   /** @type {number[]} */
   const memory = [];
-  /** The median of the last samples, in MB. */
+  /** Returns the median of the last samples, in MB. */
   const recent = () => median(memory.slice(-samples)) / 1e6;
   let first = NaN;
   for (let served = 0; served < 1_000_000;) {

@@ -1,4 +1,4 @@
-// Measures what metrics cost: the server's CPU time for a request with and without OPS_PORT, in turns.
+// Measures the cost of metrics: the server's CPU time per request with and without OPS_PORT, in turns.
 //
 //   npm run build && node scripts/bench/cases/metrics.js [ROUNDS]
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -33,7 +33,7 @@ try {
     const ratios = (on ?? []).map((cost, round) => cost / Number(off?.[round]));
     const percent = (100 * spread(ratios)).toFixed(0);
     console.log(
-      `${workload.padEnd(6)}  CPU for a request: ${median(off ?? []).toFixed(1)} µs without metrics, ` +
+      `${workload.padEnd(6)}  CPU per request: ${median(off ?? []).toFixed(1)} µs without metrics, ` +
         `${median(on ?? []).toFixed(1)} µs with; ratio ${median(ratios).toFixed(3)}, ± ${percent} %`,
     );
   }
@@ -57,7 +57,7 @@ async function startSide(name, env) {
     create: () => createRequest(tokens.get('create'), ++id),
     list: () => list,
   };
-  /** @type {Record<'create' | 'list', number[]>} In µs. */
+  /** In µs. @type {Record<'create' | 'list', number[]>} */
   const costs = { create: [], list: [] };
   return { server, next, costs };
 }

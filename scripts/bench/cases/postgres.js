@@ -1,4 +1,4 @@
-// Measures the service on PostgreSQL: group commit against single commits, stalls, and a long list against SQLite's.
+// Measures the service on PostgreSQL: group commit and single commits, stalls, and a long list compared with SQLite.
 //
 //   npm run bench:postgres
 import { createHash } from 'node:crypto';
@@ -21,7 +21,7 @@ const token = await plantStore(url, 'token', 'create', 'bench');
 let nextId = 0;
 
 /**
- * Sends a request; gives its status, its body and how long it took, in ms.
+ * Sends a request; resolves to the status, the body and the time that it took, in ms.
  * @param {Agent} agent
  * @param {string} base
  * @param {string} method
@@ -50,7 +50,7 @@ function send(agent, base, method, bearer = token) {
 }
 
 /**
- * Creates plants over a number of connections for a time, and gives the answers.
+ * Creates plants over several connections; resolves to the rate, the slowest response and the errors by code.
  * @param {string} base
  * @param {number} connections
  * @param {number} time - In ms.
@@ -73,7 +73,7 @@ async function load(base, connections, time) {
         }
         const code = String(JSON.parse(answer.body.toString()).error);
         others[code] = (others[code] ?? 0) + 1;
-        // As Retry-After asks, but for a tenth of it.
+        // A tenth of what Retry-After asks for.
         await pause(100);
       }
     }),
@@ -134,7 +134,7 @@ for (const [how, { begin, end }] of Object.entries(stalls)) {
   const before = await load(grouped.origin, 64, 3_000);
   const rss = memory(grouped.child);
   console.log(
-    `PostgreSQL stalls for 10 s under 64 connections, ${how}; every answer is due within ${timeout} s:`,
+    `PostgreSQL stalls for 10 s under 64 connections: ${how}; every response is due within ${timeout} s:`,
   );
   await begin();
   const stalled = load(grouped.origin, 64, 10_000 + timeout * 1000);
@@ -143,13 +143,15 @@ for (const [how, { begin, end }] of Object.entries(stalls)) {
   await end();
   const { slowest, others } = await stalled;
   const after = await load(grouped.origin, 64, 3_000);
-  console.log(`  slowest answer ${(slowest / 1000).toFixed(2)} s; answers by code ${JSON.stringify(others)}`);
+  console.log(
+    `  slowest response ${(slowest / 1000).toFixed(2)} s; errors by code ${JSON.stringify(others)}`,
+  );
   console.log(`  memory ${Math.round(rss)} MB before, ${Math.round(highest)} MB at the end of the stall`);
   console.log(`  throughput afterwards / before: ${(after.rate / before.rate).toFixed(2)}`);
 }
 await locker.end();
 
-console.log('A list of 100,000 plants, PostgreSQL and the embedded engine:');
+console.log('A list of 100,000 plants, on PostgreSQL and on SQLite:');
 const file = `file:${join(cluster.folder, 'plants.db')}`;
 /** @type {{ hash: string, bytes: number, time: number }[]} */
 const lists = [];
@@ -190,6 +192,6 @@ for (const place of [url, file]) {
 const [postgres, sqlite] = /** @type {[typeof lists[0], typeof lists[0]]} */ (lists);
 console.log(
   `  ${postgres.hash === sqlite.hash ? 'the same' : 'DIFFERENT'} ${postgres.bytes} bytes; ` +
-    `time on PostgreSQL / embedded: ${(postgres.time / sqlite.time).toFixed(2)}`,
+    `time on PostgreSQL / SQLite: ${(postgres.time / sqlite.time).toFixed(2)}`,
 );
 process.exit(postgres.hash === sqlite.hash && group / one >= 2 ? 0 : 1);

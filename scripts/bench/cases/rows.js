@@ -1,8 +1,8 @@
-// Measures creates and deletes through HTTP on a store of 10 million plants and on one of 10 thousand, in turns.
+// Measures creates and deletes over HTTP on a store of 10 million plants and on one of 10 thousand, in turns.
 //
 //   npm run build && node scripts/bench/cases/rows.js [ROWS]
 //
-// ROWS is the size of the large store, 10 million unless given, which takes about 1 GB of disk and some minutes.
+// ROWS is the size of the large store; the default of 10 million needs about 1 GB of disk and some minutes.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ try {
       for (const side of [few, many]) rates.push(await side.rateOf(operation));
       const ratio = Number(rates[1]) / Number(rates[0]);
       const both = rates.map((rate) => Math.round(rate)).join(' and ');
-      const warming = round === 0 ? ', to warm up' : '';
+      const warming = round === 0 ? ' (warm-up)' : '';
       console.log(`${operation}s/s: ${both}, ratio ${ratio.toFixed(2)}${warming}`);
       if (round > 0) ratios[operation].push(ratio);
     }
@@ -56,7 +56,7 @@ async function startSide(rows) {
   }));
   const tokens = [...(await fillStore(DATABASE_URL, seed)).values()];
   const { port, end } = await startMeasured({ env: { DATABASE_URL } });
-  /** Plants that were created here, wherever they came to lie in the store. @type {{ token: string, id: number }[]} */
+  /** Plants created by the measurement, at random positions in the store. @type {{ token: string, id: number }[]} */
   const created = [];
   let deleted = 0;
   const nextOf = {

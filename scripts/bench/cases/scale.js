@@ -1,4 +1,4 @@
-// Measures durable creates through one process and through two on one PostgreSQL, and the CPU time of each part.
+// Measures durable creates with one process and with two on one PostgreSQL, and the CPU time of each part.
 //
 //   npm run build && node scripts/bench/cases/scale.js
 import { readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { plantStore } from '../../lib/server-process.js';
 const connections = 256;
 const rounds = 7;
 const roundTime = 2_000;
-/** How long a unit of time in /proc is, in µs (USER_HZ of Linux). */
+/** The unit of CPU times in /proc, in µs (Linux's USER_HZ). */
 const tick = 10_000;
 
 const postgres = await (await systemPostgres()).createServer('data');
@@ -26,7 +26,7 @@ for (let i = 0; i < 2; i++) services.push(await startMeasured({ env: { DATABASE_
 let id = 0;
 const next = () => createRequest(token, ++id);
 
-/** The CPU that PostgreSQL's living processes have used, in µs. */
+/** Returns the CPU time of PostgreSQL's running processes, in µs. */
 function postgresTime() {
   return postgres.processes().reduce((sum, pid) => {
     const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
@@ -36,7 +36,7 @@ function postgresTime() {
   }, 0);
 }
 
-/** Creates through the first processes. @param {number} processes */
+/** Measures creates through the first processes. @param {number} processes */
 async function measure(processes) {
   const used = services.slice(0, processes);
   for (const service of used) await service.reset();
@@ -58,7 +58,7 @@ async function measure(processes) {
     rate: loads.reduce((sum, { rate }) => sum + rate, 0),
     service: (usages.reduce((sum, { cpu }) => sum + cpu, 0) * 1000) / creates,
     postgres: (after - before) / creates,
-    // All loads run in this one process, so each reports its whole use.
+    // All loads run in this process, and each reports the CPU time of the whole process.
     generator: (Math.max(...loads.map(({ cpu, seconds }) => cpu * seconds)) * 1e6) / creates,
   };
 }
@@ -75,7 +75,7 @@ for (let round = 0; round <= rounds; round++) {
 for (const [i, all] of results.entries()) {
   const of = (/** @type {keyof (typeof all)[0]} */ key) => Math.round(median(all.map((one) => one[key])));
   console.log(
-    `${i + 1} process${i === 0 ? '  ' : 'es'}: ${of('rate')} creates/s; CPU a create, in µs: ` +
+    `${i + 1} process${i === 0 ? '  ' : 'es'}: ${of('rate')} creates/s; CPU per create, in µs: ` +
       `service ${of('service')}, PostgreSQL ${of('postgres')}, load generator ${of('generator')}`,
   );
 }

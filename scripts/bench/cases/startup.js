@@ -1,4 +1,4 @@
-// Measures the time that the Plant Store and a bare Fastify server take to start, in turns.
+// Measures the start times of the Plant Store and of a bare Fastify server, in turns.
 //
 //   npm run build && node scripts/bench/cases/startup.js [ROUNDS]
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -18,7 +18,7 @@ try {
   for (const [name, times] of Object.entries({ 'bare Fastify': floor, 'Plant Store': ours })) {
     const [middle, least] = [median(times), Math.min(...times)].map((time) => time.toFixed(0));
     const percent = (100 * spread(times)).toFixed(0);
-    console.log(`${name.padEnd(12)}  ${middle} ms, ± ${percent} %, least ${least} ms`);
+    console.log(`${name.padEnd(12)}  ${middle} ms, ± ${percent} %, minimum ${least} ms`);
   }
   const ratio = medianInterval(ours.map((time, turn) => time / Number(floor[turn])));
   const [middle, low, high] = [ratio.median, ratio.low, ratio.high].map((value) => value.toFixed(2));

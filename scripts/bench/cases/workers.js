@@ -1,4 +1,4 @@
-// Measures what several processes bring on one SQLite file: WORKERS=1 and more in turns, as ratios with intervals.
+// Measures the effect of WORKERS on one SQLite file: one process and several in turns, as ratios with intervals.
 //
 //   npm run build && node scripts/bench/cases/workers.js [ROUNDS] [WORKERS]
 import { readFileSync, statSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { seed, workloads } from '../workloads.js';
 const rounds = Number(process.argv[2] ?? 7);
 const workers = Number(process.argv[3] ?? 2);
 const roundTime = 1_500;
-/** How long a unit of time in /proc is, in µs (USER_HZ of Linux). */
+/** The unit of CPU times in /proc, in µs (Linux's USER_HZ). */
 const tick = 10_000;
 
 const named = (/** @type {string} */ name) => workloads.filter((workload) => workload.name === name);
@@ -24,7 +24,7 @@ const listOne = {
   title: 'List one plant',
   next: ({ tokenOf }) => requestText({ method: 'GET', path: '/plants', token: tokenOf('writer') }),
 };
-// Lists of one come first, while their subject has one plant.
+// list-1 must come first, while its subject has only one plant.
 const measured = [listOne, ...named('list-100'), ...named('create'), ...named('mix')];
 
 const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
@@ -48,7 +48,7 @@ try {
     const memory = processesOf(Number(server.child.pid)).map((pid) => `${anonymousMemory(pid)} MiB`);
     const log = (statSync(`${file}-wal`).size / 2 ** 20).toFixed(1);
     console.log(
-      `WORKERS=${count}: anonymous memory of each process ${memory.join(', ')}; SQLite's log ${log} MiB`,
+      `WORKERS=${count}: anonymous memory per process ${memory.join(', ')}; SQLite's write-ahead log ${log} MiB`,
     );
     await server.end();
   }
@@ -57,8 +57,8 @@ try {
 }
 
 /** @typedef {Awaited<ReturnType<typeof startSide>>} Side */
-/** @typedef {{ rate: number, first: number, others: number }} Measurement - CPU a request, in µs, of the first process
- * (the supervisor, if there is one) and of the others. */
+/** @typedef {{ rate: number, first: number, others: number }} Measurement - CPU per request, in µs, of the first
+ * process (the supervisor, if there is one) and of the others. */
 
 /** @param {number} count */
 async function startSide(count) {
@@ -100,7 +100,7 @@ async function measure({ server, target }, { next }, connections) {
   };
 }
 
-/** @param {string} title @param {Measurement[][]} results - Of one process, and of several. */
+/** @param {string} title @param {Measurement[][]} results - The results of one process, and of several. */
 function report(title, [one = [], several = []]) {
   const ratios = several.map(({ rate }, round) => rate / Number(one[round]?.rate));
   const { median: ratio, low, high } = medianInterval(ratios);
@@ -109,18 +109,18 @@ function report(title, [one = [], several = []]) {
     Math.round(median(all.map((result) => result[key])));
   console.log(
     `${title.padEnd(15)} ${rate(one)} and ${rate(several)} requests/s; ratio ${ratio.toFixed(2)} ` +
-      `(${low.toFixed(2)} to ${high.toFixed(2)}); CPU a request: ${cost(one, 'first')} µs, and supervisor ` +
+      `(${low.toFixed(2)} to ${high.toFixed(2)}); CPU per request: ${cost(one, 'first')} µs; supervisor ` +
       `${cost(several, 'first')} µs, workers ${cost(several, 'others')} µs`,
   );
 }
 
-/** A process and its children. @param {number} pid */
+/** Returns the ids of a process and its children. @param {number} pid */
 function processesOf(pid) {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim();
   return [pid, ...(children === '' ? [] : children.split(' ').map(Number))];
 }
 
-/** The CPU that a process has used, in µs. @param {number} pid */
+/** Returns the CPU time of a process, in µs. @param {number} pid */
 function cpuTime(pid) {
   const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
     .replace(/^.*\) /s, '')
@@ -128,7 +128,7 @@ function cpuTime(pid) {
   return (Number(fields[11]) + Number(fields[12])) * tick;
 }
 
-/** @param {number} pid */
+/** Returns the anonymous memory of a process, in MiB. @param {number} pid */
 function anonymousMemory(pid) {
   const [, kib] = /^RssAnon:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1')) ?? [];
   return Math.round(Number(kib) / 1024);

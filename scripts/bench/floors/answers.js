@@ -1,4 +1,4 @@
-// The constant answers of the floors: as long as those that the Plant Store gives to the same requests.
+// The constant responses of the floors, as long as the Plant Store's responses to the same requests.
 
 const plant = '{"name":"Monstera deliciosa","tag":"indoor"}';
 
@@ -9,7 +9,7 @@ const refused = Buffer.from('{"error":40100,"message":"The access token is missi
 const lists = { hundred: list(100), twenty: list(20), long: list(100_000) };
 
 /**
- * The status and the body of the answer to a request.
+ * Returns the status and body for a request.
  * @param {string | undefined} method
  * @param {string | undefined} path
  * @param {string | undefined} authorization

@@ -1,4 +1,4 @@
-// The floor of everything on Fastify: it parses the body as JSON and answers a constant; a hook answers 401.
+// The floor for Fastify servers: parses the body as JSON and returns a constant; a hook returns 401.
 import Fastify from 'fastify';
 import { answer } from './answers.js';
 

@@ -1,4 +1,4 @@
-// The floor of everything in Node: bare node:http, which reads the body and answers a constant.
+// The floor for Node.js servers: bare node:http, which reads the body and returns a constant.
 import { createServer } from 'node:http';
 import { answer } from './answers.js';
 

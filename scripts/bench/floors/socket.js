@@ -1,4 +1,4 @@
-// The generator's own limit: a socket that answers each piece that arrives with prepared bytes, and parses nothing.
+// The load generator's own limit: a socket that replies to each chunk with prepared bytes and parses nothing.
 import { createServer } from 'node:net';
 import { answer } from './answers.js';
 

@@ -1,4 +1,4 @@
-// express with express-openapi-validator, from the same contract.
+// A peer: Express with express-openapi-validator, from the same contract.
 import express from 'express';
 import OpenApiValidator from 'express-openapi-validator';
 import { fileURLToPath } from 'node:url';
@@ -33,7 +33,7 @@ app.delete('/plants/:id', (request, response) => {
   if (store.delete(request.subject, Number(request.params.id))) response.status(204).end();
   else response.status(404).json({ error: 40400, message: 'not found' });
 });
-// eslint-disable-next-line no-unused-vars -- express knows an error handler by its four parameters
+// eslint-disable-next-line no-unused-vars -- Express recognizes an error handler by its four parameters
 app.use((error, _request, response, _next) => {
   const status = error.status ?? 500;
   response.status(status).json({ error: status * 100, message: error.message });

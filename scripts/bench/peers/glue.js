@@ -1,4 +1,4 @@
-// fastify-openapi-glue put together plainly, from the same contract.
+// A peer: fastify-openapi-glue as its documentation shows, from the same contract.
 import Fastify from 'fastify';
 import openapiGlue from 'fastify-openapi-glue';
 import { fileURLToPath } from 'node:url';

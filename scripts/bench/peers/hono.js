@@ -1,4 +1,4 @@
-// Hono with zod-openapi, on its server for Node.
+// A peer: Hono with zod-openapi, on its Node.js server.
 import { serve } from '@hono/node-server';
 import { createRoute, OpenAPIHono, z } from '@hono/zod-openapi';
 import { openStore } from './store.js';

@@ -1,4 +1,4 @@
-// NestJS on express with its ValidationPipe; the decorators are applied by hand, as TypeScript would apply them.
+// A peer: NestJS on Express with its ValidationPipe; the decorators are applied by hand, as TypeScript would do.
 import 'reflect-metadata';
 import {
   Body,

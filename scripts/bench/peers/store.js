@@ -1,5 +1,5 @@
-// What the peers keep their plants in: the same SQLite driver as ours, durable, written as its documentation shows.
-// Tokens are held in memory, so that looking them up costs a peer nothing.
+// The peers' store: the Plant Store's SQLite driver, with durable commits, used as its documentation shows.
+// Tokens are in memory, so that looking them up costs a peer nothing.
 import { DatabaseSync } from '@photostructure/sqlite';
 
 /** @param {string} file */
@@ -14,7 +14,7 @@ function open(file) {
   return database;
 }
 
-/** The store of the file in PLANTS_FILE. The token of a subject is its name. */
+/** Opens the store in PLANTS_FILE. A subject's token is its name. */
 export function openStore() {
   const database = open(process.env.PLANTS_FILE);
   const insert = database.prepare('INSERT INTO plants VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING');
