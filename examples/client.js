@@ -1,15 +1,15 @@
-// The client at work, on Node 20 and later, in a folder where plant-store-client is installed (docs/api.md, "TypeScript").
-// With a server from "npm start" and the token that it shows:
+// An example of plant-store-client, which must be installed (docs/api.md, "TypeScript"). Needs Node.js 20 or later.
+// Start a server with "npm start", and run this file with the token that the server prints:
 //   PLANT_STORE_TOKEN=pst_… node client.js
 import { ApiError, ConnectionError, createClient } from 'plant-store-client';
 
 const plants = createClient({
   baseUrl: process.env['PLANT_STORE_URL'] ?? 'http://127.0.0.1:3000',
-  // Asked before every request, so it may as well fetch a fresh one.
+  // Called before every request, so it can also renew the token.
   token: () => process.env['PLANT_STORE_TOKEN'] ?? '',
 });
 
-// One more than a double can tell from its neighbor: the id stays exact, because it is a bigint.
+// A double cannot represent this id; a bigint keeps it exact.
 const id = 2n ** 53n + 1n;
 
 try {
@@ -20,9 +20,9 @@ try {
   await plants.deletePlant(id);
 } catch (error) {
   if (error instanceof ApiError && error.is('plantNotFound')) {
-    console.log('deleted already:', error.status, error.code, error.message);
+    console.log('already deleted:', error.status, error.code, error.message);
   } else if (error instanceof ConnectionError) {
-    console.error(`No answer after ${error.attempts} attempts.`, error.cause);
+    console.error(`No response after ${error.attempts} attempts.`, error.cause);
     process.exitCode = 1;
   } else {
     throw error;

@@ -1,4 +1,4 @@
-// The TypeScript of docs/api.md, block after block, for the compiler to check; a test holds the two equal.
+// The TypeScript examples of docs/api.md, in order, so that the compiler checks them; a test keeps both identical.
 import { ApiError, createClient } from 'plant-store-client';
 
 const plants = createClient({

@@ -119,7 +119,7 @@ t.test('the client', async (t) => {
       PLANT_STORE_TOKEN: token,
     };
     const { stdout } = await run(process.execPath, ['client.js'], { cwd: home, env });
-    t.match(stdout, /^created [^]+deleted 9007199254740993n\ndeleted already: 404 40400/);
+    t.match(stdout, /^created [^]+deleted 9007199254740993n\nalready deleted: 404 40400/);
   });
 });
 
