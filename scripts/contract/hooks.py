@@ -1,7 +1,7 @@
-"""What Schemathesis cannot know: the Plant Store answers an id that is taken with 400, as it does a wrong request.
+"""Frees the id of each plant before Schemathesis creates it.
 
-So before a plant is created, its id is freed; not before a create that is meant to be refused, which would remove a
-plant that Schemathesis rightly expects to be there. Nothing else is changed, and no check is switched off.
+The Plant Store returns 400 for an id that is taken, which Schemathesis would report as a rejected valid request. The
+id is not freed before an invalid create, because Schemathesis expects existing plants to remain. No check is disabled.
 """
 
 import os
@@ -20,7 +20,7 @@ def before_call(context, case, kwargs):
     if case.meta is not None and not case.meta.generation.mode.is_positive:
         return
     plant_id = case.body.get("id")
-    # JSON knows no difference between 1 and 1.0.
+    # JSON does not distinguish 1 from 1.0.
     if isinstance(plant_id, float) and plant_id.is_integer():
         plant_id = int(plant_id)
     if isinstance(plant_id, int) and not isinstance(plant_id, bool) and -(2**63) <= plant_id < 2**63:

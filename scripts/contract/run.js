@@ -1,10 +1,9 @@
-// Lets Schemathesis test the built server against openapi.yaml: every check, in every phase, none switched off.
+// Tests the built server against openapi.yaml with Schemathesis, with every check in every phase.
 //
 //   npm run test:contract -- [CASES]
 //
-// CASES is the number of cases for each operation, 300 unless given. Schemathesis comes from PyPI, pinned, into a
-// virtual environment beside this file; python3 must be there. The server runs on an empty SQLite file, or on the
-// store that DATABASE_URL names.
+// CASES is the number of cases per operation; 300 by default. The script needs python3, and installs pinned versions
+// from PyPI in a virtual environment next to this file. The server uses an empty SQLite file, or DATABASE_URL.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -19,7 +18,7 @@ const environment = join(here, '.venv');
 const bin = join(environment, process.platform === 'win32' ? 'Scripts' : 'bin');
 
 /**
- * Runs a command with its output shown; gives its exit status.
+ * Runs a command, shows its output, and resolves to its exit status.
  * @param {string} command
  * @param {string[]} arguments_
  * @param {{ cwd?: string, env?: NodeJS.ProcessEnv }} [options]
@@ -31,7 +30,7 @@ async function run(command, arguments_, options) {
   return status ?? 1;
 }
 
-/** Makes the virtual environment, unless there is one that has what requirements.txt asks for. */
+/** Creates the virtual environment, unless the existing one matches requirements.txt. */
 async function install() {
   const wanted = await readFile(join(here, 'requirements.txt'), 'utf8');
   const stamp = join(environment, 'installed.txt');
@@ -39,13 +38,13 @@ async function install() {
   const made = await run('python3', ['-m', 'venv', '--clear', environment]);
   const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', 'requirements.txt'];
   if (made !== 0 || (await run(join(bin, 'python'), pip, { cwd: here })) !== 0) {
-    throw new Error('Schemathesis could not be installed: python3 with venv, and PyPI, are needed');
+    throw new Error('could not install Schemathesis: check that python3 has venv and that PyPI is reachable');
   }
   await writeFile(stamp, wanted);
 }
 
 const cases = process.argv[2] ?? '300';
-if (!/^[1-9]\d*$/.test(cases)) throw new Error(`CASES must be a number, not ${cases}`);
+if (!/^[1-9]\d*$/.test(cases)) throw new Error(`CASES must be a positive integer, not ${cases}`);
 await install();
 const { DATABASE_URL } = process.env;
 const server = await startServer({ env: { ...(DATABASE_URL !== undefined && { DATABASE_URL }) } });
@@ -55,7 +54,7 @@ try {
   const options = ['run', contract, '--url', server.origin, '--header', `Authorization: Bearer ${token}`];
   options.push('--checks', 'all', '--phases', 'examples,coverage,fuzzing,stateful', '--continue-on-failure');
   process.exitCode = await run(join(bin, 'st'), [...options, '--max-examples', cases], {
-    // Whatever it writes on its way is not for the project's folder.
+    // Keeps Schemathesis' own files out of the project's folder.
     cwd: folder,
     env: {
       ...process.env,
@@ -67,7 +66,7 @@ try {
     },
   });
   if (server.faults.length > 0) {
-    console.error(`The server has logged errors:\n${server.faults.join('\n')}`);
+    console.error(`The server logged errors:\n${server.faults.join('\n')}`);
     process.exitCode = 1;
   }
 } finally {

@@ -1,9 +1,9 @@
-// Writes docs/configuration.md, the reference of all environment variables, from src/config.ts (as built in dist).
+// Writes docs/configuration.md, the reference of all environment variables, from the built src/config.ts.
 import { writeFileSync } from 'node:fs';
 import prettier from 'prettier';
 import { variables } from '../../dist/config.js';
 
-/** The section that begins before a variable, in the order of src/config.ts. @type {Record<string, string>} */
+/** The heading before a variable, in the order of src/config.ts. @type {Record<string, string>} */
 const sections = {
   HOST: 'Listeners and processes',
   DATABASE_URL: 'Storage',

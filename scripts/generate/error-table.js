@@ -1,4 +1,4 @@
-// Writes the list of error codes in docs/api.md from the catalogue; a test says when it is out of date.
+// Writes the list of error codes in docs/api.md from the catalogue; a test fails if the list is out of date.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { catalogue } from '../../dist/errors.js';
 

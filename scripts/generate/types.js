@@ -1,4 +1,4 @@
-// Writes the types of a contract; with --check it only says whether the files are fresh.
+// Generates the TypeScript types of the contracts; with --check, only verifies that the files are current.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,14 +7,14 @@ import ts from 'typescript';
 import { parse } from 'yaml';
 
 const root = new URL('../../', import.meta.url);
-/** The service's own contract, and the richer one of the tests. */
+/** The service's contract, and the one of the tests, which uses more features. */
 const contracts = [
   { contract: 'openapi.yaml', target: 'src/contract/types.gen.ts' },
   { contract: 'test/support/garden/openapi.yaml', target: 'test/support/garden/types.gen.ts' },
 ];
 
 /**
- * What openapi-typescript leaves out: the security schemes of each operation, and the scopes that they need.
+ * Returns types that openapi-typescript does not generate: each operation's security schemes, and all scopes.
  * @param {string} text - The contract.
  */
 function securityTypes(text) {
@@ -30,11 +30,11 @@ function securityTypes(text) {
       if (scope !== undefined) scopes.add(scope);
     }
   }
-  return `/** The names of the security schemes of which one must be satisfied; never where the operation is public. */
+  return `/** The names of each operation's security schemes, one of which must be satisfied; never if it is public. */
 export interface operationSecurity {
 ${lines.join('\n')}
 }
-/** The scopes that operations need. */
+/** The scopes that operations require. */
 export type requiredScope = ${union([...scopes].sort())};
 `;
 }
@@ -47,7 +47,7 @@ function union(names) {
 for (const { contract, target } of contracts) {
   const source = new URL(contract, root);
   const types = await openapiTS(source, {
-    // A double cannot hold every int64, so what the contract calls int64 is a bigint in the code.
+    // A double cannot represent every int64, so the code uses bigint.
     transform: (schema) => {
       if (schema.format !== 'int64') return undefined;
       const bigint = ts.factory.createKeywordTypeNode(ts.SyntaxKind.BigIntKeyword);

@@ -318,11 +318,11 @@ export interface operations {
         };
     };
 }
-/** The names of the security schemes of which one must be satisfied; never where the operation is public. */
+/** The names of each operation's security schemes, one of which must be satisfied; never if it is public. */
 export interface operationSecurity {
     createPlant: "bearerAuth";
     listPlants: "bearerAuth";
     deletePlant: "bearerAuth";
 }
-/** The scopes that operations need. */
+/** The scopes that operations require. */
 export type requiredScope = "plants:read" | "plants:write";

@@ -291,7 +291,7 @@ export interface operations {
         };
     };
 }
-/** The names of the security schemes of which one must be satisfied; never where the operation is public. */
+/** The names of each operation's security schemes, one of which must be satisfied; never if it is public. */
 export interface operationSecurity {
     describeGarden: never;
     listBeds: "apiKey" | "bearerAuth";
@@ -299,5 +299,5 @@ export interface operationSecurity {
     replaceBed: "apiKey";
     removeBed: "apiKey";
 }
-/** The scopes that operations need. */
+/** The scopes that operations require. */
 export type requiredScope = "beds:read" | "beds:write";
