@@ -1,6 +1,6 @@
-// Proves with strace that no write is acknowledged before it is on the disk: between the last byte that a commit writes
-// to the write-ahead log and the answer to the client lies an fdatasync of that log. It then switches syncing off, and
-// fails unless the same proof fails. Linux only; run "npm run build" first.
+// Proves with strace that no write is acknowledged before it is on disk: after a commit's last write to the write-ahead
+// log, the log is synced before the response is sent. As a control, the proof must fail with syncing disabled.
+// Linux only; run "npm run build" first.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -25,12 +25,12 @@ async function prove() {
   }
   const full = await trace('FULL');
   console.log(
-    `synchronous = FULL: ${full} of ${2 * writes} acknowledged writes were on the disk before their answer`,
+    `synchronous = FULL: ${full} of ${2 * writes} acknowledged writes were on disk before their response`,
   );
   const off = await trace('OFF');
-  console.log(`synchronous = OFF:  ${off} of ${2 * writes}, so the proof can fail`);
+  console.log(`synchronous = OFF:  ${off} of ${2 * writes} (the control: must be lower)`);
   if (full !== 2 * writes || off === 2 * writes) {
-    console.error('FAILED: durability is not proven.');
+    console.error('FAILED: durability is not proved.');
     process.exit(1);
   }
 }
@@ -38,7 +38,7 @@ async function prove() {
 /**
  * Creates and deletes plants one by one on a traced server.
  * @param {'FULL' | 'OFF'} synchronous
- * @returns {Promise<number>} How many of the answers came after a sync of all that the log had got.
+ * @returns {Promise<number>} How many responses were sent after a sync of all writes to the log.
  */
 async function trace(synchronous) {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-'));
@@ -72,20 +72,20 @@ async function trace(synchronous) {
 }
 
 /**
- * Reads a trace: an answer counts when the log was written since the last answer, and synced after that.
+ * Counts the responses in a trace before which the log was written and then synced, since the previous response.
  * @param {string} text
  */
 function countSynced(text) {
   let written = false;
   let synced = false;
   let proven = 0;
-  /** Calls that another thread's interrupted, by process id. @type {Map<string, string>} */
+  /** Calls whose trace line another thread's call interrupts, by thread. @type {Map<string, string>} */
   const unfinished = new Map();
   for (const line of text.split('\n')) {
     const [, pid = '', rest = ''] = /^(\d+) +(.*)$/.exec(line) ?? [];
     if (rest.endsWith('<unfinished ...>')) {
       unfinished.set(pid, rest);
-      // An answer is given when it begins to be written, a sync is done when it has returned.
+      // A response counts when its write begins, a sync when it returns.
       if (!isAnswer(rest)) continue;
     }
     const call = rest.startsWith('<...') ? (unfinished.get(pid) ?? '') : rest;
@@ -108,7 +108,7 @@ function isAnswer(call) {
 }
 
 /**
- * The server under trace; it ends when its standard input does.
+ * Runs the traced server until its standard input ends.
  * @param {string} file
  * @param {'FULL' | 'OFF'} synchronous
  */

@@ -1,4 +1,4 @@
-// Clients that create and delete without a pause, through several servers, and check that nothing acknowledged is lost.
+// Creates and deletes plants continuously through several servers, and checks that no acknowledged write is lost.
 //
 //   TOKEN=... node scripts/prove/failover-load.js SECONDS URL...
 //
@@ -8,20 +8,20 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 
 const clients = 48;
-/** Silences shorter than this are not reported, in ms. */
+/** The shortest time without a success that is reported, in ms. */
 const shortest = 500;
 
 /**
  * Starts the load.
- * @param {string[]} bases - The copies' addresses.
- * @param {string[]} tokens - Whose subjects must have no plants.
+ * @param {string[]} bases - The servers' URLs.
+ * @param {string[]} tokens - Tokens whose subjects have no plants.
  */
 export function startLoad(bases, tokens) {
-  /** What every plant must be in the end, by its id. @type {Map<number, boolean>} */
+  /** Whether each plant must exist in the end, by id. @type {Map<number, boolean>} */
   const expected = new Map();
   const counts = { created: 0, deleted: 0, unavailable: 0, unknown: 0 };
   /**
-   * The times without any success: when each began, in ms since the epoch, and its length in ms.
+   * The times without any success: the start of each, in ms since the epoch, and its length in ms.
    * @type {{ at: number, length: number }[]}
    */
   const silences = [];
@@ -30,12 +30,12 @@ export function startLoad(bases, tokens) {
   let running = true;
 
   /**
-   * Repeats a request until its outcome is known: the repetition shows an unknown one.
+   * Repeats a request until its outcome is known; a repetition reveals an unknown outcome.
    * @param {string} base
    * @param {string} token
    * @param {string} path
    * @param {RequestInit} init
-   * @param {readonly number[]} done - The statuses that show it.
+   * @param {readonly number[]} done - The statuses that mean a known outcome.
    */
   async function settle(base, token, path, init, done) {
     for (;;) {
@@ -51,7 +51,7 @@ export function startLoad(bases, tokens) {
         if (length >= shortest) silences.push({ at: Date.now() - length, length });
         return;
       }
-      if (answer.status !== 503) throw new Error(`${init.method} ${path} answered ${answer.status} ${text}`);
+      if (answer.status !== 503) throw new Error(`${init.method} ${path} returned ${answer.status} ${text}`);
       if (text.includes('50302')) counts.unknown++;
       else counts.unavailable++;
       await pause(20);
@@ -75,12 +75,12 @@ export function startLoad(bases, tokens) {
       }
     }),
   );
-  // Whoever awaits the end hears of a failure.
+  // finish() reports a failure.
   ended.catch(() => undefined);
 
   return {
     counts,
-    /** Ends the load, and counts the acknowledged plants that are missing, and the deleted ones that are there. */
+    /** Ends the load; counts the acknowledged plants that are missing, and the deleted plants that exist. */
     async finish() {
       running = false;
       await ended;
@@ -94,8 +94,8 @@ export function startLoad(bases, tokens) {
       const result = { lost: wrong(true), back: wrong(false) };
       console.log(
         `${counts.created} creates and ${counts.deleted} deletes acknowledged; ` +
-          `meanwhile ${counts.unavailable} answers "no effect", ${counts.unknown} "unknown", ` +
-          `and at most ${Math.round(longest)} ms without a success`,
+          `${counts.unavailable} responses "no effect", ${counts.unknown} "outcome unknown"; ` +
+          `at most ${Math.round(longest)} ms without a success`,
       );
       for (const { at, length } of silences) {
         console.log(

@@ -1,5 +1,5 @@
-// Proves that a failover loses no acknowledged write: two copies of the service under load, a primary that is killed, a
-// synchronous standby that is promoted, and one stable address. Needs "npm run build" and PostgreSQL's server programs.
+// Proves that a failover loses no acknowledged write: under load, kills the primary and promotes the synchronous
+// standby behind the same address. Needs "npm run build" and PostgreSQL's server programs.
 import { createServer, connect } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -16,7 +16,7 @@ const source = ['-h', '127.0.0.1', '-p', `${primary.port}`, '-U', 'postgres'];
 await cluster.run('pg_basebackup', '-D', standbyData, '-R', '-c', 'fast', ...source);
 const standby = await cluster.startServer(standbyData);
 const admin = new Client({ connectionString: primary.url() });
-// Its end is the killing of the primary.
+// Killing the primary breaks this connection.
 admin.on('error', () => undefined);
 await admin.connect();
 await admin.query("ALTER SYSTEM SET synchronous_standby_names = '*'");
@@ -25,13 +25,13 @@ const giveUp = performance.now() + 60_000;
 for (;;) {
   const { rowCount } = await admin.query("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'");
   if (rowCount === 1) break;
-  if (performance.now() > giveUp) throw new Error('the standby has not become synchronous within a minute');
+  if (performance.now() > giveUp) throw new Error('the standby did not become synchronous within a minute');
   await pause(50);
 }
 const { server_version: version } = (await admin.query('SHOW server_version')).rows[0];
 console.log(`primary and synchronous standby: ${version}`);
 
-// The stable address: whoever is connected when it moves on has to connect again.
+// The stable address. When its target changes, all clients must reconnect.
 const address = await getPort({ host: '127.0.0.1' });
 let target = primary.port;
 /** @type {Set<import('node:net').Socket>} */
@@ -73,6 +73,6 @@ target = standby.port;
 for (const socket of sockets) socket.destroy();
 await pause(4_000);
 const { lost, back } = await load.finish();
-console.log(`${load.counts.created - before} of the creates after the kill`);
+console.log(`${load.counts.created - before} creates after the kill`);
 proxy.close();
 process.exit(lost + back > 0 || load.counts.created === before ? 1 : 0);

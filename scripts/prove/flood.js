@@ -1,5 +1,4 @@
-// Proves that a flood of requests without a token leaves a caller who is known alone, on connections that it has
-// opened.
+// Proves that a flood of requests without a token does not affect known callers on open connections.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -8,11 +7,11 @@ import { startServer } from '../lib/server-process.js';
 
 const usage = `npm run prove:flood [-- OPTIONS]
 
-  --connections N  how many flood the server (3000); each sends its next request when it has the answer
-  --seconds N      for how long (10, at most 60)
-  --help           shows this
+  --connections N  number of flooding connections (3000); each sends its next request after a response
+  --seconds N      duration (10; at most 60)
+  --help           show this help
 
-The process needs twice as many descriptors as there are connections (ulimit -n).`;
+The script needs twice as many file descriptors as connections (ulimit -n).`;
 
 const { values: options } = parseArgs({
   options: {
@@ -26,22 +25,22 @@ if (options.help) {
   process.exit();
 }
 
-// Its log would take the time that the flood needs.
+// Without its log, which would slow the flood.
 const server = await startServer({ measured: true });
 const authorization = `Authorization: Bearer ${await server.createToken('prover')}\r\n`;
 let over = false;
 
 /**
- * Opens a connection that sends a list's request again and again from `start` on, and counts the answers.
+ * Opens a connection that, after `start`, repeatedly requests a list and counts the responses.
  * @param {string} fields - Further header fields, each with its line break.
- * @param {Map<string, number>} statuses - How often each status was answered, and each error met.
+ * @param {Map<string, number>} statuses - The number of responses by status, and of errors by message.
  */
 async function open(fields, statuses) {
   const count = (/** @type {string} */ what) => statuses.set(what, (statuses.get(what) ?? 0) + 1);
   const socket = connect(server.port, '127.0.0.1');
   socket.on('error', ({ message }) => count(message));
   const start = () => socket.write(`GET /plants HTTP/1.1\r\nHost: x\r\n${fields}\r\n`);
-  // Short answers come in one piece each.
+  // Each response is short enough to arrive in one chunk.
   socket.on('data', (/** @type {Buffer} */ answer) => {
     count(answer.toString('latin1', 9, 12));
     if (!over) start();
@@ -62,5 +61,5 @@ for (const { socket } of connections) socket.destroy();
 await server.end();
 console.log('known callers:', Object.fromEntries(known), 'others:', Object.fromEntries(others));
 const left = [...known.keys()].join() === '200';
-console.log(`${left ? 'yes' : 'NO '}  every request of a known caller was answered`);
+console.log(`${left ? 'yes' : 'NO '}  every response to a known caller was 200`);
 process.exitCode = left ? 0 : 1;

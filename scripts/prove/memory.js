@@ -1,9 +1,9 @@
-// Proves that readers that stall, and bodies that are made to be costly, take no more memory than docs/operate.md says.
+// Proves that stalled readers and deliberately costly bodies take no more memory than docs/operate.md says.
 //
 //   npm run prove:memory
 //
-// The server has 64 MiB of heap and the operations listener on. Linux, where /proc tells a process's resident memory.
-// It takes about two minutes.
+// The server has a heap of 64 MiB and the operations listener on. Takes about two minutes. Linux only: reads resident
+// memory from /proc.
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -14,16 +14,16 @@ if (process.argv.includes('--help')) {
   process.exit();
 }
 
-/** In MiB. */
+/** The limit of resident memory, in MiB. */
 const bound = 256;
 const readers = 1_000;
-/** How long the readers stall, in ms: longer than the server lets each of them. */
+/** How long the readers stall, in ms: longer than STALL_TIMEOUT_SECONDS. */
 const stall = 45_000;
 const plantsOfEach = 4_000;
 const mebibyte = 1024 * 1024;
 
 const server = await startServer({
-  // The machine may be slow: that is not what this is about.
+  // A slow machine must not cause 503s here.
   env: { OPS_PORT: '0', MAX_EVENT_LOOP_DELAY_MS: '0' },
   nodeArgs: ['--max-old-space-size=64'],
 });
@@ -41,7 +41,7 @@ const sampling = setInterval(() => {
 /** @param {string} token */
 const authorization = (token) => ({ authorization: `Bearer ${token}` });
 
-/** Sends a create. @param {string} token @param {string} body @returns {Promise<number>} Its status; 0 for none. */
+/** Sends a create. @param {string} token @param {string} body @returns {Promise<number>} Its status; 0 without one. */
 async function create(token, body) {
   const headers = { ...authorization(token), 'content-type': 'application/json' };
   const answer = await fetch(`${server.origin}/plants`, { method: 'POST', headers, body }).catch(
@@ -51,7 +51,7 @@ async function create(token, body) {
   return answer?.status ?? 0;
 }
 
-/** Opens a connection that asks for a list and reads nothing of it. @param {string} token */
+/** Opens a connection that requests a list and reads none of it. @param {string} token */
 function stallOn(token) {
   const socket = connect(server.port, '127.0.0.1')
     .pause()
@@ -73,9 +73,9 @@ await create(good, '{"id":1,"name":"a"}');
 
 /** @type {Record<string, boolean>} */
 const verdicts = {};
-/** Says what a phase has shown, and what it took. @param {string} what @param {boolean} holds */
+/** Records the result of a phase, with the peak memory so far. @param {string} what @param {boolean} holds */
 function report(what, holds) {
-  verdicts[`${what}, the server lives, at most ${Math.round(most)} MiB`] = holds && !ended && most <= bound;
+  verdicts[`${what}; the server runs, peak ${Math.round(most)} MiB`] = holds && !ended && most <= bound;
 }
 
 const million = 1_040_000;
@@ -86,14 +86,14 @@ const statuses = await Promise.all(
   [deep, empty, keys].flatMap((body) => Array.from({ length: 8 }, () => create(good, body))),
 );
 report(
-  '24 costly bodies at once are refused',
+  '24 concurrent costly bodies are refused',
   statuses.every((status) => status === 400),
 );
 
 const wide = `{"id":9,"name":"я${'x'.repeat(million)}"}`;
 const large = await Promise.all(Array.from({ length: 64 }, () => create(good, wide)));
 report(
-  '64 long bodies beyond Latin-1 at once are stored or known',
+  '64 concurrent long bodies beyond Latin-1 are stored or refused as duplicates',
   large.every((status) => status === 200 || status === 400),
 );
 
@@ -117,6 +117,6 @@ for (const [what, token] of /** @type {const} */ ([
 
 clearInterval(sampling);
 const status = await server.end();
-verdicts['it ends in order'] = status === 0;
+verdicts['the server shuts down gracefully'] = status === 0;
 for (const [what, holds] of Object.entries(verdicts)) console.log(`${holds ? 'yes' : 'NO '}  ${what}`);
 process.exitCode = Object.values(verdicts).every(Boolean) ? 0 : 1;

@@ -1,4 +1,4 @@
-// Proves that a power cut loses no acknowledged write: replays the system calls of a run to what a cut may leave of them.
+// Proves that a power cut loses no acknowledged write, by replaying a run's system calls up to simulated power cuts.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { spawn, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -24,16 +24,17 @@ import { readTrace, ReplayedDisk, traceOptions } from '../lib/replayed-disk.js';
 
 const usage = `Usage: npm run prove:power-cut -- [--images NUMBER] [--plants NUMBER]
 
-Traces a store that creates and deletes plants, is killed twice on its way into a sync, and closes in order. Then it cuts
-the power at many points of the trace. Of what was not synced by then, all is left, nothing, or a random part down to
-single sectors. Each store that comes of it must be whole, with every plant whose creation was acknowledged, and without
-any whose deletion was. Three controls must fail: a run that does not sync, the same run with its syncs ignored, and with
-those ignored that a start makes before it answers.
+Traces three processes that create and delete plants in one store. The first two are killed during a sync; the third
+closes the store. The script then simulates a power cut at many points of the trace: of the unsynced data, all, none or
+a random part (down to single sectors) reaches the disk. Each resulting store must be intact, contain every plant whose
+creation was acknowledged, and no plant whose deletion was acknowledged. Three controls must fail: a run without syncs,
+the same run with its syncs ignored, and with only the syncs ignored that a start makes before it serves writes.
 
-  --images  how many stores are checked (300; some thousands take a few minutes)
-  --plants  how many plants each of the three lives creates (750)
+  --images  number of resulting stores to check (300; some thousands take a few minutes)
+  --plants  number of plants that each process creates (750)
+  --help    show this help
 
-Linux only, with strace; run "npm run build" first.`;
+Linux only; needs strace. Run "npm run build" first.`;
 
 const { values, positionals } = parseArgs({
   options: {
@@ -45,9 +46,9 @@ const { values, positionals } = parseArgs({
 });
 const images = Number(values.images);
 const plantsOfLife = Number(values.plants);
-/** The writer's sync on whose way the first lives are killed. */
+/** The number of the writer's sync during which the first two processes are killed. */
 const lastSync = 60;
-/** How many clients write at a time. */
+/** The number of concurrent clients. */
 const clients = 8;
 
 if (values.help) console.log(usage);
@@ -70,7 +71,7 @@ async function prove() {
   const controls = {
     'synchronous = OFF': cutPower(off, few),
     'syncs ignored': cutPower(full, few, ({ path }) => path.includes('.db')),
-    'syncs of the log at a start ignored': cutPower(
+    'log syncs at startup ignored': cutPower(
       full,
       few,
       ({ path, starting }) => starting && path.endsWith('-wal'),
@@ -78,28 +79,26 @@ async function prove() {
   };
   const { events } = full;
   console.log(
-    `synchronous = FULL: ${failures.length} of ${images} images, of a run of ${events.length} calls in three lives, ` +
-      'have lost anything',
+    `synchronous = FULL: ${failures.length} of ${images} stores have lost data ` +
+      `(a run of three processes with ${events.length} calls)`,
   );
   for (const [name, found] of Object.entries(controls)) {
-    console.log(`${name}: ${found.length} of ${few} images have lost something, so the proof can fail`);
+    console.log(`${name}: ${found.length} of ${few} stores have lost data (a control: must be above 0)`);
   }
   const proven = failures.length === 0 && Object.values(controls).every((found) => found.length > 0);
   for (const failure of failures.slice(0, 10)) console.error(failure);
   if (!proven) {
-    console.error(
-      'FAILED: what was acknowledged does not survive a power cut, or the controls do not show it.',
-    );
+    console.error('FAILED: acknowledged writes do not survive a power cut, or a control did not lose data.');
     process.exit(1);
   }
 }
 
-/** An event of a run, and whether a life was still starting then. @typedef {DiskEvent & { starting: boolean }} RunEvent */
+/** An event of a run, and whether its process was starting. @typedef {DiskEvent & { starting: boolean }} RunEvent */
 
 /**
- * Traces three lives of a store.
+ * Traces three consecutive processes on one store.
  * @param {'FULL' | 'OFF'} synchronous
- * @returns {Promise<{ folder: string, events: RunEvent[] }>} The folder is what was empty before the run.
+ * @returns {Promise<{ folder: string, events: RunEvent[] }>} The folder was empty before the run.
  */
 async function record(synchronous) {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-'));
@@ -107,7 +106,7 @@ async function record(synchronous) {
   /** @type {RunEvent[]} */
   const events = [];
   for (const kill of [true, true, false]) {
-    // Each thread's calls are counted by themselves, and only the writer makes so many.
+    // strace counts calls per thread, and only the writer makes this many.
     const ends = ['-e', `inject=fsync,fdatasync:signal=SIGKILL:when=${lastSync}`];
     const self = [process.execPath, fileURLToPath(import.meta.url), 'live', folder, synchronous];
     const options = [...traceOptions, ...(kill && synchronous === 'FULL' ? ends : []), '-o', trace];
@@ -129,8 +128,8 @@ async function record(synchronous) {
 }
 
 /**
- * One life: does what the last one left in doubt once more, then creates and deletes plants. In the folder, the file
- * `marks` gets a line `+ID?` before a create and `+ID!` when it is acknowledged, and the like with `-` for a delete.
+ * Runs one process: repeats the writes that the previous one left unacknowledged, then creates and deletes plants. It
+ * appends `+ID?` to the file `marks` before a create and `+ID!` after its acknowledgment; `-` stands for a delete.
  * @param {string} folder
  * @param {'FULL' | 'OFF'} synchronous
  */
@@ -145,7 +144,7 @@ async function live(folder, synchronous) {
     const outcome = await (sign === '+'
       ? storage.plants.create('s', BigInt(id), { name: nameOf(id) })
       : storage.plants.delete('s', BigInt(id)));
-    if (outcome === 'different') throw new Error(`plant ${id} is another`);
+    if (outcome === 'different') throw new Error(`plant ${id} differs from the one that was created`);
     writeSync(marks, `${sign}${id}!\n`);
   };
   for (const [id, { sign, acknowledged }] of known) if (!acknowledged) await write(sign, id);
@@ -168,7 +167,7 @@ function isMark({ kind, path }) {
   return kind === 'write' && path.endsWith('/marks');
 }
 
-/** What became of a plant last. @typedef {{ sign: string, acknowledged: boolean }} Mark */
+/** The last write to a plant. @typedef {{ sign: string, acknowledged: boolean }} Mark */
 
 /**
  * @param {string} line
@@ -180,7 +179,7 @@ function parseMark(line) {
 }
 
 /**
- * Some plants are long, so that the log is written back more than once.
+ * Returns the name of a plant. Some are long, so that the log is checkpointed more than once.
  * @param {number} id
  */
 function nameOf(id) {
@@ -188,11 +187,11 @@ function nameOf(id) {
 }
 
 /**
- * Cuts the power at many points of a run, and checks what may be left.
+ * Simulates power cuts at many points of a run, and checks the resulting stores.
  * @param {{ folder: string, events: RunEvent[] }} run
- * @param {number} count - How many stores are checked.
- * @param {(event: RunEvent) => boolean} [isIgnored] - The syncs that have no effect.
- * @returns {string[]} What is wrong with them.
+ * @param {number} count - The number of stores to check.
+ * @param {(event: RunEvent) => boolean} [isIgnored] - Whether a sync has no effect.
+ * @returns {string[]} The faults found.
  */
 function cutPower({ folder, events }, count, isIgnored = () => false) {
   const disk = new ReplayedDisk();
@@ -213,14 +212,16 @@ function cutPower({ folder, events }, count, isIgnored = () => false) {
       if (checked++ >= count) break;
       const fault = check(disk.image(left), folder, plants);
       if (fault !== undefined)
-        found.push(`cut behind event ${index} of ${events.length}, left ${left}: ${fault}`);
+        found.push(
+          `power cut after event ${index} of ${events.length}, unsynced data kept: ${left}: ${fault}`,
+        );
     }
   }
   return found;
 }
 
 /**
- * The events behind which the power is cut: a third of them the first that a life acknowledges, the others anywhere.
+ * Chooses the events after which the power is cut: a third from each process's first write on, the others at random.
  * @param {RunEvent[]} events
  * @param {number} count
  */
@@ -238,11 +239,11 @@ function cutPoints(events, count) {
 }
 
 /**
- * Opens what a power cut has left.
+ * Opens and checks the store that a power cut left.
  * @param {Map<string, Buffer | 'folder'>} image
  * @param {string} folder
- * @param {Map<number, Mark>} plants - What became of each.
- * @returns {string | undefined} What is wrong.
+ * @param {Map<number, Mark>} plants - The last write to each plant.
+ * @returns {string | undefined} The fault, if any.
  */
 function check(image, folder, plants) {
   const root = mkdtempSync(join(tmpdir(), 'plant-store-image-'));
@@ -270,9 +271,10 @@ function check(image, folder, plants) {
 }
 
 /**
- * The plants of a store, when it is whole.
+ * Reads the names of a store's plants by id.
  * @param {string} file
  * @returns {Map<number, string>}
+ * @throws {Error} when the store is corrupt.
  */
 function readNames(file) {
   if (!existsSync(file)) return new Map();

@@ -1,9 +1,9 @@
-// A hostile mix: every known attack at once, beside one good tenant that must not notice.
+// Soak test with all known attacks at once, which must not affect a well-behaved tenant.
 //
 //   npm run soak:hostile [-- MINUTES]
 //
-// MINUTES is 10 unless given. The server has a heap of 64 MiB and 1,024 file descriptors. The exit status is 1 when it
-// dies, when it answers the good tenant wrongly, or when more than 1 % of the good tenant's requests fail. Linux only.
+// MINUTES is 10 by default. The server has a heap of 64 MiB and 1,024 file descriptors. The exit status is 1 if it
+// crashes, returns a wrong response to the good tenant, or fails more than 1 % of that tenant's requests. Linux only.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync } from 'node:fs';
@@ -15,13 +15,13 @@ import { startServer } from '../lib/server-process.js';
 import { quantile } from '../lib/statistics.js';
 
 const host = '127.0.0.1';
-/** The address of the good tenant's new connections: another than the attackers'. */
+/** The local address of the good tenant's new connections, which differs from the attackers'. */
 const goodAddress = '127.0.0.2';
 const goodConnections = 8;
 
 /**
- * The attacks: how many connections each keeps at a time, and the pause behind one that has ended, in ms. Together they
- * saturate a core. `request` is given tokens of subjects that are not the good tenant's.
+ * The attacks: how many concurrent connections each keeps, and the pause before it replaces a closed one, in ms.
+ * Together they saturate a core. `attack` gets a token of another subject than the good tenant.
  * @type {Record<string, { connections: number, pause: number, attack: (socket: import('node:net').Socket, token: string) => void }>}
  */
 const attacks = {
@@ -30,7 +30,7 @@ const attacks = {
     pause: 20,
     attack: (socket) => repeat(socket, 'GET /plants HTTP/1.1\r\nHost: x\r\n\r\n'),
   },
-  'made-up tokens': {
+  'invented tokens': {
     connections: 50,
     pause: 20,
     attack: (socket) =>
@@ -39,7 +39,7 @@ const attacks = {
         () => `GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer pst_${random(43)}\r\n\r\n`,
       ),
   },
-  'made-up JWTs': {
+  'invented JWTs': {
     connections: 20,
     pause: 20,
     attack: (socket) =>
@@ -57,7 +57,7 @@ const attacks = {
       drip(socket, ' ', 1_000);
     },
   },
-  'slow bodies in chunks': {
+  'slow chunked bodies': {
     connections: 20,
     pause: 100,
     attack: (socket, token) => {
@@ -116,7 +116,7 @@ const attacks = {
 if (process.send === undefined) await main();
 else process.once('message', (order) => attackAll(/** @type {Order} */ (order)));
 
-/** What the attacking process is told. @typedef {{ port: number, tokens: string[], end: number }} Order */
+/** The attacking process's parameters. @typedef {{ port: number, tokens: string[], end: number }} Order */
 
 async function main() {
   const minutes = Number(process.argv[2] ?? 10);
@@ -159,7 +159,7 @@ async function main() {
       tally,
     }),
   );
-  // Each has its connection before the attack begins.
+  // Lets these clients connect before the attack begins.
   await pause(1_000);
   const attacker = fork(new URL(import.meta.url).pathname);
   attacker.send({ port, tokens, end });
@@ -192,10 +192,17 @@ async function main() {
   process.exit(outcome === 'lives' && tally.wrong.length === 0 && failed <= tally.requests / 100 ? 0 : 1);
 }
 
-/** What the good tenant has seen. @typedef {{ requests: number, failed: Record<string, number>, wrong: string[], times: number[] }} Tally */
+/**
+ * The good tenant's results. `failed` counts by error; `times` are latencies in ms.
+ * @typedef {object} Tally
+ * @property {number} requests
+ * @property {Record<string, number>} failed
+ * @property {string[]} wrong
+ * @property {number[]} times
+ */
 
 /**
- * Creates, lists the first plants and deletes, on one connection, and checks every answer.
+ * Repeatedly creates, lists and deletes a plant on one connection, and checks every response.
  * @param {Agent} agent
  * @param {{ port: number, token: string, first: bigint, end: number, tally: Tally, rounds?: number, localAddress?: string }} options
  */
@@ -233,7 +240,7 @@ async function beGood(agent, { port, token, first, end, tally, rounds = Infinity
   }
 }
 
-/** A new connection of the good tenant each second. @param {{ port: number, token: string, end: number, tally: Tally }} options */
+/** Opens a new connection every second. @param {{ port: number, token: string, end: number, tally: Tally }} options */
 async function comeAnew(options) {
   for (let first = 1n << 60n; Date.now() < options.end; first++) {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -248,7 +255,7 @@ async function comeAnew(options) {
  * @param {Agent} agent
  * @param {number} port
  * @param {{ token: string, method: string, path: string, body?: string, localAddress?: string }} options
- * @returns {Promise<string>} The status and the body, or what went wrong.
+ * @returns {Promise<string>} The status and the body, or the error.
  */
 function send(agent, port, { token, body, ...options }) {
   const headers = {
@@ -268,7 +275,7 @@ function send(agent, port, { token, body, ...options }) {
   });
 }
 
-/** The most memory that a process has resident until a moment, in bytes. @param {number} pid @param {number} end */
+/** Returns a process's peak resident memory until `end`, in bytes. @param {number} pid @param {number} end */
 async function watchMemory(pid, end) {
   const { readFile } = await import('node:fs/promises');
   let most = 0;
@@ -280,7 +287,7 @@ async function watchMemory(pid, end) {
   return most;
 }
 
-/** The attacking process: keeps every attack going. @param {Order} order */
+/** Runs all attacks, in the attacking process. @param {Order} order */
 function attackAll({ port, tokens, end }) {
   for (const { connections, pause: rest, attack } of Object.values(attacks)) {
     for (let i = 0; i < connections; i++) {
@@ -296,14 +303,18 @@ function attackAll({ port, tokens, end }) {
   }
 }
 
-/** Sends a request again and again, behind each answer. @param {import('node:net').Socket} socket @param {string | (() => string)} text */
+/**
+ * Sends a request, and again after each response.
+ * @param {import('node:net').Socket} socket
+ * @param {string | (() => string)} text
+ */
 function repeat(socket, text) {
   const next = () => socket.write(typeof text === 'string' ? text : text());
   socket.on('data', next);
   next();
 }
 
-/** Sends a little, again and again. @param {import('node:net').Socket} socket @param {string} text @param {number} every */
+/** Sends text every `every` ms. @param {import('node:net').Socket} socket @param {string} text @param {number} every */
 function drip(socket, text, every) {
   const timer = setInterval(() => socket.write(text), every);
   socket.resume().once('close', () => clearInterval(timer));
@@ -315,7 +326,7 @@ function post(socket, token, body) {
   socket.end(`${create(token)}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
 }
 
-/** The header of a create, without its length. @param {string} token */
+/** Returns the head of a create, without Content-Length. @param {string} token */
 function create(token) {
   return `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\n`;
 }

@@ -1,8 +1,8 @@
-// A soak run: mixed load of several subjects, and whether memory, handles and latency end as they began.
+// Soak test with mixed load of several subjects, during which memory, handles and latency must not grow.
 //
 //   npm run long-run [-- MINUTES]
 //
-// MINUTES is 10 unless given, and 3 at least. The exit status is 1 when one of them has grown, or an answer was wrong.
+// MINUTES is 10 by default and at least 3. The exit status is 1 if one of these has grown or a response was wrong.
 import { Agent, request } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -13,9 +13,9 @@ import { quantile } from '../lib/statistics.js';
 const minutes = Math.max(3, Number(process.argv[2] ?? 10));
 const subjects = ['alice', 'bob', 'carol', 'dave'];
 const connectionsPerSubject = 8;
-/** A client's pause between two requests in ms, so that the load is the same all the time. */
+/** A client's pause between two requests, in ms, which keeps the load constant. */
 const thinkTime = 10;
-/** How many plants a subject has, about. */
+/** The approximate number of plants per subject. */
 const plantsKept = 2_000;
 
 const operationsPort = await getPort({ host: '127.0.0.1' });
@@ -53,10 +53,10 @@ for (let minute = 1; minute <= minutes; minute++) {
     requests: latencies.length,
     'p50 ms': round(quantile(latencies, 0.5)),
     'p99 ms': round(quantile(latencies, 0.99)),
-    // The least of a minute is what a collection leaves behind.
+    // The minimum of a minute is close to what garbage collection leaves.
     'heap MiB': round(Math.min(...heap) / 2 ** 20),
     'resident MiB': round(Math.max(...resident) / 2 ** 20),
-    // Connections that a client has just given up come on top.
+    // The minimum, because just-closed connections still count for a moment.
     handles: Math.min(...handles),
   };
   rows.push(row);
@@ -71,13 +71,13 @@ const [, second = rows[0]] = rows;
 const last = rows.at(-1);
 if (last === undefined || second === undefined) throw new Error('nothing was measured');
 const verdicts = {
-  'every answer was as expected': faults.length === 0,
-  'the server logged no fault and ended in order': server.faults.length === 0 && status === 0,
-  'heap: at most a quarter and 4 MiB more than in the second minute':
+  'every response was as expected': faults.length === 0,
+  'the server logged no errors and shut down gracefully': server.faults.length === 0 && status === 0,
+  'heap: at most 25 % plus 4 MiB more than in the second minute':
     last['heap MiB'] <= 1.25 * second['heap MiB'] + 4,
-  'resident: at most a quarter and 16 MiB more': last['resident MiB'] <= 1.25 * second['resident MiB'] + 16,
-  'handles: no more': last.handles <= second.handles,
-  'median latency: at most twice': last['p50 ms'] <= 2 * second['p50 ms'] + 1,
+  'resident: at most 25 % plus 16 MiB more': last['resident MiB'] <= 1.25 * second['resident MiB'] + 16,
+  'handles: no more than in the second minute': last.handles <= second.handles,
+  'median latency: at most doubled': last['p50 ms'] <= 2 * second['p50 ms'] + 1,
 };
 console.table(rows);
 for (const [what, holds] of Object.entries(verdicts)) console.log(`${holds ? 'yes' : 'NO '}  ${what}`);
@@ -86,17 +86,17 @@ if (server.faults.length > 0) console.log(server.faults.slice(0, 10).join('\n'))
 process.exitCode = Object.values(verdicts).every(Boolean) ? 0 : 1;
 
 /**
- * What a subject's connections share: the ids of its plants, and the next one.
+ * The state that a subject's connections share: the ids of its plants, and the next id.
  * @typedef {{ ids: number[], next: number }} State
  */
 
 /**
- * A request, beyond its URL.
+ * A request's method, token and body.
  * @typedef {{ method?: string, token?: string, body?: string | undefined }} Request
  */
 
 /**
- * One connection of a subject: creates, deletes, lists and mistakes, in turn by chance.
+ * Runs one connection of a subject: random creates, deletes, lists and invalid requests.
  * @param {string} token
  * @param {State} state
  */
@@ -125,7 +125,7 @@ async function runClient(token, state) {
 }
 
 /**
- * Sends a request, reads the answer to its end, and notes the time and whether the status is the expected one.
+ * Sends a request, reads the whole response, and records the latency and any unexpected status.
  * @param {number} status
  * @param {Agent} agent
  * @param {string} method
@@ -145,7 +145,7 @@ async function expect(status, agent, method, path, token, body) {
 }
 
 /**
- * Requests a list, and breaks the connection as its answer begins.
+ * Requests a list, and closes the connection when the response begins.
  * @param {string} token
  */
 function hangUp(token) {
@@ -185,7 +185,7 @@ function send(agent, url, { method = 'GET', token, body } = {}) {
 }
 
 /**
- * The server's metrics that have no labels.
+ * Returns the server's metrics without labels.
  * @returns {Promise<Record<string, number>>}
  */
 async function scrape() {
