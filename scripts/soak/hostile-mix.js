@@ -22,8 +22,12 @@ const goodConnections = 8;
 /**
  * The attacks: how many concurrent connections each keeps, and the pause before it replaces a closed one, in ms.
  * Together they saturate a core. `attack` gets a token of another subject than the good tenant.
- * @type {Record<string, { connections: number, pause: number, attack: (socket: import('node:net').Socket, token: string) => void }>}
+ * @typedef {object} Attack
+ * @property {number} connections
+ * @property {number} pause
+ * @property {(socket: import('node:net').Socket, token: string) => void} attack
  */
+/** @type {Record<string, Attack>} */
 const attacks = {
   'requests without a token': {
     connections: 100,
@@ -204,7 +208,9 @@ async function main() {
 /**
  * Repeatedly creates, lists and deletes a plant on one connection, and checks every response.
  * @param {Agent} agent
- * @param {{ port: number, token: string, first: bigint, end: number, tally: Tally, rounds?: number, localAddress?: string }} options
+ * @param {{
+ *   port: number, token: string, first: bigint, end: number, tally: Tally, rounds?: number, localAddress?: string
+ * }} options
  */
 async function beGood(agent, { port, token, first, end, tally, rounds = Infinity, localAddress }) {
   for (let id = first, left = rounds; Date.now() < end && left > 0; id++, left--) {
