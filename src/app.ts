@@ -65,7 +65,7 @@ export interface PluginOptions {
   maxEventLoopDelay?: number;
 }
 
-/** The parts of the service. */
+/** The options of buildApp. */
 export interface AppOptions {
   storage: Storage;
   /** The contract to serve; the package's by default. */

@@ -179,7 +179,7 @@ function parseMark(line) {
 }
 
 /**
- * Returns the name of a plant. Some are long, so that the log is checkpointed more than once.
+ * Returns the name of a plant. Some are long, so that the log needs more than one checkpoint.
  * @param {number} id
  */
 function nameOf(id) {

@@ -108,7 +108,7 @@ const parsed = <Data extends ParsedJson | undefined>({ data }: { data: Data }): 
 const parsePlant = (json: string) => parsed({ data: JSON.parse(json) as Plant });
 
 /**
- * Creates a client. It holds no resources and needs no closing.
+ * Creates a client. It holds no resources, so it need not be closed.
  * @throws TypeError when the token is missing, RangeError when the timeout is negative or not a number.
  */
 export function createClient({

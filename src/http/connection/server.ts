@@ -21,7 +21,7 @@ export interface ServerLimits {
   requestTimeout: number;
   /** How long a connection may stay open without a request. */
   keepAliveTimeout: number;
-  /** How long a client may read none of its response. */
+  /** How long a client may go without reading any of its response. */
   stallTimeout: number;
   /** Maximum number of open connections; further ones are closed at once. */
   maxConnections: number;

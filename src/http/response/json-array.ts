@@ -120,7 +120,7 @@ function streamOf(
     }
     const page = await array.nextPage();
     ({ more } = page);
-    // A Buffer, for the same reason as above.
+    // A Buffer, because a string beyond Latin-1 takes two bytes per character, and on the heap.
     const chunk = Buffer.from(`${page.json === '' ? '' : ','}${page.json}${more ? '' : ']'}`);
     ({ length } = chunk);
     if (!budget.hold(holder, length)) throw new ApiError('overloaded');

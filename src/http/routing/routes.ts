@@ -11,7 +11,7 @@ import { sendJsonArray, type ListBounds } from '../response/json-array.js';
 import { authenticate, type AuthenticationOptions } from '../security/authenticate.js';
 import type { RateLimitHook } from '../security/rate-limit.js';
 
-/** The parts of the routes. */
+/** The options of registerRoutes. */
 export interface RoutesOptions {
   contract: Contract;
   handlers: AnyHandlers;
