@@ -79,7 +79,7 @@ for (const engine of engines) {
         { id: 7, name: 'Ficus', tag: '' },
         { id: 7, name: 'ficus' },
       ]) {
-        t.match(await call('POST', '/plants', { token, body }), error(40010, /another plant/));
+        t.match(await call('POST', '/plants', { token, body }), error(40010, /different plant/));
       }
       t.strictSame(await plantsOf(service, token), [{ name: 'Ficus' }]);
     });
