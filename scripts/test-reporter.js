@@ -1,14 +1,14 @@
-// What `npm test` prints: tap's own report in a terminal; elsewhere a line for each file, each failure, and what was
-// skipped for want of what.
+// The output of `npm test`: tap's own report in a terminal; elsewhere one line per file, all failures, and the reasons
+// for skipped tests.
 import { Transform } from 'node:stream';
 import { types } from '@tapjs/reporter';
 import { Parser } from 'tap-parser';
 import { stringify } from 'yaml';
 
-/** Reads TAP and writes the report. tap pipes it from the tests and to standard output. */
+/** Transforms TAP into the report; tap pipes the tests' output through it. */
 class ShortReport extends Transform {
   #parser = new Parser();
-  /** The files of the tests that were skipped, by what they lack. @type {Map<string, string[]>} */
+  /** The files of skipped tests, by reason. @type {Map<string, string[]>} */
   #skipped = new Map();
   #files = 0;
   #failedFiles = 0;
@@ -23,20 +23,20 @@ class ShortReport extends Transform {
         `${ok ? 'ok  ' : 'FAIL'} ${name}${time === null ? '' : ` (${(time / 1000).toFixed(1)} s)`}\n`,
       );
     });
-    // The totals of all checks, the last line of tap's own output.
+    // The totals of all assertions, in the last line of tap's output.
     this.#parser.on('comment', (comment) => {
       if (comment.startsWith('# {')) this.#summarize(comment);
     });
   }
 
   /**
-   * Reports what fails or is skipped in a test.
+   * Reports failures and skips in a test.
    * @param {Parser} test
    * @param {string} file
-   * @param {string[]} path - The names of the test and of those that it is in.
+   * @param {string[]} path - The names of the test and its parents, from the outside in.
    */
   #watch(test, file, path) {
-    /** The test in this one that ended last: its result follows, and says nothing new. @type {Parser | undefined} */
+    /** The last nested test, whose result follows and adds no information. @type {Parser | undefined} */
     let inner;
     test.on('child', (child) => {
       inner = child;
@@ -60,7 +60,7 @@ class ShortReport extends Transform {
     for (const [lack, files] of this.#skipped) {
       this.push(`Skipped, ${files.length} in ${[...new Set(files)].join(', ')}: ${lack}\n`);
     }
-    this.push(`Every check, file by file: .tap/test-results/\n${totals.trimEnd()}\n`);
+    this.push(`Full results by file: .tap/test-results/\n${totals.trimEnd()}\n`);
   }
 
   /**

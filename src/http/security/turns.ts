@@ -22,7 +22,7 @@ export function createTurns(isKnown: (request: FastifyRequest) => boolean): Turn
   const known: (() => void)[] = [];
   const others: (() => void)[] = [];
   let scheduled = false;
-  // All would otherwise start in the asynchronous context of the first, and a tracer would take them for its parts.
+  // Otherwise all requests would start in the async context of the first, and a tracer would attribute them to it.
   const nobody = new AsyncResource('Turns');
   const schedule = () => {
     if (scheduled || known.length + others.length === 0) return;
