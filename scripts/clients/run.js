@@ -105,7 +105,7 @@ const clients = {
       await buildGo(folder);
     },
     run: (folder) => [join(folder, 'roundtrip')],
-    set: 'Pass the server’s address, and set the token in a `RequestEditorFn`.',
+    set: 'Pass the address of the server, and set the token in a `RequestEditorFn`.',
     errors: 'One field per status (`JSON400`, `JSON404`, …), each an `*Error`.',
   },
   'typescript-fetch': {
