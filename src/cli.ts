@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command plant-store: manages access tokens, migrates and backs up a store, and runs the server.
+// The plant-store command: runs the server, manages access tokens, and migrates and backs up a store.
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { ConfigError, readDatabaseUrl } from './config.js';
 import { StorageError, type Storage } from './domain/storage.js';
@@ -9,7 +9,7 @@ import { describeStore, migrateStorage, openExistingStorage } from './storage/op
 import { backUp } from './storage/sqlite/backup.js';
 import { version } from './version.js';
 
-/** What every command takes that uses a store. */
+/** The options of every command that uses a store. */
 interface StoreOptions {
   database?: string;
   json?: true;
@@ -17,17 +17,17 @@ interface StoreOptions {
 
 const states = ['valid', 'expired', 'revoked'] as const;
 
-/** What went wrong, for the person at the terminal. */
+/** An error that the command reports by its message alone. */
 class CommandError extends Error {}
 
-// A reader that has seen enough, as `head`, closes the pipe.
+// A reader such as `head` may close the pipe early.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit();
 });
 
 const program = new Command('plant-store')
-  .description('Runs the Plant Store, and manages its access tokens and its data.')
+  .description('Runs the Plant Store and manages its access tokens and data.')
   .version(version)
   .showHelpAfterError('Run with --help for usage.')
   .configureOutput({
@@ -39,8 +39,8 @@ const program = new Command('plant-store')
     'after',
     `
 Environment:
-  DATABASE_URL     the store, unless --database names it (default: file:./data/plants.db)
-  All variables are listed in docs/configuration.md.
+  DATABASE_URL     URL of the store, unless --database is given (default: file:./data/plants.db)
+  docs/configuration.md lists all variables.
 
 Examples:
   $ plant-store serve --port 8080
@@ -63,29 +63,29 @@ program
   });
 
 forStore(program.command('migrate'))
-  .description('create the store, or bring its schema up to date; safe to run several times at once')
+  .description('create the store or bring its schema up to date; safe to run concurrently')
   .action(async (options: StoreOptions) => {
     const url = storeOf(options);
     const applied = (await migrateStorage(url)).map(({ version, name }) => ({ version, name }));
     if (options.json) printJson({ applied });
-    for (const { version, name } of applied) console.error(`Applied migration ${version}, ${name}.`);
+    for (const { version, name } of applied) console.error(`Applied migration ${version}: ${name}.`);
     if (applied.length === 0) console.error('The schema is up to date.');
   });
 
 const token = program.command('token').description('create, list, revoke and prune access tokens');
 
 forStore(token.command('create'))
-  .description('create a token and print it on standard output; it is not shown again')
-  .argument('<subject>', 'whose plants the token gives access to', parseSubject)
+  .description('create a token and print it to standard output; it cannot be shown again')
+  .argument('<subject>', 'owner of the plants that the token gives access to', parseSubject)
   .addOption(
-    new Option('--scope <scope>', 'what the token allows; repeat it for several (default: all scopes)')
+    new Option('--scope <scope>', 'scope of the token; may be repeated (default: all scopes)')
       .choices(scopes)
-      // Replaces what commander does for a choice: one value, which the next would overwrite.
+      // Replaces the parser that choices() sets, which keeps only the last value.
       .argParser(collectScope),
   )
   .option(
     '--expires <duration>',
-    'lifetime: a number and s, m, h, d or w, e.g. 90d (default: none)',
+    'lifetime: a number followed by s, m, h, d or w, such as 90d (default: never expires)',
     parseDuration,
   )
   .action(async (subject: string, options: StoreOptions & { scope?: Scope[]; expires?: number }) => {
@@ -106,7 +106,7 @@ forStore(token.command('create'))
   });
 
 forStore(token.command('list'))
-  .description('list tokens, oldest first, without their secrets, which are not stored')
+  .description('list tokens, oldest first; secrets are not stored and cannot be shown')
   .option('--subject <subject>', 'only tokens of this subject', parseSubject)
   .addOption(new Option('--state <state>', 'only tokens in this state').choices(states))
   .action(async (options: StoreOptions & { subject?: string; state?: (typeof states)[number] }) => {
@@ -117,14 +117,14 @@ forStore(token.command('list'))
         .filter((one) => (subject ?? one.subject) === one.subject && (state ?? one.state) === one.state);
       if (options.json) printJson(found);
       else if (found.length > 0) printTable(found);
-      else if (subject !== undefined || state !== undefined) console.error('No token matches.');
+      else if (subject !== undefined || state !== undefined) console.error('No tokens match.');
       else console.error('There are no tokens. To create one, run: plant-store token create SUBJECT');
     });
   });
 
 forStore(token.command('revoke'))
-  .description('revoke a token; the service refuses it within 5 seconds')
-  .argument('<id>', 'the id that "token create" and "token list" show')
+  .description('revoke a token; takes effect within 5 seconds')
+  .argument('<id>', 'id of the token, as shown by "token create" and "token list"')
   .action(async (id: string, options: StoreOptions) => {
     await withStorage(options, async ({ tokens }) => {
       if (!(await tokens.revoke(id, Date.now())))
@@ -135,7 +135,7 @@ forStore(token.command('revoke'))
   });
 
 forStore(token.command('prune'))
-  .description('delete the tokens that are revoked or expired')
+  .description('delete revoked and expired tokens')
   .action(async (options: StoreOptions) => {
     await withStorage(options, async ({ tokens }) => {
       const deleted = await tokens.prune(Date.now());
@@ -145,11 +145,11 @@ forStore(token.command('prune'))
   });
 
 forStore(program.command('backup'))
-  .description('copy a SQLite store to a new file while the server runs; for PostgreSQL use pg_dump')
-  .argument('<file>', 'the path of the copy, which must not exist yet')
+  .description('copy a SQLite store to a new file while the server runs; for PostgreSQL, use pg_dump')
+  .argument('<file>', 'path of the copy; must not exist yet')
   .action((file: string, options: StoreOptions) => {
     const { plants, bytes } = backUp(storeOf(options), file);
-    console.error(`Copied ${plants} plants (${bytes} bytes) to ${file}, and checked the copy.`);
+    console.error(`Copied ${plants} plants (${bytes} bytes) to ${file} and checked the copy.`);
     if (options.json) printJson({ file, plants, bytes });
   });
 
@@ -158,7 +158,7 @@ try {
 } catch (error) {
   const known =
     error instanceof CommandError || error instanceof ConfigError || error instanceof StorageError;
-  // A fault of the program itself is reported with its stack.
+  // Node.js reports a bug in the program with its stack.
   if (!known || error instanceof CommanderError) throw error;
   for (const line of error.message.split('\n')) console.error(`plant-store: ${line}`);
   process.exitCode = 1;
@@ -166,11 +166,14 @@ try {
 
 function forStore(command: Command): Command {
   return command
-    .option('--database <url>', 'the store, instead of DATABASE_URL: file:PATH or postgres://…')
-    .option('--json', 'print the result as JSON on standard output');
+    .option(
+      '--database <url>',
+      'URL of the store, file:PATH or postgres://… (default: $DATABASE_URL, or file:./data/plants.db)',
+    )
+    .option('--json', 'print the result as JSON to standard output');
 }
 
-/** The URL of the store that a command is about; which one that is, is shown. */
+/** Prints which store a command uses, and returns its URL. */
 function storeOf({ database }: StoreOptions): string {
   const url = readDatabaseUrl(database === undefined ? process.env : { DATABASE_URL: database });
   console.error(`Store: ${describeStore(url)}`);
@@ -188,7 +191,7 @@ async function withStorage(options: StoreOptions, use: (storage: Storage) => Pro
 
 function parseSubject(value: string): string {
   if (isSubject(value)) return value;
-  throw new InvalidArgumentError('It must have 1 to 255 characters, and no control characters.');
+  throw new InvalidArgumentError('It must have 1 to 255 characters and no control characters.');
 }
 
 function collectScope(value: string, previous: Scope[] = []): Scope[] {
@@ -197,19 +200,19 @@ function collectScope(value: string, previous: Scope[] = []): Scope[] {
   return [...previous, scope];
 }
 
-/** A duration in milliseconds, from a number and a unit. */
+/** Parses a number and a unit as a duration in ms. */
 function parseDuration(value: string): number {
   const units: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
   const [, amount, unit] = /^([1-9]\d{0,8})([smhdw])$/.exec(value) ?? [];
   if (amount === undefined)
-    throw new InvalidArgumentError('It must be a number and s, m, h, d or w, e.g. 90d.');
+    throw new InvalidArgumentError('It must be a number followed by s, m, h, d or w, such as 90d.');
   const duration = Number(amount) * units[unit!]! * 1000;
-  // The last moment that a Date can hold.
+  // The latest time that a Date can represent.
   if (Date.now() + duration > 8.64e15) throw new InvalidArgumentError('It is too long.');
   return duration;
 }
 
-/** A token as it is shown: without its secret, times in ISO 8601, null for never. */
+/** A token as the commands show it, with times in ISO 8601 and null for never. */
 function describe({ id, subject, scopes, createdAt, expiresAt, revokedAt }: Token) {
   const time = (at: number | undefined) => (at === undefined ? null : new Date(at).toISOString());
   const expired = expiresAt !== undefined && expiresAt <= Date.now();

@@ -83,7 +83,7 @@ t.test(
     for (const program of ['main.js', 'cli.js'] as const) {
       const serve = program === 'cli.js' ? ['serve'] : [];
       const help = await run(program, [...serve, '--help'], {});
-      t.match(help, { code: 0, stderr: '', stdout: /^Usage: plant-store serve(.|\n)+--port NUMBER/ });
+      t.match(help, { code: 0, stderr: '', stdout: /^Usage: plant-store serve(.|\n)+--port <number>/ });
       t.strictSame(await run(program, [...serve, '--prot', '80'], {}), {
         code: 1,
         stdout: '',

@@ -1,4 +1,4 @@
-// The options of the server's command line: each stands for a variable of the environment, or says how to start.
+// The command-line options of the server, which set environment variables or select how it starts.
 import { parseArgs } from 'node:util';
 import { ConfigError } from '../config.js';
 
@@ -7,31 +7,31 @@ const usage = `Usage: plant-store serve [options]   (or: node dist/main.js [opti
 Runs the server.
 
 Options:
-  --host ADDRESS     address to listen on, instead of HOST (default: 127.0.0.1)
-  --port NUMBER      port to listen on, instead of PORT (default: 3000)
-  --database URL     store, instead of DATABASE_URL: file:PATH or postgres://… (default: file:./data/plants.db)
-  --dev              for a developer's machine: create a first token, and log in plain text in a terminal
-  --help             show this help
+  --host <address>   address to listen on (default: $HOST, or 127.0.0.1)
+  --port <number>    port to listen on (default: $PORT, or 3000)
+  --database <url>   URL of the store, file:PATH or postgres://… (default: $DATABASE_URL, or file:./data/plants.db)
+  --dev              development mode: create a first token and write a readable log to the terminal
+  -h, --help         display this help
 
 Environment variables configure everything else; docs/configuration.md lists them.
 `;
 
 const variables = { host: 'HOST', port: 'PORT', database: 'DATABASE_URL' } as const;
 
-/** What the command line asks for. */
+/** The parsed command line. */
 export interface CommandLine {
-  /** The text to show instead of starting. */
+  /** The text to print instead of starting the server. */
   readonly help: string | undefined;
-  /** Whether the server is a developer's own. */
+  /** Whether to start in development mode. */
   readonly dev: boolean;
-  /** Variables that it sets, before those of the environment. */
+  /** The variables that the options set. They take precedence over the process environment. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
 /**
- * Reads the command line.
+ * Parses the command line.
  * @param args - Without the program and the script.
- * @throws ConfigError naming what is not known or lacks its value.
+ * @throws ConfigError naming an unknown option or one without its value.
  */
 export function readCommandLine(args: readonly string[]): CommandLine {
   const { values } = parse(args);

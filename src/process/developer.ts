@@ -1,4 +1,4 @@
-// What a developer sees when the server starts on their own machine: where everything is, and a first token.
+// The message that a developer sees when the server starts in development mode.
 import { networkInterfaces } from 'node:os';
 import type { Config } from '../config.js';
 import type { Storage } from '../domain/storage.js';
@@ -9,9 +9,10 @@ import { describeStore } from '../storage/open.js';
 const loopback = ['127.0.0.1', '::1', 'localhost'];
 
 /**
- * Tells on standard error where the service, its page and its store are. On a loopback address, with no token there
- * yet, a first one is created; it never gets into the log.
- * @param origin - Where the service listens.
+ * Prints the addresses of the service, its documentation and its store to standard error, not to the log. If the store
+ * has no tokens, creates and prints a first one, but only on a loopback address and not in production.
+ * @param origin - The origin on which the service listens.
+ * @throws StorageError when the store cannot list or create tokens.
  */
 export async function greetDeveloper(origin: string, { tokens }: Storage, config: Config): Promise<void> {
   const url = reachable(origin);
@@ -48,7 +49,7 @@ Create a plant:
   process.stderr.write(`\n${lines.join('\n')}\n${example}\n`);
 }
 
-/** An origin that a browser can open: the address of all interfaces is none. */
+/** The origin that a browser can open: replaces the unspecified address with one of this machine. */
 function reachable(origin: string): string {
   const url = new URL(origin);
   if (url.hostname !== '0.0.0.0' && url.hostname !== '[::]') return origin;

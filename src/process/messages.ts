@@ -1,6 +1,9 @@
-// What the supervisor and its workers tell each other. Writes pass on the same channel (storage/sqlite/relay.ts).
+// The messages between the supervisor and its workers. Batches of writes share the channel (storage/sqlite/relay.ts).
 
-/** From a worker: it serves; why it cannot start; its metrics, as prom-client gives them as JSON; it lives. */
+/**
+ * From a worker: it listens; it cannot start; its metrics in the JSON format of prom-client; it is alive; a batch of
+ * writes.
+ */
 export type WorkerMessage =
   | { readonly kind: 'serving'; readonly origin: string }
   | { readonly kind: 'failed'; readonly reason: string }
@@ -8,7 +11,10 @@ export type WorkerMessage =
   | { readonly kind: 'alive' }
   | { readonly kind: 'writes' };
 
-/** From the supervisor: the worker shall answer what it has got and end; send its metrics; say that it lives. */
+/**
+ * From the supervisor: finish the open requests and exit; send the metrics; report that you are alive; the outcomes of
+ * a batch of writes.
+ */
 export interface SupervisorMessage {
   readonly kind: 'end' | 'measure' | 'check' | 'outcomes';
 }

@@ -1,10 +1,14 @@
-// What the process that owns the storage does for its operators: their listener, and word that it is ready.
+// Opens the operations listener and reports readiness, in the process that owns the storage.
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config.js';
 import type { OperationsOptions } from '../observability/operations-listener.js';
 import { listenOn, maxOperatorConnections } from './service.js';
 
-/** Opens the operations listener, where there is to be one. */
+/**
+ * Opens the operations listener.
+ * @returns Undefined when none is configured.
+ * @throws ConfigError when it cannot listen.
+ */
 export async function listenForOperators(
   options: Omit<OperationsOptions, 'metrics'> & { metrics: OperationsOptions['metrics'] | undefined },
   { OPS_HOST: host, OPS_PORT: port }: Config,
@@ -19,7 +23,7 @@ export async function listenForOperators(
   return operations;
 }
 
-/** Says where the contract is, and that all is there which a client needs. */
+/** Logs that the service is ready, with the URL of its contract. */
 export function reportReady(log: OperationsOptions['log'], origin: string): void {
   log.info({ contract: `${origin}/openapi.yaml` }, 'plant-store is ready');
 }

@@ -1,4 +1,4 @@
-// A process that serves: the configuration becomes a storage, a service that listens, and an end in order.
+// Builds the storage and the service from the configuration, listens, and shuts down gracefully.
 import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -12,7 +12,7 @@ import { openLog, openReadableLog } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
 import { openStorage, type OpenStorage } from '../storage/open.js';
 
-/** Why a process cannot start: in plain words when the operator can change it, otherwise with the stack. */
+/** Describes why a process cannot start: only the message if the operator can fix it, otherwise with the stack. */
 export function describeFault(error: unknown): string {
   const known = error instanceof ConfigError || error instanceof StorageError || isSystemError(error);
   if (!known) return inspect(error);
@@ -26,24 +26,24 @@ function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'syscall' in error;
 }
 
-/** How many connections operators may have. */
+/** The maximum number of connections to the operations listener. */
 export const maxOperatorConnections = 64;
-/** How many files the process may open beside connections; at rest it has about 30. */
+/** The number of file descriptors reserved for purposes other than connections. */
 const maxFiles = 64;
 
-/** What is particular to a process. */
+/** The options that differ between the processes of a service. */
 export interface ProcessOptions {
-  /** What the process is called in the log, where there are several. */
+  /** The name of the process in the log, if there are several. */
   name?: string;
-  /** Whether its log is for a person, when it goes to a terminal. */
+  /** Whether to write a human-readable log if standard output is a terminal. */
   readable?: boolean;
-  /** To the process that writes for this one. */
+  /** The channel to the process that commits the writes of this one. */
   channel?: Parameters<typeof openStorage>[3];
 }
 
 /**
  * Opens the configured storage.
- * @throws StorageError when that cannot be done.
+ * @throws StorageError when it cannot be opened.
  */
 export async function openConfiguredStorage(
   config: Config,
@@ -66,14 +66,14 @@ export async function openConfiguredStorage(
   return openStorage(config.DATABASE_URL, writer, postgres, channel);
 }
 
-/** The metrics, where somebody reads them; loaded there alone, since the start waits for every import. */
+/** Creates the metrics if the operations listener is configured. Otherwise skips their import, to start faster. */
 export async function loadMetrics({ OPS_PORT }: Config): Promise<Metrics | undefined> {
   return OPS_PORT === undefined ? undefined : (await import('../observability/metrics.js')).createMetrics();
 }
 
 /**
- * What traces writes, where an SDK of OpenTelemetry may have been loaded before the program, which takes an option of
- * Node's; loaded there alone, since the start waits for every import.
+ * Loads the tracing of writes if an OpenTelemetry SDK may be present, which takes an option of Node.js. Otherwise skips
+ * the import, to start faster.
  */
 async function loadTraces() {
   const options = process.execArgv.length > 0 || process.env['NODE_OPTIONS'] !== undefined;
@@ -82,7 +82,7 @@ async function loadTraces() {
 
 /**
  * Fastify's options for the log.
- * @param getLog - Returns the log once it is there.
+ * @param getLog - Returns the log once it exists.
  */
 export async function logOptions(
   { LOG_LEVEL: level, NODE_ENV }: Config,
@@ -93,15 +93,15 @@ export async function logOptions(
   const readableStream = terminal ? await openReadableLog() : undefined;
   if (readableStream !== undefined) return { level, stream: readableStream };
   const stream = openLog((lines) => {
-    getLog().warn({ lines }, 'lines of the log were lost: standard output did not take them');
+    getLog().warn({ lines }, 'lines of the log were lost: standard output did not accept them');
   });
   const base = { pid: process.pid, hostname: hostname(), process: name };
   return { level, stream, ...(name !== undefined && { base }) };
 }
 
 /**
- * Opens the storage and puts the service together; it does not listen.
- * @throws ConfigError, StorageError or the system's error when the configuration does not allow that.
+ * Opens the storage and builds the service, which does not listen yet.
+ * @throws ConfigError, StorageError or a system error.
  */
 export async function buildService(
   config: Config,
@@ -127,7 +127,7 @@ export async function buildService(
       requestTimeout: config.REQUEST_TIMEOUT_SECONDS * 1000,
       keepAliveTimeout: config.KEEP_ALIVE_SECONDS * 1000,
       stallTimeout: config.STALL_TIMEOUT_SECONDS * 1000,
-      // A worker's are counted where it accepts them.
+      // A worker limits its connections itself, when it accepts them.
       maxConnections: options.channel === undefined ? maxConnections : Infinity,
       rates: {
         perSubject: config.RATE_LIMIT_PER_SUBJECT,
@@ -145,35 +145,35 @@ export async function buildService(
     tls: readTls(config),
   });
   if (maxConnections < config.MAX_CONNECTIONS) {
-    app.log.warn(
-      { maxConnections },
-      'MAX_CONNECTIONS is lowered to what the limit of open files has room for',
-    );
+    app.log.warn({ maxConnections }, 'MAX_CONNECTIONS is lowered to fit the limit of open files');
   }
   if (options.channel === undefined) warnOfMisspelledVariables(app.log);
   return { app, storage, maxConnections };
 }
 
-/** Listens where the configuration says. */
+/**
+ * Listens on the configured address.
+ * @throws ConfigError naming the variable that prevents it.
+ */
 export async function listen(app: FastifyInstance, { HOST: host, PORT: port }: Config): Promise<void> {
   await listenOn(app, { host, port, variables: ['HOST', 'PORT'] });
 }
 
-/** Where to listen. */
+/** An address to listen on. */
 export interface Place {
   host: string;
   port: number;
-  /** The variables that hold the two. */
+  /** The names of the variables that hold the host and the port. */
   variables: readonly [host: string, port: string];
 }
 
 /**
- * Listens.
- * @throws ConfigError naming the variable because of which that is not possible.
+ * Listens on an address.
+ * @throws ConfigError naming the variable that prevents it.
  */
 export async function listenOn(app: FastifyInstance, { host, port, variables }: Place): Promise<void> {
   const [hostName, portName] = variables;
-  // One address: for a name with several, Fastify would open servers that it neither shows nor waits for at the end.
+  // Only one address: for a name with several, Fastify opens servers that it neither lists nor waits for on close.
   const { address } = await lookup(host, { order: 'ipv4first' }).catch((error: unknown) => {
     throw new ConfigError(`${hostName}: ${(error as Error).message}`);
   });
@@ -188,30 +188,30 @@ export async function listenOn(app: FastifyInstance, { host, port, variables }: 
   }
 }
 
-/** Warns of variables that are nearly those of the service. */
+/** Logs a warning for each environment variable that looks like a misspelled variable of the service. */
 export function warnOfMisspelledVariables(log: FastifyBaseLogger): void {
   for (const { name, meant } of misspelledVariables(process.env)) {
     log.warn(`${name} is not a variable of the service; did you mean ${meant}?`);
   }
 }
 
-/** How long the phases of a shutdown may take, in ms. */
+/** The maximum durations of the phases of a shutdown, in ms. */
 export function shutdownTimes({ DRAIN_SECONDS, SHUTDOWN_SECONDS }: Config) {
   return { drainTime: DRAIN_SECONDS * 1000, patience: SHUTDOWN_SECONDS * 1000 };
 }
 
-/** What ends with the process that owns the storage. */
+/** What a shutdown stops, in the process that owns the storage. */
 export interface Ending {
   log: FastifyBaseLogger;
   storage: Storage;
   operations: FastifyInstance | undefined;
-  /** Resolves when all requests that have arrived are answered. */
+  /** Stops the service; resolves when all requests that have arrived have their responses. */
   stop: () => Promise<void>;
-  /** Ends at once what would outlive the process. */
+  /** Immediately kills what would otherwise outlive the process. */
   abort?: () => void;
 }
 
-/** Ends the process in order on SIGTERM, SIGINT or a storage that is broken for good; at once on a second signal. */
+/** Shuts down gracefully on SIGTERM, SIGINT or a broken storage, and exits immediately on a second signal. */
 export function endOnSignal({ log, storage, operations, stop, abort }: Ending): void {
   let ending = false;
   const end = async (reason: string, status: number) => {
@@ -235,15 +235,15 @@ export function endOnSignal({ log, storage, operations, stop, abort }: Ending): 
 }
 
 /**
- * How many connections there may be: as configured, but no more than the limit of open files has room for, beside
- * the process's own files and connections. A service whose clients use up all descriptors cannot open a file.
+ * The maximum number of connections: MAX_CONNECTIONS, lowered if necessary to leave file descriptors for the process
+ * itself. If clients could use all descriptors, the service could not open a file.
  */
 function connectionLimit({ MAX_CONNECTIONS, DATABASE_POOL_SIZE }: Config): number {
   const room = openFilesLimit() - maxFiles - maxOperatorConnections - DATABASE_POOL_SIZE;
   return Math.max(1, Math.min(MAX_CONNECTIONS, room));
 }
 
-/** How many files this process may have open, where the system says it (Linux: proc(5)); otherwise any number. */
+/** How many files this process may have open: from /proc on Linux, otherwise Infinity. */
 function openFilesLimit(): number {
   try {
     const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
@@ -253,15 +253,15 @@ function openFilesLimit(): number {
   }
 }
 
-/** The identity provider, when there is one: the configuration has all its variables or none. */
+/** The identity provider, if configured: either all of its variables are set or none. */
 function identityProvider({ OIDC_ISSUER: issuer, OIDC_AUDIENCE: audience, OIDC_JWKS_URL: jwksUrl }: Config) {
   if (issuer === undefined || audience === undefined || jwksUrl === undefined) return undefined;
   return { issuer, audience, jwksUrl };
 }
 
 /**
- * The certificate and its key, when they are configured.
- * @throws ConfigError naming the variable of a file that cannot be read or is no good.
+ * The certificate and its key, if configured.
+ * @throws ConfigError naming the variable of a file that is unreadable or invalid.
  */
 function readTls({ TLS_CERT_FILE: cert, TLS_KEY_FILE: key }: Config): Tls | undefined {
   if (cert === undefined || key === undefined) return undefined;

@@ -1,4 +1,4 @@
-// The process above several that answer: it owns the port, the writer, the operations listener and the end of all.
+// The parent of the workers, which owns the port, the writer, the operations listener and the shutdown.
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -18,36 +18,39 @@ import {
   warnOfMisspelledVariables,
 } from './service.js';
 
-/** How long until a worker that died is started again, in ms: at first, and after it has died again and again. */
+/** The pause before the first restart of a worker, in ms. It doubles with each further restart. */
 const firstPause = 100;
+/** The longest pause before a restart, in ms. */
 const longestPause = 30_000;
-/** A worker that has lived so long, in ms, had no fault at its start. */
+/** A worker that has run for longer than this, in ms, is restarted after `firstPause`. */
 const steadyTime = 60_000;
-/** How much longer than their own bounds the ends of workers may take, in ms. */
+/** How long to wait for workers to exit after their own time limits have passed, in ms. */
 const endGrace = 5_000;
 
 /**
- * How often a worker is asked within WORKER_TIMEOUT_SECONDS whether it lives. Unanswered questions are counted, not
- * time, so that nobody is killed because the whole machine has paused.
+ * The number of health checks of a worker in WORKER_TIMEOUT_SECONDS. The supervisor counts unanswered checks rather
+ * than time, so that it does not kill workers after the whole machine has paused.
  */
 const checks = 5;
 
-/** A worker, as its supervisor sees it. */
+/** A worker, as the supervisor sees it. */
 interface Member extends Source {
   readonly worker: Worker;
+  /** When it was started, on the clock of performance.now(). */
   readonly since: number;
-  /** Where it serves; undefined until it does. */
+  /** The origin on which it listens; undefined until it does. */
   origin: string | undefined;
-  /** Why it could not start, in its own words. */
+  /** Why it could not start, as the worker reported it. */
   fault: string | undefined;
-  /** How many times it was asked whether it lives since it last said so. */
+  /** The number of health checks since its last response. */
   unanswered: number;
 }
 
 /**
- * Runs the configured number of workers until a signal ends all.
- * @param dev - Whether the server is a developer's own.
+ * Starts the configured number of workers, and restarts those that die. Resolves when all of them serve.
+ * @param dev - Whether the server runs in development mode.
  * @throws StorageError when the storage cannot be opened.
+ * @throws ConfigError when the operations listener cannot listen.
  */
 export async function supervise(config: Config, dev: boolean): Promise<void> {
   const options = await logOptions(config, () => log, { name: 'supervisor' });
@@ -104,7 +107,7 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
       members.delete(member);
       if (phase === 'ending') return;
       if (phase === 'starting') {
-        console.error(member.fault ?? `plant-store: a worker ended at its start (${signal ?? code})`);
+        console.error(member.fault ?? `plant-store: a worker exited during startup (${signal ?? code})`);
         killAll(members);
         process.exit(1);
       }
@@ -119,7 +122,7 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
     worker.on('exit', replace);
     worker.on('error', (error) => {
       member.fault ??= error.message;
-      // The system has no room for another process now.
+      // The system could not create a process, so there is no exit event.
       if (worker.process.pid === undefined && members.has(member)) replace(null, null);
     });
   };
@@ -127,7 +130,7 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
 
   const operations = await listenForOperators(
     {
-      // Half of them: the others answer for one that is started again.
+      // Half of the workers are enough to serve while the others restart.
       serving: () => phase === 'serving' && 2 * serving().length >= config.WORKERS,
       checkStorage: () => storage.check(),
       metrics: gathered && { registry: gathered },
@@ -155,7 +158,7 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
   if (dev) await greetDeveloper(origin, storage, config);
 }
 
-/** Kills a worker whose event loop does not answer any more; then another one takes its place. */
+/** Regularly kills workers whose event loop does not respond. The exit handler replaces them. */
 function checkRegularly(
   serving: () => readonly Member[],
   { WORKER_TIMEOUT_SECONDS }: Config,
@@ -176,7 +179,7 @@ function checkRegularly(
   return setInterval(check, (WORKER_TIMEOUT_SECONDS * 1000) / checks);
 }
 
-/** Lets the workers that serve end in order, and resolves when all have ended. */
+/** Shuts down the workers that serve, kills the others, and resolves when all of them have exited. */
 async function endAll(members: ReadonlySet<Member>, config: Config): Promise<void> {
   const ends = [...members].map(({ worker, origin }) => {
     const ended = once(worker, 'exit');
@@ -195,7 +198,7 @@ function killAll(members: Iterable<Member>): void {
 }
 
 function tell(worker: Worker, kind: SupervisorMessage['kind']): void {
-  // One that has gone need not hear it.
+  // A worker that has exited does not need the message.
   worker.send({ kind } satisfies SupervisorMessage, () => undefined);
 }
 
@@ -207,7 +210,7 @@ async function gatherMetrics(
   return new GatheredMetrics(registry, serving);
 }
 
-/** What is bounded for all workers together, and the least that a worker's share may be. */
+/** The limits that all workers share, each with the minimum for one worker. */
 const divided = [
   ['MAX_CONNECTIONS', 1],
   ['BODY_BUDGET_BYTES', 1_024],
@@ -218,7 +221,7 @@ const divided = [
   ['WRITE_BATCH_BYTES', 1_024],
 ] as const;
 
-/** The environment of a worker: its share of what is bounded for all of them together. */
+/** The environment of a worker, with its part of the shared limits. */
 function share(config: Config): Record<string, string> {
   const { WORKERS } = config;
   const part = (all: number, least: number) => String(Math.max(least, Math.floor(all / WORKERS)));

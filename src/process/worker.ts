@@ -1,4 +1,4 @@
-// One of several processes that answer: it reads the store itself, and obeys the supervisor alone.
+// A worker process: it serves requests and reads the store itself, and the supervisor controls it.
 import type { Worker } from 'node:cluster';
 import type { Server, Socket } from 'node:net';
 import type { Config } from '../config.js';
@@ -7,14 +7,14 @@ import type { SupervisorMessage, WorkerMessage } from './messages.js';
 import { buildService, describeFault, listen, loadMetrics, shutdownTimes } from './service.js';
 
 /**
- * Serves until the supervisor says otherwise, or is gone. When it cannot, the supervisor learns why.
- * @param config - With this worker's share of what all of them may use.
- * @param worker - Itself.
+ * Serves until the supervisor ends this worker or exits. Reports to the supervisor when it cannot start.
+ * @param config - With this worker's part of the shared limits.
+ * @param worker - This process.
  */
 export async function serveAsWorker(config: Config, worker: Worker): Promise<void> {
-  // A terminal and systemd send these to the supervisor too, which knows when its workers may end.
+  // Terminals and systemd also send these signals to the supervisor, which decides when its workers exit.
   for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => undefined);
-  // Without the supervisor nobody writes, and nobody would end this process.
+  // Without the supervisor, this process could not write, and nothing would end it.
   process.on('disconnect', () => process.exit(1));
   worker.on('error', () => process.exit(1));
   try {
@@ -24,7 +24,7 @@ export async function serveAsWorker(config: Config, worker: Worker): Promise<voi
   }
 }
 
-/** @returns Where it serves. */
+/** @returns The origin on which it listens. */
 async function serve(config: Config, worker: Worker): Promise<string> {
   const metrics = await loadMetrics(config);
   const name = `worker ${worker.id}`;
@@ -52,13 +52,13 @@ function report(worker: Worker, message: WorkerMessage, done: () => void = () =>
 }
 
 /**
- * Closes the connections beyond a number. With the server's own maxConnections a worker would hand them back, and the
- * supervisor would pass them round for as long as all workers are full.
+ * Closes connections beyond a limit. With the server's own maxConnections, a worker would return them to the
+ * supervisor, which would offer them to one worker after another for as long as all are full.
  */
 function closeExcess(server: Server, most: number): void {
   const open = new Set<Socket>();
   server.on('connection', (socket) => {
-    // One that had asked for an Upgrade is attached to the server again.
+    // The server emits the event again for a socket that has requested an Upgrade.
     if (open.has(socket)) return;
     if (open.size >= most) {
       socket.destroy();
