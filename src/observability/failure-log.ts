@@ -1,10 +1,10 @@
-// Keeps an outage from filling the log: a failure that lasts is shown now and then, and counted in between.
+// Keeps an outage from filling the log: logs a lasting failure occasionally, and counts the requests in between.
 import type { FastifyBaseLogger } from 'fastify';
 import type { ApiError } from '../errors.js';
 
-/** How often a failure that lasts is shown with its cause, in ms. */
+/** The interval at which a lasting failure is logged with its cause, in ms. */
 const showInterval = 60_000;
-/** How long there must have been none of a kind before it counts as over, in ms. */
+/** How long after its last failure an outage is considered over, in ms. */
 const quietTime = 10_000;
 
 type Log = Pick<FastifyBaseLogger, 'error' | 'warn'>;
@@ -17,19 +17,19 @@ interface Outage {
   requests: number;
 }
 
-/** The log of requests that failed on the server's side. */
+/** Logs requests that failed because of the server. */
 export class FailureLog {
   readonly #now: () => number;
   readonly #outages = new Map<string, Outage>();
 
-  /** @param now - A time in milliseconds that never goes back. */
+  /** @param now - A monotonic clock, in ms. */
   constructor(now: () => number) {
     this.#now = now;
   }
 
   /**
-   * Logs a failure with its cause and stack. A 503 is shown at most once a minute for each kind of cause, with the
-   * number of requests that have failed so far; a 500 is a fault of the program, and always shown.
+   * Logs a failure with its cause and stack. For each kind of cause, logs a 503 at most once a minute, with the number
+   * of requests that have failed so far. Always logs a 500, which is a bug in the program.
    */
   failed(error: ApiError, log: Log): void {
     if (error.statusCode !== 503) {
@@ -53,7 +53,7 @@ export class FailureLog {
     log.error({ err: error, requests: outage.requests }, 'requests fail');
   }
 
-  /** Logs which outages are over. To be called whenever a request has succeeded. */
+  /** Logs which outages are over. Call it whenever a request has succeeded. */
   succeeded(log: Log): void {
     if (this.#outages.size === 0) return;
     const now = this.#now();

@@ -1,34 +1,34 @@
-// The metrics of several processes as those of one service: no counter ever falls, whichever process ends or hangs.
+// Combines the metrics of several processes. Counters never decrease, even when a process exits or hangs.
 import { setTimeout as pause } from 'node:timers/promises';
 import { AggregatorRegistry, Counter, Gauge, type Registry } from 'prom-client';
 
-/** The metrics of a process, as a Registry gives them by getMetricsAsJSON. */
+/** The metrics of a process, as Registry.getMetricsAsJSON returns them. */
 export type Measured = readonly object[];
 
-/** Where the metrics of a worker come from. */
+/** A worker whose metrics can be read. */
 export interface Source {
-  /** Asks the worker, and resolves with what it answers, should that take for ever. */
+  /** Requests the metrics of the worker. Never resolves if the worker does not respond. */
   measure(): Promise<Measured>;
 }
 
-/** How long a worker may take to answer, in ms. */
+/** How long a worker may take to send its metrics, in ms. */
 const deadline = 1_000;
 
-/** The metrics of a supervisor and its workers: for the operations listener, what a Registry is for one process. */
+/** The metrics of a supervisor and its workers. The operations listener uses it like a Registry. */
 export class GatheredMetrics<S extends Source> {
   readonly contentType: Registry['contentType'];
   readonly #own: Registry;
   readonly #workers: () => readonly S[];
   readonly #silent: Gauge;
   readonly #restarts: Counter;
-  /** The counters that each worker has last told. */
+  /** The last known counters of each worker. */
   readonly #last = new Map<S, Measured>();
-  /** The counters of all workers that have ended. */
+  /** The sums of the counters of workers that have exited. */
   #ended: Measured = [];
 
   /**
-   * @param own - The supervisor's metrics, which get those of workers.
-   * @param workers - Returns those that serve.
+   * @param own - The supervisor's metrics; metrics about the workers are added to it.
+   * @param workers - Returns the workers that serve.
    */
   constructor(own: Registry, workers: () => readonly S[]) {
     this.contentType = own.contentType;
@@ -45,17 +45,17 @@ export class GatheredMetrics<S extends Source> {
     });
     this.#silent = new Gauge({
       name: 'plant_store_workers_silent',
-      help: 'Workers that did not answer in time; their gauges are left out, and their counters stand still.',
+      help: 'Workers that did not respond in time; their gauges are omitted, and their counters do not change.',
       registers,
     });
     this.#restarts = new Counter({
       name: 'plant_store_worker_restarts_total',
-      help: 'Workers that died, and were started again.',
+      help: 'Restarts of workers that died.',
       registers,
     });
   }
 
-  /** Keeps what a worker has counted that has died, as far as it has told. */
+  /** Counts a restart, and keeps the last known counters of the worker that died. */
   async replace(worker: S): Promise<void> {
     this.#restarts.inc();
     const last = this.#last.get(worker);
@@ -65,7 +65,7 @@ export class GatheredMetrics<S extends Source> {
     this.#ended = await both.getMetricsAsJSON();
   }
 
-  /** All of them, in Prometheus' text format. */
+  /** All metrics in the Prometheus text format. */
   async metrics(): Promise<string> {
     let silent = 0;
     const told = await Promise.all(
@@ -88,14 +88,14 @@ export class GatheredMetrics<S extends Source> {
 async function inTime(answer: Promise<Measured>): Promise<Measured | undefined> {
   const given = new AbortController();
   const late = pause(deadline, undefined, { signal: given.signal });
-  // Aborted, the pause rejects; nobody waits for it then.
+  // The pause rejects when it is aborted, after the race is decided.
   late.catch(() => undefined);
   return Promise.race([answer, late]).finally(() => {
     given.abort();
   });
 }
 
-/** Whether a metric only grows, and so must not forget who counted. */
+/** Whether a metric only increases, so that the values of workers that exited must be kept. */
 function isCounted(metric: object): boolean {
   return 'type' in metric && (metric.type === 'counter' || metric.type === 'histogram');
 }

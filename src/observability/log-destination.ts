@@ -1,34 +1,33 @@
-// Where the log goes: standard output. What does not take it, as a full disk or a reader that stalls, costs lines of
-// the log, and never the service.
+// Writes the log to standard output. A full disk or a stalled reader costs log lines, but never stops the service.
 import { writeSync } from 'node:fs';
 
-/** What pino needs of a destination. */
+/** The destination that pino needs. */
 export interface LogDestination {
   write(line: string): void;
-  /** Pino calls it behind a line of level fatal. */
+  /** Pino calls it after a line of level fatal. */
   flushSync(): void;
 }
 
-/** How many characters are collected before they are written: about what a pipe takes as a whole. */
+/** How many characters are collected before they are written: about as many as a pipe accepts atomically. */
 const mostCollected = 4_096;
-/** How much may wait for standard output to take it, in bytes: at full speed, the lines of about a second. */
+/** How many bytes may wait for standard output. */
 const mostWaiting = 4 * 1024 * 1024;
-/** How long until what was not taken is offered again, in ms, unless another line comes before. */
+/** The pause before output that was not accepted is retried, in ms; further lines cause earlier retries. */
 const retryTime = 100;
-/** How long the end of the process waits for a reader that takes nothing, and how often it looks, in ms. */
+/** How long an exiting process waits for a reader that accepts nothing, in ms. */
 const exitPatience = 1_000;
+/** How often an exiting process retries, in ms. */
 const exitInterval = 10;
 
 /**
- * Opens standard output for the log. A line is offered when the turn of the event loop that wrote it ends, at the
- * latest when the process exits; a process that is killed in the middle of a turn loses that turn's lines. A system
- * call for each line would cost more than making it. While standard output takes nothing, lines wait up to a bound;
- * further ones are lost until all that waits is out.
- * @param reportLoss - Called then with the number of lines that were lost. It may log.
+ * Opens standard output for the log. To save system calls, the lines of one turn of the event loop are written together
+ * when it ends or the process exits; a process that is killed loses the lines of its last turn. While standard output
+ * accepts nothing, lines wait up to a limit. Beyond it, lines are lost until all waiting lines are written.
+ * @param reportLoss - Called after that with the number of lost lines. It may log.
  */
 export function openLog(reportLoss: (lines: number) => void): LogDestination {
-  // Opened as Node's stream, a pipe or a socket no longer blocks. It is written to directly all the same: the stream
-  // does not tell how much was taken, which the end of the process must know.
+  // Reading process.stdout makes a pipe or socket non-blocking. The log bypasses the stream because the stream does not
+  // report how much was accepted, which an exiting process must know.
   const { fd } = process.stdout;
   let collected = '';
   const waiting: Buffer[] = [];
@@ -36,7 +35,7 @@ export function openLog(reportLoss: (lines: number) => void): LogDestination {
   let lost = 0;
   let retry: NodeJS.Timeout | undefined;
 
-  /** Writes what standard output takes. @returns Why it has not taken all, as the system's error code. */
+  /** Writes as much as standard output accepts. @returns The system error code if some output remains. */
   const flush = (): string | undefined => {
     if (collected !== '') {
       const chunk = Buffer.from(collected);
@@ -74,7 +73,7 @@ export function openLog(reportLoss: (lines: number) => void): LogDestination {
       left = waitingBytes;
       Atomics.wait(clock, 0, 0, exitInterval);
     }
-    // The report of a loss.
+    // Writes the report of lost lines.
     flush();
   });
   return {
@@ -92,8 +91,8 @@ export function openLog(reportLoss: (lines: number) => void): LogDestination {
 }
 
 /**
- * A log for a person at a terminal, by pino-pretty, which is there in development only.
- * @returns undefined where it is not installed.
+ * Opens a human-readable log on standard output.
+ * @returns Undefined when pino-pretty, a development dependency, is not installed.
  */
 export async function openReadableLog(): Promise<{ write(line: string): void } | undefined> {
   const loaded = await import('pino-pretty').catch(() => undefined);

@@ -1,4 +1,4 @@
-// The metrics for Prometheus. docs/operate.md lists those of our own, and a test holds the list equal to this.
+// The Prometheus metrics. docs/operate.md lists those that start with plant_store_; a test compares the two.
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Caller } from '../domain/tokens.js';
@@ -7,15 +7,14 @@ import type { Verifier } from '../http/security/verifier.js';
 import { version } from '../version.js';
 import { isSent } from './request-log.js';
 
-/** The metrics, and the places where they are taken. */
+/** The metrics of one process, and the functions that record them. */
 export interface Metrics {
-  /** All of them, in Prometheus' text format. */
   readonly registry: Registry;
-  /** Watches every request of a service; to be called before its routes are registered. */
+  /** Measures every request of a service. Call it before the routes are registered. */
   observeRequests(app: FastifyInstance): void;
-  /** A verifier that does what the given one does, and counts how it went. */
+  /** Wraps a verifier so that its outcomes are counted. */
   observeVerifier(verify: Verifier): Verifier;
-  /** Observes the storage's group writer. */
+  /** Observes the group writer of the storage. */
   readonly writer: {
     queue(rows: () => number): void;
     committed(rows: number, seconds: number): void;
@@ -24,57 +23,57 @@ export interface Metrics {
 
 const durations = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const batchSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000, 20_000];
-/** Methods by their names; the others, of which clients can send dozens, share one label. */
+/** The methods that have their own label value. All others share one, to limit the number of time series. */
 const commonMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-/** Makes the metrics of one process. No label takes a value that a client makes up. */
+/** Creates the metrics of one process. Clients cannot create new label values. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   new Gauge({
     name: 'plant_store_build_info',
-    help: 'Always 1; the labels say which release runs, and on which Node.',
+    help: 'Always 1; the labels are the versions of plant-store and Node.js.',
     labelNames: ['version', 'node'],
-    // All processes of a service are of one release.
+    // All processes of a service run the same release.
     aggregator: 'first',
     registers,
   }).set({ version, node: process.version }, 1);
   const requests = new Histogram({
     name: 'plant_store_http_request_duration_seconds',
-    help: 'Time from the header of a request to the last byte of its answer, or to its end without one.',
+    help: 'Time from the header of a request to the last byte of its response, or until it is aborted.',
     labelNames: ['method', 'route', 'status'],
     buckets: durations,
     registers,
   });
   const running = new Gauge({
     name: 'plant_store_http_requests_running',
-    help: 'Requests that are being answered.',
+    help: 'Requests in flight.',
     registers,
   });
   const authentications = new Counter({
     name: 'plant_store_authentications_total',
-    help: 'Looks at access tokens, by their outcome: accepted, missing, invalid or failed.',
+    help: 'Verifications of access tokens by outcome: accepted, missing, invalid or failed.',
     labelNames: ['outcome'],
     registers,
   });
   for (const outcome of ['accepted', 'missing', 'invalid', 'failed']) authentications.inc({ outcome }, 0);
   const commits = new Histogram({
     name: 'plant_store_write_commit_duration_seconds',
-    help: 'Time that the commit of a batch of writes took, failed ones too.',
+    help: 'Time to commit a batch of writes, including failed commits.',
     buckets: durations,
     registers,
   });
   const batches = new Histogram({
     name: 'plant_store_write_batch_rows',
-    help: 'Writes in a batch.',
+    help: 'Writes per batch.',
     buckets: batchSizes,
     registers,
   });
   let queuedRows = () => 0;
   new Gauge({
     name: 'plant_store_write_queue_rows',
-    help: 'Writes that wait for the next batch.',
+    help: 'Writes waiting for the next batch.',
     registers,
     collect() {
       this.set(queuedRows());
@@ -86,7 +85,7 @@ export function createMetrics(): Metrics {
     observeRequests(app) {
       app.addHook('onRequest', (request, reply, done) => {
         running.inc();
-        // Not onResponse, which a client that hangs up spares itself.
+        // The hook onResponse does not run when the client disconnects.
         reply.raw.on('close', () => {
           running.dec();
           const labels = {

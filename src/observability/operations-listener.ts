@@ -1,4 +1,4 @@
-// The listener for operators: is the process alive, can it serve, and what does it measure. It asks for no token.
+// The listener for operators, which serves liveness, readiness and metrics without authentication.
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
@@ -11,20 +11,20 @@ import { answerError, nameRequest } from '../http/response/error-answer.js';
 import { refuseUnknownRoutes, rewriteTarget } from '../http/routing/unknown-routes.js';
 import { requestId } from './request-log.js';
 
-/** What the listener reports. */
+/** What the operations listener reports. */
 export interface OperationsOptions {
-  /** Whether the service takes requests: not while it starts, and not while it shuts down. */
+  /** Whether the service accepts requests; false while it starts or shuts down. */
   serving: () => boolean;
   /** Resolves when the storage can serve, and rejects when it cannot. */
   checkStorage: () => Promise<void>;
   metrics: { readonly registry: Pick<Registry, 'contentType' | 'metrics'> };
-  /** Gets a line when the service becomes ready, and one with the reason when it is no longer. */
+  /** Receives a line when the service becomes ready or, with the reason, not ready. */
   log: Pick<FastifyBaseLogger, 'info' | 'warn'>;
-  /** How long the storage may take to answer, in ms. */
+  /** How long the storage may take to respond, in ms. */
   deadline?: number;
 }
 
-/** Its bounds do not hang on those of the service: whoever watches it asks little, and seldom. */
+/** Fixed limits, independent of the service's: probes and scrapes send few and small requests. */
 const limits: ServerLimits = {
   headerLimit: 16 * 1024,
   requestTimeout: 10_000,
@@ -33,7 +33,7 @@ const limits: ServerLimits = {
   maxConnections: 1_000,
 };
 
-/** Builds the operations listener, ready to listen. */
+/** Builds the operations listener, which does not listen yet. */
 export async function buildOperationsListener(options: OperationsOptions): Promise<FastifyInstance> {
   const { serving, checkStorage, metrics, log, deadline = 2_000 } = options;
   const app: FastifyInstance = Fastify({
@@ -61,7 +61,7 @@ export async function buildOperationsListener(options: OperationsOptions): Promi
   });
 
   let check: Promise<string | undefined> | undefined;
-  /** Why the storage cannot serve. Probes share one check, so that they do not pile up on a storage that hangs. */
+  /** Why the storage cannot serve. Concurrent probes share one check, so that they do not pile up if it hangs. */
   const storageFault = async () => {
     check ??= checkStorage()
       .then(
@@ -73,7 +73,7 @@ export async function buildOperationsListener(options: OperationsOptions): Promi
       });
     const given = new AbortController();
     const late = pause(deadline, `no answer within ${deadline} ms`, { signal: given.signal });
-    // Aborted, the pause rejects; nobody waits for it then.
+    // The pause rejects when it is aborted, after the race is decided.
     late.catch(() => undefined);
     return Promise.race([check, late]).finally(() => {
       given.abort();
@@ -91,7 +91,7 @@ export async function buildOperationsListener(options: OperationsOptions): Promi
       lastFault = fault;
     }
     if (fault === undefined) return reply.send({ status: 'ready' });
-    // What a storage says may be a secret.
+    // The message of the storage may contain secrets.
     const reason = listens ? 'the storage cannot serve; the log says why' : fault;
     return reply.code(503).send({ status: 'not ready', reason });
   });

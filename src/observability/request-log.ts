@@ -1,4 +1,4 @@
-// One line of log for each request, without anything secret: no header values, no queries, no bodies.
+// Logs one line per request, without secrets: no credentials, no query strings, no bodies.
 import { LogController, type FastifyReply, type FastifyRequest } from 'fastify';
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -8,29 +8,29 @@ const clientRequestId = /^[\w.-]{1,64}$/;
 const processId = randomBytes(4).toString('hex');
 let requests = 0;
 
-/** The id of a request: the client's own X-Request-Id when it has the form that the contract gives, else a new one. */
+/** The id of a request: the client's X-Request-Id if it matches the pattern in the contract, otherwise a new one. */
 export function requestId(request: Pick<IncomingMessage, 'headers'>): string {
   const given = request.headers['x-request-id'];
   return typeof given === 'string' && clientRequestId.test(given) ? given : `${processId}-${++requests}`;
 }
 
-/** W3C Trace Context, section 3.2. */
+/** The format of W3C Trace Context, section 3.2. */
 const traceparent = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 
-/** Fastify's log lines: nothing when a request arrives, one line when its answer is out, or when it will never be. */
+/** Replaces Fastify's log lines with one line per request, when its response is sent or its connection is lost. */
 export class RequestLog extends LogController {
   readonly #failures: FailureLog;
 
-  /** @param now - A time in milliseconds that never goes back. */
+  /** @param now - A monotonic clock, in ms. */
   constructor(now: () => number) {
     super({ requestIdLogLabel: 'requestId' });
     this.#failures = new FailureLog(now);
   }
 
   override incomingRequest(request: FastifyRequest, reply: FastifyReply): void {
-    // Read now, since a connection that is gone has none; it may be gone already.
+    // Read it now: a closed connection has no address. The connection may be closed already.
     const address: string | undefined = request.ip;
-    // Fastify's own requestCompleted does not hear of a client that hangs up.
+    // Fastify does not call requestCompleted when the client disconnects.
     reply.raw.on('close', () => {
       if (request.failure !== undefined && request.failure.statusCode >= 500) {
         this.#failures.failed(request.failure, reply.log);
@@ -42,24 +42,23 @@ export class RequestLog extends LogController {
   }
 
   override requestCompleted(): void {
-    // Its line is written when the response closes.
+    // incomingRequest logs the line when the response closes.
   }
 
   override routeNotFound(): void {
-    // The status in the request's line says it.
+    // The line of the request has the status.
   }
 
   override streamError(error: Error, request: FastifyRequest, reply: FastifyReply): void {
-    // A client that hung up is in the request's line.
+    // The line of the request shows that the client disconnected.
     if ('code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE') return;
     super.streamError(error, request, reply);
   }
 }
 
 /**
- * Whether the system has taken all of an answer, as far as the process can know; whether its client has got it, nobody
- * can. To be asked when the response closes.
- * @param response - It alone would call what a lost connection has dropped finished.
+ * Whether the operating system has accepted the whole response; the client may not have received it. Call it when the
+ * response closes. `writableFinished` alone is also true for data that a lost connection has dropped.
  */
 export function isSent(response: ServerResponse): boolean {
   return response.writableFinished && !response.req.socket.destroyed;
@@ -87,13 +86,13 @@ function logRequest(reply: FastifyReply, address: string | undefined): void {
   );
 }
 
-/** What nobody but the operator can change is a warning; a fault of the program is an error. */
+/** A 503 is a warning, since the operator can resolve its cause. Any other 5xx is an error: a bug in the program. */
 function levelOf(status: number | undefined): 'info' | 'warn' | 'error' {
   if (status === undefined || status < 500) return 'info';
   return status === 503 ? 'warn' : 'error';
 }
 
-/** A target without what may hold a secret: the name and password before its host, and its query. */
+/** Removes the parts of a request target that may contain secrets: the user information and the query string. */
 function withoutSecrets(target: string): string {
   const known = target.startsWith('/') ? target : target.replace(/:\/\/[^/]*@/, '://');
   return known.split('?', 1)[0] ?? '';

@@ -1,11 +1,11 @@
-// The span that the ecosystem's instrumentation cannot make: a write's wait for the commit that it shares with others.
+// Traces the time that a write waits for its shared commit, for which no instrumentation library exists.
 import { context, SpanStatusCode, trace } from '@opentelemetry/api';
 import { version } from '../version.js';
 
 /**
- * Starts to follow a write that is queued, for a group writer's observer.
- * @param kind - What the write does.
- * @returns Undefined when no sampled request is being traced here.
+ * Starts a span for a queued write; it implements `queued` of a group writer's observer.
+ * @param kind - The kind of the write, such as `create`.
+ * @returns Undefined when the current request is not traced or not sampled.
  */
 export function traceWrite(kind: string) {
   const parent = trace.getActiveSpan();
