@@ -330,7 +330,7 @@ t.test('a backup that is taken while the server writes is whole, and is restored
   await Promise.all(clients);
   t.strictSame({ code, stdout }, { code: 0, stdout: '' });
   const [, copied] =
-    /^Store: .+\nCopied (\d+) plants \(\d+ bytes\) to .+copy\.db, and checked the copy\.\n$/.exec(stderr) ??
+    /^Store: .+\nCopied (\d+) plants \(\d+ bytes\) to .+copy\.db and checked the copy\.\n$/.exec(stderr) ??
     [];
   t.ok(Number(copied) >= before && Number(copied) <= after, `${before} <= ${copied} <= ${after}`);
   t.ok(after > before + 16, 'the server went on writing');
@@ -366,7 +366,7 @@ t.test('a backup overwrites nothing, and says why it cannot be taken', async (t)
   await symlink(join(folder, 'elsewhere'), join(folder, 'link'));
   t.throws(() => backUp(env.DATABASE_URL, join(folder, 'link')), /link already exists/);
   await t.rejects(stat(join(folder, 'elsewhere')), 'a link that leads nowhere is not followed');
-  t.throws(() => backUp(env.DATABASE_URL, join(folder, 'no', 'folder')), /cannot be made: ENOENT/);
+  t.throws(() => backUp(env.DATABASE_URL, join(folder, 'no', 'folder')), /cannot be created: ENOENT/);
   const nothing = join(folder, 'nothing.db');
   t.throws(() => backUp(`file:${nothing}`, copy), /no store at .+nothing\.db; start the server, or name/);
   await t.rejects(stat(nothing), 'and none is made');

@@ -1,39 +1,39 @@
-// Group commit: what arrives while a batch is being committed goes into the next, and each write has its own outcome.
+// Group commit: writes that arrive during a commit form the next batch, and each write has its own outcome.
 import { messageOf, StorageError } from '../domain/storage.js';
 
-/** What watches a group writer. */
+/** Observes a group writer. */
 export interface WriteObserver {
-  /** Called once, with a function that returns how many writes wait. */
+  /** Called once, with a function that returns the number of waiting writes. */
   queue?(rows: () => number): void;
-  /** Called when writes are committed, or have failed: how many they were, and how long the commit took. */
+  /** Called after a commit, successful or not, with its number of writes and its duration. */
   committed?(rows: number, seconds: number): void;
   /** Called when a write is queued, in the asynchronous context of its caller. */
   queued?(kind: string): WriteTrace | undefined;
 }
 
-/** What follows one write from the queue to its outcome. */
+/** Follows one write from the queue to its outcome. */
 export interface WriteTrace {
-  /** Runs the commit of the batch that begins with this write, so that the commit belongs to this write's trace. */
+  /** Runs the commit of the batch whose first write this is, so that the commit belongs to the trace of this write. */
   run<T>(commit: () => T): T;
   /**
    * Called once, when the write has its outcome.
-   * @param rows - How many writes its batch had; 0 when it was in none.
+   * @param rows - The number of writes in its batch; 0 if it was in none.
    */
   end(rows: number, failure: StorageError | undefined): void;
 }
 
-/** Bounds of the queue and of each batch, and what watches. Bytes are those in memory, times are in ms. */
+/** The limits of the queue and of each batch, and an observer. Sizes are estimates of memory, in bytes. */
 export interface GroupWriterLimits {
   queueRows: number;
   queueBytes: number;
   batchRows: number;
   batchBytes: number;
-  /** How old a write may be when its batch starts; an older one is refused. */
+  /** The maximum age of a write when its batch starts, in ms; older writes are rejected. */
   maxAge: number;
   observer?: WriteObserver | undefined;
 }
 
-/** The bounds that hold unless others are configured. */
+/** The limits that apply by default. */
 export const defaultWriterLimits: GroupWriterLimits = {
   queueRows: 20_000,
   queueBytes: 64 * 1024 * 1024,
@@ -42,29 +42,29 @@ export const defaultWriterLimits: GroupWriterLimits = {
   maxAge: Infinity,
 };
 
-/** The outcomes that a write of each kind may have. */
+/** The possible outcomes of each kind of write. */
 export type Outcomes<W extends { readonly kind: string }> = Readonly<Record<W['kind'], readonly string[]>>;
 
-/** What a group writer has to know of its writes, and how they are committed. */
+/** What a group writer needs to know about its kinds of writes. */
 export interface Writes<W extends { readonly kind: string }, O extends Outcomes<W>> {
   readonly outcomes: O;
-  /** About how much memory a write takes while it waits, in bytes. */
+  /** The approximate memory that a waiting write takes, in bytes. */
   readonly bytesOf: (write: W) => number;
-  /** When it is given, no two writes of a batch have the same key: a second one goes into a later batch. */
+  /** If given, a batch has at most one write per key; further ones go into later batches. */
   readonly keyOf?: (write: W) => string;
   /**
    * Commits a batch.
-   * @returns In the order of the writes, the place of each one's outcome in the list of its kind, or why it has none.
-   * @throws StorageError, which every write of the batch then gets.
+   * @returns For each write, in order, the index of its outcome in `outcomes[kind]`, or the error.
+   * @throws StorageError that applies to every write of the batch.
    */
   readonly commit: (batch: readonly W[]) => Promise<ArrayLike<number | StorageError | undefined>>;
-  /** How many batches may be under way, where they are committed in the order in which they start; 1 unless given. */
+  /** The maximum number of batches in flight, 1 by default. More require that batches commit in order. */
   readonly ahead?: number;
 }
 
-/** What became of a write: the place of its outcome in the list of its kind, or why it has none. */
+/** The index of a write's outcome in the list of its kind, or the error; undefined if the engine gave neither. */
 type Result = number | StorageError | undefined;
-/** Passes its result to the caller of a write. @param rows - How many writes its batch had; 0 if it was in none. */
+/** Settles the promise of a write. @param rows - The number of writes in its batch; 0 if it was in none. */
 type Settle = (result: Result, rows: number) => void;
 
 interface Queued<W> {
@@ -72,21 +72,17 @@ interface Queued<W> {
   readonly bytes: number;
   /** When it was queued, on the clock of performance.now(). */
   readonly since: number;
-  /** Gives the caller its outcome. */
   readonly settle: Settle;
   readonly trace: WriteTrace | undefined;
 }
 
-/**
- * Collects writes into batches, in the order of the calls. It knows nothing of what is written: each resource with a
- * table of its own has one.
- */
+/** Collects writes into batches, in call order. Each resource that has its own table uses its own instance. */
 export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes<W>> {
   readonly #writes: Writes<W, O>;
   readonly #limits: GroupWriterLimits;
   #queue: Queued<W>[] = [];
   #queuedBytes = 0;
-  /** What is being committed. */
+  /** The totals of the batches in flight. */
   readonly #underWay = { batches: 0, rows: 0, bytes: 0 };
   #scheduled = false;
   #closed = false;
@@ -100,7 +96,8 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
 
   /**
    * Queues a write, and resolves with its outcome once it is durable.
-   * @throws StorageError `overloaded` when the queue is full, `unavailable` after close, or what the commit gave.
+   * @throws StorageError `overloaded` when the queue is full or the write has waited too long, `unavailable` after
+   *   close, or the error of the commit.
    */
   write<V extends W>(write: V): Promise<O[V['kind']][number]> {
     if (this.#closed) return Promise.reject(new StorageError('unavailable', 'the store is closed'));
@@ -132,7 +129,7 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
       this.#queue.push({ write, bytes, since: performance.now(), settle, trace });
       if (this.#scheduled || !this.#hasRoom()) return;
       this.#scheduled = true;
-      // Not at once: the writes that this turn of the event loop still brings shall be in the batch.
+      // Deferred, so that the batch includes all writes of this turn of the event loop.
       setImmediate(() => {
         this.#scheduled = false;
         this.#start();
@@ -140,7 +137,7 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
     });
   }
 
-  /** Resolves when all queued writes have their outcomes; no more are taken. */
+  /** Stops accepting writes, and resolves when all queued writes have their outcomes. */
   close(): Promise<void> {
     this.#closed = true;
     return this.#isIdle() ? Promise.resolve() : new Promise((resolve) => this.#whenIdle.push(resolve));
@@ -181,14 +178,14 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
     underWay.batches--;
     underWay.rows -= batch.length;
     underWay.bytes -= bytes;
-    // The next batch need not wait until these writes are answered.
+    // Start the next batch before settling these writes, to keep the engine busy.
     this.#start();
     batch.forEach(({ settle }, place) => {
       settle(outcomeOf(place), batch.length);
     });
   }
 
-  /** Takes what may be committed now; nothing while the batches under way are together as large as one may be. */
+  /** Takes the next batch from the queue. The batches in flight together stay within the limits of one batch. */
   #takeBatch(): Queued<W>[] {
     const { keyOf } = this.#writes;
     const { batchRows, batchBytes, maxAge } = this.#limits;
@@ -203,7 +200,7 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
       const rows = rowsUnderWay + batch.length;
       const first = batchesUnderWay === 0 && batch.length === 0;
       if (rows >= batchRows || (!first && bytesUnderWay + bytes + queued.bytes > batchBytes)) break;
-      // However many writes of one key wait, taking a batch looks at so many writes, not at the whole queue.
+      // Bounds the search when many writes have the same key.
       if (later.length >= batchRows) break;
       taken++;
       if (queued.since < oldest) {

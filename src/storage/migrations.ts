@@ -1,4 +1,4 @@
-// The numbered .sql files of an engine, which of them a database lacks, and how they are applied.
+// Loads the numbered .sql files of an engine, and applies those that a database lacks.
 import { readdirSync, readFileSync } from 'node:fs';
 import { StorageError } from '../domain/storage.js';
 import { version as thisVersion } from '../version.js';
@@ -12,12 +12,12 @@ export interface Migration {
   readonly sql: string;
 }
 
-/** What a database records of a migration that was applied. */
+/** The record of an applied migration in a database. */
 export type AppliedMigration = Pick<Migration, 'version' | 'oldestApplication'>;
 
 /**
- * The migrations of an engine, in order.
- * @param folder - Where they lie; by default those of this package.
+ * Loads the migrations of an engine, in order.
+ * @param folder - The folder of the .sql files; by default the one in this package.
  * @throws Error when a file does not name the oldest application that may use the schema.
  */
 export function loadMigrations(
@@ -36,9 +36,9 @@ export function loadMigrations(
 }
 
 /**
- * Which migrations a database still lacks.
- * @param application - The version of the application that wants to use it.
- * @throws StorageError when the database is of a newer application that has given up this one.
+ * Returns the migrations that a database lacks.
+ * @param application - The version of the application that uses the database.
+ * @throws StorageError when the schema of the database requires a newer application.
  */
 export function pendingMigrations(
   migrations: readonly Migration[],
@@ -56,23 +56,23 @@ export function pendingMigrations(
   return migrations.filter((migration) => migration.version > newest);
 }
 
-/** Reads what is recorded; the same text for both engines. */
+/** The query for the applied migrations, which works in both engines. */
 export const selectApplied = 'SELECT version, oldest_application AS "oldestApplication" FROM migrations';
 
-/** A transaction in which an engine migrates; no other process migrates beside it. */
+/** A migration transaction of an engine, which excludes other processes from migrating. */
 export interface MigrationTransaction {
-  /** What is recorded; the table of the records is created when it is not there. */
+  /** Reads the applied migrations; creates their table if it does not exist. */
   readApplied(): readonly AppliedMigration[] | Promise<readonly AppliedMigration[]>;
   /** Runs the statements of a migration. */
   execute(sql: string): unknown;
-  /** Records a migration, which was applied at a time in milliseconds since the epoch. */
+  /** Records a migration. @param appliedAt - In milliseconds since the epoch. */
   record(migration: Migration, appliedAt: number): unknown;
 }
 
 /**
- * Applies the migrations that a database still lacks, and records them. The caller commits.
- * @returns The migrations that were applied now.
- * @throws StorageError when the database is of a newer application that has given up this one; what the engine throws.
+ * Applies and records the migrations that a database lacks. The caller commits.
+ * @returns The migrations that this call applied.
+ * @throws StorageError when the schema of the database requires a newer application; also any error of the engine.
  */
 export async function applyMigrations(
   migrations: readonly Migration[],

@@ -1,4 +1,4 @@
-// Opens the storage that a URL names, and brings its schema up to date.
+// Selects the engine for a URL, and opens or migrates the storage.
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,22 +8,22 @@ import type { Migration } from './migrations.js';
 import type { PostgresOptions } from './postgres/pool.js';
 import type { Channel } from './sqlite/relay.js';
 
-// The engines are loaded when they are used: the start waits for every import.
+// Each engine is imported only when it is used, to start faster.
 const sqlite = () => import('./sqlite/storage.js');
 const postgresql = () => import('./postgres/storage.js');
 
-/** An open store, and what it does for other processes. */
+/** An open storage, which may also commit the writes of other processes. */
 export interface OpenStorage extends Storage {
-  /** Commits the writes of a process that was given the other end of a channel; absent where every process writes. */
+  /** Commits the writes that arrive on a channel; absent if every process writes to the engine itself. */
   serveWrites?(channel: Channel): void;
 }
 
 /**
  * Opens a storage.
- * @param url - For the embedded engine `file:` and a path, relative or absolute, or a file URL; for PostgreSQL
- *   `postgres:`.
- * @param channel - To the process that writes for this one, where there is one.
- * @throws StorageError when there is no engine for the URL, or the engine cannot be opened.
+ * @param url - For SQLite, `file:` and a relative or absolute path, or a file URL; for PostgreSQL, a `postgres:` or
+ *   `postgresql:` URL.
+ * @param channel - The channel to the process that commits the writes of this one, if any.
+ * @throws StorageError when no engine supports the URL, or the engine cannot be opened.
  */
 export async function openStorage(
   url: string,
@@ -38,10 +38,10 @@ export async function openStorage(
 }
 
 /**
- * Brings the schema of a storage up to date. The embedded engine does so by itself whenever it is opened.
+ * Brings the schema of a storage up to date. SQLite also does so whenever the server opens it.
  * @param url - As for `openStorage`.
- * @returns The migrations that were applied now.
- * @throws StorageError when that cannot be done.
+ * @returns The migrations that this call applied.
+ * @throws StorageError when the storage cannot be opened or migrated.
  */
 export async function migrateStorage(url: string): Promise<Migration[]> {
   return isPostgres(url)
@@ -50,16 +50,16 @@ export async function migrateStorage(url: string): Promise<Migration[]> {
 }
 
 /**
- * Opens a storage that is there already, for a command beside the server.
+ * Opens an existing storage, for the commands.
  * @param url - As for `openStorage`.
- * @throws StorageError also when the file does not exist.
+ * @throws StorageError as for `openStorage`, and when the file does not exist.
  */
 export async function openExistingStorage(url: string): Promise<Storage> {
   if (!isPostgres(url)) existingFileOf(url);
   return openStorage(url);
 }
 
-/** Names a storage for people: a path, or a URL without its password and parameters. */
+/** The name of a storage to show to people: a path, or a URL without its password and parameters. */
 export function describeStore(url: string): string {
   if (!isPostgres(url)) return resolve(fileOf(url));
   if (!URL.canParse(url)) return 'PostgreSQL';
@@ -67,14 +67,14 @@ export function describeStore(url: string): string {
   return `${protocol}//${username === '' ? '' : `${username}@`}${host}${pathname}`;
 }
 
-/** Whether a URL is one of PostgreSQL. */
+/** Whether a URL refers to PostgreSQL. */
 export function isPostgres(url: string): boolean {
   return /^postgres(ql)?:/.test(url);
 }
 
 /**
- * The path of the embedded engine's file.
- * @throws StorageError when the URL is none of the embedded engine.
+ * The path of the SQLite file.
+ * @throws StorageError when the URL does not refer to a file.
  */
 export function fileOf(url: string): string {
   if (url.startsWith('file:'))
@@ -86,8 +86,8 @@ export function fileOf(url: string): string {
 }
 
 /**
- * The path of the embedded engine's file, which must exist.
- * @throws StorageError when it does not, or the URL is none of the embedded engine.
+ * The path of the SQLite file, which must exist.
+ * @throws StorageError when the file does not exist, or the URL does not refer to a file.
  */
 export function existingFileOf(url: string): string {
   const file = fileOf(url);

@@ -1,16 +1,16 @@
-// A plant as JSON text, in which both engines keep it and lists answer it.
+// Serializes plants as JSON, which both engines store and lists return unchanged.
 import type { Plant, PlantBody } from '../domain/plants.js';
 
 type KeyOf<Type> = Type extends Type ? keyof Type : never;
 type Field = Exclude<KeyOf<Plant | PlantBody>, 'id'>;
 /**
- * The fields that are kept, in their order in the text. A field that the contract adds to what is accepted or answered
- * does not compile until it is listed here too, and neither does a schema with fields of any name.
+ * The stored fields, in the order of the text. This fails to compile when the contract adds a field that is missing
+ * here, or allows fields with arbitrary names.
  */
 const fields = { name: true, tag: true } satisfies Record<Field, string extends Field ? never : true>;
 const keys = Object.keys(fields) as (keyof typeof fields)[];
 
-/** The JSON of a plant: to the byte what JSON.stringify gives for its fields in their order, with integers exact. */
+/** The JSON of a plant: the output of JSON.stringify for its stored fields in order, except that bigints are exact. */
 export function plantJson(plant: Plant): string {
   let members = '';
   for (const key of keys) {
@@ -20,7 +20,7 @@ export function plantJson(plant: Plant): string {
   return `{${members}}`;
 }
 
-/** What JSON.stringify gives for a JSON value or undefined; but a bigint, at which that throws, becomes its digits. */
+/** Like JSON.stringify for a JSON value or undefined, but writes a bigint as digits instead of throwing. */
 export function exactJson(value: unknown): string | undefined {
   if (typeof value === 'bigint') return value.toString();
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);

@@ -1,4 +1,4 @@
-// The writes of plants and their outcomes: what the engines' writers have in common.
+// The writes of plants and their outcomes, which both engines share.
 import {
   creations,
   type Creation,
@@ -19,7 +19,7 @@ export const plantOutcomes: { readonly [Kind in PlantWriteKind]: readonly PlantO
   outcomeLists;
 export const plantWriteKinds = Object.keys(plantOutcomes) as PlantWriteKind[];
 
-/** A write that waits to be committed; `plant` is its JSON. */
+/** A write to commit; `plant` is the JSON of the plant. */
 type AnyPlantWrite =
   | { readonly kind: 'create'; readonly subject: string; readonly id: bigint; readonly plant: string }
   | { readonly kind: 'delete'; readonly subject: string; readonly id: bigint };
@@ -27,22 +27,22 @@ export type PlantWrite<Kind extends PlantWriteKind = PlantWriteKind> = Extract<A
 
 export type PlantGroupWriter = GroupWriter<PlantWrite, typeof plantOutcomes>;
 
-/** The code of an outcome: its place in the list of its kind. */
+/** The code of an outcome: its index in the list of its kind. */
 export function outcomeCode<Kind extends PlantWriteKind>(kind: Kind, outcome: PlantOutcome<Kind>): number {
   return plantOutcomes[kind].indexOf(outcome);
 }
 
-/** The JSON that a write brings; '' when it brings none. */
+/** The JSON of the plant in a write; '' for a delete. */
 export function plantOf(write: PlantWrite): string {
   return write.kind === 'delete' ? '' : write.plant;
 }
 
-/** About how much memory a write takes while it waits, in bytes. */
+/** The approximate memory that a waiting write takes, in bytes. */
 export function bytesOf(write: PlantWrite): number {
   return 2 * (write.subject.length + plantOf(write).length) + 100;
 }
 
-/** The writing methods of the plants, which both engines share; an engine adds how it reads. */
+/** The write methods of a plant repository. Each engine adds `list`. */
 export abstract class GroupWrittenPlants implements PlantRepository {
   readonly #writer: PlantGroupWriter;
 

@@ -1,7 +1,7 @@
 // A token as a row of the table `tokens`, which has the same columns in both engines.
 import type { Scope, Token } from '../domain/tokens.js';
 
-/** The columns of a token, in the order in which they are written and read; `hash` comes behind them. */
+/** The columns of a token in the order of `TokenRow`. An INSERT adds `hash` at the end. */
 export const tokenColumns = 'id, subject, scopes, created_at, expires_at, revoked_at';
 
 /** The values of `tokenColumns`; times are in milliseconds since the epoch. */
@@ -14,13 +14,13 @@ export type TokenRow<Time = number> = readonly [
   revokedAt: Time | null,
 ];
 
-/** The row to write for a token. */
+/** Converts a token to the row to insert. */
 export function toTokenRow(token: Token): TokenRow {
   const { id, subject, scopes, createdAt, expiresAt = null, revokedAt = null } = token;
   return [id, subject, scopes.join(' '), createdAt, expiresAt, revokedAt];
 }
 
-/** The token in a row that was read; a driver may give its times as text, since their columns have 64 bits. */
+/** Converts a row to a token. A driver may return the times, which are 64-bit columns, as text. */
 export function toToken(row: readonly unknown[]): Token {
   const [id, subject, scopes, createdAt, expiresAt, revokedAt] = row as TokenRow<number | string>;
   return {

@@ -1,24 +1,24 @@
-// What the extension Citus needs: tables that are distributed over its nodes, and statements that each reach one shard.
+// Support for the Citus extension: distributed tables, and statements for single shards.
 import { StorageError } from '../../domain/storage.js';
 import type { PlantWrite } from '../plant-writes.js';
 import type { PostgresPool, Row } from './pool.js';
 
 /** How long a node may take to accept a connection, in ms. */
 const nodeConnectionTime = 500;
-/** The most rows of an INSERT; each has three parameters, and a statement has at most 65,535. */
+/** The maximum number of rows in an INSERT. Each has three parameters, and a statement can have 65,535. */
 const rowsInserted = 1_000;
 
 type Query = (text: string) => Promise<Row[]>;
 
-/** A node of a cluster, and the settings there; undefined when it did not answer. */
+/** A node of a cluster, with its settings; undefined if it did not respond. */
 export interface Node {
   readonly name: string;
   readonly settings: { readonly fsync: string; readonly synchronous_commit: string } | undefined;
 }
 
-/** How our tables are distributed: by hashes of a column, or as copies on every node (reference tables). */
+/** How our tables are distributed: by the hash of a column, or as copies on every node (reference tables). */
 const distribution = { plants: 'by subject', tokens: 'as copies', migrations: 'as copies' };
-/** How they are found to be: a row for each that Citus knows, wherever it has been installed. */
+/** Reads the actual distribution: one row for each of our tables that Citus manages. */
 const readDistribution = `
   SELECT name, CASE WHEN partmethod = 'h' THEN 'by ' || column_to_column_name(logicalrelid, partkey)
                     WHEN partmethod = 'n' AND repmodel = 't' THEN 'as copies' END
@@ -26,8 +26,8 @@ const readDistribution = `
   JOIN pg_dist_partition ON logicalrelid = to_regclass(name)`;
 
 /**
- * Whether our tables are distributed, on a server that has the extension.
- * @throws Error when only some of them are, or in another way.
+ * Whether our tables are distributed. The server must have the extension.
+ * @throws StorageError when only some tables are distributed, or in another way.
  */
 export async function isDistributed(query: Query): Promise<boolean> {
   const rows = await query(readDistribution);
@@ -35,15 +35,16 @@ export async function isDistributed(query: Query): Promise<boolean> {
   const found = Object.fromEntries(rows as [string, string][]);
   const wrong = Object.entries(distribution).filter(([table, how]) => found[table] !== how);
   if (wrong.length > 0) {
+    const tables = wrong.map(([table]) => table).join(', ');
     throw new StorageError(
       'unavailable',
-      `the database is only partly distributed (${wrong.map(([table]) => table).join(', ')}): run "plant-store migrate"`,
+      `the database is only partly distributed (${tables}): run "plant-store migrate"`,
     );
   }
   return true;
 }
 
-/** Distributes our tables, as far as they are not, with what they contain; it must be run on the coordinator. */
+/** Distributes our tables, with their rows, unless they are distributed already. Must run on the coordinator. */
 export async function distribute(query: Query): Promise<void> {
   const distributed = (await query(readDistribution)).map(([table]) => table);
   for (const table of Object.keys(distribution).filter((name) => !distributed.includes(name))) {
@@ -55,10 +56,10 @@ export async function distribute(query: Query): Promise<void> {
   }
 }
 
-/** Reads the settings of all nodes back: a server says nothing of the others, and each commits by its own settings. */
+/** Reads the settings of all nodes, since each node commits with its own. */
 export async function readNodes(query: Query): Promise<Node[]> {
   const rows = await query(
-    // Beforehand: Citus would wait half a minute for a node that does not answer, and give a warning.
+    // First shortens the time that Citus waits for a node that does not respond, and hides the warning about it.
     `WITH before AS MATERIALIZED (
        SELECT set_config('citus.node_connection_timeout', '${nodeConnectionTime}', true) AS time,
               set_config('client_min_messages', 'error', true))
@@ -75,13 +76,13 @@ export async function readNodes(query: Query): Promise<Node[]> {
   }));
 }
 
-/** What holds for a transaction: it uses one connection to each node, and does not wait long for it. */
+/** The settings of a write transaction: it uses one connection per node, and does not wait long for it. */
 const settings = `SET LOCAL citus.node_connection_timeout TO ${nodeConnectionTime};
   SET LOCAL citus.multi_shard_modify_mode TO 'sequential'`;
 
 /**
- * The statements that write plants. They are in transaction blocks, because a worker commits any other statement as
- * soon as it has run it, perhaps long after it was given up.
+ * The statements for batches of plants. Writes run in transaction blocks, because a Citus worker commits any other
+ * statement immediately after running it, possibly long after the client has given up.
  */
 export class CitusStatements {
   readonly #pool: PostgresPool;
@@ -90,11 +91,16 @@ export class CitusStatements {
     this.#pool = pool;
   }
 
-  /** Creates plants. @returns The keys of those that were not there. */
+  /**
+   * Creates plants.
+   * @param end - The deadline, on the clock of performance.now().
+   * @returns The keys of the plants that did not exist.
+   * @throws StorageError
+   */
   create(creates: readonly PlantWrite<'create'>[], end: number): Promise<Row[]> {
     return this.#pool.transaction(settings, end, async (query) => {
       const created: Row[] = [];
-      // Citus sends rows of VALUES to their shards; what comes from a function it would first write to files there.
+      // Citus routes rows of VALUES to their shards, but would first write rows from unnest() to intermediate files.
       for (let from = 0; from < creates.length; from += rowsInserted) {
         const rows = creates.slice(from, from + rowsInserted);
         const places = rows.map((_, i) => `($${3 * i + 1}, $${3 * i + 2}, $${3 * i + 3})`).join();
@@ -109,7 +115,11 @@ export class CitusStatements {
     });
   }
 
-  /** Compares plants. @returns For each that is there its key, and whether it is the same. */
+  /**
+   * Compares plants with the stored ones.
+   * @returns The keys of those that exist, each with whether the plants are equal.
+   * @throws StorageError
+   */
   async compare(creates: readonly PlantWrite<'create'>[], end: number): Promise<Row[]> {
     const found: Row[] = [];
     for (const [subject, plants] of bySubject(creates)) {
@@ -126,11 +136,15 @@ export class CitusStatements {
     return found;
   }
 
-  /** Deletes plants. @returns The keys of those that were there, each with true. */
+  /**
+   * Deletes plants.
+   * @returns The keys of those that existed, each with true.
+   * @throws StorageError
+   */
   delete(deletes: readonly PlantWrite<'delete'>[], end: number): Promise<Row[]> {
     return this.#pool.transaction(settings, end, async (query) => {
       const deleted: Row[] = [];
-      // A subject at a time: one statement for all of them would read each of them whole, on every shard.
+      // One subject per statement: a statement for several subjects would read all of their plants, on every shard.
       for (const [subject, plants] of bySubject(deletes)) {
         deleted.push(
           ...(await query(
@@ -143,7 +157,10 @@ export class CitusStatements {
     });
   }
 
-  /** Splits writes by the nodes on which their subjects live. */
+  /**
+   * Splits writes by the nodes that store their subjects.
+   * @throws StorageError
+   */
   async splitByNode<W extends PlantWrite>(writes: readonly W[]): Promise<W[][]> {
     const subjects = bySubject(writes);
     const rows = await this.#pool.read(
@@ -158,16 +175,16 @@ export class CitusStatements {
   }
 }
 
-/** How many subjects' places are remembered. */
+/** The maximum number of subjects whose places are cached. */
 const mostSubjects = 100_000;
 
-/** Where the plants of a subject are: what is in one shard can be read together. */
+/** Where the plants of a subject are stored. One statement can read several pages of the same shard. */
 export interface Place {
   readonly shard: string;
   readonly node: string;
 }
 
-/** The places of the subjects. */
+/** A cache of the places of subjects. */
 export class Places {
   readonly #pool: PostgresPool;
   readonly #known = new Map<string, Place>();
@@ -191,13 +208,13 @@ export class Places {
     return place;
   }
 
-  /** To be called when a statement has failed: the shard may have been moved or split. */
+  /** Call it when a statement has failed: the shard may have been moved or split. */
   forget(subject: string): void {
     this.#known.delete(subject);
   }
 }
 
-/** Bounds how much work is under way at a time, so that a node that is silent does not hold all connections. */
+/** Limits concurrent work, so that a node that does not respond cannot occupy all connections. */
 export class Slots {
   readonly #waiting: (() => void)[] = [];
   #free: number;
@@ -206,7 +223,7 @@ export class Slots {
     this.#free = count;
   }
 
-  /** Runs something when it is its turn. */
+  /** Runs work when a slot is free, in call order. */
   readonly run = async (work: () => Promise<void>): Promise<void> => {
     if (this.#free > 0) this.#free--;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));

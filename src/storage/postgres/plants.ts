@@ -1,4 +1,4 @@
-// The plants of PostgreSQL: the pages that are asked for together are read by one statement.
+// The plants of the PostgreSQL engine. One statement reads several requested pages.
 import { AsyncResource } from 'node:async_hooks';
 import type { PlantPage } from '../../domain/plants.js';
 import { StorageError } from '../../domain/storage.js';
@@ -6,27 +6,27 @@ import { GroupWrittenPlants, type PlantGroupWriter } from '../plant-writes.js';
 import { Places, Slots } from './citus.js';
 import { isRowError, type PostgresPool } from './pool.js';
 
-/** The most rows in a page of a list, which bounds how long reading it holds a connection. */
+/** The maximum number of rows in a page, which limits how long reading it occupies a connection. */
 const pageRows = 500;
-/** The most bytes in a page of a list, each plant with a comma (a single plant may have more). */
+/** The maximum size of a page in bytes, including commas. A single plant may exceed it. */
 const pageBytes = 256 * 1024;
-/** A plant of more bytes, with its comma, is long: a page without long plants has at most `pageBytes`. */
+/** A plant with more bytes, including its comma, is long. A page without long plants has at most `pageBytes`. */
 const longBytes = Math.floor(pageBytes / pageRows);
-/** The most first pages in a statement: whoever is in it waits for all of them. */
+/** The maximum number of first pages in a statement. Each of them waits for all the others. */
 const firstPagesTogether = 64;
-/** Further first pages go to a second connection at the same time only when at least so many wait. */
+/** The number of waiting first pages from which another statement starts while others are in flight. */
 const firstPagesApart = 16;
-/** The most other pages in a statement. They are full pages, so that more of them in one save little. */
+/** The maximum number of next pages in a statement. They are mostly full, so that combining more saves little. */
 const nextPagesTogether = 4;
-/** The page of a list that goes on alone is read in steps of `pageRows`: so many rows at most... */
+/** A next page that is alone in its statement is read in steps of `pageRows`, up to this number of rows. */
 const nextPageRows = 5 * pageRows;
-/** ...and no further step at this length of its text, in bytes. */
+/** The length of text, in bytes, after which such a page reads no further step. */
 const nextPageText = 128 * 1024;
-/** The length of their text, in bytes, at which a statement reads no further page: all of it is in memory at once. */
+/** The length of text, in bytes, after which a statement reads no further page: all of it is in memory together. */
 const maxTextTogether = 1024 * 1024;
-/** So many pages have no more text than that. */
+/** The number of pages that cannot exceed `maxTextTogether`. */
 const fewPages = maxTextTogether / pageBytes;
-/** The most pages of a kind that may wait. */
+/** The maximum number of waiting pages, for first and next pages each. */
 const maxWaiting = 10_000;
 const minId = -(2n ** 63n);
 const maxId = 2n ** 63n - 1n;
@@ -34,11 +34,12 @@ const maxId = 2n ** 63n - 1n;
 const ofWanted = 'subject = wanted.subject';
 
 /**
- * The rows of the page that `wanted` describes (subject, start, rows), in order, each with its length: that of a long
- * text is known without reading it. The plan must not depend on the table's statistics, which may be missing or stale:
- * - The planner must not know any of the three values. It then expects to need a tenth of the rows, for which only the
- *   index is cheap; if it believed that a subject has fewer rows than the limit, it would read and sort all of them.
- * - The outer limit, which it does know, keeps its estimate of the costs below those that call for compilation (JIT).
+ * The rows of the page that `wanted` (subject, start, rows) describes, in order, with their lengths; PostgreSQL knows
+ * the length of a long text without reading it. The plan must not depend on the statistics of the table, which may be
+ * missing or stale:
+ * - The planner must not know any of the three values. It then expects to read a tenth of the rows, for which only the
+ *   index is cheap. If it assumed that a subject has fewer rows than the limit, it would read and sort all of them.
+ * - The planner knows the outer limit, which keeps its cost estimate below the threshold of JIT compilation.
  */
 const wantedRows = `
   SELECT id, plant, octet_length(plant) + 1 AS bytes
@@ -47,8 +48,8 @@ const wantedRows = `
   ORDER BY id LIMIT ${pageRows}`;
 
 /**
- * The page that `wanted` describes: its text, how many plants that is, the last one's id when others may follow, and
- * the number of long plants. These are left out of the text, so that it is within its bounds.
+ * The page that `wanted` describes: its text, the number of plants, the last id if more plants may follow, and the
+ * number of long plants. The text omits long plants, so that it stays within its limit.
  */
 const wantedPage = `
   SELECT string_agg(plant, ',') FILTER (WHERE bytes <= ${longBytes}) AS json, count(*)::int AS count,
@@ -56,7 +57,7 @@ const wantedPage = `
          (count(*) FILTER (WHERE bytes > ${longBytes}))::int AS long
   FROM (${wantedRows}) AS plants`;
 
-/** Reads a few pages: their subjects, their first ids and their limits are $1 to $3. */
+/** Reads a few pages. The parameters are arrays: $1 subjects, $2 first ids, $3 maximum numbers of rows. */
 const readFewPages = `
   SELECT json, count, last, long
   FROM unnest($1::text[], $2::bigint[], $3::int[]) WITH ORDINALITY AS wanted (subject, start, rows, place)
@@ -64,8 +65,8 @@ const readFewPages = `
   ORDER BY place`;
 
 /**
- * Reads many pages, with the same parameters. It recurs from page to page, because it ends early when there is text
- * enough: those at the end have no row then. That makes it a longer statement to plan.
+ * Reads many pages, with the same parameters. The recursion stops at `maxTextTogether`; the remaining pages then have
+ * no row. Planning this statement takes longer than planning `readFewPages`.
  */
 const readManyPages = `
   WITH RECURSIVE pages AS (
@@ -82,8 +83,8 @@ const readManyPages = `
   SELECT json, count, last, long FROM pages WHERE pages > 0 ORDER BY pages`;
 
 /**
- * Reads a page with which a list goes on, with the same parameters: step by step, for as long as its text is short. A
- * later step that has long plants, or too much text, is left to the next page.
+ * Reads one next page, with the same parameters, in steps while its text is short. A later step that has long plants or
+ * exceeds the size of a page is left to the following page.
  */
 const readNextPage = `
   WITH RECURSIVE steps AS (
@@ -102,19 +103,20 @@ const readNextPage = `
   SELECT string_agg(json, ',' ORDER BY step), sum(count)::int, (array_agg(last ORDER BY step DESC))[1], max(long)
   FROM steps WHERE step = 1 OR (step > 1 AND long = 0 AND text <= ${pageBytes})`;
 
-/** Reads one page, with the same parameters: a running total of the lengths chooses what fits. */
+/** Reads one page that has long plants, with the same parameters. A running total of lengths selects those that fit. */
 const readPageWithLong = `
   SELECT page.*
   FROM unnest($1::text[], $2::bigint[], $3::int[]) AS wanted (subject, start, rows)
   CROSS JOIN LATERAL (
     SELECT string_agg(plant, ',' ORDER BY id) FILTER (WHERE fits), (count(*) FILTER (WHERE fits))::int,
-           CASE WHEN count(*) = least(wanted.rows, ${pageRows}) OR NOT bool_and(fits) THEN max(id) FILTER (WHERE fits) END
+           CASE WHEN count(*) = least(wanted.rows, ${pageRows}) OR NOT bool_and(fits)
+                THEN max(id) FILTER (WHERE fits) END
     FROM (SELECT *, total <= ${pageBytes} OR total = bytes AS fits
           FROM (SELECT *, sum(bytes) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS total
                 FROM (${wantedRows}) AS plants) AS measured) AS chosen
   ) AS page`;
 
-/** The statement for subjects in one shard of Citus: it sees that they are when the statement names them all. */
+/** Adapts a statement to subjects in one Citus shard: a condition on all subjects lets Citus detect the shard. */
 const onOneShard = (statement: string) =>
   statement.replace(ofWanted, `subject = ANY ($1::text[]) AND ${ofWanted}`);
 
@@ -123,17 +125,17 @@ interface PageRequest {
   readonly subject: string;
   readonly from: bigint;
   readonly rows: number;
-  /** When it was asked for, on the clock of performance.now(). */
+  /** When it was requested, on the clock of performance.now(). */
   readonly since: number;
   readonly resolve: (page: PlantPage) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** The plants that a pool reaches. */
+/** The plants in the database of a pool. */
 export class PostgresPlants extends GroupWrittenPlants {
   readonly #pool: PostgresPool;
   readonly #pages: PageReaders;
-  /** With Citus, where the subjects are, what reads each shard's pages, and how many statements a node has. */
+  // Only with Citus: the place of each subject, the readers of each shard, and the concurrency limit of each node.
   readonly #places: Places;
   readonly #pagesOfShards = new Map<string, PageReaders>();
   readonly #slotsOfNodes = new Map<string, Slots>();
@@ -174,23 +176,26 @@ export class PostgresPlants extends GroupWrittenPlants {
     return readers;
   }
 
-  /** Resolves when all pages are read that have been asked for. */
+  /** Resolves when all requested pages have been read. */
   async drain(): Promise<void> {
     const readers = [this.#pages, ...this.#pagesOfShards.values()];
     await Promise.all(readers.flatMap(({ first, next }) => [first.drain(), next.drain()]));
   }
 }
 
-/** What reads the pages with which lists begin, and all others: so those of long lists do not hold up short lists. */
+/** Separate readers for the first and the next pages of lists, so that long lists do not delay short ones. */
 interface PageReaders {
   readonly first: PageReader;
   readonly next: PageReader;
 }
 
-/** More statements at a time would have fewer pages each; other connections are for tokens, and for other pages. */
+/**
+ * The maximum number of concurrent statements of a reader. With more, each would have fewer pages; and tokens and other
+ * readers need connections too.
+ */
 const underWayIn = ({ size }: PostgresPool) => Math.ceil(size / 5);
 
-/** @param options - `adapt` makes what is sent of a statement; the others are those of a PageReader. */
+/** @param options - `adapt` transforms each statement before use; the others are options of PageReader. */
 function createReaders(
   pool: PostgresPool,
   {
@@ -222,31 +227,31 @@ function createReaders(
   };
 }
 
-/** How pages are read together. */
+/** How a reader combines pages. */
 interface PageReaderOptions {
-  /** The most pages in a statement. */
+  /** The maximum number of pages in a statement. */
   together: number;
-  /** So many pages that wait are worth a statement of their own while others are under way. */
+  /** The number of waiting pages from which another statement starts while others are in flight. */
   apart: number;
-  /** The most statements at a time. */
+  /** The maximum number of concurrent statements. */
   maxUnderWay: number;
-  /** Runs something when a connection may be used. */
+  /** Runs work when it may use a connection. */
   run: (work: () => Promise<void>) => Promise<void>;
-  /** The statement that reads so many pages. */
+  /** Returns the statement that reads a number of pages. */
   statement: (pages: number) => string;
   /** The statement that reads a page with long plants. */
   withLong: string;
 }
 
-/** Reads pages together: those that are asked for while its statements are under way go into the next one. */
+/** Reads several pages in one statement. Pages requested while statements are in flight go into the next one. */
 class PageReader {
   readonly #pool: PostgresPool;
   readonly #options: PageReaderOptions;
   readonly #waiting: PageRequest[] = [];
   readonly #underWay = new Set<Promise<void>>();
-  /** How many pages waited in the turn of the event loop before, when a statement could have begun. */
+  /** The number of pages that waited in the previous turn of the event loop, since `#startLater`. */
   #waitedBefore = 0;
-  /** Statements that follow one another would otherwise all belong to the trace of the request that began. */
+  /** Without this, all subsequent statements would belong to the trace of the request that caused the first one. */
   readonly #nobody = new AsyncResource('PageReader');
 
   constructor(pool: PostgresPool, options: PageReaderOptions) {
@@ -271,7 +276,7 @@ class PageReader {
     setImmediate(this.#startWhenComplete);
   }
 
-  /** A statement has its price, whatever the pages in it: it waits for as long as each turn brings further ones. */
+  /** Delays a statement while each turn of the event loop adds pages, since every statement has a fixed cost. */
   readonly #startWhenComplete = (): void => {
     const { length } = this.#waiting;
     if (length > this.#waitedBefore && length < this.#options.together && this.#underWay.size === 0) {
@@ -308,7 +313,7 @@ class PageReader {
     }
   }
 
-  /** Reads pages, or as many of them as may be in memory at once; the others are next. */
+  /** Reads pages up to the memory limit, and puts the others back to the front of the queue. */
   async #readTogether(requests: readonly PageRequest[]): Promise<void> {
     const oldest = performance.now() - this.#pool.budget;
     const late = requests.filter(({ since }) => since < oldest);
@@ -320,7 +325,7 @@ class PageReader {
     for (const request of withLong) await this.#readWithLong(request);
   }
 
-  /** @returns Those that have long plants, which are still to be read. */
+  /** @returns The requests whose pages have long plants, which are still to be read. */
   async #readWithoutLong(requests: readonly PageRequest[]): Promise<PageRequest[]> {
     if (requests.length === 0) return [];
     let rows;
@@ -331,7 +336,7 @@ class PageReader {
         for (const { reject } of requests) reject(error);
         return [];
       }
-      // It may be the fault of one of them, which is found by bisection, and fails alone.
+      // A single page may have caused the error. Bisection isolates it, so that it fails alone.
       const half = requests.length >> 1;
       const first = await this.#readWithoutLong(requests.slice(0, half));
       return [...first, ...(await this.#readWithoutLong(requests.slice(half)))];
@@ -364,7 +369,7 @@ function parametersOf(requests: readonly PageRequest[]): unknown[] {
   ];
 }
 
-/** @param last - The page's last id when others may follow. */
+/** @param last - The last id of the page, or null if no more plants can follow. */
 function pageOf(json: string | null, count: number, last: string | null): PlantPage {
   return { json: json ?? '', count, next: last === null ? undefined : BigInt(last) };
 }

@@ -1,77 +1,74 @@
-// Connections to PostgreSQL: for how long one may be used, what is retried, and what an error means for the outcome.
+// The PostgreSQL connections: their checks, deadlines and retries, and what an error means for the outcome of a write.
 import { createHash } from 'node:crypto';
 import { DatabaseError, Pool, type PoolClient, type QueryArrayConfig } from 'pg';
 import { messageOf, StorageError, type StorageFailure } from '../../domain/storage.js';
 import { isDistributed, readNodes } from './citus.js';
 
-/** How to reach PostgreSQL, and how long that may take. */
+/** The options of the PostgreSQL engine. */
 export interface PostgresOptions {
   /** `postgres://user:password@host:port/database`, with the parameters of the driver. */
   url: string;
-  /** How many connections read; one more writes. */
+  /** The number of connections for reads. One more is for writes. */
   poolSize?: number;
-  /** The longest that a request waits for the database, in ms: a third each for token, queue and statement. */
+  /** How long a request may wait for the database, in ms: a third each for token, queue and statement. */
   timeout?: number;
-  /** Whether statements are prepared: planned once for a connection. A pooler may not be able to. */
+  /** Whether to use prepared statements, which are planned once per connection. A pooler may not support them. */
   prepared?: boolean;
 }
 
-/** How many reads may wait for a connection. */
+/** The maximum number of reads that wait for a connection. */
 const maxWaiting = 1_000;
-/** Each retry of a transaction that PostgreSQL rolled back waits up to this much longer, in ms. */
+/** The maximum pause before each retry of a transaction, in ms, times the number of the attempt. */
 const retryPause = 20;
-/** The least time between two looks at the settings of Citus' nodes, in ms: one takes longer than a statement. */
+/** The minimum time between two checks of the Citus nodes, in ms, since a check takes longer than a statement. */
 const nodePause = 1_000;
 
-/** The names of the statements that have been prepared, by their texts; these are constants. */
+/** The names of prepared statements by their texts. All texts are constants, so the map stays small. */
 const names = new Map<string, string>();
 
-/** A row, column by column: 64-bit integers come as texts. */
+/** A row as an array of columns. 64-bit integers are strings. */
 export type Row = readonly unknown[];
 
 /**
- * SQL that is true, and an error when the statement was not begun in time; `write` gives it its parameter. A server
- * goes on with a statement whose client has given up, even one that still lay in a stopped process's socket: without
- * this a delete could take effect long after it was given up, on a plant that was created since.
+ * An SQL condition that is true, or raises an error if the statement starts too late; `write` sets its parameter. A
+ * server runs a statement even if its client has given up, for example when a stopped server process resumes and reads
+ * it from its socket. Without this condition, a late delete could remove a plant that was created after the timeout.
  */
 export const begunInTime = '1 / (statement_timestamp() < to_timestamp($1::float8 / 1000))::int = 1';
 
 /**
- * SQL that is true, for statements that report rows which they did not write. Such a row may be committed on this
- * server alone: when the wait for the synchronous standby was cancelled, or the server restarted meanwhile. A failover
- * would then undo what the client was answered. A transaction that writes nothing does not wait for the standby, so
- * this writes a message into the write-ahead log, once a statement.
+ * An SQL condition that is always true, for statements that report rows which they did not write. Such a row may be
+ * committed on this server only, if the wait for the synchronous standby was canceled or the server restarted. A
+ * failover would then undo what the response reported. A transaction that writes nothing does not wait for the standby,
+ * so this writes one message per statement to the write-ahead log.
  */
 export const standbyHasIt = `(SELECT CASE WHEN current_setting('synchronous_standby_names') = '' THEN true
   ELSE pg_logical_emit_message(true, 'plant-store', ''::text) IS NOT NULL END)`;
 const DIVISION_BY_ZERO = '22012';
 const UNDEFINED_TABLE = '42P01';
 
-/** A connection to a server that keeps our promises. */
+/** A connection to a server whose settings have been checked. */
 interface Connection {
   readonly client: PoolClient;
-  /** What the server's clock shows when performance.now() is 0, in ms since the epoch. */
+  /** The server's time when performance.now() is 0, in ms since the epoch. */
   readonly clock: number;
 }
 
-/**
- * The connections of one process: a pool that reads, and one connection that writes, so that neither waits for the
- * other.
- */
+/** The connections of one process: a pool for reads, and one for writes, so that neither waits for the other. */
 export class PostgresPool {
   readonly #reading: Pool;
   readonly #writing: Pool;
-  /** How many connections read. */
+  /** The number of connections for reads. */
   readonly size: number;
-  /** How long a statement may take, connecting and retries included, in ms. */
+  /** How long a statement may take, including connecting and retries, in ms. */
   readonly budget: number;
-  /** Those that were checked. */
+  /** The connections that have been checked. */
   readonly #connections = new WeakMap<PoolClient, Connection>();
   #prepared: boolean;
   #distributed = false;
   /**
-   * When the settings of Citus' nodes were last looked at, whether one may have come back with others since, and why
-   * they do not keep our promises.
+   * When the settings of the Citus nodes were last checked, whether a node may have returned with other settings since,
+   * and the fault that the check found.
    */
   readonly #nodes = { checked: -Infinity, suspect: false, fault: undefined as Error | undefined };
   #closed: Promise<unknown> | undefined;
@@ -88,10 +85,10 @@ export class PostgresPool {
         connectionTimeoutMillis: this.#statementTime,
         idleTimeoutMillis: 60_000,
         keepAlive: true,
-        // Ends what a client that gave up has left behind, such as a wait for a lock.
+        // Ends statements whose client has given up, such as those that wait for a lock.
         statement_timeout: this.#statementTime,
       });
-      // A connection that ends makes its statement reject; an idle one is replaced when it is needed.
+      // When a connection is lost, its statement rejects; the pool replaces an idle connection when needed.
       pool.on('error', () => undefined);
       pool.on('connect', (client) => client.on('error', () => undefined));
       return pool;
@@ -104,7 +101,7 @@ export class PostgresPool {
     }
   }
 
-  /** Whether the tables are distributed by Citus, as the newest connection has found them. */
+  /** Whether Citus distributes the tables, according to the newest connection. */
   get distributed(): boolean {
     return this.#distributed;
   }
@@ -114,18 +111,18 @@ export class PostgresPool {
     return Math.floor(this.budget * 0.4);
   }
 
-  /** When a statement must begin so that the server has ended it, one way or the other, and answered by `end`. */
+  /** The latest time at which a statement may start, so that the server completes or cancels it before `end`. */
   #lastStart(end: number): number {
     return end - this.budget / 2;
   }
 
-  /** The moment, on the clock of performance.now(), at which work that starts now must have its answer. */
+  /** The deadline for work that starts now, on the clock of performance.now(). */
   end(): number {
     return performance.now() + this.budget;
   }
 
   /**
-   * Runs a statement that changes nothing; again when the connection is lost.
+   * Runs a statement that changes nothing. Retries it once if the connection is lost.
    * @throws StorageError
    */
   async read(text: string, values: readonly unknown[] = [], end = this.end()): Promise<Row[]> {
@@ -138,9 +135,9 @@ export class PostgresPool {
   }
 
   /**
-   * Runs a statement that writes, a transaction of its own. What PostgreSQL rolled back because of concurrent
-   * transactions is retried; what may have taken effect never is, as it would find its own rows.
-   * @param text - Contains `begunInTime`, so that its parameters start with $2.
+   * Runs one statement that writes, as a separate transaction. Retries it if PostgreSQL rolled it back because of
+   * concurrent transactions. Never retries a statement that may have taken effect, since it would find its own rows.
+   * @param text - Must contain `begunInTime`, whose parameter is $1; `values` start at $2.
    * @throws StorageError
    */
   async write(text: string, values: readonly unknown[], end = this.end()): Promise<Row[]> {
@@ -150,9 +147,10 @@ export class PostgresPool {
   }
 
   /**
-   * Runs statements that write in one transaction, which needs no `begunInTime`: nothing has an effect before COMMIT.
-   * What PostgreSQL rolled back because of concurrent transactions is retried.
-   * @param settings - Statements that set what holds for the transaction.
+   * Runs statements that write in one transaction. It needs no `begunInTime`, since nothing takes effect before COMMIT.
+   * Retries the transaction if PostgreSQL rolled it back because of concurrent transactions, and once if the connection
+   * is lost before COMMIT.
+   * @param settings - SET LOCAL statements for the transaction.
    * @throws StorageError
    */
   async transaction<T>(
@@ -162,7 +160,7 @@ export class PostgresPool {
   ): Promise<T> {
     return this.#run(this.#writing, 'unavailable', end, async ({ client }) => {
       let result;
-      // A short time for each statement leaves some for what is tried again without the node that did not answer.
+      // A short timeout for each statement leaves time to retry without a node that does not respond.
       await this.#query(
         client,
         `BEGIN; SET LOCAL statement_timeout TO ${Math.floor(this.budget / 5)}; ${settings}`,
@@ -174,7 +172,7 @@ export class PostgresPool {
         if (performance.now() > end - this.budget / 4)
           throw new Error('there was no time left for the commit');
       } catch (error) {
-        // With a node that was silent this would last; the end of the connection rolls back too.
+        // After other errors, closing the connection rolls back, which does not wait for a node that does not respond.
         if (isUsable(error)) await this.#query(client, 'ROLLBACK', [], end);
         throw error;
       }
@@ -187,12 +185,12 @@ export class PostgresPool {
     });
   }
 
-  /** Ends the connections when their work is done. */
+  /** Closes the connections when their statements are complete. */
   close(): Promise<unknown> {
     return (this.#closed ??= Promise.all([this.#reading.end(), this.#writing.end()]));
   }
 
-  /** @param lost - What it means when the connection is lost, or the statement's time is up. */
+  /** @param lost - The failure to report when the connection is lost or the statement times out. */
   async #run<T>(
     pool: Pool,
     lost: StorageFailure,
@@ -214,7 +212,7 @@ export class PostgresPool {
           usable = false;
           throw error;
         }
-        // After other errors nobody knows what state it is in, or which server is at its other end.
+        // After other errors, the state of the connection is unknown.
         usable = isUsable(error);
         if (isNodeError(error)) this.#nodes.suspect = true;
         const rolledBack = hadNoEffect(error);
@@ -235,7 +233,7 @@ export class PostgresPool {
     try {
       client = await pool.connect();
     } catch (error) {
-      // The pool's message when no connection became free in time, as opposed to one that could not be made.
+      // The message of the pool when no connection becomes free in time, as opposed to a failed connection attempt.
       const overloaded = messageOf(error) === 'timeout exceeded when trying to connect';
       throw storageError(overloaded ? 'overloaded' : 'unavailable', error);
     }
@@ -252,9 +250,9 @@ export class PostgresPool {
   }
 
   /**
-   * Makes sure that the server at the other end keeps our promises. This is read back rather than believed, and for
-   * every connection: after a failover it is another server.
-   * @returns What the server's clock shows when performance.now() is 0.
+   * Checks that the server is writable and has the required settings. Checks each new connection, because after a
+   * failover it may reach another server.
+   * @returns The server's time when performance.now() is 0, in ms since the epoch.
    */
   async #check(client: PoolClient, end: number): Promise<number> {
     const text = `SELECT current_setting('server_encoding'), current_setting('transaction_read_only'),
@@ -274,11 +272,11 @@ export class PostgresPool {
     ];
     const clock = now - performance.now();
     checkEncoding(encoding);
-    if (readOnly !== 'off') throw new Error('the server is read-only, a standby perhaps');
+    if (readOnly !== 'off') throw new Error('the server is read-only, perhaps a standby');
     checkDurability(fsync, synchronousCommit);
     if (statementTimeout === 0 || statementTimeout > this.#statementTime) {
       throw new Error(
-        `statement_timeout is ${statementTimeout} ms, and a pooler kept it from being set: ` +
+        `statement_timeout is ${statementTimeout} ms, because a pooler prevents the client from setting it: ` +
           `ALTER ROLE ... SET statement_timeout = '${this.#statementTime}ms'`,
       );
     }
@@ -286,14 +284,14 @@ export class PostgresPool {
     return clock;
   }
 
-  /** Makes sure that the nodes of Citus keep our promises, as far as they answer. */
+  /** Checks the settings of the Citus nodes that respond. */
   async #checkNodes(client: PoolClient, isNew: boolean, end: number): Promise<void> {
     const { checked, suspect, fault } = this.#nodes;
     const isFirst = checked === -Infinity;
     if ((isNew || suspect || fault !== undefined) && performance.now() > checked + nodePause) {
       this.#nodes.checked = performance.now();
       if (isFirst) await this.#readNodes(client, end);
-      // Later nobody waits for it: a node that is away would hold up those whose node is there.
+      // Later checks run in the background: a node that does not respond must not delay requests for other nodes.
       else void this.#readNodesAside();
     }
     if (this.#nodes.fault !== undefined) throw this.#nodes.fault;
@@ -347,8 +345,8 @@ export class PostgresPool {
     client.on('notice', onNotice);
     try {
       const { rows } = await client.query<Row[]>(query);
-      // Our statements give no warnings. The one that matters: the wait for the synchronous standby was cancelled, and
-      // the commit may not survive a failover.
+      // Our statements cause no warnings of their own. A warning may mean that the wait for the synchronous standby was
+      // canceled, so that the commit may not survive a failover.
       if (warning !== undefined) throw warning;
       return rows;
     } catch (error) {
@@ -356,8 +354,8 @@ export class PostgresPool {
       if (this.#prepared) {
         this.#prepared = false;
         process.emitWarning(
-          `PostgreSQL: ${messageOf(error)}. A pooler that does not know prepared statements stands between, ` +
-            'so statements are not prepared from now on',
+          `PostgreSQL: ${messageOf(error)}. A connection pooler does not support prepared statements, ` +
+            'so the service stops using them',
         );
       }
       return await this.#query(client, text, values, end);
@@ -368,8 +366,8 @@ export class PostgresPool {
 }
 
 /**
- * The name under which a statement is prepared. It stands for the text, because a pooler may bring a session in which
- * another process has used the same name.
+ * The name of a prepared statement: a hash of its text, because a pooler may assign a session in which another process
+ * has prepared statements.
  */
 function nameOf(text: string): string {
   let name = names.get(text);
@@ -380,27 +378,28 @@ function nameOf(text: string): string {
   return name;
 }
 
-/** @throws Error when a database's encoding cannot hold every text. */
+/** @throws Error when the encoding of the database cannot represent every text. */
 export function checkEncoding(encoding: string): void {
   if (encoding !== 'UTF8') throw new Error(`the database has the encoding ${encoding}, not UTF8`);
 }
 
-/** @throws Error when a server with such settings would lose what it has acknowledged. */
+/** @throws Error when a server with these settings could lose acknowledged writes. */
 function checkDurability(fsync: string, synchronousCommit: string, where = ''): void {
   if (fsync === 'on' && synchronousCommit !== 'off') return;
   throw new Error(
-    `an acknowledged write would not be durable with fsync ${fsync} and synchronous_commit ${synchronousCommit}${where}`,
+    `an acknowledged write would not be durable with fsync ${fsync} and ` +
+      `synchronous_commit ${synchronousCommit}${where}`,
   );
 }
 
-/** Whether an error of the driver says that a table is not there. */
+/** Whether a driver error means that a table does not exist. */
 export function isMissingTable(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === UNDEFINED_TABLE;
 }
 
 /**
- * Whether a row may have caused an error of the driver: bad data, a limit, an operator's constraint or
- * trigger, a row that is damaged on the disk.
+ * Whether a single row may have caused a driver error: invalid data, a limit, an operator's constraint or trigger, or a
+ * corrupted row on disk.
  */
 export function isRowError(error: unknown): boolean {
   return (
@@ -411,41 +410,41 @@ export function isRowError(error: unknown): boolean {
 }
 
 /**
- * Whether a statement had no effect because it is not prepared in this session (26000), or already was (42P05): behind
- * a pooler that hands sessions round without knowing of prepared statements.
+ * Whether a statement had no effect because it is not prepared in this session (26000) or already is (42P05), behind a
+ * pooler that shares sessions and does not support prepared statements.
  */
 function isNotPrepared(error: unknown): boolean {
   return error instanceof DatabaseError && (error.code === '26000' || error.code === '42P05');
 }
 
-/** Whether a server that is there could not reach another node: 08006, which is no FATAL error then. */
+/** Whether a server could not reach a Citus node: 08006 with severity ERROR, so that its own connection is intact. */
 function isNodeError(error: unknown): boolean {
   return error instanceof DatabaseError && error.severity === 'ERROR' && error.code === '08006';
 }
 
-/** Whether a connection can be used after an error. */
+/** Whether a connection remains usable after an error. */
 function isUsable(error: unknown): boolean {
   return isRowError(error) || isSerializationError(error) || isNodeError(error);
 }
 
-/** Rolled back because of concurrent transactions: 40001, serialization failure, and 40P01, deadlock. */
+/** Whether PostgreSQL rolled back because of concurrent transactions: 40001 serialization failure, 40P01 deadlock. */
 function isSerializationError(error: unknown): boolean {
   return error instanceof DatabaseError && (error.code === '40001' || error.code === '40P01');
 }
 
 /**
- * Whether a statement that failed certainly had no effect. An ERROR rolls back, but for those that themselves say that
- * nobody knows (40003, class 08); FATAL and PANIC, a time-out and a lost connection leave it open.
+ * Whether a failed statement certainly had no effect. An ERROR rolls back, except for those that report an unknown
+ * outcome (40003, class 08). After FATAL, PANIC, a timeout or a lost connection, the outcome is unknown.
  */
 function hadNoEffect(error: unknown): boolean {
   if (!(error instanceof DatabaseError) || error.severity !== 'ERROR') return false;
   return error.code !== '40003' && error.code?.startsWith('08') === false;
 }
 
-/** What a statement ran into, as a StorageError; the driver's error is its cause. */
+/** Wraps an error of the driver in a StorageError, as its cause. */
 function storageError(failure: StorageFailure, cause: unknown): StorageError {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
-  // An AggregateError of Node's, for a host with several addresses, has a code and no message.
+  // For a host with several addresses, Node.js throws an AggregateError with a code but no message.
   const reason =
     code === DIVISION_BY_ZERO
       ? 'the statement reached the server too late'

@@ -1,4 +1,4 @@
-// The engine for more than one machine: PostgreSQL 14 or later, and what speaks its protocol.
+// The PostgreSQL engine, for PostgreSQL 14 or later and compatible servers such as Citus.
 import { Client } from 'pg';
 import { StorageError, toStorageError, type Storage } from '../../domain/storage.js';
 import type { TokenRepository } from '../../domain/tokens.js';
@@ -17,14 +17,15 @@ import { checkEncoding, isMissingTable, PostgresPool, type PostgresOptions } fro
 import { PostgresTokens } from './tokens.js';
 import { PostgresWriter } from './writer.js';
 
-/** Names the advisory lock under which one migration runs at a time: "plants" in ASCII. */
+/** The key of the advisory lock that serializes migrations: "plants" in ASCII. */
 const migrationLock = '123623169254515';
-/** How long a migration waits for a lock: what it waits for, all others wait for behind it. */
+/** How long a migration waits for a table lock. Other statements queue behind it, so this must be short. */
 const migrationLockTime = '5s';
 
 /**
  * Opens PostgreSQL, whose schema must be up to date.
- * @throws StorageError when it cannot be reached, does not keep its promises, or has not the schema that is needed.
+ * @throws StorageError when the server is unreachable, its settings would not make writes durable, or the schema is
+ *   missing or out of date.
  */
 export async function openPostgres({
   writer: limits,
@@ -42,10 +43,10 @@ export async function openPostgres({
 }
 
 /**
- * Brings the schema up to date, all of it or nothing. Several at a time are safe: one does it, the others find it done.
- * @param url - Where; the role must own the tables.
- * @returns The migrations that were applied now.
- * @throws StorageError when PostgreSQL cannot do it, or the schema is one of a newer application.
+ * Brings the schema up to date in one transaction. Safe to run concurrently: one call migrates, and the others wait.
+ * @param url - The URL of the database. The role must own the tables.
+ * @returns The migrations that this call applied.
+ * @throws StorageError when PostgreSQL reports an error, or the schema requires a newer application.
  */
 export async function migratePostgres(
   url: string,
@@ -53,7 +54,7 @@ export async function migratePostgres(
 ): Promise<Migration[]> {
   try {
     const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
-    // The statement that runs then rejects.
+    // The running statement rejects when the connection is lost.
     client.on('error', () => undefined);
     await client.connect();
     try {
@@ -71,7 +72,7 @@ async function migrate(client: Client, migrations: readonly Migration[]): Promis
     "SELECT current_setting('server_encoding') AS encoding",
   );
   for (const { encoding } of rows) checkEncoding(encoding);
-  // A failure needs no ROLLBACK: the connection ends then.
+  // A failure needs no ROLLBACK, because the caller closes the connection.
   await client.query('BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL synchronous_commit = on');
   await client.query(`SELECT pg_advisory_xact_lock(${migrationLock})`);
   await client.query(`SET LOCAL lock_timeout = '${migrationLockTime}'`);
@@ -105,7 +106,7 @@ async function migrate(client: Client, migrations: readonly Migration[]): Promis
 class PostgresStorage implements Storage {
   readonly plants: PostgresPlants;
   readonly tokens: TokenRepository;
-  /** Never: whatever befalls the server, new connections may find it well again. */
+  /** Never resolves: new connections may succeed after any failure of the server. */
   readonly broken = new Promise<StorageError>(() => undefined);
   readonly #pool: PostgresPool;
   readonly #writer: PostgresWriter;
@@ -130,8 +131,8 @@ class PostgresStorage implements Storage {
     if (pending.length > 0) {
       throw new StorageError(
         'unavailable',
-        'the database has no schema, or an older one than is needed: run "plant-store migrate", ' +
-          'which is "node dist/cli.js migrate" in a checkout',
+        'the schema of the database is missing or out of date: run "plant-store migrate" ' +
+          '("node dist/cli.js migrate" in a checkout)',
       );
     }
   }

@@ -1,9 +1,9 @@
-// The access tokens of PostgreSQL.
+// The access tokens of the PostgreSQL engine.
 import type { Token, TokenRepository } from '../../domain/tokens.js';
 import { tokenColumns, toToken, toTokenRow } from '../token-row.js';
 import { begunInTime, type PostgresPool } from './pool.js';
 
-/** The tokens that a pool reaches. */
+/** The tokens in the database of a pool. */
 export class PostgresTokens implements TokenRepository {
   readonly #pool: PostgresPool;
 

@@ -1,4 +1,4 @@
-// How a batch of writes is committed on PostgreSQL: one statement for each kind of write, over arrays.
+// Commits batches of writes to PostgreSQL, with one statement over arrays for each kind of write.
 import { StorageError } from '../../domain/storage.js';
 import { GroupWriter, type GroupWriterLimits } from '../group-writer.js';
 import {
@@ -15,22 +15,22 @@ import { CitusStatements } from './citus.js';
 import { begunInTime, isRowError, standbyHasIt, type PostgresPool, type Row } from './pool.js';
 
 /**
- * What a statement wants of the plant that has a given key, in SQL. The order makes PostgreSQL look each of them up in
- * the index, whatever its statistics say: it might otherwise read the whole table for a batch, or for each key.
+ * An SQL subquery for a column of the plant with a given key. BETWEEN and ORDER BY make PostgreSQL look up each key in
+ * the index, regardless of its statistics. Otherwise, it might read the whole table for a batch or even for each key.
  */
 const foundByKey = (column: string) =>
   `(SELECT ${column} FROM plants WHERE plants.subject = given.subject AND plants.id BETWEEN given.id AND given.id
     ORDER BY plants.id LIMIT 1) AS plant`;
 
-/** The outcomes of a batch, as codes, as far as they are decided. */
+/** The outcome codes and errors of a batch that are known so far. */
 type Decisions = Map<PlantWrite, number | StorageError>;
 
-/** The writer of one process: its writes go through the pool's one writing connection. */
+/** The writer of one process, which uses the pool's connection for writes. */
 export class PostgresWriter {
   readonly group: PlantGroupWriter;
   readonly #pool: PostgresPool;
   readonly #citus: CitusStatements;
-  /** How the writes of each kind that are in a batch are committed. */
+  /** For each kind of write, the function that commits the writes of this kind in a batch. */
   readonly #commitKind: Record<
     PlantWriteKind,
     (batch: readonly PlantWrite[], decisions: Decisions, end: number) => Promise<void>
@@ -64,7 +64,7 @@ export class PostgresWriter {
 
   async #commit(batch: readonly PlantWrite[]): Promise<(number | StorageError | undefined)[]> {
     const end = this.#pool.end();
-    // All processes lock rows in one order, so that none of them waits for another that waits for it.
+    // All processes lock rows in the same order, which prevents deadlocks.
     const sorted = [...batch].sort(byKey);
     const decisions: Decisions = new Map();
     for (const kind of plantWriteKinds) await this.#commitKind[kind](sorted, decisions, end);
@@ -72,8 +72,8 @@ export class PostgresWriter {
   }
 
   /**
-   * Commits writes. One of them that PostgreSQL refuses is found by bisection, and fails alone. With Citus, those of a
-   * node that is away fail without the others.
+   * Commits writes. If PostgreSQL rejects one of them, bisection isolates it, so that it fails alone. With Citus, only
+   * the writes to unreachable nodes fail.
    */
   async #isolateFailures<W extends PlantWrite>(
     writes: readonly W[],
@@ -95,7 +95,7 @@ export class PostgresWriter {
     }
   }
 
-  /** Splits writes that have failed together into parts that may not fail; into one when nothing is gained by it. */
+  /** Splits writes that failed together, so that some parts may succeed; returns one part if that cannot help. */
   async #split<W extends PlantWrite>(writes: readonly W[], error: StorageError): Promise<(readonly W[])[]> {
     if (writes.length < 2) return [writes];
     if (isRowError(error.cause)) {
@@ -129,7 +129,7 @@ export class PostgresWriter {
         if (same.has(keyOf(write))) decide(decisions, write, 'identical');
         else if (other.has(keyOf(write))) decide(decisions, write, 'different');
       }
-      // The conflicting plant may be gone by now: then the create is tried again, until the time is up.
+      // The conflicting plant may have been deleted in the meantime. Retry the create until the deadline.
       undecided = undecided.filter((write) => !decisions.has(write));
     }
   }
@@ -151,7 +151,7 @@ export class PostgresWriter {
   async #delete(deletes: readonly PlantWrite<'delete'>[], decisions: Decisions, end: number): Promise<void> {
     let undecided = deletes;
     while (undecided.length > 0) {
-      // By their places on the disk, whose order is also the one in which all processes lock them.
+      // Deletes by physical location (ctid), whose order is the order in which all processes lock the rows.
       const found = this.#pool.distributed
         ? await this.#citus.delete(undecided, end)
         : await this.#pool.write(
@@ -172,7 +172,7 @@ export class PostgresWriter {
         if (deleted.has(keyOf(write))) decide(decisions, write, 'deleted');
         else if (!kept.has(keyOf(write))) decide(decisions, write, 'absent');
       }
-      // Somebody else has deleted or changed the plant meanwhile: the delete is tried again, until the time is up.
+      // Another transaction has deleted or changed the plant in the meantime. Retry the delete until the deadline.
       undecided = undecided.filter((write) => !decisions.has(write));
     }
   }

@@ -1,4 +1,4 @@
-// A copy of the embedded store, taken while the server writes to it.
+// Copies a SQLite store while the server writes to it.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { closeSync, linkSync, lstatSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -7,19 +7,19 @@ import { existingFileOf, isPostgres } from '../open.js';
 import { syncFolder, syncPath, syncRecovered } from './database.js';
 
 /**
- * Copies the store to a file, as it is at one moment, and checks the copy. Writers are not held up. The copy has its
- * name only once it is whole and on the disk.
- * @param url - The store's URL, as in openStorage.
- * @param target - The path of the copy, which must not exist. Nobody but this user can read it.
- * @returns How many plants and bytes the copy has.
- * @throws StorageError when the store is none of a file, the target is there already, or the copy fails.
+ * Copies a snapshot of the store to a file and checks the copy, without blocking writers. The copy gets its name only
+ * when it is complete and durable.
+ * @param url - The URL of the store, as for `openStorage`.
+ * @param target - The path of the copy, which must not exist. Only this user can read the copy.
+ * @returns The numbers of plants and bytes in the copy.
+ * @throws StorageError when the store is not a file, the target exists, or the copy fails.
  */
 export function backUp(url: string, target: string): { plants: number; bytes: number } {
   if (isPostgres(url)) {
-    throw new StorageError('unavailable', 'only a store in a file is copied; for PostgreSQL use pg_dump');
+    throw new StorageError('unavailable', 'only a SQLite store can be copied; for PostgreSQL, use pg_dump');
   }
   const file = existingFileOf(url);
-  // A symbolic link is there too, wherever it leads.
+  // lstat also finds a symbolic link whose target does not exist.
   if (lstatSync(target, { throwIfNoEntry: false }) !== undefined) {
     throw new StorageError('unavailable', `${target} already exists`);
   }
@@ -27,7 +27,7 @@ export function backUp(url: string, target: string): { plants: number; bytes: nu
   try {
     closeSync(openSync(partial, 'wx', 0o600));
   } catch (error) {
-    throw new StorageError('unavailable', `${partial} cannot be made: ${messageOf(error)}`, {
+    throw new StorageError('unavailable', `${partial} cannot be created: ${messageOf(error)}`, {
       cause: error,
     });
   }
@@ -36,7 +36,7 @@ export function backUp(url: string, target: string): { plants: number; bytes: nu
     const plants = check(partial);
     const { size: bytes } = statSync(partial);
     syncPath(partial);
-    // Renamed, it would replace what has got that name meanwhile.
+    // Unlike a rename, a link does not replace a file that another process has created in the meantime.
     linkSync(partial, target);
     rmSync(partial);
     syncFolder(dirname(target));
@@ -48,8 +48,8 @@ export function backUp(url: string, target: string): { plants: number; bytes: nu
 }
 
 /**
- * Not by SQLite's backup interface: that begins anew whenever another process has written, and so never ends beside
- * a busy server. This reads one snapshot.
+ * Copies one snapshot. SQLite's backup API would restart whenever another process writes, and so never finish while
+ * the server is busy.
  */
 function copy(file: string, empty: string): void {
   const database = new DatabaseSync(file, { timeout: 5_000, readOnly: true });

@@ -1,13 +1,13 @@
-// A batch of writes as one message: for the thread that commits it, and between processes on the way there.
+// Packs a batch of writes into one message, for the writer thread and for the channel between processes.
 import { StorageError, type StorageFailure } from '../../domain/storage.js';
 import { plantOf, plantWriteKinds, type PlantWrite } from '../plant-writes.js';
 
-/** Separates the texts of a batch: no text that is stored has it. */
+/** Separates the texts of a batch. No stored text contains it. */
 const separator = '\u0000';
 
 /**
- * A batch of writes, column by column, each as one text: cloning many texts, or arrays of numbers, is slow, and this
- * fits into JSON. The kinds are digits, places in `plantWriteKinds`.
+ * A batch of writes by columns, each column as one text: structured cloning of many texts or numbers is slow, and texts
+ * can also be sent as JSON. The kinds are digits, indexes into `plantWriteKinds`.
  */
 export interface PackedBatch {
   kinds: string;
@@ -16,7 +16,7 @@ export interface PackedBatch {
   plants: string;
 }
 
-/** A batch's outcomes in the order of its writes, a digit for the code of each, or why it has none. */
+/** The outcome codes of a batch, one digit for each write in order, or the error. */
 export type BatchResult = string | { failure: StorageFailure; message: string };
 
 /** Packs a batch of at least one write. */
@@ -30,7 +30,7 @@ export function packBatch(batch: readonly PlantWrite[]): PackedBatch {
 }
 
 /**
- * The writes of a batch, in their order.
+ * Unpacks the writes of a batch, in order.
  * @throws Error when the batch is incomplete.
  */
 export function unpackBatch(batch: PackedBatch): PlantWrite[] {
@@ -46,11 +46,11 @@ export function unpackBatch(batch: PackedBatch): PlantWrite[] {
   });
 }
 
-/** Has batches committed by a thread or process that answers them in the order in which they are sent. */
+/** Sends batches to a thread or process that commits them and replies in the same order. */
 export class BatchSender {
   readonly #send: (batch: PackedBatch) => void;
   #failure: StorageError | undefined;
-  /** What waits for the answer to each batch that was sent. */
+  /** The callers of the batches in flight, oldest first. */
   readonly #waiting: { resolve: (outcomes: string) => void; reject: (error: StorageError) => void }[] = [];
 
   constructor(send: (batch: PackedBatch) => void) {
@@ -58,8 +58,9 @@ export class BatchSender {
   }
 
   /**
-   * Sends a batch, and resolves with its outcomes, as digits.
-   * @throws StorageError what the answer says, or `unknown-outcome` when none can come.
+   * Sends a batch, and resolves with its outcome codes, as digits.
+   * @throws StorageError as in the reply; `unknown-outcome` if no reply will arrive, or `unavailable` if that was known
+   *   before the call.
    */
   commit(batch: PackedBatch): Promise<string> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
@@ -69,23 +70,23 @@ export class BatchSender {
     });
   }
 
-  /** Takes the answer to the oldest batch that has none. */
+  /** Handles the reply to the oldest batch in flight. */
   settle(result: BatchResult): void {
     const waiting = this.#waiting.shift();
     if (typeof result === 'string') waiting?.resolve(result);
     else waiting?.reject(new StorageError(result.failure, result.message));
   }
 
-  /** Takes note that no more answers will come. @returns The first reason for which that was so. */
+  /** Records that no more replies will arrive. @returns The error of the first call, which later batches get. */
   fail(message: string, cause?: unknown): StorageError {
     this.#failure ??= new StorageError('unavailable', message, { cause });
-    // Nobody knows what became of these.
+    // These batches may or may not have been committed.
     for (const { reject } of this.#waiting.splice(0))
       reject(new StorageError('unknown-outcome', message, { cause }));
     return this.#failure;
   }
 
-  /** @throws StorageError when no more answers will come. */
+  /** @throws StorageError when no more replies will arrive. */
   check(): void {
     if (this.#failure !== undefined) throw this.#failure;
   }

@@ -1,47 +1,47 @@
-// The embedded engine's file: how it is opened, and what becomes of its errors.
+// Opens and watches the SQLite file, and converts its errors.
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { toStorageError } from '../../domain/storage.js';
 
-/** The first SQLite without the WAL-reset bug, which could corrupt a database that two connections write. */
+/** The first SQLite without the WAL-reset bug, which could corrupt a database with several writing connections. */
 const oldestSqlite = '3.51.3';
 
 /**
- * Opens a file, for everything but the writes of plants.
- * @param file - Its path. It and its folder are created when they are not there, for this user only.
- * @throws Error when that is not possible, or SQLite is too old.
+ * Opens a connection for everything except writes of plants.
+ * @param file - The path. If the file or its folders do not exist, they are created, accessible to this user only.
+ * @throws Error when the file cannot be opened, or SQLite is too old.
  */
 export function openDatabase(file: string): DatabaseSyncInstance {
   makeFolder(dirname(file));
-  // SQLite gives its other files the permissions of this one.
+  // SQLite creates its other files with the permissions of this one.
   closeSync(openSync(file, 'a', 0o600));
   const database = new DatabaseSync(file, { timeout: 5_000 });
   const { version } = database.prepare('SELECT sqlite_version() AS version').get() as { version: string };
   if (version.localeCompare(oldestSqlite, 'en', { numeric: true }) < 0) {
     throw new Error(`SQLite ${version} is older than ${oldestSqlite}`);
   }
-  // Only tokens are written through this connection, by the command line. A checkpoint is the writer's business.
+  // This connection writes only tokens and migrations. The writer thread runs the checkpoints.
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;');
   syncRecovered(database, file);
   return database;
 }
 
 /**
- * Brings to the disk what SQLite's recovery has found. A process that is killed on its way into a commit's fsync
- * leaves in its log what nobody was told of; found there, it would be told, and the next power cut could take it.
- * @param database - Open, with nothing read from it.
- * @param file - Its path.
+ * Syncs recovered transactions to disk. A process that is killed before the fsync of a commit may leave the transaction
+ * in the write-ahead log. Recovery makes it visible to clients, but a power failure could still lose it.
+ * @param database - An open connection that has not read yet.
+ * @param file - The path of the database.
  */
 export function syncRecovered(database: DatabaseSyncInstance, file: string): void {
-  // The first read recovers.
+  // The first read triggers recovery.
   database.prepare('SELECT count(*) FROM sqlite_schema').get();
   const log = logOf(file);
   if (existsSync(log)) syncPath(log);
   syncFolder(dirname(log));
 }
 
-/** Brings a file to the disk. */
+/** Syncs a file to disk. */
 export function syncPath(path: string): void {
   const descriptor = openSync(path, 'r');
   try {
@@ -51,21 +51,21 @@ export function syncPath(path: string): void {
   }
 }
 
-/** Brings the names in a folder to the disk. Windows, which opens no folders, does so by itself. */
+/** Syncs the entries of a folder to disk. Not on Windows, which cannot open folders and needs no such sync. */
 export function syncFolder(folder: string): void {
   if (process.platform !== 'win32') syncPath(folder);
 }
 
-/** The path of SQLite's write-ahead log, which lies beside the file that a symbolic link leads to. */
+/** The path of the write-ahead log. SQLite resolves symbolic links first. */
 function logOf(file: string): string {
   return `${realpathSync(file)}-wal`;
 }
 
 /**
- * Watches over the files of an open database: when one is deleted or replaced, SQLite goes on writing to the file that
- * it has open, which nobody finds again.
- * @param file - The path of the database, with which both its files are there.
- * @returns To be called before each commit. It throws an Error when a file is no longer the one that it was.
+ * Watches the files of an open database. When a file is deleted or replaced, SQLite continues to write to the open
+ * file, and these writes would be lost.
+ * @param file - The path of the database. It and its write-ahead log must exist.
+ * @returns A function to call before each commit. It throws an Error when a file was deleted or replaced.
  */
 export function watchFiles(file: string): () => void {
   const identify = (path: string) => {
@@ -76,12 +76,15 @@ export function watchFiles(file: string): () => void {
   return () => {
     for (const { path, identity } of files) {
       if (identify(path) === identity) continue;
-      throw new Error(`${path} was deleted or replaced while it was in use: nothing is written any more`);
+      throw new Error(`${path} was deleted or replaced while it was in use: writing has stopped`);
     }
   };
 }
 
-/** Makes a folder and those above it, on the disk. Node 20's `recursive` does not end where it cannot, as in /proc. */
+/**
+ * Creates a folder and its parents, durably. The `recursive` option of mkdir in Node.js 20 loops forever where folders
+ * cannot be created, for example in /proc.
+ */
 function makeFolder(folder: string): void {
   if (existsSync(folder)) return;
   const parent = dirname(folder);
@@ -90,12 +93,15 @@ function makeFolder(folder: string): void {
     mkdirSync(folder, { mode: 0o700 });
     syncFolder(parent);
   } catch (error) {
-    // Another process may have been quicker.
+    // Another process may have created it in the meantime.
     if (!existsSync(folder)) throw error;
   }
 }
 
-/** Calls the engine; whatever it throws becomes a StorageError. */
+/**
+ * Calls SQLite, and converts its errors.
+ * @throws StorageError
+ */
 export function withStorageErrors<T>(call: () => T): T {
   try {
     return call();

@@ -1,20 +1,20 @@
-// The plants of the embedded engine: the pages that one turn of the event loop asks for are read together.
+// The plants of the SQLite engine. Pages requested in the same turn of the event loop are read together.
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
 import type { PlantPage } from '../../domain/plants.js';
 import { toStorageError, type StorageError } from '../../domain/storage.js';
 import { GroupWrittenPlants, type PlantGroupWriter } from '../plant-writes.js';
 
-/** The most rows in a page of a list, which bounds how long reading it holds up the event loop. */
+/** The maximum number of rows in a page, which limits how long reading it blocks the event loop. */
 const pageRows = 500;
-/** The most bytes in a page of a list, commas included (a single plant may have more). */
+/** The maximum size of a page in bytes, including commas. A single plant may exceed it. */
 const pageBytes = 256 * 1024;
-/** How many of these bytes the long plants of a page may have together; the others have what they leave. */
+/** The part of `pageBytes` that long plants may use together. Short plants may use the rest. */
 const longPlantsBytes = pageBytes / 2;
-/** A plant of more bytes is long: the condition of the index long_plants. */
+/** A plant with more bytes is long. The index long_plants has the same condition. */
 const longBytes = 512;
-/** The most pages that are read at a time: whoever comes meanwhile waits for all of them. */
+/** The maximum number of pages to read without a break, which blocks the event loop. */
 const maxPagesTogether = 64;
-/** The length of their text, in characters, at which no further page is read with them: all are in memory at once. */
+/** The length of text, in characters, after which no further page is read: all of it is in memory together. */
 const maxTextTogether = 1024 * 1024;
 const minId = -(2n ** 63n);
 const maxId = 2n ** 63n - 1n;
@@ -30,7 +30,7 @@ interface PageRequest {
 
 /** The plants in a database. */
 export class SqlitePlants extends GroupWrittenPlants {
-  // Referenced here so that it lives as long as its statements: they do not keep it open.
+  // Keeps the database open as long as its statements, which do not reference it themselves.
   readonly #database: DatabaseSyncInstance;
   readonly #page: StatementSyncInstance;
   readonly #pageWithoutLong: StatementSyncInstance;
@@ -42,8 +42,8 @@ export class SqlitePlants extends GroupWrittenPlants {
     this.#database = database;
     const longPlants = `FROM plants INDEXED BY long_plants
       WHERE subject = ?1 AND id >= ?2 AND octet_length(plant) > ${longBytes}`;
-    // The page's last id is looked up first, so that the page is one range of the key, whose order group_concat then
-    // follows: a subquery with a LIMIT would hand over its rows one by one, which is slower.
+    // Looks up the last id first, so that the page is one range of the primary key and group_concat follows its order.
+    // This is faster than a subquery with a LIMIT, which passes on its rows one by one.
     const page = (condition: string) =>
       database.prepare(`
         SELECT group_concat(plant, ','), count(*), CAST(last AS TEXT)
@@ -71,16 +71,16 @@ export class SqlitePlants extends GroupWrittenPlants {
     });
   }
 
-  /** Reads all pages that are requested, without waiting for the end of the turn. */
+  /** Reads all requested pages immediately. */
   readAll(): void {
     while (this.#requests.length > 0) this.#readRequested();
   }
 
-  /** One transaction spares each page its locks, and a page behind another finds the processor's caches warm. */
+  /** Reads the requested pages in one transaction, which saves locking for each page and keeps the CPU caches warm. */
   readonly #readRequested = (): void => {
     let pages = 0;
     let text = 0;
-    // In a store that is closed, each page fails by itself.
+    // If the store is closed, each read fails on its own.
     if (this.#database.isOpen) this.#database.exec('BEGIN');
     for (const { subject, from, rows, resolve, reject } of this.#requests) {
       if (pages === maxPagesTogether || text >= maxTextTogether) break;
@@ -93,7 +93,7 @@ export class SqlitePlants extends GroupWrittenPlants {
         reject(toStorageError('SQLite', error));
       }
     }
-    // After an I/O error there is none: SQLite has rolled it back.
+    // SQLite has already rolled back after an I/O error.
     if (this.#database.isOpen && this.#database.isTransaction) this.#database.exec('COMMIT');
     this.#requests.splice(0, pages);
     if (this.#requests.length > 0) setImmediate(this.#readRequested);
@@ -101,14 +101,14 @@ export class SqlitePlants extends GroupWrittenPlants {
 
   #readPage(subject: string, from: bigint, rows: number): PlantPage {
     const page = readRange(this.#pageWithoutLong, subject, from, maxId, rows);
-    // It is empty when there are no plants, and when some of them are long.
+    // This page is empty if there are no plants or if any of them is long.
     return page.count > 0 ? page : this.#readPageWithLong(subject, from, rows);
   }
 
   #readPageWithLong(subject: string, from: bigint, rows: number): PlantPage {
     let total = 0;
     let excess: bigint | undefined;
-    // Row by row, up to the first that does not fit: SQLite reads a whole row of this table even to find it.
+    // Row by row, up to the first plant that does not fit: SQLite reads the whole row even for its length.
     for (const row of this.#long.iterate(subject, from)) {
       const [id, bytes] = row as [string, number];
       if (total + bytes > longPlantsBytes) {
@@ -127,7 +127,7 @@ export class SqlitePlants extends GroupWrittenPlants {
   }
 }
 
-/** The first plants of a range of ids, both ends included. */
+/** Reads the first plants in a range of ids, which includes both ends. */
 function readRange(
   page: StatementSyncInstance,
   subject: string,
@@ -136,7 +136,7 @@ function readRange(
   rows: number,
 ): PlantPage {
   const [json, count, last] = page.get(subject, from, to, rows) as [string | null, number, string | null];
-  // The last one of a full page, or where the page had to end.
+  // The last id of a full page, or the end of the range.
   const next = last !== null ? BigInt(last) : to < maxId ? to : undefined;
   return { json: json ?? '', count, next };
 }

@@ -1,14 +1,13 @@
-// The way of writes between processes: a worker sends batches, and the process that has the writer's thread passes them
-// on, and the answers back.
+// Relays writes between processes: a worker sends batches to the process with the writer thread, which sends replies.
 import { StorageError, toStorageError } from '../../domain/storage.js';
 import { BatchSender, type BatchResult, type PackedBatch } from './batch.js';
 
-/** A channel between two processes that keeps the order of messages, as a worker of node:cluster has. */
+/** A channel between two processes that preserves the order of messages, such as a worker of node:cluster. */
 export interface Channel {
-  /** @param done - Called when the message is handed over, or with the reason why it cannot be. */
+  /** @param done - Called when the message has been sent, or with the error. */
   send(message: object, done: (error: Error | null) => void): unknown;
   on(event: 'message', listener: (message: unknown) => void): unknown;
-  /** The other process has gone. */
+  /** Emitted when the other process has exited. */
   on(event: 'disconnect', listener: () => void): unknown;
 }
 
@@ -17,18 +16,18 @@ interface WritesMessage {
   readonly batch: PackedBatch;
 }
 
-/** The answer to the oldest message of writes that has none. */
+/** The reply to the oldest WritesMessage without a reply. */
 interface OutcomesMessage {
   readonly kind: 'outcomes';
   readonly result: BatchResult;
 }
 
-/** Has the batches of a worker committed. A worker that dies cancels nothing that it has sent. */
+/** Commits the batches of a worker. Batches that it has sent are committed even if it dies. */
 export function serveWrites(commit: (batch: PackedBatch) => Promise<string>, worker: Channel): void {
   worker.on('message', (message) => {
     if (!isOfKind<WritesMessage>(message, 'writes')) return;
     const answer = (result: BatchResult) => {
-      // A worker that has gone does not ask any more.
+      // Ignores errors: a worker that has exited needs no reply.
       worker.send({ kind: 'outcomes', result } satisfies OutcomesMessage, () => undefined);
     };
     commit(message.batch).then(answer, (error: unknown) => {
@@ -38,14 +37,14 @@ export function serveWrites(commit: (batch: PackedBatch) => Promise<string>, wor
   });
 }
 
-/** The worker's half. */
+/** The worker's side, which has the interface of the writer. */
 export class RelayedWriter {
   readonly #batches: BatchSender;
   readonly broken: Promise<StorageError>;
 
-  /** @param channel - To the process that writes. */
+  /** @param channel - The channel to the process that writes. */
   constructor(channel: Channel) {
-    const fail = () => this.#batches.fail('the process that writes is gone');
+    const fail = () => this.#batches.fail('the process that writes has exited');
     this.#batches = new BatchSender((batch) => {
       channel.send({ kind: 'writes', batch } satisfies WritesMessage, (error) => {
         if (error !== null) fail();
@@ -65,7 +64,7 @@ export class RelayedWriter {
     return this.#batches.commit(batch);
   }
 
-  /** @throws StorageError when the process that writes is gone. */
+  /** @throws StorageError when the process that writes has exited. */
   check(): void {
     this.#batches.check();
   }

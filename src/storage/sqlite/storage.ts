@@ -1,5 +1,4 @@
-// The embedded engine: one SQLite file. Reads run here, on the main thread; writes are group committed in a thread, of
-// this process or of the one that started it.
+// The SQLite engine. Reads run on the main thread. A thread of this process or of its supervisor group-commits writes.
 import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 import { toStorageError, type Storage, type StorageError } from '../../domain/storage.js';
 import type { TokenRepository } from '../../domain/tokens.js';
@@ -19,18 +18,18 @@ import { RelayedWriter, serveWrites, type Channel } from './relay.js';
 import { SqliteTokens } from './tokens.js';
 import { SqliteWriter } from './writer.js';
 
-/** How to open the embedded engine. */
+/** The options of the SQLite engine. */
 export interface SqliteOptions {
-  /** The path of the file. It and its folder are created when they are not there, for this user only. */
+  /** The path. If the file or its folders do not exist, they are created, accessible to this user only. */
   file: string;
   writer?: Partial<GroupWriterLimits>;
-  /** What the writer's `PRAGMA synchronous` is. Anything but FULL is for the script that proves what FULL does. */
+  /** The `PRAGMA synchronous` of the writer. OFF exists only for the script that proves the effect of FULL. */
   synchronous?: 'FULL' | 'OFF';
 }
 
 /**
- * Opens the embedded engine, and brings its schema up to date.
- * @throws StorageError when the file cannot be opened, or is one of a newer application.
+ * Opens the SQLite engine, and brings its schema up to date.
+ * @throws StorageError when the file cannot be opened, or its schema requires a newer application.
  */
 export async function openSqlite({
   file,
@@ -49,8 +48,8 @@ export async function openSqlite({
 }
 
 /**
- * Opens the half of the embedded engine that reads, in a process whose writes another one commits.
- * @param channel - To the process that has opened the file by `openSqlite`, and serves this one.
+ * Opens the SQLite engine in a process whose writes another process commits.
+ * @param channel - The channel to a process that has called `openSqlite` and `serveWrites`.
  * @throws StorageError when the file cannot be opened.
  */
 export function openSqliteReader({ file, writer: limits }: SqliteOptions, channel: Channel): SqliteStorage {
@@ -59,9 +58,9 @@ export function openSqliteReader({ file, writer: limits }: SqliteOptions, channe
 }
 
 /**
- * Brings the schema of a file up to date, which is created when it is not there.
- * @returns The migrations that were applied now.
- * @throws StorageError when the file cannot be opened, or is one of a newer application.
+ * Brings the schema of a file up to date. Creates the file if it does not exist.
+ * @returns The migrations that this call applied.
+ * @throws StorageError when the file cannot be opened, or its schema requires a newer application.
  */
 export async function migrateSqlite(file: string): Promise<Migration[]> {
   const database = openNamed(file);
@@ -74,7 +73,7 @@ export async function migrateSqlite(file: string): Promise<Migration[]> {
   }
 }
 
-/** Opens a file, whose name is in the message when it cannot be opened. */
+/** Opens a file. @throws StorageError whose message includes the path. */
 function openNamed(file: string): DatabaseSyncInstance {
   try {
     return openDatabase(file);
@@ -116,21 +115,21 @@ async function migrate(database: DatabaseSyncInstance): Promise<Migration[]> {
   }
 }
 
-/** What commits batches, here or in another process. */
+/** Commits batches, in this process or in another one. */
 type Writer = Pick<SqliteWriter, 'broken' | 'commit' | 'check' | 'close'>;
 
 /**
- * How many batches may be under way: while one is being committed, others are on their way, and need not wait for the
- * event loop to hear that it is done. The thread commits together what has arrived.
+ * The maximum number of batches in flight. With several, the thread can start the next commit without waiting for this
+ * event loop. It commits all batches that have arrived together.
  */
 const ahead = 4;
 
-/** The embedded engine, open. */
+/** An open SQLite engine. */
 export class SqliteStorage implements Storage {
   readonly plants: SqlitePlants;
   readonly tokens: TokenRepository;
   readonly broken: Promise<StorageError>;
-  // Kept here also so that it lives as long as its statements: they do not hold it themselves.
+  // Also keeps the database open as long as its statements, which do not reference it themselves.
   readonly #database: DatabaseSyncInstance;
   readonly #writer: Writer;
   readonly #group: PlantGroupWriter;
@@ -156,7 +155,7 @@ export class SqliteStorage implements Storage {
     this.broken = writer.broken;
   }
 
-  /** Commits the writes of another process, which has opened the file by `openSqliteReader`. */
+  /** Commits the writes of another process, which has called `openSqliteReader`. */
   serveWrites(channel: Channel): void {
     serveWrites((batch) => this.#writer.commit(batch), channel);
   }
@@ -175,7 +174,7 @@ export class SqliteStorage implements Storage {
     await this.#group.close();
     this.plants.readAll();
     this.#database.close();
-    // The last connection to close checkpoints, and that is the writer's.
+    // The last connection to close runs a checkpoint, and this must be the writer's.
     await this.#writer.close();
   }
 }

@@ -1,11 +1,11 @@
-// The access tokens of the embedded engine.
+// The access tokens of the SQLite engine.
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
 import type { Token, TokenRepository } from '../../domain/tokens.js';
 import { tokenColumns, toToken, toTokenRow } from '../token-row.js';
 import { withStorageErrors } from './database.js';
 
 /* eslint-disable @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not */
-/** The tokens in a database, which must stay referenced elsewhere: its statements do not keep it open. */
+/** The tokens in a database. The caller must keep a reference to it, since its statements do not keep it open. */
 export class SqliteTokens implements TokenRepository {
   readonly #insert: StatementSyncInstance;
   readonly #find: StatementSyncInstance;

@@ -1,4 +1,4 @@
-// The thread that owns SQLite's writing connection: every fsync and every checkpoint happens here.
+// The thread that owns the connection for writes of plants: it syncs them and runs all checkpoints.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../../domain/storage.js';
@@ -6,27 +6,27 @@ import { watchFiles } from './database.js';
 import { outcomeCode, plantOf, type PlantWriteKind } from '../plant-writes.js';
 import { unpackBatch, type BatchResult, type PackedBatch } from './batch.js';
 
-/** What the thread is started with. */
+/** The worker data of the thread. */
 export interface WriterData {
   file: string;
   synchronous: 'FULL' | 'OFF';
 }
 
-/** The thread's first message, once it has its connection: how that writes, as SQLite itself reports it. */
+/** The first message of the thread, when its connection is open, with the settings that SQLite reports. */
 export interface WriterReady {
   synchronous: number | undefined;
   journal: string;
 }
 
-/** A batch to commit, or the order to end. */
+/** A batch to commit, or the request to exit. */
 export type WriterRequest = PackedBatch | 'close';
 
-/** What became of the batches that were committed together, in the order in which they came. */
+/** The results of batches that were committed together, in order of arrival. */
 export interface WriterReply {
   results: readonly BatchResult[];
-  /** How many writes they had. */
+  /** The total number of writes. */
   rows: number;
-  /** How long the commit took. */
+  /** The duration of the commit. */
   seconds: number;
 }
 
@@ -37,7 +37,7 @@ function serve(port: NonNullable<typeof parentPort>, { file, synchronous }: Writ
   database.exec(`PRAGMA synchronous = ${synchronous}`);
   const [level] = Object.values(database.prepare('PRAGMA synchronous').get() as Record<string, number>);
   const [journal] = Object.values(database.prepare('PRAGMA journal_mode').get() as Record<string, string>);
-  // An acknowledged write is on the disk only with both of these, so they are read back rather than believed.
+  // Acknowledged writes are durable only with both settings, so read them back to verify them.
   if (journal !== 'wal' || (synchronous === 'FULL' && level !== 2)) {
     throw new Error(`the writer runs with journal_mode ${journal} and synchronous ${level}`);
   }
@@ -70,14 +70,14 @@ function serve(port: NonNullable<typeof parentPort>, { file, synchronous }: Writ
     let committing = false;
     let results: BatchResult[];
     try {
-      // Immediate, so that waiting for another process's lock happens here, not in the middle of the transaction.
+      // IMMEDIATE waits for the locks of other processes here, not in the middle of the transaction.
       database.exec('BEGIN IMMEDIATE');
       results = batches.map(writeAll);
       checkFiles();
       committing = true;
       database.exec('COMMIT');
     } catch (error) {
-      // A failed COMMIT may have written its frames before it failed; a failure before it has done nothing.
+      // A failed COMMIT may have taken effect. An earlier failure has no effect.
       const failure = committing ? 'unknown-outcome' : 'unavailable';
       results = batches.map(() => ({ failure, message: `SQLite: ${messageOf(error)}` }));
       if (database.isTransaction) database.exec('ROLLBACK');
@@ -87,15 +87,15 @@ function serve(port: NonNullable<typeof parentPort>, { file, synchronous }: Writ
   };
 
   const close = () => {
-    // A connection closes only when its statements are gone, and the file shall be whole now. Passive, since other
-    // processes may be writing.
+    // The connection stays open until its statements are garbage collected, so run the checkpoint of its close now.
+    // PASSIVE, because other processes may be writing.
     database.exec('PRAGMA wal_checkpoint(PASSIVE)');
     database.close();
     port.close();
   };
 
   port.on('message', (first: WriterRequest) => {
-    // Whatever has come meanwhile is committed with it: those who send it bound it.
+    // Commits all waiting batches together. The senders limit how many there are.
     const batches: PackedBatch[] = [];
     let request: WriterRequest | undefined = first;
     while (request !== undefined && request !== 'close') {

@@ -1,11 +1,11 @@
-// The main thread's half of the embedded engine's writer: hands batches to the thread.
+// The main thread's side of the SQLite writer: starts the writer thread and sends batches to it.
 import { Worker } from 'node:worker_threads';
 import { StorageError } from '../../domain/storage.js';
 import type { WriteObserver } from '../group-writer.js';
 import { BatchSender, type PackedBatch } from './batch.js';
 import type { WriterData, WriterReply, WriterRequest } from './writer-thread.js';
 
-/** Starts the thread, which owns the connection that writes and checkpoints, and gives it batches. */
+/** Sends batches to a writer thread. */
 export class SqliteWriter {
   readonly #thread: Worker;
   readonly #batches: BatchSender;
@@ -14,8 +14,8 @@ export class SqliteWriter {
   readonly broken: Promise<StorageError>;
 
   /**
-   * Starts the thread, and resolves once that has its connection.
-   * @throws StorageError when it cannot have one.
+   * Starts the thread, and resolves when its connection is open.
+   * @throws StorageError when the connection cannot be opened.
    */
   static async start(data: WriterData, observer?: WriteObserver): Promise<SqliteWriter> {
     const thread = new Worker(new URL('./writer-thread.js', import.meta.url), { workerData: data });
@@ -27,7 +27,9 @@ export class SqliteWriter {
         reject(new StorageError('unavailable', `SQLite: ${error.message}`, { cause: error }));
       });
       thread.once('exit', (code) => {
-        reject(new StorageError('unavailable', `SQLite: the writer ended at its start with status ${code}`));
+        reject(
+          new StorageError('unavailable', `SQLite: the writer exited during startup with status ${code}`),
+        );
       });
     });
     return new SqliteWriter(thread, observer);
@@ -49,7 +51,7 @@ export class SqliteWriter {
       };
       thread.on('error', fail);
       thread.on('exit', () => {
-        fail(new Error('the writer has ended'));
+        fail(new Error('the writer has exited'));
       });
     });
     this.#exited = new Promise((resolve) => {
@@ -59,20 +61,23 @@ export class SqliteWriter {
     });
   }
 
-  /** Has a batch committed after those before it, and resolves with its outcomes, as digits. */
+  /**
+   * Commits a batch after all earlier ones, and resolves with its outcome codes, as digits.
+   * @throws StorageError as for `BatchSender.commit`.
+   */
   commit(batch: PackedBatch): Promise<string> {
     return this.#batches.commit(batch);
   }
 
-  /** @throws StorageError when the thread is gone. */
+  /** @throws StorageError when the thread has exited. */
   check(): void {
     this.#batches.check();
   }
 
-  /** Ends the thread once it has committed what it was given. */
+  /** Stops the thread after it has committed all batches. */
   async close(): Promise<void> {
     this.#closing = true;
-    // Ended from outside in the middle of a statement, the thread could take the process with it.
+    // Terminating the thread in the middle of a statement could crash the process.
     this.#thread.postMessage('close' satisfies WriterRequest);
     await this.#exited;
   }

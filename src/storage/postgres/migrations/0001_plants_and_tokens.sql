@@ -1,8 +1,8 @@
 -- oldest-application: 1.0.0
 
--- `plant` is the Plant of the contract as JSON, just as it is answered: a list is these texts joined by commas. It is
--- text because json cannot be compared; `plant::json ->> 'name'` shows a field. Bytes order the subjects, so that no
--- change of the system's collations can ever spoil the index.
+-- `plant` is the Plant of the contract as JSON, exactly as in responses: a list is these texts joined by commas. The
+-- type is text because json values cannot be compared; `plant::json ->> 'name'` shows a field. The collation "C" orders
+-- subjects by bytes, so that a change of the system's collations cannot corrupt the index.
 CREATE TABLE plants (
   subject text COLLATE "C" NOT NULL,
   id bigint NOT NULL,

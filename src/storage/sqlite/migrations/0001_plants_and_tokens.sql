@@ -1,7 +1,7 @@
 -- oldest-application: 1.0.0
 
--- `plant` is the Plant of the contract as JSON, just as it is answered: a list is these texts joined by commas. The
--- virtual columns show its fields to people and to SQL tools, and take no space.
+-- `plant` is the Plant of the contract as JSON, exactly as in responses: a list is these texts joined by commas. The
+-- virtual columns show its fields to people and SQL tools, and take no space.
 CREATE TABLE plants (
   subject TEXT NOT NULL,
   id INTEGER NOT NULL,
