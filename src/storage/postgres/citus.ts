@@ -1,6 +1,6 @@
 // Support for the Citus extension: distributed tables, and statements for single shards.
 import { StorageError } from '../../domain/storage.js';
-import type { PlantWrite } from '../plant-writes.js';
+import type { PlantWrite, PlantWriteKind } from '../plant-writes.js';
 import type { PostgresPool, Row } from './pool.js';
 
 /** How long a node may take to accept a connection, in ms. */
@@ -80,11 +80,16 @@ export async function readNodes(query: Query): Promise<Node[]> {
 const settings = `SET LOCAL citus.node_connection_timeout TO ${nodeConnectionTime};
   SET LOCAL citus.multi_shard_modify_mode TO 'sequential'`;
 
+/** What commits the writes of each kind, so that a new kind does not compile without its statement here. */
+type CommitsOfKinds = {
+  [Kind in PlantWriteKind]: (writes: readonly PlantWrite<Kind>[], end: number) => Promise<Row[]>;
+};
+
 /**
  * The statements for batches of plants. Writes run in transaction blocks, because a Citus worker commits any other
  * statement immediately after running it, possibly long after the client has given up.
  */
-export class CitusStatements {
+export class CitusStatements implements CommitsOfKinds {
   readonly #pool: PostgresPool;
 
   constructor(pool: PostgresPool) {
