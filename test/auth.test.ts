@@ -10,12 +10,12 @@ import { catalogue } from '../src/errors.js';
 import { hashSecret, issueToken } from '../src/http/security/access-token.js';
 
 const engine = engines[0]!;
-const operations = [
-  ['POST', '/plants', 'plants:write'],
-  ['GET', '/plants', 'plants:read'],
-  ['HEAD', '/plants', 'plants:read'],
-  ['DELETE', '/plants/1', 'plants:write'],
-] as const;
+/** Every operation of the contract, and HEAD where there is GET: its method, a path and its scope. */
+const operations = loadContract().operations.flatMap(({ method, path, requiredScope }) =>
+  (method === 'GET' ? (['GET', 'HEAD'] as const) : [method as 'POST' | 'DELETE']).map(
+    (name) => [name, path.replace('{id}', '1'), requiredScope as (typeof scopes)[number]] as const,
+  ),
+);
 
 t.test('every operation answers 401 without a token, with the challenge of RFC 6750', async (t) => {
   const { call } = await startService(t, engine);
