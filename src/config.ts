@@ -117,7 +117,10 @@ export const variables = {
     desc: 'PostgreSQL: `true` uses prepared statements; behind PgBouncer this requires version 1.21 or later',
   }),
   LOG_LEVEL: logLevel({ default: 'info', desc: `Minimum log level: ${logLevels.join(', ')}` }),
-  NODE_ENV: text({ default: 'development', desc: '`production` prevents `--dev` from creating a token' }),
+  NODE_ENV: text({
+    default: 'development',
+    desc: '`production` prevents `npm start` (`--dev`) from creating a token',
+  }),
   OIDC_ISSUER: safeUrl({
     default: undefined,
     desc: "Issuer; must match the tokens' `iss` exactly. Set all three `OIDC_` variables, or none",
@@ -152,7 +155,7 @@ export const variables = {
   }),
   MAX_EVENT_LOOP_DELAY_MS: count({
     default: 1_000,
-    desc: 'Requests receive 503 when the mean event-loop lag over a second exceeds this; 0 disables the check',
+    desc: 'Requests receive 503 when the event-loop lag, averaged over one second, exceeds this; 0 disables the check',
   }),
   RATE_LIMIT_PER_SUBJECT: count({
     default: 0,

@@ -138,7 +138,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The server failed. X-Request-Id identifies the request in its logs. */
+        /** @description The server failed. X-Request-Id identifies the request in the server's logs. */
         InternalServerError: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
