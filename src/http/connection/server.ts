@@ -68,6 +68,7 @@ export function createServer(listener: RequestListener, limits: ServerLimits, tl
   answerInsteadOfNode(server);
   stayWithHttp(server, tls === undefined ? 'connection' : 'secureConnection');
   answerHalfClosed(server);
+  if (tls !== undefined) readThroughStream(server);
   lingerOnClose(server);
   // A slow request must get its 408 before this limit.
   cutOffStalledReaders(server, Math.max(stallTimeout, requestTimeout + 2 * checkingInterval));
@@ -92,6 +93,17 @@ function answerInsteadOfNode(server: Server): void {
     server.emit('request', request, response);
   };
   server.on('checkContinue', handle).on('checkExpectation', handle);
+}
+
+/**
+ * Makes Node read TLS connections as streams. Otherwise its parser takes decrypted data directly from the connection, and
+ * loses what arrives while it is paused because a response waits to be sent: the next pipelined request gets a 400.
+ */
+function readThroughStream(server: Server): void {
+  server.on('secureConnection', (socket: Socket) => {
+    // Any listener has this effect.
+    socket.on('data', () => undefined);
+  });
 }
 
 /**
