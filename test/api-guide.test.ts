@@ -1,4 +1,4 @@
-// The guide docs/api.md: its examples do what it says, and its error codes are the catalogue's.
+// What users paste: the examples of docs/api.md and the README do what is written, and the error codes are the catalogue's.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import t from 'tap';
 import { temporaryFolder } from './support/engines.js';
+import { startServer } from './support/processes.js';
 import { startListening } from './support/service.js';
 import { skipFor } from './support/skip.js';
 import { catalogue } from '../src/errors.js';
@@ -89,6 +90,34 @@ t.test('its TypeScript is what the compiler checks', (t) => {
   const checked = readFileSync(join(root, 'examples/guide.ts'), 'utf8');
   t.equal(checked.replace(/^\/\/ .*\n/, ''), blocks('ts'));
   t.end();
+});
+
+t.test('the commands of the README do what it says', await needs('curl'), async (t) => {
+  const readme = readFileSync(join(root, 'README.md'), 'utf8');
+  const blockWith = (command: string) =>
+    [...readme.matchAll(/^```sh\n([^]*?)^```$/gm)]
+      .map(([, code = '']) => code)
+      .find((code) => code.includes(command))!;
+  const databaseUrl = `file:${join(await temporaryFolder(t), 'plants.db')}`;
+  const server = await startServer(t, { env: { DATABASE_URL: databaseUrl } });
+  const bash = async (code: string) =>
+    (await run('bash', ['-ec', code], { cwd: root, env: { ...process.env, DATABASE_URL: databaseUrl } }))
+      .stdout;
+
+  const session = blockWith('curl -w')
+    .replace('pst_…', await server.createToken('reader'))
+    .replaceAll('http://127.0.0.1:3000', server.origin);
+  const plant = '{"name":"Monstera deliciosa","tag":"indoor"}';
+  t.equal(await bash(session), `${plant}\n[${plant}]\n204\n`);
+
+  const [{ id = '' } = {}] = JSON.parse(await bash('node dist/cli.js token list --json')) as {
+    id?: string;
+  }[];
+  const commands = blockWith('token create alice');
+  t.match(commands, '0123456789ab');
+  t.match(await bash(commands.replace('0123456789ab', id)), /^pst_\S+\npst_\S+\n[^]*alice[^]*bob/);
+  const left = JSON.parse(await bash('node dist/cli.js token list --json')) as { subject: string }[];
+  t.strictSame(left.map(({ subject }) => subject).sort(), ['alice', 'bob'], 'one is revoked and pruned');
 });
 
 t.test('the error codes are those of the catalogue', (t) => {

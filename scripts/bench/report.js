@@ -93,30 +93,37 @@ async function conditions({ plan: { short, long }, results }) {
   ].join('\n');
 }
 
-/** The rates and latencies at one number of connections. @param {Report} report @param {number} most */
-function summary({ results, workloads }, most) {
-  const names = workloads.map(({ name }) => name);
-  /** @param {(samples: import('./run.js').Measurement['samples']) => string} show */
-  const rows = (show) =>
+/**
+ * A table with a row for each server and a column for each workload, at one number of connections.
+ * @param {Pick<Report, 'results' | 'workloads'>} report
+ * @param {number} connections
+ * @param {(samples: import('./run.js').Measurement['samples']) => string} show
+ */
+function workloadTable({ results, workloads }, connections, show) {
+  return table(
+    ['', ...workloads.map(({ name }) => name)],
     results.map((result) => [
       result.name,
-      ...names.map((name) => {
-        const samples = samplesOf(result, name, most);
+      ...workloads.map(({ name }) => {
+        const samples = samplesOf(result, name, connections);
         return samples.length === 0 ? '–' : show(samples);
       }),
-    ]);
+    ]),
+  );
+}
+
+/** The rates and latencies at one number of connections. @param {Report} report @param {number} most */
+function summary(report, most) {
   return [
-    table(
-      ['', ...names],
-      rows((samples) => number(median(samples.map(({ rate }) => rate))) + (isLimited(samples) ? '†' : '')),
+    workloadTable(
+      report,
+      most,
+      (samples) => number(median(samples.map(({ rate }) => rate))) + (isLimited(samples) ? '†' : ''),
     ),
-    `† The load generator used more than ${100 * busyGenerator} % of a core and may be the bottleneck.`,
+    `† The load generator used more than ${100 * busyGenerator}% of a core and may be the bottleneck.`,
     '## Latency',
     `The 99th percentile at ${most} connections, in milliseconds.`,
-    table(
-      ['', ...names],
-      rows((samples) => number(median(samples.map(({ p99 }) => p99)))),
-    ),
+    workloadTable(report, most, (samples) => number(median(samples.map(({ p99 }) => p99)))),
   ];
 }
 
@@ -178,48 +185,33 @@ function isLimited(samples) {
 }
 
 /** @param {Report} report @returns {string[]} */
-function tables({ results, comparisons, connectionCounts, workloads }) {
-  const names = workloads.map(({ name }) => name);
+function tables(report) {
   const blocks = [];
-  for (const connections of connectionCounts) {
-    /** @param {(samples: import('./run.js').Measurement['samples']) => string} show */
-    const rows = (show) =>
-      results.map((result) => [
-        result.name,
-        ...names.map((name) => {
-          const samples = samplesOf(result, name, connections);
-          return samples.length === 0 ? '–' : show(samples);
-        }),
-      ]);
+  for (const connections of report.connectionCounts) {
     blocks.push(
       `## ${connections} connections`,
       '### Requests per second',
-      table(
-        ['', ...names],
-        rows((samples) => {
-          const rates = samples.map(({ rate }) => rate);
-          const limited = isLimited(samples) ? ' \\*' : '';
-          return `${number(median(rates))} ± ${Math.round(100 * spread(rates))} %${limited}`;
-        }),
-      ),
-      `\\* The generator used more than ${100 * busyGenerator} % of a core and may be the bottleneck.`,
+      workloadTable(report, connections, (samples) => {
+        const rates = samples.map(({ rate }) => rate);
+        const limited = isLimited(samples) ? ' \\*' : '';
+        return `${number(median(rates))} ± ${Math.round(100 * spread(rates))}%${limited}`;
+      }),
+      `\\* The generator used more than ${100 * busyGenerator}% of a core and may be the bottleneck.`,
       '### Latency: median / 99th percentile, in ms',
-      table(
-        ['', ...names],
-        rows(
-          (samples) =>
-            `${number(median(samples.map(({ p50 }) => p50)))} / ${number(median(samples.map(({ p99 }) => p99)))}`,
-        ),
+      workloadTable(
+        report,
+        connections,
+        (samples) =>
+          `${number(median(samples.map(({ p50 }) => p50)))} / ${number(median(samples.map(({ p99 }) => p99)))}`,
       ),
       '### Server CPU per request, in µs',
-      table(
-        ['', ...names],
-        rows((samples) => number(1000 * median(samples.map(({ cpuPerRequest }) => cpuPerRequest)))),
+      workloadTable(report, connections, (samples) =>
+        number(1000 * median(samples.map(({ cpuPerRequest }) => cpuPerRequest))),
       ),
     );
   }
-  blocks.push('## Start and memory', startAndMemory({ results }));
-  if (comparisons.length > 0) blocks.push('## Ratios', ...ratios(comparisons));
+  blocks.push('## Start and memory', startAndMemory(report));
+  if (report.comparisons.length > 0) blocks.push('## Ratios', ...ratios(report.comparisons));
   return blocks;
 }
 

@@ -76,20 +76,19 @@ function leavesOpen({ status, error }: Answer): boolean {
 /** The system clock. */
 export const systemClock: Clock = {
   now: Date.now,
-  sleep: (time, signal) =>
-    new Promise((resolve, reject) => {
-      signal?.throwIfAborted();
-      const stop = () => {
-        clearTimeout(timer);
-        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the reason is the caller's own
-        reject(signal?.reason);
-      };
-      const end = () => {
-        signal?.removeEventListener('abort', stop);
-        resolve();
-      };
-      // A longer timer would fire at once.
-      const timer = setTimeout(end, Math.min(time, 2 ** 31 - 1));
-      signal?.addEventListener('abort', stop, { once: true });
-    }),
+  sleep: async (time, signal) => {
+    if (signal?.aborted !== true) {
+      await new Promise<void>((resolve) => {
+        const end = () => {
+          clearTimeout(timer);
+          signal?.removeEventListener('abort', end);
+          resolve();
+        };
+        // A longer timer would fire at once.
+        const timer = setTimeout(end, Math.min(time, 2 ** 31 - 1));
+        signal?.addEventListener('abort', end, { once: true });
+      });
+    }
+    signal?.throwIfAborted();
+  },
 };

@@ -60,7 +60,9 @@ export function prepareShutdown(app: FastifyInstance): void {
   app.addHook('preClose', async () => {
     draining = true;
     if (!app.server.listening) return;
-    // http.Server's own close() also closes the connections that it considers idle; this one only stops listening.
+    // Promise: every response is sent to its last byte (test/connection.test.ts, "while it closes, ..."). http.Server's
+    // close() breaks it, because it also closes connections that it considers idle, and has no option not to. The
+    // documented close() of net.Server, which it extends, only stops listening.
     Server.prototype.close.call(app.server);
     // Repeatedly, because a response that started before the shutdown does not close its connection.
     while (openedAt.size > 0) {
