@@ -40,6 +40,7 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
     session_preload_libraries: 'auto_explain',
     'auto_explain.log_min_duration': '0',
     'auto_explain.log_analyze': 'on',
+    'auto_explain.log_nested_statements': 'on',
     'auto_explain.log_timing': 'off',
     'auto_explain.log_parameter_max_length': '0',
     'auto_explain.log_format': 'json',
@@ -52,6 +53,7 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
         const storage = await openPostgres({ url, timeout: 90_000, poolSize: 1, prepared });
         t.teardown(() => storage.close());
 
+        let ofFunction = 0;
         /** Does something that resolves to the number of rows that it is about, and looks at its statements. */
         const check = async (what: string, work: () => Promise<number>) => {
           let rows = NaN;
@@ -63,7 +65,13 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
             t.ok(mostRead(plan.Plan) <= rows + page, `${what}: it reads ${mostRead(plan.Plan)} rows`, {
               plan,
             });
-            t.ok(plan.Plan['Total Cost'] < costOfCompilation, `${what}: it costs ${plan.Plan['Total Cost']}`);
+            // The function does not compile its statements.
+            if (plan['Query Text'].includes('page_subject')) ofFunction++;
+            else
+              t.ok(
+                plan.Plan['Total Cost'] < costOfCompilation,
+                `${what}: it costs ${plan.Plan['Total Cost']}`,
+              );
           }
         };
         // Often enough that PostgreSQL considers a plan for any values of a prepared statement.
@@ -90,6 +98,7 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
           );
           return pages.reduce((rows, { count }) => rows + count, 0);
         });
+        t.ok(ofFunction > 0, 'the statements of the function are among them');
         const ids = Array.from({ length: batch }, (_, i) => BigInt(plants + 1 + i));
         const all = async (work: (id: bigint) => Promise<unknown>) =>
           (await Promise.all(ids.map(work))).length;

@@ -72,8 +72,11 @@ export async function startServer(t: Test, settings: Record<string, string> = {}
   t.teardown(() => server.stop());
   const plans: string[] = [];
   server.log.on('line', (line: string) => {
+    // After its last line, a plan of a function's statement has lines that name the function.
     if (/ duration: .* plan:$/.test(line)) plans.push('');
-    else if (plans.length > 0 && line.startsWith('\t')) plans.push(`${plans.pop()!}${line}`);
+    else if (line.startsWith('\t') && plans.at(-1)?.endsWith('\t}') === false) {
+      plans.push(`${plans.pop()!}${line}`);
+    }
   });
   const shared = databases((database) => server.url(database), server.url());
   return {

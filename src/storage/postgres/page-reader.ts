@@ -1,0 +1,156 @@
+// Combines the pages that are requested at the same time, so that one statement reads several.
+import { AsyncResource } from 'node:async_hooks';
+import type { PlantPage } from '../../domain/plants.js';
+import { StorageError } from '../../domain/storage.js';
+import { isRowError } from './pool.js';
+
+/** The maximum number of pages that wait in a reader. */
+const maxWaiting = 10_000;
+
+/** A page to be read: the plants of a subject from an id on, up to a number of them. */
+export interface PageRange {
+  readonly subject: string;
+  readonly from: bigint;
+  readonly rows: number;
+}
+
+/** The text of a page, the number of its plants, and the last id if more plants may follow. */
+export type PageRow = readonly [json: string | null, count: number, last: string | null];
+
+/** The columns of pages, as the parameters of a statement: subjects, first ids and maximum numbers of plants. */
+export function columnsOf(pages: readonly PageRange[]): [string[], string[], number[]] {
+  return [
+    pages.map(({ subject }) => subject),
+    pages.map(({ from }) => `${from}`),
+    pages.map(({ rows }) => rows),
+  ];
+}
+
+/** A page that a caller waits for. */
+interface PageRequest extends PageRange {
+  /** When it was requested, on the clock of performance.now(). */
+  readonly since: number;
+  readonly resolve: (page: PlantPage) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** How a reader reads and combines pages. */
+export interface PageReaderOptions {
+  /**
+   * Reads pages. Returns the rows of at least the first page; the reader requests the others again.
+   * @throws StorageError
+   */
+  read: (pages: readonly PageRange[]) => Promise<readonly PageRow[]>;
+  /** How long a page may wait until it is read, in ms. */
+  maxAge: number;
+  /** The maximum number of pages in a statement. */
+  together: number;
+  /** The number of waiting pages from which another statement starts while others are in flight. */
+  apart: number;
+  /** The maximum number of concurrent statements. */
+  maxUnderWay: number;
+  /** Runs work when it may use a connection. */
+  run: (work: () => Promise<void>) => Promise<void>;
+}
+
+/** Reads several pages in one statement. Pages requested while statements are in flight go into the next one. */
+export class PageReader {
+  readonly #options: PageReaderOptions;
+  readonly #waiting: PageRequest[] = [];
+  readonly #underWay = new Set<Promise<void>>();
+  /** The number of pages that waited in the previous turn of the event loop, since `#startLater`. */
+  #waitedBefore = 0;
+  /** Without this, all subsequent statements would belong to the trace of the request that caused the first one. */
+  readonly #nobody = new AsyncResource('PageReader');
+
+  constructor(options: PageReaderOptions) {
+    this.#options = options;
+  }
+
+  /** @throws StorageError */
+  read(range: PageRange): Promise<PlantPage> {
+    if (this.#waiting.length >= maxWaiting) {
+      return Promise.reject(new StorageError('overloaded', 'PostgreSQL: too many pages wait to be read'));
+    }
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ ...range, since: performance.now(), resolve, reject });
+      const { length } = this.#waiting;
+      if (length === 1 || length === this.#options.apart) this.#startLater();
+    });
+  }
+
+  #startLater(): void {
+    this.#waitedBefore = 0;
+    setImmediate(this.#startWhenComplete);
+  }
+
+  /** Delays a statement while each turn of the event loop adds pages, since every statement has a fixed cost. */
+  readonly #startWhenComplete = (): void => {
+    const { length } = this.#waiting;
+    if (length > this.#waitedBefore && length < this.#options.together && this.#underWay.size === 0) {
+      this.#waitedBefore = length;
+      setImmediate(this.#startWhenComplete);
+    } else {
+      this.#start();
+    }
+  };
+
+  #start(): void {
+    const { together, apart, maxUnderWay, run } = this.#options;
+    while (
+      this.#waiting.length >= (this.#underWay.size > 0 ? apart : 1) &&
+      this.#underWay.size < maxUnderWay
+    ) {
+      const reading = run(() => this.#readTogether(this.#waiting.splice(0, together))).finally(() => {
+        this.#underWay.delete(reading);
+        if (this.#waiting.length > 0) {
+          this.#nobody.runInAsyncScope(() => {
+            this.#startLater();
+          });
+        }
+      });
+      this.#underWay.add(reading);
+    }
+  }
+
+  /** Resolves when all requested pages have been read. */
+  async drain(): Promise<void> {
+    this.#start();
+    while (this.#underWay.size > 0) {
+      await Promise.all(this.#underWay);
+      this.#start();
+    }
+  }
+
+  async #readTogether(requests: readonly PageRequest[]): Promise<void> {
+    const oldest = performance.now() - this.#options.maxAge;
+    const late = requests.filter(({ since }) => since < oldest);
+    for (const { reject } of late) {
+      reject(new StorageError('overloaded', 'PostgreSQL: the page waited too long for its turn'));
+    }
+    await this.#read(requests.filter(({ since }) => since >= oldest));
+  }
+
+  /** Reads pages, and puts those that were not read back to the front of the queue. */
+  async #read(requests: readonly PageRequest[]): Promise<void> {
+    if (requests.length === 0) return;
+    let rows;
+    try {
+      rows = await this.#options.read(requests);
+    } catch (error) {
+      if (requests.length === 1 || !(error instanceof StorageError) || !isRowError(error.cause)) {
+        for (const { reject } of requests) reject(error);
+        return;
+      }
+      // A single page may have caused the error. Bisection isolates it, so that it fails alone.
+      const half = requests.length >> 1;
+      await this.#read(requests.slice(0, half));
+      await this.#read(requests.slice(half));
+      return;
+    }
+    this.#waiting.unshift(...requests.slice(rows.length));
+    for (const [i, [json, count, last]] of rows.entries()) {
+      requests[i]?.resolve({ json: json ?? '', count, next: last === null ? undefined : BigInt(last) });
+    }
+  }
+}
