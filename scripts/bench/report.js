@@ -76,7 +76,7 @@ async function conditions({ plan: { short, long }, results }) {
     '@photostructure/sqlite',
   ].map((name) => `${name} ${packages[`node_modules/${name}`]?.version}`);
   const crates = await readFile(new URL('peers/axum/Cargo.lock', import.meta.url), 'utf8');
-  for (const name of ['axum', 'rusqlite']) {
+  for (const name of ['axum', 'rusqlite', 'sqlx']) {
     versions.push(`${name} ${new RegExp(`^name = "${name}"\nversion = "(.*)"`, 'm').exec(crates)?.[1]}`);
   }
   return [

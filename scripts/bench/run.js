@@ -103,6 +103,7 @@ if (chosen.some(({ kind }) => kind === 'foreign')) {
  * @typedef {object} Result
  * @property {string} name
  * @property {import('./servers.js').Server['kind']} kind
+ * @property {import('./servers.js').Server['engine']} engine
  * @property {string} durability
  * @property {number[]} startTimes - In ms, by turn.
  * @property {number} memory - The peak, in bytes.
@@ -119,12 +120,20 @@ try {
     plan.short.rounds,
   );
   for (const [i, { server, options, ...rest }] of prepared.entries()) {
-    const { name, kind, durability } = server;
+    const { name, kind, engine, durability } = server;
     running.push({
       process: await startMeasured(options),
       target: { ...rest, created: 0, deleted: 0, random: 1 },
       /** @type {Result} */
-      result: { name, kind, durability, startTimes: startTimes[i] ?? [], memory: 0, measurements: [] },
+      result: {
+        name,
+        kind,
+        engine,
+        durability,
+        startTimes: startTimes[i] ?? [],
+        memory: 0,
+        measurements: [],
+      },
     });
   }
   for (const workload of selected) {

@@ -2,6 +2,7 @@
 import { copyFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { Client } from 'pg';
 import { fillStore } from './store.js';
 import { seed } from './workloads.js';
 
@@ -11,6 +12,7 @@ import { seed } from './workloads.js';
  * @property {string} name
  * @property {'limit' | 'floor' | 'peer' | 'foreign' | 'ours' | 'before'} kind - A foreign one is of another
  *   ecosystem.
+ * @property {'SQLite' | 'PostgreSQL'} engine - What stores its plants, if anything does.
  * @property {string} durability - Where a plant is stored when a create returns.
  * @property {(folder: string) => Promise<Prepared>} prepare - Creates its store, in the folder if it is a file.
  *
@@ -39,7 +41,7 @@ export function allServers(against) {
     peer('NestJS', 'peers/nest.js'),
     peer('Hono + zod-openapi', 'peers/hono.js'),
     peer('fastify-openapi-glue, plain', 'peers/glue.js'),
-    { ...peer('axum + rusqlite (Rust)', 'peers/axum.js'), kind: 'foreign', durability: inGroups },
+    { ...peer('axum + rusqlite (Rust)', 'peers/axum.js', 'rusqlite'), kind: 'foreign', durability: inGroups },
     ...(against === undefined
       ? []
       : [plantStore('Plant Store before', 'before', inFolder('before.db'), join(against, 'dist/main.js'))]),
@@ -47,8 +49,71 @@ export function allServers(against) {
     plantStore('Plant Store on SQLite, 2 workers', 'ours', inFolder('workers.db'), undefined, {
       WORKERS: '2',
     }),
-    ...(postgres === undefined ? [] : [plantStore('Plant Store on PostgreSQL', 'ours', () => postgres)]),
+    ...(postgres === undefined ? [] : serversOn(postgres)),
   ];
+}
+
+/** @param {string} url @returns {Server[]} */
+function serversOn(url) {
+  const prepared = { DATABASE_PREPARED: 'true' };
+  const own = (/** @type {string} */ schema) => () => createSchema(url, schema);
+  /** @type {Server[]} */
+  const servers = [
+    sqlx(own('bench_sqlx')),
+    plantStore('Plant Store on PostgreSQL', 'ours', own('bench_default')),
+    plantStore('Plant Store on PostgreSQL, prepared', 'ours', own('bench_prepared'), undefined, prepared),
+  ];
+  return servers.map((server) => ({ ...server, engine: 'PostgreSQL' }));
+}
+
+/** Creates an empty schema; returns the URL of a database in which it is the only one. @param {string} url */
+async function createSchema(url, /** @type {string} */ schema) {
+  await onPostgres(url, `DROP SCHEMA IF EXISTS ${schema} CASCADE; CREATE SCHEMA ${schema}`);
+  const own = new URL(url);
+  own.searchParams.set('options', `-c search_path=${schema}`);
+  return own.href;
+}
+
+/** @param {string} url @param {string} text @param {unknown[]} [values] */
+async function onPostgres(url, text, values) {
+  const client = new Client(url);
+  await client.connect();
+  try {
+    await client.query(text, values);
+  } finally {
+    await client.end();
+  }
+}
+
+/** @param {() => Promise<string>} createUrl @returns {Server} */
+function sqlx(createUrl) {
+  return {
+    name: 'axum + sqlx on PostgreSQL (Rust)',
+    kind: 'foreign',
+    engine: 'PostgreSQL',
+    durability: durable,
+    prepare: async () => {
+      const url = await createUrl();
+      await onPostgres(
+        url,
+        `CREATE TABLE plants (
+           subject text COLLATE "C", id bigint, name text NOT NULL, tag text, PRIMARY KEY (subject, id))`,
+      );
+      await onPostgres(
+        url,
+        `INSERT INTO plants SELECT subject, -id, 'Monstera deliciosa', 'indoor'
+         FROM unnest($1::text[], $2::int[]) AS seed (subject, plants), generate_series(1, plants) AS id`,
+        [seed.map(({ subject }) => subject), seed.map(({ plants }) => plants)],
+      );
+      await onPostgres(url, 'ANALYZE plants');
+      return {
+        options: { script: beside('peers/axum.js'), env: { PEER_PROGRAM: 'sqlx', DATABASE_URL: url } },
+        tokenOf: (subject) => subject,
+        refusedPath: '/plants',
+        remembers: true,
+      };
+    },
+  };
 }
 
 /** @param {string} path */
@@ -61,6 +126,7 @@ function floor(name, path, kind, refusedPath = '/plants') {
   return {
     name,
     kind,
+    engine: 'SQLite',
     durability: constant,
     prepare: async () => ({
       options: { script: beside(path) },
@@ -75,10 +141,11 @@ function floor(name, path, kind, refusedPath = '/plants') {
 const seeded = new Set();
 
 /** @param {string} name @param {string} path @returns {Server} */
-function peer(name, path) {
+function peer(name, path, program = '') {
   return {
     name,
     kind: 'peer',
+    engine: 'SQLite',
     durability: durable,
     prepare: async (folder) => {
       const template = join(folder, 'peers.db');
@@ -91,7 +158,7 @@ function peer(name, path) {
       const file = join(folder, `${basename(path)}.db`);
       await copyFile(template, file);
       return {
-        options: { script: beside(path), env: { PLANTS_FILE: file } },
+        options: { script: beside(path), env: { PLANTS_FILE: file, PEER_PROGRAM: program } },
         tokenOf: (subject) => subject,
         refusedPath: '/plants',
         remembers: true,
@@ -108,7 +175,7 @@ function inFolder(file) {
 /**
  * @param {string} name
  * @param {'ours' | 'before'} kind
- * @param {(folder: string) => string} urlIn
+ * @param {(folder: string) => string | Promise<string>} urlIn
  * @param {string} [script]
  * @param {Record<string, string>} [env]
  * @returns {Server}
@@ -117,9 +184,10 @@ function plantStore(name, kind, urlIn, script, env = {}) {
   return {
     name,
     kind,
+    engine: 'SQLite',
     durability: inGroups,
     prepare: async (folder) => {
-      const url = urlIn(folder);
+      const url = await urlIn(folder);
       const tokens = await fillStore(url, seed);
       return {
         options: { ...(script !== undefined && { script }), env: { DATABASE_URL: url, ...env } },

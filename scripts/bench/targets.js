@@ -26,8 +26,13 @@ const manyConnections = 256;
 /** @type {Record<string, number>} */
 const ofFastify = { create: 0.5, 'list-100': 0.3, refused: 0.6 };
 
+/** What the Plant Store on PostgreSQL must reach of its rate on SQLite. @type {Record<string, number>} */
+const ofSqlite = { mix: 0.5, 'list-100': 0.4, 'list-100000': 0.5 };
+/** As above, with many connections. @type {Record<string, number>} */
+const ofSqliteWithMany = { ...ofSqlite, 'list-100': 0.6 };
+
 /**
- * Compares the Plant Store on SQLite with all other servers of a run.
+ * Compares the Plant Store on each engine with all other servers on the same one, and with itself on SQLite.
  * @param {readonly Result[]} results
  * @param {{ time: number, rounds: number }} options - The turns for lists of 100,000, and their length in ms.
  * @returns {Promise<Comparison[]>}
@@ -37,15 +42,25 @@ export async function compare(results, options) {
   if (ours === undefined) return [];
   /** @type {Comparison[]} */
   const comparisons = [];
-  for (const other of results) {
-    const compared = other.name === 'Fastify' || ['peer', 'foreign', 'before'].includes(other.kind);
-    if (!compared) continue;
-    for (const { workload, connections } of other.measurements) {
-      const ratios = ratiosOf(ours, other, workload, connections);
+  for (const server of results) {
+    const { name, kind, engine } = server;
+    const compared = name === 'Fastify' || ['peer', 'foreign', 'before'].includes(kind);
+    /** @type {[Result, Result] | undefined} */
+    let pair;
+    if (compared) {
+      const own = results.find((result) => result.kind === 'ours' && result.engine === engine);
+      if (own !== undefined) pair = [own, server];
+    } else if (kind === 'ours' && server !== ours) {
+      pair = [server, ours];
+    }
+    if (pair === undefined) continue;
+    const [own, other] = pair;
+    for (const { workload, connections } of server.measurements) {
+      const ratios = ratiosOf(own, other, workload, connections);
       if (ratios.length === 0) continue;
-      const atLeast = targetFor(other, workload, connections);
+      const atLeast = targetFor(own, other, workload, connections);
       comparisons.push({
-        what: `${workload} at ${connections} connections, of ${other.name}`,
+        what: `${own === ours ? '' : `${own.name}: `}${workload} at ${connections} connections, of ${other.name}`,
         ratio: medianInterval(ratios),
         ...(atLeast !== undefined && { atLeast }),
       });
@@ -79,11 +94,22 @@ export function verdict({ ratio, atLeast = -Infinity, atMost = Infinity }) {
   return ratio.low >= atLeast && ratio.high <= atMost ? 'reached' : 'open';
 }
 
-/** @param {Result} other @param {string} workload @param {number} connections @returns {number | undefined} */
-function targetFor(other, workload, connections) {
+/**
+ * @param {Result} own
+ * @param {Result} other
+ * @param {string} workload
+ * @param {number} connections
+ * @returns {number | undefined}
+ */
+function targetFor(own, other, workload, connections) {
+  const many = connections === manyConnections;
+  if (other.kind === 'ours') {
+    return own.engine === 'SQLite' ? undefined : (many ? ofSqliteWithMany : ofSqlite)[workload];
+  }
+  if (other.engine === 'PostgreSQL') return 1;
   if (other.kind === 'peer') return workload.startsWith('create') ? 2 : 1;
   if (other.kind === 'before') return /^(create|list)/.test(workload) ? 0.93 : undefined;
-  return other.kind === 'floor' && connections === manyConnections ? ofFastify[workload] : undefined;
+  return other.kind === 'floor' && many ? ofFastify[workload] : undefined;
 }
 
 /** @param {Result} result @param {string} workload @param {number} connections */
