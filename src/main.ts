@@ -3,6 +3,7 @@ import { readConfig, type Config } from './config.js';
 import { shutDown } from './http/connection/shutdown.js';
 import { readCommandLine } from './process/command-line.js';
 import { greetDeveloper } from './process/developer.js';
+import { writerVariable } from './process/messages.js';
 import { listenForOperators, reportReady } from './process/operators.js';
 import {
   buildService,
@@ -35,8 +36,12 @@ async function main(): Promise<void> {
   }
   // The supervisor passes WORKERS on to its workers, so they get here too.
   const { default: cluster } = await import('node:cluster');
-  if (cluster.worker === undefined) await (await import('./process/supervisor.js')).supervise(config, dev);
-  else await (await import('./process/worker.js')).serveAsWorker(config, cluster.worker);
+  if (cluster.worker === undefined) {
+    await (await import('./process/supervisor.js')).supervise(config, dev);
+  } else {
+    const { serveAsWorker } = await import('./process/worker.js');
+    await serveAsWorker(config, cluster.worker, process.env[writerVariable]);
+  }
 }
 
 async function serveAlone(config: Config, dev: boolean): Promise<void> {

@@ -2,8 +2,10 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFile, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { existsSync } from 'node:fs';
+import { copyFile, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import t, { type Test } from 'tap';
@@ -150,6 +152,39 @@ t.test(
     }
     t.match((await synced('new/folder/plants.db', 'migrate')).slice(0, 3), ['', 'new', 'new/folder']);
     await storage.close();
+  },
+);
+
+t.test(
+  'the writes of other processes arrive on a socket that only this user can reach, until it is closed',
+  { skip: process.platform === 'win32' && 'a named pipe has no mode' },
+  async (t) => {
+    const url = `file:${await newFile(t)}`;
+    const storage = await openStorage(url, {}, {}, { forWorkers: true });
+    const writerAddress = storage.writerAddress ?? '';
+    t.equal((await stat(dirname(writerAddress))).mode & 0o777, 0o700);
+
+    // A process that dies in the middle of a message.
+    const dying = connect(writerAddress).end('{"kinds":"0","subjects":"s","ids":"1"');
+    await once(dying.resume(), 'close');
+    const worker = await openStorage(url, {}, {}, { writerAddress });
+    t.equal(await worker.plants.create('s', 2n, { name: 'a' }), 'created');
+    t.equal(await storage.plants.create('s', 2n, { name: 'a' }), 'identical', 'both have one writer');
+    t.equal((await storage.plants.list('s', { limit: 9 })).json, '{"name":"a"}');
+    await worker.close();
+
+    const late = await openStorage(url, {}, {}, { writerAddress });
+    await storage.close();
+    t.notOk(existsSync(dirname(writerAddress)));
+    t.match(await late.broken, { failure: 'unavailable', message: 'the process that writes has exited' });
+    await t.rejects(late.plants.create('s', 3n, { name: 'a' }), {
+      message: 'the process that writes has exited',
+    });
+    await late.close();
+    await t.rejects(openStorage(url, {}, {}, { writerAddress }), {
+      name: 'StorageError',
+      message: /^the process that writes: .*ENOENT/,
+    });
   },
 );
 

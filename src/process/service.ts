@@ -10,7 +10,7 @@ import { StorageError, type Storage } from '../domain/storage.js';
 import type { Tls } from '../http/connection/server.js';
 import { openLog, openReadableLog } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
-import { openStorage, type OpenStorage } from '../storage/open.js';
+import { openStorage, type OpenStorage, type WriterPlace } from '../storage/open.js';
 
 /** Describes why a process cannot start: only the message if the operator can fix it, otherwise with the stack. */
 export function describeFault(error: unknown): string {
@@ -32,13 +32,13 @@ export const maxOperatorConnections = 64;
 const maxFiles = 64;
 
 /** The options that differ between the processes of a service. */
-export interface ProcessOptions {
+export interface ProcessOptions extends WriterPlace {
   /** The name of the process in the log, if there are several. */
   name?: string;
   /** Whether to write a human-readable log if standard output is a terminal. */
   readable?: boolean;
-  /** The channel to the process that commits the writes of this one. */
-  channel?: Parameters<typeof openStorage>[3];
+  /** Whether the process is one of several workers. */
+  isWorker?: boolean;
 }
 
 /**
@@ -48,7 +48,7 @@ export interface ProcessOptions {
 export async function openConfiguredStorage(
   config: Config,
   metrics: Metrics | undefined,
-  { channel }: ProcessOptions = {},
+  place: WriterPlace = {},
 ): Promise<OpenStorage> {
   const queued = await loadTraces();
   const writer = {
@@ -63,7 +63,7 @@ export async function openConfiguredStorage(
     timeout: config.DATABASE_TIMEOUT_SECONDS * 1000,
     prepared: config.DATABASE_PREPARED,
   };
-  return openStorage(config.DATABASE_URL, writer, postgres, channel);
+  return openStorage(config.DATABASE_URL, writer, postgres, place);
 }
 
 /** Creates the metrics if the operations listener is configured. Otherwise skips their import, to start faster. */
@@ -128,7 +128,7 @@ export async function buildService(
       keepAliveTimeout: config.KEEP_ALIVE_SECONDS * 1000,
       stallTimeout: config.STALL_TIMEOUT_SECONDS * 1000,
       // A worker limits its connections itself, when it accepts them.
-      maxConnections: options.channel === undefined ? maxConnections : Infinity,
+      maxConnections: options.isWorker === true ? Infinity : maxConnections,
       rates: {
         perSubject: config.RATE_LIMIT_PER_SUBJECT,
         perAddress: config.RATE_LIMIT_PER_ADDRESS,
@@ -147,7 +147,7 @@ export async function buildService(
   if (maxConnections < config.MAX_CONNECTIONS) {
     app.log.warn({ maxConnections }, 'MAX_CONNECTIONS is lowered to fit the limit of open files');
   }
-  if (options.channel === undefined) warnOfMisspelledVariables(app.log);
+  if (options.isWorker !== true) warnOfMisspelledVariables(app.log);
   return { app, storage, maxConnections };
 }
 

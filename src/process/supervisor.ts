@@ -6,7 +6,7 @@ import Fastify, { type FastifyBaseLogger } from 'fastify';
 import type { Config } from '../config.js';
 import type { GatheredMetrics, Measured, Source } from '../observability/gathered-metrics.js';
 import type { Metrics } from '../observability/metrics.js';
-import type { SupervisorMessage, WorkerMessage } from './messages.js';
+import { writerVariable, type SupervisorMessage, type WorkerMessage } from './messages.js';
 import { greetDeveloper } from './developer.js';
 import { listenForOperators, reportReady } from './operators.js';
 import {
@@ -57,7 +57,7 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
   const log: FastifyBaseLogger = Fastify({ logger: options }).log;
   warnOfMisspelledVariables(log);
   const metrics = await loadMetrics(config);
-  const storage = await openConfiguredStorage(config, metrics);
+  const storage = await openConfiguredStorage(config, metrics, { forWorkers: true });
   const members = new Set<Member>();
   const serving = () => [...members].filter(({ origin }) => origin !== undefined);
   let phase: 'starting' | 'serving' | 'ending' = 'starting';
@@ -69,7 +69,10 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
     exec: fileURLToPath(new URL('../main.js', import.meta.url)),
     args: [],
   });
-  const environment = share(config);
+  const environment = {
+    ...share(config),
+    ...(storage.writerAddress !== undefined && { [writerVariable]: storage.writerAddress }),
+  };
   const start = (pause: number) => {
     if (phase === 'ending') return;
     const worker = cluster.fork(environment);
@@ -88,7 +91,6 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
       measure,
     };
     members.add(member);
-    storage.serveWrites?.(worker);
     worker.on('message', (message: WorkerMessage) => {
       if (message.kind === 'serving') {
         member.origin = message.origin;
@@ -99,7 +101,7 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
       } else if (message.kind === 'metrics') {
         for (const resolve of waiting) resolve(message.metrics);
         waiting = [];
-      } else if (message.kind === 'alive') {
+      } else {
         member.unanswered = 0;
       }
     });

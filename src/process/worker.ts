@@ -10,25 +10,34 @@ import { buildService, describeFault, listen, loadMetrics, shutdownTimes } from 
  * Serves until the supervisor ends this worker or exits. Reports to the supervisor when it cannot start.
  * @param config - With this worker's part of the shared limits.
  * @param worker - This process.
+ * @param writerAddress - Where the supervisor commits writes, if it does.
  */
-export async function serveAsWorker(config: Config, worker: Worker): Promise<void> {
+export async function serveAsWorker(
+  config: Config,
+  worker: Worker,
+  writerAddress: string | undefined,
+): Promise<void> {
   // Terminals and systemd also send these signals to the supervisor, which decides when its workers exit.
   for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => undefined);
   // Without the supervisor, this process could not write, and nothing would end it.
   process.on('disconnect', () => process.exit(1));
   worker.on('error', () => process.exit(1));
   try {
-    report(worker, { kind: 'serving', origin: await serve(config, worker) });
+    report(worker, { kind: 'serving', origin: await serve(config, worker, writerAddress) });
   } catch (error) {
     report(worker, { kind: 'failed', reason: describeFault(error) }, () => process.exit(1));
   }
 }
 
 /** @returns The origin on which it listens. */
-async function serve(config: Config, worker: Worker): Promise<string> {
+async function serve(config: Config, worker: Worker, writerAddress: string | undefined): Promise<string> {
   const metrics = await loadMetrics(config);
   const name = `worker ${worker.id}`;
-  const { app, storage, maxConnections } = await buildService(config, metrics, { name, channel: worker });
+  const { app, storage, maxConnections } = await buildService(config, metrics, {
+    name,
+    isWorker: true,
+    writerAddress,
+  });
   worker.on('message', ({ kind }: SupervisorMessage) => {
     if (kind === 'end') {
       void shutDown(app, shutdownTimes(config))
@@ -36,7 +45,7 @@ async function serve(config: Config, worker: Worker): Promise<string> {
         .then(() => process.exit(0));
     } else if (kind === 'check') {
       report(worker, { kind: 'alive' });
-    } else if (kind === 'measure') {
+    } else {
       void metrics?.registry.getMetricsAsJSON().then((all) => {
         report(worker, { kind: 'metrics', metrics: all });
       });

@@ -6,7 +6,6 @@ import { StorageError, type Storage } from '../domain/storage.js';
 import type { GroupWriterLimits } from './group-writer.js';
 import type { Migration } from './migrations.js';
 import type { PostgresOptions } from './postgres/pool.js';
-import type { Channel } from './sqlite/relay.js';
 
 // Each engine is imported only when it is used, to start faster.
 const sqlite = () => import('./sqlite/storage.js');
@@ -14,27 +13,34 @@ const postgresql = () => import('./postgres/storage.js');
 
 /** An open storage, which may also commit the writes of other processes. */
 export interface OpenStorage extends Storage {
-  /** Commits the writes that arrive on a channel; absent if every process writes to the engine itself. */
-  serveWrites?(channel: Channel): void;
+  /** Where other processes send their writes; undefined if every process writes to the engine itself. */
+  readonly writerAddress?: string | undefined;
+}
+
+/** Which process commits writes, if the engine has a single writer: this one by default. */
+export interface WriterPlace {
+  /** Whether this process also commits the writes of others. */
+  forWorkers?: boolean | undefined;
+  /** The `writerAddress` of the process that commits the writes of this one. */
+  writerAddress?: string | undefined;
 }
 
 /**
  * Opens a storage.
  * @param url - For SQLite, `file:` and a relative or absolute path, or a file URL; for PostgreSQL, a `postgres:` or
  *   `postgresql:` URL.
- * @param channel - The channel to the process that commits the writes of this one, if any.
  * @throws StorageError when no engine supports the URL, or the engine cannot be opened.
  */
 export async function openStorage(
   url: string,
   writer: Partial<GroupWriterLimits> = {},
   postgres: Omit<PostgresOptions, 'url'> = {},
-  channel?: Channel,
+  { forWorkers, writerAddress }: WriterPlace = {},
 ): Promise<OpenStorage> {
   if (isPostgres(url)) return (await postgresql()).openPostgres({ url, writer, ...postgres });
   const { openSqlite, openSqliteReader } = await sqlite();
-  const options = { file: fileOf(url), writer };
-  return channel === undefined ? openSqlite(options) : openSqliteReader(options, channel);
+  const options = { file: fileOf(url), writer, forWorkers };
+  return writerAddress === undefined ? openSqlite(options) : openSqliteReader(options, writerAddress);
 }
 
 /**

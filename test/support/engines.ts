@@ -1,5 +1,5 @@
 // The storage engines under test: every suite that touches storage runs once for each.
-import { fork, type ChildProcess } from 'node:child_process';
+import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,6 @@ import type { PlantPage, PlantRepository } from '../../src/domain/plants.js';
 import type { Storage } from '../../src/domain/storage.js';
 import type { GroupWriterLimits } from '../../src/storage/group-writer.js';
 import { openStorage } from '../../src/storage/open.js';
-import type { Channel } from '../../src/storage/sqlite/relay.js';
 
 /** A storage engine, and how a test gets a store of its own there. */
 export interface Engine {
@@ -62,8 +61,8 @@ async function openThroughSupervisor(url: string, writer: Partial<GroupWriterLim
   const script = new URL('./writing-process.js', import.meta.url);
   // Without the test runner's loader, which takes longer than the store.
   const child = fork(script, [url], { execArgv: [] });
-  await once(child, 'message');
-  const storage = await openStorage(url, writer, {}, channelTo(child));
+  const [writerAddress] = (await once(child, 'message')) as [string];
+  const storage = await openStorage(url, writer, {}, { writerAddress });
   return {
     plants: storage.plants,
     tokens: storage.tokens,
@@ -77,11 +76,6 @@ async function openThroughSupervisor(url: string, writer: Partial<GroupWriterLim
     },
   };
 }
-
-const channelTo = (child: ChildProcess): Channel => ({
-  send: (message, done) => child.send(message, done),
-  on: (event: 'message' | 'disconnect', listener: (message: unknown) => void) => child.on(event, listener),
-});
 
 /** Opens an empty store that closes itself with the test. */
 export async function openEmptyStorage(

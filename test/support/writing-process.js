@@ -2,10 +2,6 @@
 import { openStorage } from '../../dist/storage/open.js';
 
 const [url = ''] = process.argv.slice(2);
-const storage = await openStorage(url);
-storage.serveWrites?.({
-  send: (message, done) => process.send?.(message, undefined, {}, done),
-  on: (event, listener) => process.on(event, listener),
-});
+const storage = await openStorage(url, {}, {}, { forWorkers: true });
 process.on('disconnect', () => void storage.close());
-process.send?.('open');
+process.send?.(storage.writerAddress);

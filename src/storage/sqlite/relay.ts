@@ -1,61 +1,91 @@
-// Relays writes between processes: a worker sends batches to the process with the writer thread, which sends replies.
-import { StorageError, toStorageError } from '../../domain/storage.js';
+// Relays writes between processes: workers send batches over a local socket to the writer thread of their supervisor.
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { StorageError, messageOf } from '../../domain/storage.js';
+import type { WriteObserver } from '../group-writer.js';
 import { BatchSender, type BatchResult, type PackedBatch } from './batch.js';
 
-/** A channel between two processes that preserves the order of messages, such as a worker of node:cluster. */
-export interface Channel {
-  /** @param done - Called when the message has been sent, or with the error. */
-  send(message: object, done: (error: Error | null) => void): unknown;
-  on(event: 'message', listener: (message: unknown) => void): unknown;
-  /** Emitted when the other process has exited. */
-  on(event: 'disconnect', listener: () => void): unknown;
+/** A commit: its number of writes and its duration. */
+export interface Commit {
+  readonly rows: number;
+  readonly seconds: number;
 }
 
-interface WritesMessage {
-  readonly kind: 'writes';
-  readonly batch: PackedBatch;
-}
-
-/** The reply to the oldest WritesMessage without a reply. */
-interface OutcomesMessage {
-  readonly kind: 'outcomes';
+/** The reply to the oldest batch without a reply. */
+interface Reply {
   readonly result: BatchResult;
+  /** The commit, in one of the replies to its batches. */
+  readonly commit: Commit | undefined;
 }
 
-/** Commits the batches of a worker. Batches that it has sent are committed even if it dies. */
-export function serveWrites(commit: (batch: PackedBatch) => Promise<string>, worker: Channel): void {
-  worker.on('message', (message) => {
-    if (!isOfKind<WritesMessage>(message, 'writes')) return;
-    const answer = (result: BatchResult) => {
-      // Ignores errors: a worker that has exited needs no reply.
-      worker.send({ kind: 'outcomes', result } satisfies OutcomesMessage, () => undefined);
-    };
-    commit(message.batch).then(answer, (error: unknown) => {
-      const { failure, message } = toStorageError('SQLite', error);
-      answer({ failure, message });
+/** Takes a batch, and calls `reply` once it is committed. Replies must be in the order of the batches. */
+export type Receive = (
+  batch: PackedBatch,
+  reply: (result: BatchResult, commit: Commit | undefined) => void,
+) => void;
+
+/**
+ * Receives the batches of other processes. A batch that has arrived is committed even if its sender dies. Does not keep
+ * the thread alive.
+ * @param address - The path of a Unix domain socket, or on Windows of a named pipe.
+ * @returns The server, when it listens.
+ * @throws Error when it cannot listen.
+ */
+export async function receiveBatches(address: string, receive: Receive): Promise<Server> {
+  const server = createServer((socket) => {
+    // A worker that has died needs no reply.
+    socket.on('error', () => undefined);
+    socket.unref();
+    onMessage(socket, (batch) => {
+      receive(batch as PackedBatch, (result, commit) => {
+        send(socket, { result, commit } satisfies Reply);
+      });
     });
   });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(address, resolve);
+  });
+  return server.unref();
 }
 
 /** The worker's side, which has the interface of the writer. */
 export class RelayedWriter {
+  readonly #socket: Socket;
   readonly #batches: BatchSender;
   readonly broken: Promise<StorageError>;
 
-  /** @param channel - The channel to the process that writes. */
-  constructor(channel: Channel) {
-    const fail = () => this.#batches.fail('the process that writes has exited');
-    this.#batches = new BatchSender((batch) => {
-      channel.send({ kind: 'writes', batch } satisfies WritesMessage, (error) => {
-        if (error !== null) fail();
+  /**
+   * Connects to a process that receives batches.
+   * @throws StorageError when there is none at the address.
+   */
+  static async connect(address: string, observer?: WriteObserver): Promise<RelayedWriter> {
+    const socket = connect(address);
+    await new Promise<void>((resolve, reject) => {
+      socket.once('connect', resolve);
+      socket.once('error', (error) => {
+        reject(
+          new StorageError('unavailable', `the process that writes: ${messageOf(error)}`, { cause: error }),
+        );
       });
     });
-    channel.on('message', (message) => {
-      if (isOfKind<OutcomesMessage>(message, 'outcomes')) this.#batches.settle(message.result);
+    return new RelayedWriter(socket, observer);
+  }
+
+  private constructor(socket: Socket, observer: WriteObserver | undefined) {
+    this.#socket = socket;
+    this.#batches = new BatchSender((batch) => {
+      send(socket, batch);
     });
+    onMessage(socket, (message) => {
+      const { result, commit } = message as Reply;
+      this.#batches.settle(result);
+      if (commit !== undefined) observer?.committed?.(commit.rows, commit.seconds);
+    });
+    // The event "close" follows.
+    socket.on('error', () => undefined);
     this.broken = new Promise((resolve) => {
-      channel.on('disconnect', () => {
-        resolve(fail());
+      socket.once('close', () => {
+        resolve(this.#batches.fail('the process that writes has exited'));
       });
     });
   }
@@ -69,10 +99,29 @@ export class RelayedWriter {
     this.#batches.check();
   }
 
-  /** Does nothing: the thread belongs to the other process. */
-  async close(): Promise<void> {}
+  /** Disconnects. The thread belongs to the other process. */
+  async close(): Promise<void> {
+    this.#socket.end();
+    await this.broken;
+  }
 }
 
-function isOfKind<M extends { readonly kind: string }>(message: unknown, kind: M['kind']): message is M {
-  return typeof message === 'object' && message !== null && 'kind' in message && message.kind === kind;
+/** Sends a message as a line of JSON, in which a line break is always escaped. */
+function send(socket: Socket, message: PackedBatch | Reply): void {
+  if (socket.writable) socket.write(`${JSON.stringify(message)}\n`);
+}
+
+/** Calls a function with each message. Ignores the part of a message that a dead process has sent. */
+function onMessage(socket: Socket, receive: (message: unknown) => void): void {
+  /** The parts of a line whose end has not arrived. */
+  let parts: string[] = [];
+  socket.setEncoding('utf8');
+  socket.on('data', (chunk: string) => {
+    const [first = '', ...others] = chunk.split('\n');
+    parts.push(first);
+    for (const next of others) {
+      receive(JSON.parse(parts.join('')));
+      parts = [next];
+    }
+  });
 }

@@ -1,4 +1,8 @@
 // The SQLite engine. Reads run on the main thread. A thread of this process or of its supervisor group-commits writes.
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 import { toStorageError, type Storage, type StorageError } from '../../domain/storage.js';
 import type { TokenRepository } from '../../domain/tokens.js';
@@ -14,7 +18,7 @@ import { bytesOf, plantOutcomes, type PlantGroupWriter, type PlantWrite } from '
 import { packBatch } from './batch.js';
 import { openDatabase, watchFiles, withStorageErrors } from './database.js';
 import { SqlitePlants } from './plants.js';
-import { RelayedWriter, serveWrites, type Channel } from './relay.js';
+import { RelayedWriter } from './relay.js';
 import { SqliteTokens } from './tokens.js';
 import { SqliteWriter } from './writer.js';
 
@@ -25,6 +29,8 @@ export interface SqliteOptions {
   writer?: Partial<GroupWriterLimits>;
   /** The `PRAGMA synchronous` of the writer. OFF exists only for the script that proves the effect of FULL. */
   synchronous?: 'FULL' | 'OFF';
+  /** Whether to commit the writes of other processes, too. */
+  forWorkers?: boolean | undefined;
 }
 
 /**
@@ -35,12 +41,15 @@ export async function openSqlite({
   file,
   writer: limits,
   synchronous = 'FULL',
+  forWorkers = false,
 }: SqliteOptions): Promise<SqliteStorage> {
   const database = openNamed(file);
   try {
     await migrate(database);
-    const writer = await SqliteWriter.start({ file, synchronous }, limits?.observer);
-    return new SqliteStorage(database, file, writer, limits);
+    const socket = forWorkers ? createSocketAddress() : undefined;
+    const data = { file, synchronous, address: socket?.address };
+    const writer = await SqliteWriter.start(data, limits?.observer);
+    return new SqliteStorage(database, file, writer, limits, socket);
   } catch (error) {
     database.close();
     throw toStorageError(nameOf(file), error);
@@ -49,12 +58,36 @@ export async function openSqlite({
 
 /**
  * Opens the SQLite engine in a process whose writes another process commits.
- * @param channel - The channel to a process that has called `openSqlite` and `serveWrites`.
- * @throws StorageError when the file cannot be opened.
+ * @param address - The `writerAddress` of a storage that was opened with `forWorkers`.
+ * @throws StorageError when the file cannot be opened, or there is no process at the address.
  */
-export function openSqliteReader({ file, writer: limits }: SqliteOptions, channel: Channel): SqliteStorage {
-  const writer = new RelayedWriter(channel);
+export async function openSqliteReader(
+  { file, writer: limits }: SqliteOptions,
+  address: string,
+): Promise<SqliteStorage> {
+  const writer = await RelayedWriter.connect(address, limits?.observer);
   return withStorageErrors(() => new SqliteStorage(openDatabase(file), file, writer, limits));
+}
+
+/** An address for a local socket. */
+interface SocketAddress {
+  readonly address: string;
+  /** Removes what the address needs in the file system. */
+  readonly remove: () => void;
+}
+
+/** Creates an address that only this user can reach: a socket in a folder of its own. */
+function createSocketAddress(): SocketAddress {
+  if (process.platform === 'win32') {
+    return { address: `\\\\.\\pipe\\plant-store-${randomUUID()}`, remove: () => undefined };
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'plant-store-'));
+  const remove = () => {
+    process.off('exit', remove);
+    rmSync(folder, { recursive: true, force: true });
+  };
+  process.once('exit', remove);
+  return { address: join(folder, 'writer'), remove };
 }
 
 /**
@@ -134,12 +167,14 @@ export class SqliteStorage implements Storage {
   readonly #writer: Writer;
   readonly #group: PlantGroupWriter;
   readonly #checkFiles: () => void;
+  readonly #socket: SocketAddress | undefined;
 
   constructor(
     database: DatabaseSyncInstance,
     file: string,
     writer: Writer,
     limits: Partial<GroupWriterLimits> | undefined,
+    socket?: SocketAddress,
   ) {
     this.#database = database;
     this.#checkFiles = watchFiles(file);
@@ -153,11 +188,12 @@ export class SqliteStorage implements Storage {
     this.plants = new SqlitePlants(database, this.#group);
     this.tokens = new SqliteTokens(database);
     this.broken = writer.broken;
+    this.#socket = socket;
   }
 
-  /** Commits the writes of another process, which has called `openSqliteReader`. */
-  serveWrites(channel: Channel): void {
-    serveWrites((batch) => this.#writer.commit(batch), channel);
+  /** Where other processes send their writes; undefined if it was not opened for them. */
+  get writerAddress(): string | undefined {
+    return this.#socket?.address;
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
@@ -176,5 +212,6 @@ export class SqliteStorage implements Storage {
     this.#database.close();
     // The last connection to close runs a checkpoint, and this must be the writer's.
     await this.#writer.close();
+    this.#socket?.remove();
   }
 }

@@ -5,11 +5,14 @@ import { messageOf } from '../../domain/storage.js';
 import { watchFiles } from './database.js';
 import { outcomeCode, plantOf, type PlantWriteKind } from '../plant-writes.js';
 import { unpackBatch, type BatchResult, type PackedBatch } from './batch.js';
+import { receiveBatches, type Commit } from './relay.js';
 
 /** The worker data of the thread. */
 export interface WriterData {
   file: string;
   synchronous: 'FULL' | 'OFF';
+  /** The address at which the thread also receives the batches of other processes. */
+  address?: string | undefined;
 }
 
 /** The first message of the thread, when its connection is open, with the settings that SQLite reports. */
@@ -24,15 +27,22 @@ export type WriterRequest = PackedBatch | 'close';
 /** The results of batches that were committed together, in order of arrival. */
 export interface WriterReply {
   results: readonly BatchResult[];
-  /** The total number of writes. */
-  rows: number;
-  /** The duration of the commit. */
-  seconds: number;
+  /** The commit, unless another process observes it. */
+  commit: Commit | undefined;
 }
 
-if (!isMainThread && parentPort !== null) serve(parentPort, workerData as WriterData);
+/** A batch to commit, and what to call with its result. Only one of the batches of a commit gets the commit. */
+interface WaitingBatch {
+  readonly batch: PackedBatch;
+  readonly reply: (result: BatchResult, commit: Commit | undefined) => void;
+}
 
-function serve(port: NonNullable<typeof parentPort>, { file, synchronous }: WriterData): void {
+if (!isMainThread && parentPort !== null) await serve(parentPort, workerData as WriterData);
+
+async function serve(
+  port: NonNullable<typeof parentPort>,
+  { file, synchronous, address }: WriterData,
+): Promise<void> {
   const database = new DatabaseSync(file, { timeout: 5_000 });
   database.exec(`PRAGMA synchronous = ${synchronous}`);
   const [level] = Object.values(database.prepare('PRAGMA synchronous').get() as Record<string, number>);
@@ -64,45 +74,70 @@ function serve(port: NonNullable<typeof parentPort>, { file, synchronous }: Writ
       .map((write) => commands[write.kind](write.subject, write.id, plantOf(write)))
       .join('');
 
-  /** Commits batches in one transaction. */
-  const commit = (batches: readonly PackedBatch[]): WriterReply => {
+  let waiting: WaitingBatch[] = [];
+
+  /** Commits all waiting batches in one transaction. The senders limit how many there are. */
+  const commit = () => {
+    if (waiting.length === 0) return;
     const start = performance.now();
+    const committed = waiting;
+    waiting = [];
     let committing = false;
     let results: BatchResult[];
     try {
       // IMMEDIATE waits for the locks of other processes here, not in the middle of the transaction.
       database.exec('BEGIN IMMEDIATE');
-      results = batches.map(writeAll);
+      results = committed.map(({ batch }) => writeAll(batch));
       checkFiles();
       committing = true;
       database.exec('COMMIT');
     } catch (error) {
       // A failed COMMIT may have taken effect. An earlier failure has no effect.
       const failure = committing ? 'unknown-outcome' : 'unavailable';
-      results = batches.map(() => ({ failure, message: `SQLite: ${messageOf(error)}` }));
+      results = committed.map(() => ({ failure, message: `SQLite: ${messageOf(error)}` }));
       if (database.isTransaction) database.exec('ROLLBACK');
     }
-    const rows = batches.reduce((sum, { kinds }) => sum + kinds.length, 0);
-    return { results, rows, seconds: (performance.now() - start) / 1000 };
+    const rows = committed.reduce((sum, { batch }) => sum + batch.kinds.length, 0);
+    const seconds = (performance.now() - start) / 1000;
+    for (const [i, { reply }] of committed.entries()) {
+      reply(results[i] as BatchResult, i === 0 ? { rows, seconds } : undefined);
+    }
   };
+
+  const server =
+    address === undefined
+      ? undefined
+      : await receiveBatches(address, (batch, reply) => {
+          // Deferred, so that the commit includes the batches of all processes that have arrived.
+          if (waiting.length === 0) setImmediate(commit);
+          waiting.push({ batch, reply });
+        });
 
   const close = () => {
     // The connection stays open until its statements are garbage collected, so run the checkpoint of its close now.
     // PASSIVE, because other processes may be writing.
     database.exec('PRAGMA wal_checkpoint(PASSIVE)');
     database.close();
+    server?.close();
     port.close();
   };
 
   port.on('message', (first: WriterRequest) => {
-    // Commits all waiting batches together. The senders limit how many there are.
-    const batches: PackedBatch[] = [];
+    const results: BatchResult[] = [];
+    let observed: Commit | undefined;
     let request: WriterRequest | undefined = first;
     while (request !== undefined && request !== 'close') {
-      batches.push(request);
+      waiting.push({
+        batch: request,
+        reply: (result, commit) => {
+          results.push(result);
+          observed ??= commit;
+        },
+      });
       request = (receiveMessageOnPort(port) as { message: WriterRequest } | undefined)?.message;
     }
-    if (batches.length > 0) port.postMessage(commit(batches));
+    commit();
+    if (results.length > 0) port.postMessage({ results, commit: observed } satisfies WriterReply);
     if (request === 'close') close();
   });
   port.postMessage({ synchronous: level, journal } satisfies WriterReady);

@@ -40,9 +40,9 @@ export class SqliteWriter {
     this.#batches = new BatchSender((batch) => {
       thread.postMessage(batch satisfies WriterRequest);
     });
-    thread.on('message', ({ rows, seconds, results }: WriterReply) => {
+    thread.on('message', ({ results, commit }: WriterReply) => {
       for (const result of results) this.#batches.settle(result);
-      observer?.committed?.(rows, seconds);
+      if (commit !== undefined) observer?.committed?.(commit.rows, commit.seconds);
     });
     this.broken = new Promise((resolve) => {
       const fail = (cause: Error) => {
