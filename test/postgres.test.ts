@@ -407,8 +407,13 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
       const database = new URL(url).pathname.slice(1);
       const warnings: Error[] = [];
       const onWarning = (warning: Error) => warnings.push(warning);
-      process.on('warning', onWarning);
-      t.teardown(() => process.off('warning', onWarning));
+      // Instead of the listener that prints warnings.
+      const printing = process.listeners('warning');
+      process.removeAllListeners('warning').on('warning', onWarning);
+      t.teardown(() => {
+        process.off('warning', onWarning);
+        for (const listener of printing) process.on('warning', listener);
+      });
       const open = async (prepared: boolean) => {
         const storage = await openPostgres({ url, timeout, prepared });
         t.teardown(() => storage.close());
