@@ -42,7 +42,8 @@ export async function receiveBatches(address: string, receive: Receive): Promise
     });
   });
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
+    // Later errors concern single connections, and must not end the thread.
+    server.on('error', reject);
     server.listen(address, resolve);
   });
   return server.unref();
