@@ -103,11 +103,10 @@ export class PageReader {
     ) {
       const reading = run(() => this.#readTogether(this.#waiting.splice(0, together))).finally(() => {
         this.#underWay.delete(reading);
-        if (this.#waiting.length > 0) {
-          this.#nobody.runInAsyncScope(() => {
-            this.#startLater();
-          });
-        }
+        // Without delay, so that PostgreSQL reads while this process writes the responses with the previous pages.
+        this.#nobody.runInAsyncScope(() => {
+          this.#start();
+        });
       });
       this.#underWay.add(reading);
     }
