@@ -54,7 +54,7 @@ async function startSide(name, env) {
   const DATABASE_URL = `file:${join(folder, `${name}.db`)}`;
   const tokens = await fillStore(DATABASE_URL, [{ subject: 'bench', plants: 0 }]);
   const token = tokens.get('bench');
-  const server = await startMeasured({ env: { DATABASE_URL, ...env } });
+  const server = await startMeasured({ env: { DATABASE_URL, PROBE_LOOP_DELAY: 'true', ...env } });
   let id = 0;
   const next = () => createRequest(token, ++id);
   /** @type {{ rate: number, loopDelay: number }[]} */
