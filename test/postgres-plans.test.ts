@@ -106,10 +106,12 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
         await check('a batch of creates', create);
         await check('a batch of creates whose plants are there', create);
         await check('a batch of deletes', () => all((id) => storage.plants.delete('large', id)));
-        await check('a token', async () => {
-          await storage.tokens.find(Buffer.from([0, 0, 0, 9]));
-          return 1;
-        });
+        for (const count of [1, 50]) {
+          await check(`${count} tokens`, async () => {
+            const hashes = Array.from({ length: count }, (_, i) => Buffer.from([0, 0, 0, i + 1]));
+            return (await storage.tokens.find(hashes)).filter((token) => token !== undefined).length;
+          });
+        }
         await check('a revocation', async () => {
           await storage.tokens.revoke('9', 1);
           return 1;

@@ -65,6 +65,8 @@ function fail(message) {
 /** With many connections first, since the warm-up depends on the number of requests. */
 const connectionCounts = options.quick ? [256] : [256, 16];
 const warmTime = options.quick ? 350 : 1_500;
+/** Load before each turn that is not measured, in ms, because caches expire while the other servers have their turns. */
+const rampTime = 300;
 /**
  * The number of turns per server and their length, in ms. A shared machine's speed changes within seconds, so many
  * short turns compare better than few long ones; but some peers take long for a list of 100,000.
@@ -147,14 +149,17 @@ try {
       for (let turn = 0; turn <= rounds; turn++) {
         // The direction alternates, so that no server always follows the same one.
         for (const { process: server, target, result } of turn % 2 === 0 ? running : running.toReversed()) {
+          const run = (/** @type {number} */ duration) =>
+            putUnderLoad({
+              port: server.port,
+              connections: Math.min(connections, workload.mostConnections ?? connections),
+              time: duration,
+              next: () => workload.next(target),
+              ...(workload.expect !== undefined && { expect: workload.expect }),
+            });
+          if (turn > 0) await run(rampTime);
           await server.reset();
-          const load = await putUnderLoad({
-            port: server.port,
-            connections: Math.min(connections, workload.mostConnections ?? connections),
-            time: turn === 0 ? warmTime : time,
-            next: () => workload.next(target),
-            ...(workload.expect !== undefined && { expect: workload.expect }),
-          });
+          const load = await run(turn === 0 ? warmTime : time);
           const { cpu, rss } = await server.usage();
           result.memory = Math.max(result.memory, rss);
           if (turn > 0 && load.requests > 0) {

@@ -29,8 +29,8 @@ export interface Token {
 export interface TokenRepository {
   /** Stores a token under the hash of its secret. */
   create(token: Token, hash: Uint8Array): Promise<void>;
-  /** Returns the token with this hash, even if it is expired or revoked. */
-  find(hash: Uint8Array): Promise<Token | undefined>;
+  /** Returns the tokens with these hashes in the same order, even those that are expired or revoked. */
+  find(hashes: readonly Uint8Array[]): Promise<(Token | undefined)[]>;
   /** Returns all tokens, the oldest first. */
   list(): Promise<Token[]>;
   /** Revokes a token as of `at`, unless it is revoked already. Returns false if there is no such token. */

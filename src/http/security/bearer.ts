@@ -9,6 +9,11 @@ import { bearerChallenge, type Verifier } from './verifier.js';
 
 /** How long a verified token is cached, in ms; a revocation takes effect within this time. */
 const cacheTime = 3_000;
+/** The age from which a token in use is looked up again in advance, in ms. */
+const refreshAge = 2_000;
+/** The minimum pause between two such lookups, in ms, and the maximum number of tokens in one. */
+const refreshPause = 100;
+const refreshTogether = 1_000;
 const cacheSize = 10_000;
 
 /** How many unknown tokens of each kind are looked up concurrently, so that invented tokens cannot occupy the store. */
@@ -53,9 +58,10 @@ export interface BearerOptions {
 
 /**
  * Creates the verifier of `bearerAuth`, for the tokens of the repository and of an identity provider. Valid tokens, and
- * those that the repository does not have, are cached for three seconds. Concurrent requests with the same token share
- * one lookup. A token that was valid before is looked up at once. Unknown tokens wait in a queue, so that a flood of
- * invented tokens does not delay known callers.
+ * those that the repository does not have, are cached for three seconds. Cached tokens that are in use are looked up
+ * again in advance, many at a time. Concurrent requests with the same token share one lookup. A token that was valid
+ * before is looked up at once. Unknown tokens wait in a queue, so that a flood of invented tokens does not delay known
+ * callers.
  */
 export function createBearerVerifier({
   tokens,
@@ -78,13 +84,24 @@ export function createBearerVerifier({
   // The cache's own `fetch` measurably slows short lists.
   const underWay = new Map<string, Promise<Grant | undefined>>();
 
-  const find = async (token: string): Promise<Grant | undefined> => {
-    const own = isSecret(token);
-    const grant = await (own ? tokens.find(hashSecret(token)) : verifyForeign?.(token));
-    if (grant !== undefined) granted.set(token, grant);
+  /** @param start - When the lookup began. The grant may have changed since, so its time in the cache counts from then. */
+  const remember = (token: string, grant: Grant | undefined, start: number) => {
+    if (grant !== undefined) granted.set(token, grant, { start });
     else granted.delete(token);
     // An identity provider's token may become valid once its key is published.
-    if (grant === undefined && own) notFound.set(token, true);
+    if (grant === undefined && isSecret(token)) notFound.set(token, true);
+  };
+  const findOwn = async (secrets: readonly string[]): Promise<(Grant | undefined)[]> => {
+    const start = monotonic();
+    const grants = await tokens.find(secrets.map(hashSecret));
+    for (const [i, secret] of secrets.entries()) remember(secret, grants[i], start);
+    return grants;
+  };
+  const find = async (token: string): Promise<Grant | undefined> => {
+    if (isSecret(token)) return (await findOwn([token]))[0];
+    const start = monotonic();
+    const grant = await verifyForeign?.(token);
+    remember(token, grant, start);
     return grant;
   };
   const queue = () =>
@@ -97,6 +114,24 @@ export function createBearerVerifier({
     const waiting = isSecret(token) ? queues.own : queues.foreign;
     if (waiting.length() >= mostWaiting) return Promise.reject(overloaded);
     return waiting.push({ token, end: monotonic() + longestWait });
+  };
+
+  const isAging = (token: string) => granted.getRemainingTTL(token) <= cacheTime - refreshAge;
+  const aging = new Set<string>();
+  let nextRefresh = -Infinity;
+  // A lookup for each token would cost as much as many short lists. Identity providers' tokens need no lookup.
+  const refresh = (token: string): void => {
+    if (isSecret(token) && aging.size < refreshTogether) aging.add(token);
+    if (aging.size === 0 || monotonic() < nextRefresh) return;
+    const secrets = [...aging].filter(isAging);
+    aging.clear();
+    nextRefresh = Infinity;
+    findOwn(secrets)
+      // The next request with an expired entry looks it up, and reports the failure.
+      .catch(() => undefined)
+      .finally(() => {
+        nextRefresh = monotonic() + refreshPause;
+      });
   };
 
   const lastGrant = (token: string) => granted.peek(token, { allowStale: true });
@@ -115,7 +150,10 @@ export function createBearerVerifier({
     const token = bearer.exec(authorization)?.[1];
     if (token === undefined) return invalidToken;
     const known = granted.get(token);
-    if (known !== undefined) return check(known);
+    if (known !== undefined) {
+      if (isAging(token)) refresh(token);
+      return check(known);
+    }
     if (isSecret(token) ? notFound.has(token) : verifyForeign === undefined) return invalidToken;
     let found = underWay.get(token);
     if (found === undefined) {

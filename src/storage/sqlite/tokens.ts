@@ -28,9 +28,9 @@ export class SqliteTokens implements TokenRepository {
     withStorageErrors(() => this.#insert.run(...toTokenRow(token), hash));
   }
 
-  async find(hash: Uint8Array): Promise<Token | undefined> {
-    const row = withStorageErrors(() => this.#find.get(hash) as unknown[] | undefined);
-    return row === undefined ? undefined : toToken(row);
+  async find(hashes: readonly Uint8Array[]): Promise<(Token | undefined)[]> {
+    const rows = withStorageErrors(() => hashes.map((hash) => this.#find.get(hash) as unknown[] | undefined));
+    return rows.map((row) => row && toToken(row));
   }
 
   async list(): Promise<Token[]> {
