@@ -14,14 +14,6 @@ import {
 import { CitusStatements } from './citus.js';
 import { begunInTime, isRowError, standbyHasIt, type PostgresPool, type Row } from './pool.js';
 
-/**
- * An SQL subquery for a column of the plant with a given key. BETWEEN and ORDER BY make PostgreSQL look up each key in
- * the index, regardless of its statistics. Otherwise, it might read the whole table for a batch or even for each key.
- */
-const foundByKey = (column: string) =>
-  `(SELECT ${column} FROM plants WHERE plants.subject = given.subject AND plants.id BETWEEN given.id AND given.id
-    ORDER BY plants.id LIMIT 1) AS plant`;
-
 /** The outcome codes and errors of a batch that are known so far. */
 type Decisions = Map<PlantWrite, number | StorageError>;
 
@@ -135,12 +127,16 @@ export class PostgresWriter {
   }
 
   async #compare(creates: readonly PlantWrite<'create'>[], end: number): Promise<[Set<string>, Set<string>]> {
+    // BETWEEN and ORDER BY make PostgreSQL look up each key in the index, regardless of its statistics.
     const rows = this.#pool.distributed
       ? await this.#citus.compare(creates, end)
       : await this.#pool.read(
           `SELECT subject, id, same
            FROM unnest($1::text[], $2::bigint[], $3::text[]) AS given (subject, id, plant)
-           CROSS JOIN LATERAL ${foundByKey('plants.plant = given.plant AS same')}
+           CROSS JOIN LATERAL (
+             SELECT plants.plant = given.plant AS same FROM plants
+             WHERE plants.subject = given.subject AND plants.id BETWEEN given.id AND given.id
+             ORDER BY plants.id LIMIT 1) AS plant
            WHERE ${standbyHasIt}`,
           [...columnsOf(creates), creates.map(({ plant }) => plant)],
           end,
@@ -151,18 +147,10 @@ export class PostgresWriter {
   async #delete(deletes: readonly PlantWrite<'delete'>[], decisions: Decisions, end: number): Promise<void> {
     let undecided = deletes;
     while (undecided.length > 0) {
-      // Deletes by physical location (ctid), whose order is the order in which all processes lock the rows.
       const found = this.#pool.distributed
         ? await this.#citus.delete(undecided, end)
         : await this.#pool.write(
-            `WITH found AS (
-               SELECT subject, id, place
-               FROM unnest($2::text[], $3::bigint[]) AS given (subject, id)
-               CROSS JOIN LATERAL ${foundByKey('plants.ctid AS place')}
-               WHERE ${begunInTime} AND ${standbyHasIt}),
-             deleted AS (
-               DELETE FROM plants WHERE ctid = ANY(ARRAY(SELECT place FROM found)) RETURNING subject, id)
-             SELECT subject, id, deleted.id IS NOT NULL FROM found LEFT JOIN deleted USING (subject, id)`,
+            `SELECT subject, id, deleted FROM delete_plants($2, $3) WHERE ${begunInTime} AND ${standbyHasIt}`,
             columnsOf(undecided),
             end,
           );
