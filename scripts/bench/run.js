@@ -12,7 +12,7 @@ import { printReport, writeReport } from './report.js';
 import { allServers } from './servers.js';
 import { measureStarts } from './starts.js';
 import { compare, verdict } from './targets.js';
-import { workloads } from './workloads.js';
+import { startTurn, workloads } from './workloads.js';
 
 const usage = `npm run bench -- [OPTION]...
 
@@ -65,8 +65,12 @@ function fail(message) {
 /** With many connections first, since the warm-up depends on the number of requests. */
 const connectionCounts = options.quick ? [256] : [256, 16];
 const warmTime = options.quick ? 350 : 1_500;
-/** Load before each turn that is not measured, in ms, because caches expire while the other servers have their turns. */
+/**
+ * Load before each turn that is not measured, in ms: because caches expire while the other servers have their turns, or
+ * to supply what the turn uses up.
+ */
 const rampTime = 300;
+const supplyTime = 1_000;
 /**
  * The number of turns per server and their length, in ms. A shared machine's speed changes within seconds, so many
  * short turns compare better than few long ones; but some peers take long for a list of 100,000.
@@ -149,15 +153,20 @@ try {
       for (let turn = 0; turn <= rounds; turn++) {
         // The direction alternates, so that no server always follows the same one.
         for (const { process: server, target, result } of turn % 2 === 0 ? running : running.toReversed()) {
-          const run = (/** @type {number} */ duration) =>
-            putUnderLoad({
+          const run = (/** @type {number} */ duration, next = workload.next) => {
+            startTurn(target);
+            return putUnderLoad({
               port: server.port,
               connections: Math.min(connections, workload.mostConnections ?? connections),
               time: duration,
-              next: () => workload.next(target),
+              next: () => next(target),
               ...(workload.expect !== undefined && { expect: workload.expect }),
+            }).catch((/** @type {unknown} */ cause) => {
+              throw new Error(`${result.name}, ${workload.name}, ${connections} connections`, { cause });
             });
-          if (turn > 0) await run(rampTime);
+          };
+          if (workload.supply !== undefined) await run(supplyTime, workload.supply);
+          else if (turn > 0) await run(rampTime);
           await server.reset();
           const load = await run(turn === 0 ? warmTime : time);
           const { cpu, rss } = await server.usage();

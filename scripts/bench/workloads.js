@@ -19,6 +19,7 @@ export const seed = [
  * @property {boolean} remembers - Whether only existing plants can be deleted.
  * @property {number} created - The highest id that was created.
  * @property {number} deleted - The highest id that was deleted.
+ * @property {number} [deletable] - The highest id that may be deleted.
  * @property {number} random - The state of the pseudorandom sequence, which is the same for all servers.
  */
 
@@ -29,10 +30,9 @@ export const seed = [
  * @property {(target: Target) => string | undefined} next - Returns the next request, or undefined if there is none.
  * @property {(status: number) => boolean} [expect] - Whether a status is expected; 200 and 204 by default.
  * @property {number} [mostConnections]
+ * @property {(target: Target) => string} [supply] - Returns a request that provides for this workload.
  */
 
-/** More than the number of concurrent creates, whose plants may not exist yet. */
-const underWay = 1_000;
 /** Ids of 16 digits, which a double may round, so that the body is parsed twice. */
 const sixteenDigits = 1_000_000_000_000_000;
 
@@ -59,14 +59,19 @@ export const workloads = [
     mostConnections: 8,
     next: (target) => list(target, 'long', ''),
   },
-  { name: 'delete', title: 'Delete a plant', next: (target) => remove(target, 0) },
+  {
+    name: 'delete',
+    title: 'Delete a plant',
+    next: remove,
+    supply: (target) => create(target, ++target.created),
+  },
   {
     name: 'mix',
     title: '80 % list 20, 15 % create, 5 % delete',
     next: (target) => {
       const kind = draw(target, 100);
       if (kind < 80) return list(target, `subject ${draw(target, subjects)}`, '?limit=20');
-      return (kind < 85 ? remove(target, underWay) : undefined) ?? create(target, ++target.created);
+      return (kind < 85 ? remove(target) : undefined) ?? create(target, ++target.created);
     },
   },
   {
@@ -97,9 +102,18 @@ function list(target, subject, query) {
   return requestText({ method: 'GET', path: `/plants${query}`, token: target.tokenOf(subject) });
 }
 
-/** @param {Target} target @param {number} kept - How many of the newest plants not to delete. */
-function remove(target, kept) {
-  if (target.remembers && target.deleted + kept >= target.created) return undefined;
+/**
+ * Starts a turn of a workload. All earlier requests must have been answered, because the turn may delete the plants that
+ * they have created.
+ * @param {Target} target
+ */
+export function startTurn(target) {
+  target.deletable = target.created;
+}
+
+/** @param {Target} target */
+function remove(target) {
+  if (target.remembers && target.deleted >= (target.deletable ?? 0)) return undefined;
   return requestText({
     method: 'DELETE',
     path: `/plants/${++target.deleted}`,

@@ -8,7 +8,7 @@ import { putUnderLoad } from '../load.js';
 import { startMeasured } from '../measured-server.js';
 import { median } from '../../lib/statistics.js';
 import { fillStore } from '../store.js';
-import { seed, workloads } from '../workloads.js';
+import { seed, startTurn, workloads } from '../workloads.js';
 
 const connections = 64;
 /** The number of requests between two memory samples. */
@@ -38,6 +38,7 @@ try {
   let first = NaN;
   for (let served = 0; served < 1_000_000;) {
     const end = served + step;
+    startTurn(target);
     await putUnderLoad({
       port: server.port,
       connections,

@@ -13,7 +13,7 @@ const cacheTime = 3_000;
 const refreshAge = 2_000;
 /** The minimum pause between two such lookups, in ms, and the maximum number of tokens in one. */
 const refreshPause = 100;
-const refreshTogether = 1_000;
+const refreshTogether = 500;
 const cacheSize = 10_000;
 
 /** How many unknown tokens of each kind are looked up concurrently, so that invented tokens cannot occupy the store. */
