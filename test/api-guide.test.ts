@@ -1,4 +1,4 @@
-// What users paste: the examples of docs/api.md and the README do what is written, and the error codes are the catalogue's.
+// Checks that the examples of docs/api.md and the README work as written, and that docs/api.md lists all error codes.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -36,10 +36,10 @@ const [created, listed, gone] = blocks('json')
   .split('\n\n')
   .map((text) => JSON.parse(text) as unknown);
 
-t.test('every example does what the guide says', async (t) => {
+t.test('every example produces the output in the guide', async (t) => {
   const service = await startListening(t);
   const folder = await temporaryFolder(t);
-  /** Runs the examples of one language for a subject of their own, and gives the lines that they print. */
+  /** Runs the examples of one language for a new subject, and returns the lines that they print. */
   const examples = async (command: string, file: string, code: string): Promise<string[]> => {
     const path = join(folder, file);
     await writeFile(path, code);
@@ -86,13 +86,13 @@ t.test('every example does what the guide says', async (t) => {
   });
 });
 
-t.test('its TypeScript is what the compiler checks', (t) => {
+t.test('its TypeScript is the code that the compiler checks', (t) => {
   const checked = readFileSync(join(root, 'examples/guide.ts'), 'utf8');
   t.equal(checked.replace(/^\/\/ .*\n/, ''), blocks('ts'));
   t.end();
 });
 
-t.test('the commands of the README do what it says', await needs('curl'), async (t) => {
+t.test('the commands of the README do what it describes', await needs('curl'), async (t) => {
   const readme = readFileSync(join(root, 'README.md'), 'utf8');
   const blockWith = (command: string) =>
     [...readme.matchAll(/^```sh\n([^]*?)^```$/gm)]
@@ -120,7 +120,7 @@ t.test('the commands of the README do what it says', await needs('curl'), async 
   t.strictSame(left.map(({ subject }) => subject).sort(), ['alice', 'bob'], 'one is revoked and pruned');
 });
 
-t.test('the error codes are those of the catalogue', (t) => {
+t.test('docs/api.md lists the error codes of the catalogue', (t) => {
   const items = [...guide.matchAll(/^- (\*\*\d{5}\*\*[^]*?)(?=\n(?:- |\n))/gm)].map(([, item = '']) =>
     item.replace(/\n +/g, ' '),
   );

@@ -1,4 +1,4 @@
-// Every operation through the real app: its success and each declared error, read back from the store.
+// Every operation through the real app: its success and each declared error, followed by a read of the store.
 import t from 'tap';
 import { engines } from './support/engines.js';
 import { injectFaults, startService, type Service } from './support/service.js';
@@ -21,7 +21,7 @@ async function plantsOf({ call }: Service, token: string): Promise<unknown> {
 
 for (const engine of engines) {
   t.test(engine.name, engine.options, async (t) => {
-    t.test('createPlant stores the plant and answers it without its id', async (t) => {
+    t.test('createPlant stores the plant and returns it without its id', async (t) => {
       const service = await startService(t, engine);
       const { call, token } = service;
       const tagged = await call('POST', '/plants', {
@@ -38,7 +38,7 @@ for (const engine of engines) {
       ]);
     });
 
-    t.test('createPlant keeps every 64-bit id apart, in every spelling', async (t) => {
+    t.test('createPlant distinguishes all 64-bit ids, however they are written', async (t) => {
       const service = await startService(t, engine);
       const { call, token } = service;
       const spellings = [
@@ -69,20 +69,23 @@ for (const engine of engines) {
       t.equal((await call('DELETE', `/plants/${minId}`, { token })).status, 204);
     });
 
-    t.test('createPlant refuses a taken id, with a code of its own when the plant is the same', async (t) => {
-      const service = await startService(t, engine);
-      const { call, token } = service;
-      await call('POST', '/plants', { token, body: { id: 7, name: 'Ficus' } });
-      const again = { token, body: '{"name":"Ficus","id":7.0}' };
-      t.match(await call('POST', '/plants', again), error(40011, /already have exactly this plant/));
-      for (const body of [
-        { id: 7, name: 'Ficus', tag: '' },
-        { id: 7, name: 'ficus' },
-      ]) {
-        t.match(await call('POST', '/plants', { token, body }), error(40010, /different plant/));
-      }
-      t.strictSame(await plantsOf(service, token), [{ name: 'Ficus' }]);
-    });
+    t.test(
+      'createPlant rejects an existing id, with a separate code if the plant is identical',
+      async (t) => {
+        const service = await startService(t, engine);
+        const { call, token } = service;
+        await call('POST', '/plants', { token, body: { id: 7, name: 'Ficus' } });
+        const again = { token, body: '{"name":"Ficus","id":7.0}' };
+        t.match(await call('POST', '/plants', again), error(40011, /already have exactly this plant/));
+        for (const body of [
+          { id: 7, name: 'Ficus', tag: '' },
+          { id: 7, name: 'ficus' },
+        ]) {
+          t.match(await call('POST', '/plants', { token, body }), error(40010, /different plant/));
+        }
+        t.strictSame(await plantsOf(service, token), [{ name: 'Ficus' }]);
+      },
+    );
 
     t.test('createPlant stores every text unchanged', async (t) => {
       const service = await startService(t, engine);
@@ -108,7 +111,7 @@ for (const engine of engines) {
       );
     });
 
-    t.test('createPlant refuses bad bodies and stores nothing', async (t) => {
+    t.test('createPlant rejects invalid bodies and stores nothing', async (t) => {
       const service = await startService(t, engine, { limits: { bodyLimit: 2_500_000 } });
       const { call, token } = service;
       const deep = '['.repeat(4_000) + ']'.repeat(4_000);
@@ -184,7 +187,7 @@ for (const engine of engines) {
       t.strictSame(await plantsOf(service, token), []);
     });
 
-    t.test('createPlant refuses other media types, codings and lengths', async (t) => {
+    t.test('createPlant rejects other media types, encodings and lengths', async (t) => {
       const service = await startService(t, engine, { limits: { bodyLimit: 1_000 } });
       const { call, token } = service;
       const body = '{"id":1,"name":"a"}';
@@ -229,7 +232,7 @@ for (const engine of engines) {
       t.equal((await call('DELETE', '/plants/11', { token })).status, 204);
     });
 
-    t.test('listPlants gives the smallest ids first, and no more than the limit', async (t) => {
+    t.test('listPlants returns the smallest ids first, up to the limit', async (t) => {
       const service = await startService(t, engine);
       const { call, token } = service;
       t.equal((await call('GET', '/plants', { token })).text, '[]');
@@ -245,7 +248,7 @@ for (const engine of engines) {
       t.equal((await call('GET', '/plants?', { token })).status, 200);
     });
 
-    t.test('listPlants refuses bad limits and unknown query names', async (t) => {
+    t.test('listPlants rejects invalid limits and unknown query parameters', async (t) => {
       const { call, token } = await startService(t, engine);
       const limits = [
         '0',
@@ -286,7 +289,7 @@ for (const engine of engines) {
       t.match(await call('DELETE', '/plants/1?force=1', { token }), error(40006, /"force" is unknown/));
     });
 
-    t.test('listPlants lists every plant of a list of many pages once', async (t) => {
+    t.test('listPlants returns every plant of a list of many pages once', async (t) => {
       const service = await startService(t, engine);
       const { call, token, subject, storage } = service;
       const count = 2_345;
@@ -306,7 +309,7 @@ for (const engine of engines) {
       }
     });
 
-    t.test('listPlants answers HEAD with the headers of GET and reads no row', async (t) => {
+    t.test('listPlants responds to HEAD with the headers of GET and reads no rows', async (t) => {
       const noLists = injectFaults(() => ({
         plants: { list: () => Promise.reject(new Error('a row was read')) },
       }));
@@ -319,7 +322,7 @@ for (const engine of engines) {
       t.equal((await call('HEAD', '/plants')).status, 401);
     });
 
-    t.test('deletePlant deletes once, and answers 404 to everything else', async (t) => {
+    t.test('deletePlant deletes a plant once, and returns 404 otherwise', async (t) => {
       const service = await startService(t, engine);
       const { call, token } = service;
       await call('POST', '/plants', { token, body: { id: 5, name: 'a' } });
@@ -337,7 +340,7 @@ for (const engine of engines) {
       t.equal((await call('POST', '/plants', { token, body: { id: 5, name: 'again' } })).status, 200);
     });
 
-    t.test('deletePlant refuses ids that are not canonical', async (t) => {
+    t.test('deletePlant rejects ids that are not canonical', async (t) => {
       const { call, token } = await startService(t, engine);
       const ids = [
         '+5',
@@ -387,7 +390,7 @@ for (const engine of engines) {
       t.strictSame(await plantsOf(service, alice), [{ name: 'of alice' }, { name: 'second' }]);
     });
 
-    t.test('createPlant lets one of 200 concurrent creates of one id win', async (t) => {
+    t.test('createPlant accepts exactly one of 200 concurrent creates with the same id', async (t) => {
       const service = await startService(t, engine);
       const { call, token } = service;
       const answers = await Promise.all(
@@ -401,7 +404,7 @@ for (const engine of engines) {
       t.strictSame(await plantsOf(service, token), [winners[0]!.json]);
     });
 
-    t.test('listPlants lists 1,000 plants that were created concurrently', async (t) => {
+    t.test('listPlants returns 1,000 plants that were created concurrently', async (t) => {
       const service = await startService(t, engine);
       const { call, token } = service;
       const ids = Array.from({ length: 1_000 }, (_, i) => i);
@@ -415,7 +418,7 @@ for (const engine of engines) {
       );
     });
 
-    t.test('a failure of the storage is answered 503 or 500, without its cause', async (t) => {
+    t.test('a storage failure returns 503 or 500, without its cause', async (t) => {
       let failure: unknown;
       const fail = () => Promise.reject(failure);
       const failing = injectFaults(() => ({ plants: { create: fail, delete: fail, list: fail } }));
@@ -439,7 +442,7 @@ for (const engine of engines) {
   });
 }
 
-t.test('the contract is published as the very bytes the server reads', async (t) => {
+t.test('the contract is published byte for byte as the server reads it', async (t) => {
   const { call } = await startService(t, engines[0]!);
   const yaml = await call('GET', '/openapi.yaml').catch((error: unknown) => error);
   t.type(yaml, SyntaxError, 'it is no JSON');
@@ -450,7 +453,7 @@ t.test('the contract is published as the very bytes the server reads', async (t)
   t.strictSame((await call('GET', '/openapi.json')).json, loadContract().document);
 });
 
-t.test('unknown paths and methods are answered before anything else', async (t) => {
+t.test('unknown paths and methods are rejected before anything else is checked', async (t) => {
   const { call, token } = await startService(t, engines[0]!);
   for (const url of [
     '/plant',

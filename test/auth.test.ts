@@ -1,4 +1,4 @@
-// Access tokens: who gets in, with what, and for how long; and that the contract decides it.
+// Access tokens: which requests they authorize, and for how long; and that the contract determines it.
 import { randomBytes } from 'node:crypto';
 import t from 'tap';
 import { engines, sharedStorage } from './support/engines.js';
@@ -10,14 +10,14 @@ import { catalogue } from '../src/errors.js';
 import { hashSecret, issueToken } from '../src/http/security/access-token.js';
 
 const engine = engines[0]!;
-/** Every operation of the contract, and HEAD where there is GET: its method, a path and its scope. */
+/** Every operation of the contract, with HEAD for each GET: its method, a path and its scope. */
 const operations = loadContract().operations.flatMap(({ method, path, requiredScope }) =>
   (method === 'GET' ? (['GET', 'HEAD'] as const) : [method as 'POST' | 'DELETE']).map(
     (name) => [name, path.replace('{id}', '1'), requiredScope as (typeof scopes)[number]] as const,
   ),
 );
 
-t.test('every operation answers 401 without a token, with the challenge of RFC 6750', async (t) => {
+t.test('every operation returns 401 without a token, with the challenge of RFC 6750', async (t) => {
   const { call } = await startService(t, engine);
   for (const [method, url] of operations) {
     const answer = await call(method, url);
@@ -31,7 +31,7 @@ t.test('every operation answers 401 without a token, with the challenge of RFC 6
   }
 });
 
-t.test('every operation answers 401 invalid_token to a token that is not good', async (t) => {
+t.test('every operation returns 401 invalid_token for an invalid token', async (t) => {
   const { call, token, issue, storage, subject } = await startService(t, engine);
   const expired = await issue(subject, { expiresAt: Date.now() });
   const revoked = await issueToken(storage.tokens, { subject, scopes, now: Date.now() });
@@ -72,7 +72,7 @@ t.test('the scheme is case-insensitive, the token is not', async (t) => {
   }
 });
 
-t.test('every operation answers 403 insufficient_scope to a token without its scope', async (t) => {
+t.test('every operation returns 403 insufficient_scope for a token without the required scope', async (t) => {
   const { call, issue, subject } = await startService(t, engine);
   for (const [method, url, needed] of operations) {
     const lacking = await issue(subject, { scopes: scopes.filter((scope) => scope !== needed) });
@@ -94,7 +94,7 @@ t.test('authentication comes before validation', async (t) => {
   t.equal((await call('DELETE', '/plants/x')).status, 401);
 });
 
-t.test('a token works at once, and for no longer than it is good', async (t) => {
+t.test('a token works immediately, and only until it expires or is revoked', async (t) => {
   let now = 1_800_000_000_000;
   const { call, storage, subject } = await startService(t, engine, { now: () => now, monotonic: () => now });
   const status = async (token: string) => (await call('GET', '/plants', { token })).status;
@@ -112,7 +112,7 @@ t.test('a token works at once, and for no longer than it is good', async (t) => 
   t.equal(await status(other.secret), 401, 'a revoked one stops within five seconds');
 });
 
-t.test('a token is looked up once in a while, good or bad, and by one request at a time', async (t) => {
+t.test('a token, valid or not, is looked up once per three seconds, by one request at a time', async (t) => {
   let now = 1_800_000_000_000;
   let lookups = 0;
   const storage = await sharedStorage(engine);
@@ -189,7 +189,7 @@ t.test('tokens in use are looked up again in advance, many at a time', async (t)
   t.strictSame((await useAll()).statuses, [401], 'a revocation takes effect in time');
 });
 
-t.test('made-up tokens wait for their turn, which known ones need not, and not for ever', async (t) => {
+t.test('invented tokens wait in a queue, for a limited time; known tokens do not', async (t) => {
   let now = 1_800_000_000_000;
   const known = new Set<string>();
   const held: (() => void)[] = [];
@@ -239,7 +239,7 @@ t.test('made-up tokens wait for their turn, which known ones need not, and not f
   t.strictSame(new Set(await Promise.all(waiting)), new Set([503]), 'who waited too long is told so');
 });
 
-t.test('a token store that fails is a 503, not a 401', async (t) => {
+t.test('a failure of the token store returns 503, not 401', async (t) => {
   const failing = (inner: Storage): Storage => ({
     broken: inner.broken,
     check: () => inner.check(),
@@ -259,7 +259,7 @@ t.test('a token store that fails is a 503, not a 401', async (t) => {
   t.equal(answer.headers['www-authenticate'], undefined);
 });
 
-t.test('a subject is a text that every engine can keep', async (t) => {
+t.test('a subject must be a text that every engine can store', async (t) => {
   const { tokens } = await sharedStorage(engine);
   for (const subject of ['', 'a\u0000b', 'a\nb', '\u007f', '\ud800', 'x'.repeat(256)]) {
     await t.rejects(issueToken(tokens, { subject, scopes, now: 0 }), TypeError, JSON.stringify(subject));

@@ -1,4 +1,4 @@
-// What one caller, and all together, can take of the server's memory: in bodies, in their values, and in lists.
+// The limits of the server's memory, for one caller and for all together: bodies, their values, and lists.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -13,7 +13,7 @@ import { findExcess } from '../src/http/request/json-bounds.js';
 
 const sqlite = engines[0]!;
 
-t.test('createPlant refuses a long body that is nested deeply, or holds many values', async (t) => {
+t.test('createPlant rejects a long body that is deeply nested or has very many values', async (t) => {
   const { call, token } = await startService(t, sqlite);
   const deep = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
   const filler = ' '.repeat(10_000);
@@ -30,7 +30,7 @@ t.test('createPlant refuses a long body that is nested deeply, or holds many val
     [`{"id":1,${keys(5_000)}}`, /at most 10000 values and keys/],
   ];
   for (const [body, message] of bodies) {
-    // The second is read by the exact reader, too.
+    // The exact parser parses the second one, too.
     for (const text of [body, body.replace('1', '1.0')]) {
       const answer = await call('POST', '/plants', { token, body: text + filler });
       t.match(answer, { status: 400, json: { error: 40002, message } }, text.slice(0, 40));
@@ -42,8 +42,8 @@ t.test('createPlant refuses a long body that is nested deeply, or holds many val
   t.equal((await call('POST', '/plants', { token, body: `{"id":1,${keys(4_998)}}` })).status, 200);
 });
 
-t.test('values, keys and levels are counted as JSON.parse finds them', async () => {
-  /** How deep a value is nested, and how many values and keys it is. */
+t.test('values, keys and levels are counted as JSON.parse would find them', async () => {
+  /** The depth of a value, and its number of values and keys. */
   const measure = (value: unknown): { depth: number; count: number } => {
     if (typeof value !== 'object' || value === null) return { depth: 0, count: 1 };
     const inside = Object.values(value).map(measure);
@@ -60,7 +60,7 @@ t.test('values, keys and levels are counted as JSON.parse finds them', async () 
     fc.property(text, fc.nat(8), (text, maxDepth) => {
       const { depth, count } = measure(JSON.parse(text));
       const fits = findExcess(text, maxDepth) === undefined;
-      // The value stands beside as many others as just fit, and as are one too many: an array holds them all.
+      // An array contains the value and as many others as just fit, or one more.
       const beside = (others: number) => findExcess(`[${'0,'.repeat(others)}${text}]`, 20) === undefined;
       return fits === depth <= maxDepth && beside(10_000 - 1 - count) && !beside(10_000 - count);
     }),
@@ -72,7 +72,7 @@ t.test('values, keys and levels are counted as JSON.parse finds them', async () 
   );
 });
 
-t.test('a memory budget keeps its bound, and every subject its share', async () => {
+t.test('a memory budget is never exceeded, and every subject gets its share', async () => {
   const capacity = 1_000;
   interface Request {
     readonly subject: string;
@@ -125,7 +125,7 @@ t.test('a memory budget keeps its bound, and every subject its share', async () 
           if (budget.fits(holder, bytes)) {
             assert.ok(budget.hold(holder, bytes), 'what fits is not refused');
           } else if (at % 2 === 0) {
-            // What has arrived can be too much.
+            // What has arrived may already be too much.
             if (!budget.hold(holder, bytes)) refused(request);
           } else {
             request.waits = true;
@@ -159,7 +159,7 @@ async function startTenants(t: Test, options: ServiceOptions) {
   return {
     ...service,
     sockets,
-    /** Sends a create, and resolves when the server has read so many bytes of it, or all. */
+    /** Sends a create, and resolves when the server has read the given number of bytes, or all. */
     send: async (token: string, framing: string, part: string, read = 60_000) => {
       const head = `POST /plants HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer ${token}`;
       const arrives = once(service.app.server, 'connection') as Promise<[Socket]>;
@@ -175,7 +175,7 @@ async function startTenants(t: Test, options: ServiceOptions) {
 
 const plant = (id: number, length: number) => `{"id":${id},"name":"`.padEnd(length - 2, 'x') + '"}';
 
-t.test('bodies that are announced and do not come hold up nobody', async (t) => {
+t.test('announced bodies that never arrive do not delay other requests', async (t) => {
   const { send, token, issue } = await startTenants(t, { limits: { bodyBudget: 16 * 1024 * 1024 } });
   const hostile = await issue('who announces');
   for (let i = 0; i < 8; i++) await send(hostile, 'Content-Length: 1048576', '{');
@@ -189,7 +189,7 @@ t.test('bodies that are announced and do not come hold up nobody', async (t) => 
   }
 });
 
-t.test('halves of bodies that fill the room leave it to other subjects', async (t) => {
+t.test('incomplete bodies that fill the budget make room for other subjects', async (t) => {
   const { send, token, issue } = await startTenants(t, {
     limits: { bodyBudget: 1_200_000, bodyLimit: 300_000 },
   });
@@ -199,19 +199,19 @@ t.test('halves of bodies that fill the room leave it to other subjects', async (
   t.match(
     await halves.at(-1)?.answer('POST', '/plants'),
     { status: 503 },
-    'one who has more than a share is refused',
+    'a subject that has more than its share is rejected',
   );
   for (const length of [50, 130_000]) {
     const good = await send(token, `Content-Length: ${length}`, plant(length, length));
     t.equal((await good.answer('POST', '/plants'))?.status, 200, `${length} bytes`);
   }
-  // The oldest of all may always go on.
+  // The oldest body may always continue.
   halves[0]?.send('x'.repeat(240_000));
   t.match(await halves[0]?.answer('POST', '/plants'), { status: 400, text: /40001/ });
 });
 
-t.test('a body that waits counts with what may still arrive of it', async (t) => {
-  // Nothing is decided by time here.
+t.test('a waiting body counts with its announced length', async (t) => {
+  // No timeout takes effect in this test.
   const limits = { bodyBudget: 1_000_000, requestTimeout: 300_000 };
   const { send, token } = await startTenants(t, { limits });
   for (let i = 0; i < 9; i++) await send(token, 'Content-Length: 300000', 'x'.repeat(60_000));
@@ -220,7 +220,7 @@ t.test('a body that waits counts with what may still arrive of it', async (t) =>
   t.match(await waiting.at(-1)?.answer('POST', '/plants'), { status: 503 });
 });
 
-t.test('a body that waits gets the room of one that does not get on', async (t) => {
+t.test('a waiting body gets the memory of a stalled one', async (t) => {
   const { send, token } = await startTenants(t, {
     limits: { bodyBudget: 1_000_000, bodyLimit: 200_000, requestTimeout: 5_000 },
   });
@@ -232,7 +232,7 @@ t.test('a body that waits gets the room of one that does not get on', async (t) 
   t.equal((await waiting.answer('POST', '/plants'))?.status, 200);
 });
 
-t.test('what all lists hold together is bounded, and stalled readers stop nobody', async (t) => {
+t.test('the memory of all lists is bounded, and stalled readers do not block others', async (t) => {
   const listBudget = 1_000_000;
   const page = 300_000;
   let most = 0;
@@ -282,7 +282,7 @@ t.test('what all lists hold together is bounded, and stalled readers stop nobody
   t.equal((JSON.parse((await own.answer('GET', '/plants'))?.text ?? '') as unknown[]).length, 100);
 });
 
-t.test('the pages that are read in one turn of the event loop are bounded in their text', async (t) => {
+t.test('the text of the pages read in one turn of the event loop is bounded', async (t) => {
   const { storage, subject } = await startService(t, sqlite);
   const length = 500_000;
   await storage.plants.create(subject, 1n, { name: 'я'.repeat(length) });

@@ -1,11 +1,11 @@
-// Citus, where it is installed: how a database is distributed, and what becomes of the others when a node is away.
+// Citus, where it is installed: how a database is distributed, and what still works while a node is down.
 import t, { type Test } from 'tap';
 import { skipFor } from './support/skip.js';
 import { joinNodes, runSql, startCitus } from '../scripts/lib/citus-cluster.js';
 import { StorageError, type Storage } from '../src/domain/storage.js';
 import { migratePostgres, openPostgres } from '../src/storage/postgres/storage.js';
 
-/** The longest that a request may wait for the database in these tests, in ms; a statement may take a third. */
+/** The maximum time that a request may wait for the database in these tests, in ms; a statement may take a third. */
 const timeout = 9_000;
 const plant = { name: 'Ficus' };
 
@@ -25,7 +25,7 @@ t.test('Citus', options, async (t) => {
     return storage;
   }
 
-  /** Subjects of this test that live on a node, so many. */
+  /** The given number of subjects of this test whose plants are on a node. */
   async function subjectsOn(node: { port: number }, prefix: string, count: number): Promise<string[]> {
     const rows = await sql(
       `SELECT subject
@@ -64,7 +64,7 @@ t.test('Citus', options, async (t) => {
     }
   });
 
-  t.test('migrate distributes a database that was full before the extension came', async (t) => {
+  t.test('migrate distributes a database that had plants before the extension', async (t) => {
     for (const node of nodes) await sql("CREATE DATABASE later ENCODING 'UTF8' TEMPLATE template0", node);
     const url = coordinator.url('later');
     await migratePostgres(url);
@@ -79,7 +79,7 @@ t.test('Citus', options, async (t) => {
     t.equal(await after.plants.delete('s', 1n), true);
   });
 
-  t.test('a service that ran before the tables were distributed goes on after it', async (t) => {
+  t.test('a running service continues after the tables are distributed', async (t) => {
     for (const node of nodes) await sql("CREATE DATABASE running ENCODING 'UTF8' TEMPLATE template0", node);
     const url = coordinator.url('running');
     await migratePostgres(url);
@@ -92,7 +92,7 @@ t.test('Citus', options, async (t) => {
     t.equal((await plants.list('s', { limit: 9 })).count, 0);
   });
 
-  t.test('a database that is only partly distributed is refused, and migrate completes it', async (t) => {
+  t.test('a partly distributed database is rejected, and migrate completes it', async (t) => {
     await sql('CREATE SCHEMA half');
     const url = `${coordinator.url()}?options=${encodeURIComponent('-c search_path=half')}`;
     await migratePostgres(url);
@@ -104,33 +104,30 @@ t.test('Citus', options, async (t) => {
     await (await openPostgres({ url, timeout })).close();
   });
 
-  t.test(
-    'a node that would not keep our promises is refused, at the start and when it comes back',
-    async (t) => {
-      const { plants } = await open(t);
-      const [subject = ''] = await subjectsOn(second, 'promised', 1);
-      t.equal(await plants.create(subject, 1n, plant), 'created');
-      await second.stop();
-      await failure(plants.create(subject, 2n, plant));
-      await second.start({ fsync: 'off' });
-      const message = new RegExp(`not be durable with fsync off .* on 127.0.0.1:${second.port}`);
-      await t.rejects(openPostgres({ url: coordinator.url(), timeout }), { message });
-      await t.rejects(
-        openPostgres({ url: first.url(), timeout }),
-        { message },
-        'whichever node is the address',
-      );
-      await until(async () => {
-        const error = await plants.create(subject, 3n, plant).catch((error: unknown) => error);
-        return error instanceof Error && message.test(error.message);
-      });
-      await second.stop('SIGINT');
-      await second.start();
-      await until(async () => (await failure(plants.create(subject, 3n, plant))) === 'no failure');
-    },
-  );
+  t.test('a node with unsafe settings is rejected, at startup and when it returns', async (t) => {
+    const { plants } = await open(t);
+    const [subject = ''] = await subjectsOn(second, 'promised', 1);
+    t.equal(await plants.create(subject, 1n, plant), 'created');
+    await second.stop();
+    await failure(plants.create(subject, 2n, plant));
+    await second.start({ fsync: 'off' });
+    const message = new RegExp(`not be durable with fsync off .* on 127.0.0.1:${second.port}`);
+    await t.rejects(openPostgres({ url: coordinator.url(), timeout }), { message });
+    await t.rejects(
+      openPostgres({ url: first.url(), timeout }),
+      { message },
+      'whichever node is the address',
+    );
+    await until(async () => {
+      const error = await plants.create(subject, 3n, plant).catch((error: unknown) => error);
+      return error instanceof Error && message.test(error.message);
+    });
+    await second.stop('SIGINT');
+    await second.start();
+    await until(async () => (await failure(plants.create(subject, 3n, plant))) === 'no failure');
+  });
 
-  t.test('while a worker is away, only the subjects that live there have no service', async (t) => {
+  t.test('while a worker is down, only its subjects are affected', async (t) => {
     const storage = await open(t);
     const { plants } = storage;
     const here = await subjectsOn(first, 'tenant', 5);
@@ -144,7 +141,7 @@ t.test('Citus', options, async (t) => {
     );
 
     await second.stop();
-    // The first writes may find a connection that has broken, after which nobody knows what they did.
+    // The first writes may use a broken connection, so that their outcome is unknown.
     await createAll(2n);
     const expected = all.map((subject) => (away.includes(subject) ? 'unavailable' : 'no failure'));
     t.strictSame(await createAll(3n), expected);
@@ -171,12 +168,12 @@ t.test('Citus', options, async (t) => {
     }
   });
 
-  t.test('a commit that is in doubt is told as unknown, and is resolved', async (t) => {
+  t.test('a commit in doubt is reported as unknown, and is resolved', async (t) => {
     const { plants } = await open(t);
     const both = [...(await subjectsOn(first, 'doubtful', 1)), ...(await subjectsOn(second, 'doubtful', 1))];
     const createBoth = () => Promise.all(both.map((subject) => plants.create(subject, 1n, plant)));
     await second.stop('SIGINT');
-    // It prepares the transaction, and then waits for a standby that there is not.
+    // It prepares the transaction, and then waits for a standby that does not exist.
     await second.start({ synchronous_standby_names: 'nobody' });
     await until(async () => (await failure(plants.list(both[1]!, { limit: 9 }))) === 'no failure');
     t.equal(await failure(createBoth()), 'unknown-outcome');
@@ -189,7 +186,7 @@ t.test('Citus', options, async (t) => {
     await until(async () => (await sql('SELECT FROM pg_prepared_xacts', second)).length === 0);
   });
 
-  t.test('while a worker is silent, the others go on', async (t) => {
+  t.test('while a worker does not respond, the others continue', async (t) => {
     const { plants } = await open(t);
     const [here = ''] = await subjectsOn(first, 'patient', 1);
     const [silent = ''] = await subjectsOn(second, 'patient', 1);
@@ -208,15 +205,15 @@ t.test('Citus', options, async (t) => {
 });
 
 /**
- * Tries until it succeeds.
- * @throws Error when it does not, after very many times.
+ * Retries until it succeeds.
+ * @throws Error after very many attempts.
  */
 async function until(condition: () => Promise<boolean>): Promise<void> {
   for (let tries = 0; tries < 10_000; tries++) if (await condition()) return;
   throw new Error('it has not come true');
 }
 
-/** Why the store could not do it. */
+/** The reason for which a call of the store failed. */
 async function failure(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => 'no failure',

@@ -30,7 +30,7 @@ const maxId = 9223372036854775807n;
 const minId = -9223372036854775808n;
 const beyondDouble = 9007199254740993n;
 
-/** A clock that does not wait, and records for how long it should have. */
+/** A clock that does not wait, but records how long it should have waited. */
 function fastClock(): Clock & { waits: number[] } {
   const waits: number[] = [];
   return {
@@ -44,16 +44,16 @@ function fastClock(): Clock & { waits: number[] } {
   };
 }
 
-/** How the store fails next: for what reason, and whether it has acted before. */
+/** How the store fails: the reason, and whether the call has taken effect. */
 interface Failure {
   reason: StorageError['failure'];
   acts: boolean;
 }
 
-/** The failures of the store that are still to come. */
+/** The next failures of the store. */
 const failures: Failure[] = [];
 
-/** The store, which fails as `failures` says. */
+/** A store that fails as `failures` describes. */
 const failing = injectFaults(({ plants }) => {
   const failed = async <Result>(act: () => Promise<Result>): Promise<Result> => {
     const next = failures.shift();
@@ -70,7 +70,7 @@ const failing = injectFaults(({ plants }) => {
   };
 });
 
-/** The one service of these tests, on a loopback port. */
+/** The service of these tests, on a loopback port. */
 const service = await startListening(t, { wrap: failing });
 const { port } = service;
 
@@ -78,17 +78,17 @@ interface Setting {
   subject: string;
   client: PlantStoreClient;
   clock: ReturnType<typeof fastClock>;
-  /** What becomes of the next requests. */
+  /** What happens to the next requests. */
   fates: Fate[];
-  /** All plants, read past the client and the proxy. */
+  /** All plants, read without the client and the proxy. */
   stored(): Promise<unknown>;
-  /** A client that differs in the given options. */
+  /** A client with other options. */
   connect(options?: Partial<ClientOptions>): PlantStoreClient;
 }
 
 let settings = 0;
 
-/** A client of the service with a subject of its own, through a proxy that cuts connections. */
+/** A client of the service with a subject of its own, through a proxy that breaks connections. */
 async function startSetting(t: Test): Promise<Setting> {
   const subject = `client ${++settings}`;
   const token = await service.issue(subject);
@@ -105,7 +105,7 @@ async function startSetting(t: Test): Promise<Setting> {
   };
 }
 
-/** A server of somebody else's at the service's place. */
+/** Another server at the address of the service. */
 async function startStranger(t: Test, answer: RequestListener): Promise<string> {
   const server = createServer(answer);
   server.listen(0, '127.0.0.1');
@@ -117,7 +117,7 @@ async function startStranger(t: Test, answer: RequestListener): Promise<string> 
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** The error that a call gives. */
+/** The error of a call. */
 async function failure(call: Promise<unknown>): Promise<ApiError | ConnectionError> {
   try {
     await call;
@@ -183,7 +183,7 @@ t.test('createPlant, listPlants and deletePlant are exact over the whole range o
   t.strictSame(clock.waits, []);
 });
 
-t.test('a field of any type is sent exactly and returned whole, also after a lost answer', async (t) => {
+t.test('a field of any type is sent and returned exactly, even after a lost response', async (t) => {
   const bodies: string[] = [];
   const url = await startStranger(t, (request, response) => {
     void text(request).then((body) => {
@@ -215,7 +215,7 @@ t.test('a field of any type is sent exactly and returned whole, also after a los
   );
 });
 
-t.test('ids that are not known exactly are refused before anything is sent', async (t) => {
+t.test('ids that may be rounded are rejected before anything is sent', async (t) => {
   const sent: Request[] = [];
   const client = createClient({
     baseUrl: 'http://127.0.0.1:9',
@@ -266,7 +266,7 @@ t.test('every error of the service is an ApiError with its status, code, name an
   }
   const taken = await failure(client.createPlant({ id: 1, name: 'b' }));
   if (taken instanceof ApiError && taken.is('idTaken')) {
-    // These lines are checked by the compiler.
+    // The compiler checks these lines.
     const code: 40010 = taken.code;
     const status: 400 = taken.status;
     t.strictSame([code, status], [40010, 400]);
@@ -275,7 +275,7 @@ t.test('every error of the service is an ApiError with its status, code, name an
   t.strictSame(clock.waits, [], 'none of these is worth a retry');
 });
 
-t.test('a create whose answer is lost succeeds, and has created one plant', async (t) => {
+t.test('a create whose response is lost succeeds, and creates one plant', async (t) => {
   const { client, stored, clock, fates } = await startSetting(t);
   for (const [id, lost] of [
     ['lose answer'],
@@ -301,7 +301,7 @@ t.test('a create whose answer is lost succeeds, and has created one plant', asyn
   t.match(await stored(), { length: 4 });
 });
 
-t.test('a delete whose answer is lost succeeds', async (t) => {
+t.test('a delete whose response is lost succeeds', async (t) => {
   const { client, stored, fates } = await startSetting(t);
   await client.createPlant({ id: 1, name: 'a' });
   await client.createPlant({ id: 2, name: 'b' });
@@ -317,7 +317,7 @@ t.test('a delete whose answer is lost succeeds', async (t) => {
   t.strictSame(await stored(), []);
 });
 
-t.test('a list that is cut off is asked for again, never shown in part', async (t) => {
+t.test('a truncated list is requested again, and never returned in part', async (t) => {
   const { subject, client, fates } = await startSetting(t);
   const count = 1_500;
   await Promise.all(
@@ -336,7 +336,7 @@ t.test('a list that is cut off is asked for again, never shown in part', async (
   t.strictSame(summary(error), { attempts: 4, mayHaveTakenEffect: false });
 });
 
-t.test('retries end, wait ever longer, and say that the outcome is unknown', async (t) => {
+t.test('retries wait longer each time, end, and report that the outcome is unknown', async (t) => {
   const { client, connect, stored, clock, fates } = await startSetting(t);
   fates.push('lose request', 'lose request', 'lose request', 'lose answer');
   const error = await failure(client.createPlant({ id: 1, name: 'a' }));
@@ -357,7 +357,7 @@ t.test('retries end, wait ever longer, and say that the outcome is unknown', asy
   t.strictSame(await stored(), []);
 });
 
-t.test('an attempt without a whole answer in time is lost', async (t) => {
+t.test('an attempt without a complete response in time has failed', async (t) => {
   const { connect, fates } = await startSetting(t);
   fates.push('hold answer');
   const error = await failure(connect({ timeout: 50, retries: 0 }).createPlant({ id: 1, name: 'a' }));
@@ -380,7 +380,7 @@ t.test('an attempt without a whole answer in time is lost', async (t) => {
   }
 });
 
-t.test('a timeout of 0 or Infinity is none, and one that cannot be meant is refused', async (t) => {
+t.test('a timeout of 0 or Infinity means none, and an implausible one is rejected', async (t) => {
   const { connect } = await startSetting(t);
   for (const timeout of [0, Infinity, 2 ** 31, Number.MAX_VALUE]) {
     t.strictSame(await connect({ timeout, retries: 0 }).listPlants(), [], `${timeout}`);
@@ -388,7 +388,7 @@ t.test('a timeout of 0 or Infinity is none, and one that cannot be meant is refu
   for (const timeout of [-1, NaN]) t.throws(() => connect({ timeout }), RangeError, `${timeout}`);
 });
 
-t.test('a refused connection says so', async (t) => {
+t.test('a refused connection is reported as such', async (t) => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -403,7 +403,7 @@ t.test('a refused connection says so', async (t) => {
   }
 });
 
-t.test('a missing token is an error at once, with nothing sent', async (t) => {
+t.test('a missing token is an error before anything is sent', async (t) => {
   const { connect, fates } = await startSetting(t);
   fates.push('lose request');
   for (const token of [undefined, null, '', 1]) {
@@ -418,7 +418,7 @@ t.test('a missing token is an error at once, with nothing sent', async (t) => {
   t.strictSame(fates, ['lose request'], 'no request was there to be lost');
 });
 
-t.test('503 is retried, not before Retry-After, and believed about its effect', async (t) => {
+t.test('503 is retried after Retry-After, and its statement about the effect is trusted', async (t) => {
   const { client, stored, clock } = await startSetting(t);
   const unknown = { reason: 'unknown-outcome', acts: true } as const;
   const unavailable = { reason: 'unavailable', acts: false } as const;
@@ -463,7 +463,7 @@ t.test('503 is retried, not before Retry-After, and believed about its effect', 
   t.strictSame(await stored(), [{ name: 'b' }]);
 });
 
-t.test('answers that are not the service’s are errors, and never taken for success', async (t) => {
+t.test('responses that are not the service’s are errors, never successes', async (t) => {
   let requests = 0;
   let next: [status: number, headers: Record<string, string>, body: string];
   const url = await startStranger(t, (request, response) => {
@@ -516,7 +516,7 @@ t.test('answers that are not the service’s are errors, and never taken for suc
   t.ok(clock.waits[0]! >= 7_050 && clock.waits[0]! <= 7_100, `it waits ${clock.waits[0]} ms`);
 });
 
-/** What of a stream comes until it ends or fails, and the error if it fails. */
+/** The plants of a stream until it ends or fails, and the error if it fails. */
 async function drain(stream: AsyncIterable<unknown>): Promise<{ seen: unknown[]; error?: unknown }> {
   const seen: unknown[] = [];
   try {
@@ -527,7 +527,7 @@ async function drain(stream: AsyncIterable<unknown>): Promise<{ seen: unknown[];
   return { seen };
 }
 
-t.test('streamPlants gives the plants of listPlants one by one', async (t) => {
+t.test('streamPlants yields the plants of listPlants one by one', async (t) => {
   const { subject, client, connect, fates, clock } = await startSetting(t);
   t.strictSame(await drain(client.streamPlants()), { seen: [] });
   const plants = Array.from({ length: 1_500 }, (_, i) => ({ name: `${i}` }));
@@ -556,10 +556,10 @@ t.test('streamPlants gives the plants of listPlants one by one', async (t) => {
   t.match(late, { name: 'ConnectionError', message: /no complete response within 50 ms/ });
 });
 
-t.test('a stream tells a whole list from any other text, in whatever pieces it comes', async (t) => {
+t.test('a stream accepts only a complete list, however it is split into chunks', async (t) => {
   let pieces: string[];
   const url = await startStranger(t, (_request, response) => {
-    // Without a length or chunks, the end of the connection is all that ends the body.
+    // Without a length or chunks, only the end of the connection ends the body.
     response.removeHeader('transfer-encoding');
     void (async () => {
       for (const piece of pieces) await new Promise((resolve) => response.write(piece, resolve));
@@ -609,7 +609,7 @@ t.test('a stream tells a whole list from any other text, in whatever pieces it c
   }
 });
 
-t.test('a stream that is left or ended lets go of its connection', async (t) => {
+t.test('a stream that is abandoned or ended releases its connection', async (t) => {
   let closed: Promise<unknown> | undefined;
   const url = await startStranger(t, (_request, response) => {
     closed = once(response, 'close');
@@ -638,7 +638,7 @@ t.test('a stream that is left or ended lets go of its connection', async (t) => 
   await closed;
 });
 
-t.test('a stream that stalls is cut off; one whose reader takes its time is not', async (t) => {
+t.test('a stalled stream is aborted; one with a slow reader is not', async (t) => {
   const responses: ServerResponse[] = [];
   const url = await startStranger(t, (_request, response) => {
     responses.push(response);
@@ -681,7 +681,7 @@ t.test('a stream of 100 MB takes no more than 16 MiB of heap', async (t) => {
   t.equal(stdout, '1000001\n');
 });
 
-t.test('a list that has not changed is not sent again', async (t) => {
+t.test('an unchanged list is not sent again', async (t) => {
   const { subject, client, connect } = await startSetting(t);
   const other = await service.issue(`${subject} other`);
   const { storage } = service;
@@ -710,7 +710,7 @@ t.test('a list that has not changed is not sent again', async (t) => {
   t.strictSame(statuses.splice(0), [200, 200]);
 });
 
-t.test('429 is retried after Retry-After, within the patience of the caller', async (t) => {
+t.test('429 is retried after Retry-After, within the timeout of the caller', async (t) => {
   const { port, token } = await startListening(t, {
     limits: { rates: { perSubject: 1, perAddress: 0, window: 60_000 } },
   });
@@ -737,7 +737,7 @@ t.test('429 is retried after Retry-After, within the patience of the caller', as
   t.match(await failure(hasty.listPlants()), { attempts: 1, status: 429, retryAfter: 60_000 });
 });
 
-t.test('every answer and every error has the id under which the service knows the request', async (t) => {
+t.test('every response and every error has the request id of the service', async (t) => {
   const { client, fates } = await startSetting(t);
   const answers: Answer[] = [];
   const onAnswer = (answer: Answer) => answers.push(answer);
@@ -757,7 +757,7 @@ t.test('every answer and every error has the id under which the service knows th
   t.match(lost.requestId, /^[\da-f]{16}-4$/);
 });
 
-t.test('the token is asked for before every attempt, and its failure ends the call', async (t) => {
+t.test('the token is requested before every attempt, and a failure to get it ends the call', async (t) => {
   const { connect, fates } = await startSetting(t);
   let asked = 0;
   const token = () => {
@@ -773,7 +773,7 @@ t.test('the token is asked for before every attempt, and its failure ends the ca
   await t.rejects(connect({ baseUrl: 'no URL' }).listPlants(), TypeError);
 });
 
-t.test('a signal ends a call: before, while it waits for an answer, and between attempts', async (t) => {
+t.test('a signal ends a call: before it, while it waits for a response, and between attempts', async (t) => {
   const { client, connect, fates, stored } = await startSetting(t);
   const reason = new Error('enough');
   await t.rejects(client.createPlant({ id: 1, name: 'a' }, { signal: AbortSignal.abort(reason) }), reason);
@@ -791,7 +791,7 @@ t.test('a signal ends a call: before, while it waits for an answer, and between 
   });
   await t.rejects(held.listPlants({ signal: during.signal }), reason);
 
-  // With real time: the wait of 100 ms is cut short.
+  // With real time: the signal ends a wait of 100 ms.
   const between = new AbortController();
   const waiting = createClient({
     baseUrl: 'http://service',
@@ -806,7 +806,7 @@ t.test('a signal ends a call: before, while it waits for an answer, and between 
   await t.rejects(waiting.deletePlant(1, { signal: between.signal }), reason);
 });
 
-/** The client and all it needs in one module, as a page loads it. */
+/** The client and its dependencies in one module, as a page loads it. */
 async function bundle(): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [new URL('../src/client/index.ts', import.meta.url).pathname],

@@ -1,4 +1,4 @@
-// What happens below the operations, over raw sockets: malformed HTTP, order, unread bodies, slow clients.
+// HTTP below the operations, over raw sockets: malformed requests, order, unread bodies, slow clients.
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { mock } from 'node:test';
@@ -16,7 +16,7 @@ const postHead = (authorized: string) =>
 const post = (authorized: string, body: string) =>
   `${postHead(authorized)}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 
-/** A store whose creates do not start before they are released; what they do is over when `finished` resolves. */
+/** A store whose creates wait until they are released; `finished` resolves when they are complete. */
 function gated() {
   let release: () => void = () => undefined;
   let start: () => void = () => undefined;
@@ -36,7 +36,7 @@ function gated() {
   return { wrap, release, started, finished };
 }
 
-/** A list that goes out in one piece, larger than the buffers between client and server. */
+/** A list that is sent in one chunk, larger than the buffers between client and server. */
 const onePiece = injectFaults(() => ({
   plants: {
     list: () =>
@@ -44,7 +44,7 @@ const onePiece = injectFaults(() => ({
   },
 }));
 
-t.test('malformed HTTP is answered with an Error body, and the connection closes', async (t) => {
+t.test('malformed HTTP returns an Error body, and closes the connection', async (t) => {
   const { open, authorized, call, token } = await startListening(t);
   const cases: [string, number, number][] = [
     ['nonsense\r\n\r\n', 400, 40000],
@@ -80,11 +80,11 @@ t.test('malformed HTTP is answered with an Error body, and the connection closes
   t.equal(
     (await call('GET', '/plants', { token })).text,
     '[]',
-    'nothing has taken effect, and the service lives',
+    'nothing has taken effect, and the service still works',
   );
 });
 
-t.test('requests that HTTP lets through but nobody can serve are answered by the contract', async (t) => {
+t.test('requests that are valid HTTP but cannot be served are answered within the contract', async (t) => {
   const { open, authorized } = await startListening(t);
   const cases: [string, string, number][] = [
     ['GET /plants HTTP/1.1\r\n\r\n', '/plants', 40009],
@@ -117,7 +117,7 @@ t.test('requests that HTTP lets through but nobody can serve are answered by the
   t.equal((await absolute.answer('GET', '/plants'))?.text, '[]', 'an absolute target is its path');
 });
 
-t.test('HEAD gets the headers and no body, of errors too', async (t) => {
+t.test('HEAD returns the headers and no body, for errors too', async (t) => {
   const { open, authorized } = await startListening(t);
   const connection = await open();
   for (const [target, status] of [
@@ -157,7 +157,7 @@ t.test('pipelined requests take effect in their order', async (t) => {
   t.strictSame(statuses, [200, 204, '[]', 404, 200, '[{"name":"a"}]', 400]);
 });
 
-t.test('a long pipeline is answered in order and read no faster than that', async (t) => {
+t.test('a long pipeline is answered in order, and read no faster than it is answered', async (t) => {
   const { open, authorized } = await startListening(t);
   const connection = await open();
   const count = 3_000;
@@ -172,7 +172,7 @@ t.test('a long pipeline is answered in order and read no faster than that', asyn
   t.equal((JSON.parse((await connection.answer('GET', '/plants'))?.text ?? '') as unknown[]).length, count);
 });
 
-t.test('an error of the connection is answered only behind the pending responses', async (t) => {
+t.test('a connection error is answered after all pending responses', async (t) => {
   const { wrap, release, started } = gated();
   const { open, authorized } = await startListening(t, { wrap });
   const connection = await open();
@@ -188,7 +188,7 @@ t.test('an error of the connection is answered only behind the pending responses
 t.test(
   'nothing is answered behind an answer that closes the connection, and its request waits for its turn',
   async (t) => {
-    // A malformed target must not pass by the hooks: an error would be answered behind its answer.
+    // A malformed target must not bypass the hooks, or an error would follow the response.
     for (const target of ['/%zz', '/nothing', '/plants?limit=0']) {
       const { wrap, release, started } = gated();
       const { open, authorized } = await startListening(t, { wrap });
@@ -249,7 +249,7 @@ t.test(
     resetting.send(post(named('early'), '{"id":-1,"name":"a"}') + list('behind-it') + list('behind-both'));
     await started;
     resetting.reset();
-    // A client that only ends its side may still want the answer, and nobody knows that it does not.
+    // A client that only half-closes its connection may still want the response.
     const silent = await open();
     silent.send(post(named('silent'), '{"id":-2,"name":"a"}'));
     silent.socket.destroy();
@@ -307,7 +307,7 @@ t.test(
   },
 );
 
-t.test('an answer whose bytes were not all taken is told as broken off, also one in one piece', async (t) => {
+t.test('a response that was not sent completely is logged as aborted, even in one chunk', async (t) => {
   let tell: (line: Record<string, unknown>) => void = () => undefined;
   const told = new Promise<Record<string, unknown>>((resolve) => (tell = resolve));
   const stream = {
@@ -383,7 +383,7 @@ t.test("a request's line passes through the logger's redaction and mixin", async
   );
 });
 
-t.test('a log at a level above info has no line for a request', async (t) => {
+t.test('a log above level info has no line per request', async (t) => {
   const lines: string[] = [];
   const { app, open } = await startListening(t, {
     logger: { level: 'warn', stream: { write: (line: string) => lines.push(line) } },
@@ -419,7 +419,7 @@ t.test('authentication comes before the body is read', async (t) => {
     const answer = await large.answer('POST', target);
     t.equal(answer?.status, status);
     t.equal(answer?.headers['connection'], 'close', `${framing}: what follows is not worth reading`);
-    // The client goes on sending until it notices that nobody listens any more.
+    // The client continues to send until it notices that the server has stopped reading.
     const block = Buffer.alloc(65_536, framing.startsWith('T') ? '5\r\nhello\r\n' : 'x');
     const closed = new Promise((resolve) => large.socket.once('close', resolve));
     const pump = () => {
@@ -432,7 +432,7 @@ t.test('authentication comes before the body is read', async (t) => {
   }
 });
 
-t.test('a small body that nobody reads costs no connection', async (t) => {
+t.test('a small unread body does not close the connection', async (t) => {
   const { open, authorized } = await startListening(t);
   const connection = await open();
   const body = 'x'.repeat(1_000);
@@ -447,7 +447,7 @@ t.test('a small body that nobody reads costs no connection', async (t) => {
   }
 });
 
-t.test('a client that waits for 100 Continue gets it', async (t) => {
+t.test('a client that waits for 100 Continue receives it', async (t) => {
   const { open, authorized } = await startListening(t);
   const connection = await open();
   const body = '{"id":1,"name":"a"}';
@@ -457,7 +457,7 @@ t.test('a client that waits for 100 Continue gets it', async (t) => {
   t.equal((await connection.answer('POST', '/plants'))?.status, 200);
 });
 
-t.test('a body that grows too large is refused where it does', async (t) => {
+t.test('a body that becomes too large is rejected at that point', async (t) => {
   const { open, authorized, call, token } = await startListening(t, { limits: { bodyLimit: 1_000 } });
   for (const framing of ['Content-Length: 2000', 'Transfer-Encoding: chunked']) {
     const connection = await open();
@@ -474,7 +474,7 @@ t.test('a body that grows too large is refused where it does', async (t) => {
   t.equal((await call('GET', '/plants', { token })).text, '[]');
 });
 
-t.test('a request that does not arrive in time is a 408', async (t) => {
+t.test('a request that does not arrive in time returns 408', async (t) => {
   const { open, authorized } = await startListening(t, { limits: { requestTimeout: 100 } });
   for (const bytes of [
     'GET /plants HT',
@@ -488,7 +488,7 @@ t.test('a request that does not arrive in time is a 408', async (t) => {
   }
 });
 
-t.test('listPlants cuts off a reader that stalls, and never ends a list that is not whole', async (t) => {
+t.test('listPlants disconnects a stalled reader, and never ends an incomplete list', async (t) => {
   const { open, authorized, storage, subject, port, app } = await startListening(t, {
     limits: { stallTimeout: 200 },
   });
@@ -508,7 +508,7 @@ t.test('listPlants cuts off a reader that stalls, and never ends a list that is 
   stalled.write(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
   await once(stalled, 'readable');
   stalled.pause();
-  // The server's side of it, the newest of its connections, closes while the client does nothing at all.
+  // The server's newest connection closes although the client does nothing.
   await once(served.at(-1)!, 'close');
   const chunks: Buffer[] = [];
   stalled.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', () => undefined);
@@ -517,7 +517,7 @@ t.test('listPlants cuts off a reader that stalls, and never ends a list that is 
   t.notOk(Buffer.concat(chunks).includes('\r\n0\r\n\r\n'), 'what it got has no end');
 });
 
-t.test('listPlants breaks the connection when reading fails in the middle', async (t) => {
+t.test('listPlants aborts the connection when a later page cannot be read', async (t) => {
   let pages = 0;
   const wrap = injectFaults(({ plants }) => ({
     plants: {
@@ -535,7 +535,7 @@ t.test('listPlants breaks the connection when reading fails in the middle', asyn
   });
 });
 
-t.test('a client that still sends behind the last answer of its connection is not reset', async (t) => {
+t.test('a client that still sends after the last response of its connection is not reset', async (t) => {
   const { port, authorized } = await startListening(t);
   const { socket: client } = dial({ port, allowHalfOpen: true });
   t.teardown(() => client.destroy());
@@ -550,7 +550,7 @@ t.test('a client that still sends behind the last answer of its connection is no
   t.strictSame(await once(client, 'close'), [false], 'and the server closes when the client does');
 });
 
-t.test('a request that is on its way when the service shuts down is answered', async (t) => {
+t.test('a request that arrives while the service shuts down is answered', async (t) => {
   const { app, open, authorized } = await startListening(t);
   const list = `GET /plants HTTP/1.1\r\n${authorized}\r\n`;
   const kept = await open();
@@ -567,7 +567,7 @@ t.test('a request that is on its way when the service shuts down is answered', a
   await t.rejects(open(), { code: 'ECONNREFUSED' });
 });
 
-t.test('while it closes, the service answers what it has accepted', async (t) => {
+t.test('while it closes, the service responds to the requests that it has accepted', async (t) => {
   const { wrap, release, started } = gated();
   const { open, authorized, app } = await startListening(t, { wrap });
   const busy = await open();
@@ -587,7 +587,7 @@ t.test('while it closes, the service answers what it has accepted', async (t) =>
   await closed;
 });
 
-t.test('while it closes, the service sends its answers to their last byte, at any pace', async (t) => {
+t.test('while it closes, the service sends responses completely, however slow the reader', async (t) => {
   const { app, open, authorized } = await startListening(t, { wrap: onePiece });
   const reader = await open();
   reader.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
@@ -607,7 +607,7 @@ t.test('while it closes, the service sends its answers to their last byte, at an
   await closed;
 });
 
-t.test('a shutdown whose patience is over cuts off who still reads, and says so', async (t) => {
+t.test('a shutdown that runs out of time disconnects readers, and logs it', async (t) => {
   const lines: Record<string, unknown>[] = [];
   const stream = { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) };
   const { app, open, authorized } = await startListening(t, { wrap: onePiece, logger: { stream } });

@@ -1,4 +1,4 @@
-// The contract itself: linted, with valid examples, no break of the last released one, and its generated types fresh.
+// The contract itself: the linter accepts it, its examples are valid, it is compatible, and its types are current.
 import { execFile } from 'node:child_process';
 import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -11,11 +11,11 @@ import { temporaryFolder } from './support/engines.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const contractFile = join(root, 'openapi.yaml');
-/** The contract as it was last released: a release copies openapi.yaml there. */
+/** The last released contract: a release copies openapi.yaml there. */
 const releasedFile = join(root, 'test/contract/released.yaml');
 const redocly = createRequire(import.meta.url).resolve('@redocly/cli/bin/cli.js');
 
-/** Runs a script of Node.js; gives its exit status and all that it wrote. */
+/** Runs a script with Node.js; returns its exit status and its output. */
 function run(script: string, ...options: string[]): Promise<{ status: number; output: string }> {
   const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
   return new Promise((resolve) => {
@@ -28,14 +28,14 @@ function run(script: string, ...options: string[]): Promise<{ status: number; ou
 
 const lint = (file: string) => run(redocly, 'lint', file, '--extends=recommended-strict', '--format=json');
 
-/** The contract's text with one piece replaced; the piece must be there. */
+/** The text of the contract with one part replaced, which must exist. */
 async function replaced(piece: string, by: string): Promise<string> {
   const text = await readFile(contractFile, 'utf8');
   t.ok(text.includes(piece), piece);
   return text.replace(piece, by);
 }
 
-t.test('the linter finds nothing in the contract, and finds an example that is wrong', async (t) => {
+t.test('the linter accepts the contract, and finds an invalid example', async (t) => {
   const broken = join(await temporaryFolder(t), 'openapi.yaml');
   await writeFile(
     broken,
@@ -46,7 +46,7 @@ t.test('the linter finds nothing in the contract, and finds an example that is w
   t.match(bad, { status: 1, output: /no-invalid-media-type-examples/ });
 });
 
-t.test('the generated types are fresh, and stale ones are noticed', async (t) => {
+t.test('the generated types are current, and outdated ones are detected', async (t) => {
   const generator = 'scripts/generate/types.js';
   const folder = await temporaryFolder(t);
   await mkdir(join(folder, 'src/contract'), { recursive: true });
@@ -68,7 +68,7 @@ t.test('the generated types are fresh, and stale ones are noticed', async (t) =>
   t.match(stale, { status: 1, output: /^src\/contract\/types.gen.ts does not match openapi.yaml: .*\n$/ });
 });
 
-/** As much of an OpenAPI document as the edits below change. */
+/** The parts of an OpenAPI document that the edits below change. */
 interface Editable {
   info: { description: string };
   servers: unknown;
@@ -93,19 +93,19 @@ interface EditableOperation {
 
 const released = async () => parse(await readFile(releasedFile, 'utf8')) as Editable;
 
-t.test('the contract breaks nothing that was released', async (t) => {
+t.test('the contract is compatible with the released one', async (t) => {
   const current = parse(await readFile(contractFile, 'utf8')) as Editable;
   t.strictSame(breakingChanges(await released(), current), []);
 });
 
-t.test('every kind of break is noticed', async (t) => {
+t.test('every kind of breaking change is detected', async (t) => {
   const list = (document: Editable) => document.paths['/plants']!['get']!;
   const create = (document: Editable) => document.paths['/plants']!['post']!;
   const schema = (document: Editable, name: string) => document.components.schemas[name]!;
   const limit = (document: Editable) => list(document).parameters[0]!;
   // prettier-ignore
   const breaks: [name: string, told: RegExp, edit: (document: Editable) => unknown][] = [
-    // Told by api-smart-diff.
+    // Detected by api-smart-diff.
     ['a path is gone', /remove/, (d) => delete d.paths['/plants/{id}']],
     ['an operation is gone', /remove/, (d) => delete d.paths['/plants']!['get']],
     ['a success status is another', /200: remove/, (d) => {
@@ -134,7 +134,7 @@ t.test('every kind of break is noticed', async (t) => {
     }],
     ['a field is required', /required/, (d) => schema(d, 'NewPlant').required.push('tag')],
     ['a field may be less', /maxLength: add/, (d) => Object.assign(schema(d, 'NewPlant').properties['name']!, { maxLength: 5 })],
-    // Told by our own rules.
+    // Detected by our own rules.
     ['security is dropped', /get \/plants: another security/, (d) => delete (d as Partial<Editable>).security],
     ['an operation is public', /another security/, (d) => (list(d)['security'] = [])],
     ['a security scheme is another', /another security/, (d) =>
@@ -166,7 +166,7 @@ t.test('every kind of break is noticed', async (t) => {
   t.match(breakingChanges(opened, await released()).join('\n'), /a required body/, 'a body is required');
 });
 
-t.test('what breaks nobody is let through', async (t) => {
+t.test('compatible changes are accepted', async (t) => {
   const after = await released();
   const list = after.paths['/plants']!['get']!;
   list.parameters.push({ name: 'q', required: false, schema: { type: 'string' }, ...{ in: 'query' } });

@@ -1,4 +1,4 @@
-// What compose.yaml and deploy/ promise, tried with the programs that they are for: HAProxy, Prometheus, and the SDK of
+// Checks compose.yaml and the files of deploy/ with the programs that read them: HAProxy, Prometheus, and the SDK of
 // OpenTelemetry.
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -34,7 +34,7 @@ function start(t: Test, program: string, ...args: string[]): ChildProcess {
   return child;
 }
 
-/** Repeats a step until its result is the one that is waited for. */
+/** Repeats a step until it has the expected result. */
 async function repeatUntil<T>(step: () => Promise<T>, holds: (result: T) => boolean): Promise<T> {
   for (;;) {
     const result = await step();
@@ -56,12 +56,12 @@ t.test(
     };
     const { OPS_PORT, DRAIN_SECONDS } = compose.services.service.environment;
     const DATABASE_URL = await postgres.createUrl(t);
-    // Every container has the same ports and an address of its own; so have the copies here.
+    // Each container has its own address and the same ports. So do the instances here.
     const network = `127.${1 + Math.floor(Math.random() * 250)}.${Math.floor(Math.random() * 250)}`;
     const startCopy = (copy: number) => {
       const host = `${network}.${copy}`;
       const place = { HOST: host, PORT: '3000', OPS_HOST: host, OPS_PORT: OPS_PORT! };
-      // However slow the machine is, overload is not what this is about.
+      // A slow machine must not cause overload errors.
       const env = {
         ...place,
         DATABASE_URL,
@@ -76,7 +76,7 @@ t.test(
     const port = await getPort({ host: '127.0.0.1' });
     const config = (await projectFile(compose.configs.balancer.file))
       .replace('bind :3000', `bind 127.0.0.1:${port}`)
-      // Docker's name server stands behind this line; the rest is tried as it is.
+      // This line refers to Docker's name server; everything else is used unchanged.
       .replace(/server-template copy 4 service:3000/, () =>
         [1, 2].map((copy) => `server copy${copy} ${network}.${copy}:3000`).join('\n  '),
       );
@@ -87,7 +87,7 @@ t.test(
 
     let id = 0;
     const failures: unknown[] = [];
-    /** Sends a create, and says which process has answered: each begins its request ids with an id of its own. */
+    /** Sends a create, and returns which process responded: the request ids of a process have a common prefix. */
     const send = async (server: ServerProcess = balancer) => {
       const answer = await create(server, token, `{"id":${++id},"name":"a"}`).catch((error: unknown) => ({
         status: String(error),
@@ -130,7 +130,7 @@ t.test(
     t.equal(seen.size, 4, 'by both copies, before and after');
 
     await copies[0]!.end('SIGKILL');
-    // On a connection of its own each: the balancer makes a new one to the copy for it, and that can be made or not.
+    // Each on a new connection, for which the balancer connects to the instance, or cannot.
     const statuses = Array.from({ length: 20 }, async () => {
       const headers = { authorization: `Bearer ${token}` };
       const [answer] = (await once(
@@ -258,7 +258,7 @@ t.test(
   },
 );
 
-/** A span as OTLP has it in JSON. */
+/** A span in the JSON format of OTLP. */
 interface Span {
   traceId: string;
   spanId: string;
@@ -267,7 +267,7 @@ interface Span {
   attributes: { key: string; value: { intValue?: number } }[];
 }
 
-/** A collector of traces that keeps what it gets. It is gone with the test. */
+/** A collector that keeps the traces that it receives. Ends with the test. */
 async function collectSpans(t: Test): Promise<{ endpoint: string; spans: Span[] }> {
   const spans: Span[] = [];
   const server = createServer((request, response) => {
@@ -313,11 +313,11 @@ for (const { name, engine, env } of [
       });
       t.equal(answer.status, 200);
     };
-    // The first one opens connections to the database. Its caller does not want it traced.
+    // The first request opens connections to the database. Its caller requests no trace.
     await createTraced(9, false);
-    // At once, so that they share turns of the event loop and commits.
+    // Concurrently, so that they share turns of the event loop and commits.
     await Promise.all(ids.map((id) => createTraced(id, true)));
-    // Its end sends what has not been sent.
+    // Shutting down sends the remaining spans.
     t.equal(await server.end(), 0);
 
     t.strictSame([...new Set(spans.map((span) => span.traceId))].sort(), ids.map(traceId), 'no other traces');

@@ -1,4 +1,4 @@
-// The documentation page in a real browser: what it loads, what it may do, and that its clicks reach the right plant.
+// The documentation page in a real browser: what it loads, what it may do, and that it deletes the right plant.
 import { mkdir } from 'node:fs/promises';
 import t from 'tap';
 import { noBrowser, startBrowser } from './support/browser.js';
@@ -6,10 +6,10 @@ import { engines } from './support/engines.js';
 import { startListening, startService } from './support/service.js';
 import { skipFor } from './support/skip.js';
 
-/** Set it to see what the test saw. */
+/** If set, the test writes screenshots. */
 const screenshots = process.env['SCREENSHOTS'];
 
-t.test('the page is served whole and leads nowhere else', async (t) => {
+t.test('the page is served completely and has no links to other origins', async (t) => {
   const { app } = await startService(t, engines[0]!);
   for (const url of ['/', '/docs']) {
     const { statusCode, headers } = await app.inject(url);
@@ -32,7 +32,7 @@ t.test('the page is served whole and leads nowhere else', async (t) => {
   }
 });
 
-t.test('HEAD gives the headers of every page', async (t) => {
+t.test('HEAD returns the headers of every page', async (t) => {
   const { port } = await startListening(t);
   const ask = async (method: string, url: string) => {
     const answer = await fetch(`http://127.0.0.1:${port}${url}`, { method, redirect: 'manual' });
@@ -117,7 +117,7 @@ t.test('a person authorizes, creates, lists and deletes by clicking', skipFor(no
     await operation.locator('.try-out__btn').click();
     return operation;
   };
-  /** Clicks "Execute", and gives the status and text that the page then shows. */
+  /** Clicks "Execute", and returns the status and text that the page then shows. */
   const execute = async (operation: ReturnType<typeof page.locator>, path: string) => {
     const answered = page.waitForResponse((response) => response.url() === `${origin}${path}`);
     await operation.locator('button.execute').click();
@@ -158,6 +158,6 @@ t.test('a person authorizes, creates, lists and deletes by clicking', skipFor(no
   t.strictSame(
     requests.filter((url) => !url.startsWith(`${origin}/`) && !url.startsWith('data:')),
     [],
-    'nothing is asked of anybody else',
+    'nothing is requested from other origins',
   );
 });

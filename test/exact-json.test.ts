@@ -1,9 +1,9 @@
-// The exact reader of JSON: held equal to a BigInt oracle in all spellings of numbers, and to JSON.parse in all else.
+// The exact JSON parser: equal to a BigInt oracle for all notations of numbers, and to JSON.parse for everything else.
 import fc from 'fast-check';
 import t from 'tap';
 import { isInexact, parseDecimal, parseExactJson, toDouble } from '../src/http/request/exact-json.js';
 
-/** What a number literal means, worked out with nothing but BigInt: an integer, or a fraction. */
+/** The meaning of a number literal, computed only with BigInt: an integer, or a fraction. */
 function oracle(literal: string): bigint | 'fraction' {
   const [mantissa, exponent = '0'] = literal.toLowerCase().split('e') as [string, string?];
   const [whole, fraction = ''] = mantissa.split('.') as [string, string?];
@@ -55,7 +55,7 @@ const spelling = fc
     return `${sign}${whole}${fraction === '' ? '' : `.${fraction}`}${tail}`;
   });
 
-/** What the reader shall give for a literal: exact up to 19 digits, and never an integer for a fraction. */
+/** The expected result for a literal: exact up to 19 digits, and never an integer for a fraction. */
 function fits(literal: string, value: unknown): boolean {
   const meant = oracle(literal);
   if (meant === 'fraction')
@@ -63,18 +63,18 @@ function fits(literal: string, value: unknown): boolean {
   if (meant >= int64.min && meant <= int64.max) {
     return (typeof value === 'bigint' || Number.isSafeInteger(value)) && BigInt(value as number) === meant;
   }
-  // Beyond int64 it need not be exact, but must not come back into the range.
+  // Beyond int64 it need not be exact, but must not be within the range.
   return typeof value === 'bigint'
     ? value === meant
     : typeof value === 'number' && BigInt(value) !== meant % 2n ** 63n && Math.abs(value) >= 2 ** 63;
 }
 
-t.test('every spelling of an integer is read exactly, and no fraction as an integer', async () => {
+t.test('every notation of an integer is parsed exactly, and no fraction becomes an integer', async () => {
   fc.assert(
     fc.property(spelling, (literal) => {
       const native = JSON.parse(literal) as number;
       const value = parseExactJson(literal);
-      // What a double holds exactly and shows no sign of more is left to it.
+      // Literals that a double represents exactly are parsed by JSON.parse alone.
       return (
         fits(literal, value) ||
         (oracle(literal) === 'fraction' && Object.is(value, native) && !Number.isInteger(native))
@@ -84,7 +84,7 @@ t.test('every spelling of an integer is read exactly, and no fraction as an inte
   );
 });
 
-t.test('the edges are read exactly', async (t) => {
+t.test('the limits of the range are parsed exactly', async (t) => {
   const cases: [string, unknown][] = [
     ['9007199254740991', 9007199254740991],
     ['9007199254740992', 9007199254740992n],
@@ -117,7 +117,7 @@ t.test('the edges are read exactly', async (t) => {
   }
 });
 
-t.test('a fraction that a double rounds to an integer is none, and is still known', async (t) => {
+t.test('a fraction that a double rounds to an integer is detected', async (t) => {
   const cases: [string, number][] = [
     ['900719925474099.14e1', 9007199254740991],
     ['9007199254740993.5', 9007199254740994],
@@ -132,7 +132,7 @@ t.test('a fraction that a double rounds to an integer is none, and is still know
   t.equal(toDouble(9007199254740993n), 9007199254740992);
 });
 
-/** Equal in everything but the integers that a double has rounded. */
+/** Equality, except for integers that a double has rounded. */
 function alike(mine: unknown, native: unknown): boolean {
   if (typeof native === 'number') {
     return (
@@ -153,13 +153,13 @@ function alike(mine: unknown, native: unknown): boolean {
   );
 }
 
-t.test('everything else is what JSON.parse says', async () => {
+t.test('everything else is parsed as by JSON.parse', async () => {
   const value = fc.jsonValue({ maxDepth: 4, stringUnit: 'binary' });
   const text = fc
     .record({ value, indent: fc.constantFrom('', ' ', '\t', '\n'), twice: fc.boolean() })
     .map(({ value, indent, twice }) => {
       const json = JSON.stringify(value, undefined, indent);
-      // The fraction has the text read a second time; the repeated and odd keys must come out as they do natively.
+      // The fraction causes the exact parse; repeated and unusual keys must have the same result as natively.
       return twice
         ? `{"b":1,"a":1.5,"__proto__":${json},"":${json},"b":${json},"__proto__":{"c":${json}}}`
         : json;
@@ -170,7 +170,7 @@ t.test('everything else is what JSON.parse says', async () => {
   );
 });
 
-t.test('what JSON.parse refuses is refused, in its words', async () => {
+t.test('what JSON.parse rejects is rejected with the same message', async () => {
   const broken = fc.oneof(
     fc.string(),
     fc
@@ -211,7 +211,7 @@ t.test('what JSON.parse refuses is refused, in its words', async () => {
   );
 });
 
-t.test('strings are no numbers, whatever is in them', async (t) => {
+t.test('strings are never numbers, whatever they contain', async (t) => {
   for (const inside of [
     '9007199254740993',
     '\\"9007199254740993',
@@ -225,7 +225,7 @@ t.test('strings are no numbers, whatever is in them', async (t) => {
   }
 });
 
-t.test('hostile texts cost no more than their length', async (t) => {
+t.test('the cost of hostile texts is linear in their length', async (t) => {
   const million = 1_000_000;
   const deep = 100_000;
   const texts = [
@@ -248,7 +248,7 @@ t.test('hostile texts cost no more than their length', async (t) => {
   }
 });
 
-t.test('decimal digits are read when they are canonical', async (t) => {
+t.test('decimal digits are parsed only in canonical form', async (t) => {
   fc.assert(
     fc.property(
       fc.bigInt({ min: int64.min, max: int64.max }),

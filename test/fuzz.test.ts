@@ -1,7 +1,7 @@
-// Fuzzes the bytes of connections to the real server: whatever arrives, the answers are those of the contract or the
-// connection closes cleanly, well-formed requests get their very answers, and the server lives, in bounded memory.
+// Fuzzes the bytes of connections to the real server: every response is within the contract or the connection closes
+// cleanly, well-formed requests get their exact responses, and the server keeps running in bounded memory.
 //
-// FUZZ_REQUESTS says how many requests are sent (1,500 unless set, 5,000 in CI), FUZZ_SEED repeats a run.
+// FUZZ_REQUESTS sets the number of requests (1,500 by default, 5,000 in CI), and FUZZ_SEED repeats a run.
 import fc from 'fast-check';
 import { strict as assert } from 'node:assert';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -19,15 +19,15 @@ const requests = Number(process.env['FUZZ_REQUESTS'] ?? (process.env['CI'] === '
 const seed = Number(process.env['FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 
 const bodyLimit = 200_000;
-/** How much a client may send to a server that has refused it and still be sure to read why, in bytes. */
+/** How much a client may send to a server that has rejected it and still read the response, in bytes. */
 const lingering = 64 * 1024;
-/** How long a connection may take to close, in ms: longer than the server's time-outs together. */
+/** The maximum time for a connection to close, in ms: longer than all the server's timeouts together. */
 const patience = 20_000;
-/** What the server's heap may grow to, and its memory in all, in MiB. */
+/** The maximum size of the server's heap and of its memory, in MiB. */
 const heapLimit = 128;
 const memoryLimit = 512;
 
-/** Ids that no mutation of the dirty requests' (short) ids becomes. */
+/** Ids that cannot result from mutating the short ids of other requests. */
 const firstCleanId = 4_000_000_000_000_000_000n;
 const firstDirtyId = 1_000_000_000n;
 
@@ -40,7 +40,7 @@ interface Transcript {
   readonly error: NodeJS.ErrnoException | undefined;
 }
 
-/** Opens a connection, plays the writes and the ending, and gives what came back until it closed. */
+/** Opens a connection, performs the writes and the ending, and returns what arrived until it closed. */
 function converse(port: number, writes: readonly Buffer[], ending: Script['ending']): Promise<Transcript> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -83,7 +83,7 @@ interface Expected {
   readonly error: ErrorKind | undefined;
 }
 
-/** What the well-formed requests of a script are answered, and which plants there are after them. */
+/** The expected responses to the well-formed requests of a script, and the plants after them. */
 function predict(clean: readonly WireRequest[], names: (index: number) => string) {
   const plants = new Map<number, string>();
   const expected = clean.map((request, index): Expected => {
@@ -131,13 +131,13 @@ const targets = {
   contract: ['GET', '/openapi.json'],
 } as const;
 
-/** What mutations make of the requests: a HEAD of what else there is. */
+/** What else mutated requests may be: a HEAD of other resources. */
 const mutatedTargets = [
   ['HEAD', '/openapi.json'],
   ['HEAD', '/plants/1'],
 ] as const;
 
-/** Fails unless the contract has this answer to some request: which one it answers cannot be told. */
+/** Fails unless the contract has this response to some request, since it is unknown to which one it belongs. */
 function checkAnyAnswer(answer: Answer): void {
   const faults: unknown[] = [];
   for (const [method, url] of [...Object.values(targets), ...mutatedTargets]) {
@@ -151,7 +151,7 @@ function checkAnyAnswer(answer: Answer): void {
   throw faults[0];
 }
 
-/** Plays a script and checks all that comes back. */
+/** Performs a script, and checks everything that arrives. */
 async function play({ port }: ServerProcess, token: string, given: Script): Promise<void> {
   const { clean, dirty, mutations, cuts, ending } = given;
   const number = connections++;
@@ -171,7 +171,7 @@ async function play({ port }: ServerProcess, token: string, given: Script): Prom
     const { closed } = checkTranscript({ transcript, expected, dirtyBytes, sent: bytes.length, ending });
     if (closed || ending === 'reset') return;
 
-    // The next good requests work: all that was created is there to be deleted, and nothing else.
+    // Later valid requests work: exactly the created plants can be deleted.
     const witness = [0, 1, 2, 3].map((plant) => ({ plant, there: plants.has(plant) }));
     const removals = witness.map(({ plant }) => remove(plant)).map(render('witness', firstCleanId));
     const after = await converse(port, [Buffer.concat(removals)], 'finish');
@@ -191,12 +191,12 @@ interface Played {
   transcript: Transcript;
   expected: readonly Expected[];
   dirtyBytes: Buffer;
-  /** How many bytes were sent. */
+  /** The number of bytes that were sent. */
   sent: number;
   ending: Script['ending'];
 }
 
-/** Checks what came back; tells whether a well-formed request was answered with the end of the connection. */
+/** Checks what arrived; returns whether the response to a well-formed request ended the connection. */
 function checkTranscript({ transcript: { received, error }, expected, dirtyBytes, sent, ending }: Played): {
   closed: boolean;
 } {
@@ -222,7 +222,7 @@ function checkTranscript({ transcript: { received, error }, expected, dirtyBytes
     const [method, url] = targets[request.kind];
     checkAnswer(method, url, answer);
     closed = answer.headers['connection'] === 'close';
-    // A large body may have to wait too long for its turn; what follows it is then answered otherwise.
+    // A large body may have waited too long for memory, which changes the responses after it.
     if (request.padding > 50_000 && answer.text.startsWith('{"error":50301,')) unsure = true;
     if (unsure) return;
     assert.equal(answer.status, status, `${where} is ${answer.status} ${answer.text}`);
@@ -249,7 +249,7 @@ const remove = (plant: number): WireRequest => ({
   close: false,
 });
 
-/** The memory that a process has, in MiB; undefined where the system does not tell. */
+/** The memory of a process, in MiB; undefined if the system does not provide it. */
 async function memoryOf(pid: number | undefined): Promise<number | undefined> {
   const status = await readFile(`/proc/${pid}/status`, 'latin1').catch(() => '');
   const kibibytes = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1];
@@ -262,12 +262,12 @@ const server = await startServer({
   nodeArgs: [`--max-old-space-size=${heapLimit}`],
   env: {
     BODY_LIMIT_BYTES: String(bodyLimit),
-    // Room for some large bodies at a time, which take six times their length.
+    // Memory for some concurrent large bodies, which take six times their length.
     BODY_BUDGET_BYTES: String(20 * bodyLimit),
-    // Longer than a busy machine takes to carry out what is whole, and short enough to wait for.
+    // Longer than a busy machine needs for complete requests, and short enough to wait for.
     REQUEST_TIMEOUT_SECONDS: '5',
     KEEP_ALIVE_SECONDS: '1',
-    // Over TLS the server takes some of those that reset their connection for readers that stall.
+    // Over TLS, the server regards some clients that reset their connection as stalled readers.
     STALL_TIMEOUT_SECONDS: '5',
     ...(tls && { TLS_CERT_FILE: pemFile, TLS_KEY_FILE: pemFile }),
   },
@@ -277,10 +277,10 @@ t.teardown(() => server.end());
 t.comment(`FUZZ_SEED=${seed}`);
 let most = 0;
 
-/** Fails when the server has gone, has logged an error, or takes too much memory. */
+/** Fails if the server has exited, has logged an error, or uses too much memory. */
 async function checkServer(): Promise<void> {
   assert.ok(server.child.exitCode === null && server.child.signalCode === null, 'the server has gone');
-  // That large bodies have to wait too long is logged as an error, and is none of the server's.
+  // Large bodies that wait too long are logged as errors, but are no fault of the server.
   const faults = server.faults.filter((line) => !line.includes('"kind":"overloaded"'));
   assert.deepEqual(faults, [], 'the server has logged an error');
   most = Math.max(most, (await memoryOf(server.child.pid)) ?? 0);
@@ -290,7 +290,7 @@ async function checkServer(): Promise<void> {
 let batches = 0;
 
 async function playAll(batch: readonly Script[]): Promise<void> {
-  // What mutated requests have created stays there; with ever longer lists, a long run would do nothing but send them.
+  // Deletes what mutated requests have created, because a long run would otherwise only send ever longer lists.
   if (++batches % 100 === 0) token = await server.createToken(`fuzz ${batches}`);
   await Promise.all(batch.map((one) => play(server, token, one)));
   await checkServer();
@@ -303,7 +303,7 @@ const create = (padding = 0) => {
   const head = `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\n`;
   return `${head}Content-Length: ${body.length}\r\n\r\n${body}`;
 };
-/** Sends bytes in one write, and gives the statuses of the answers. */
+/** Sends bytes in one write, and returns the statuses of the responses. */
 async function statuses(bytes: string, ending: Script['ending'] = 'finish'): Promise<number[]> {
   const { received, error } = await converse(server.port, [Buffer.from(bytes)], ending);
   assert.equal(error?.code, undefined);
@@ -312,7 +312,7 @@ async function statuses(bytes: string, ending: Script['ending'] = 'finish'): Pro
   return answers.map(({ status }) => status);
 }
 
-/** Sends a large body until it finds room: it can take a while to notice that those who hold the room have left. */
+/** Sends a large body until there is memory for it: the server may notice late that other clients have disconnected. */
 async function findRoom(): Promise<void> {
   let status: number | undefined;
   while (status !== 200) {
@@ -321,7 +321,7 @@ async function findRoom(): Promise<void> {
   }
 }
 
-t.test('a client that has ended its side gets all its answers', async (t) => {
+t.test('a client that has half-closed its connection receives all responses', async (t) => {
   t.strictSame(
     await statuses(create() + `GET /nowhere HTTP/1.1\r\n${authorized}\r\n` + create()),
     [200, 404, 200],
@@ -338,13 +338,13 @@ t.test(
   },
 );
 
-t.test('nothing is answered behind the answer that closes a connection', async (t) => {
+t.test('nothing follows the response that closes a connection', async (t) => {
   const last = `GET /openapi.yaml HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
   t.strictSame(await statuses(last + create()), [200]);
   t.strictSame(
     await statuses(last + 'x'.repeat(60_000)),
     [200],
-    'and what the client still sends does not reset it',
+    'and further data from the client does not reset it',
   );
 });
 
@@ -365,7 +365,7 @@ t.test('a CONNECT whose client resets the connection does not end the server', a
   await checkServer();
 });
 
-t.test('clients that hang up while their large bodies wait leave room for others', async () => {
+t.test('clients that disconnect while their large bodies wait release their memory', async () => {
   for (let round = 0; round < 3; round++) {
     await Promise.all(
       Array.from({ length: 12 }, () =>
@@ -376,7 +376,7 @@ t.test('clients that hang up while their large bodies wait leave room for others
   await findRoom();
 });
 
-t.test('a pipeline of any length is taken in bounded memory', async (t) => {
+t.test('a pipeline of any length takes bounded memory', async (t) => {
   const count = 10_000;
   const answered = await statuses('GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(count));
   t.equal(answered.length, count);
@@ -384,20 +384,33 @@ t.test('a pipeline of any length is taken in bounded memory', async (t) => {
 });
 
 // Over TLS, Node's parser lost what arrived while it was paused behind a long response.
-t.test('requests behind long responses are answered, in whatever pieces they arrive', async () => {
-  const list: WireRequest = { ...remove(0), kind: 'list', close: true };
-  const long: WireRequest = { ...remove(0), kind: 'contract' };
-  const clean = [...Array<WireRequest>(5).fill(long), { ...long, kind: 'create' as const, name: 'a' }, list];
-  const cuts = fc.array(
-    fc.noBias(fc.integer({ min: 0, max: 9_999 })).map((place) => place / 10_000),
-    { minLength: 12, maxLength: 12 },
-  );
-  const script = cuts.map((at): Script => ({ clean, dirty: [], mutations: [], cuts: at, ending: 'finish' }));
-  const batch = fc.array(script, { minLength: 8, maxLength: 8 });
-  await fc.assert(fc.asyncProperty(batch, playAll), { seed, numRuns: 15, endOnFailure: true });
-});
+t.test(
+  'requests that are pipelined behind long responses are answered, however they are split into chunks',
+  async () => {
+    const list: WireRequest = { ...remove(0), kind: 'list', close: true };
+    const long: WireRequest = { ...remove(0), kind: 'contract' };
+    const clean = [
+      ...Array<WireRequest>(5).fill(long),
+      { ...long, kind: 'create' as const, name: 'a' },
+      list,
+    ];
+    const cuts = fc.array(
+      fc.noBias(fc.integer({ min: 0, max: 9_999 })).map((place) => place / 10_000),
+      { minLength: 12, maxLength: 12 },
+    );
+    const script = cuts.map((at): Script => ({
+      clean,
+      dirty: [],
+      mutations: [],
+      cuts: at,
+      ending: 'finish',
+    }));
+    const batch = fc.array(script, { minLength: 8, maxLength: 8 });
+    await fc.assert(fc.asyncProperty(batch, playAll), { seed, numRuns: 15, endOnFailure: true });
+  },
+);
 
-t.test('whatever bytes arrive, the server answers by the contract and lives', async (t) => {
+t.test('whatever bytes arrive, the server stays within the contract and keeps running', async (t) => {
   // A generous bound, for slow machines: about 50 ms for each request.
   t.setTimeout(60_000 + requests * 50);
   const batch = fc.array(scripts('finish', 'finish', 'finish', 'finish', 'finish', 'reset'), {
@@ -411,13 +424,13 @@ t.test('whatever bytes arrive, the server answers by the contract and lives', as
   );
 });
 
-t.test('clients that leave the end to the server are answered or closed in time', async (t) => {
+t.test('clients that never finish are answered or disconnected in time', async (t) => {
   t.setTimeout(120_000);
   const batch = fc.array(scripts('wait'), { minLength: 64, maxLength: 64 });
   await fc.assert(fc.asyncProperty(batch, playAll), { seed, numRuns: 1, endOnFailure: true });
 });
 
-t.test('after all that, large bodies find room and the server ends in order', async (t) => {
+t.test('afterwards, large bodies are accepted and the server shuts down gracefully', async (t) => {
   await findRoom();
   t.equal(await server.end(), 0);
 });

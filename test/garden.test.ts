@@ -1,4 +1,4 @@
-// The richer contract: what docs/contract.md says is supported works, and all else stops the start with its name.
+// A larger contract: what docs/contract.md lists as supported works, and anything else prevents startup.
 import { readFile } from 'node:fs/promises';
 import t, { type Test } from 'tap';
 import { parse } from 'yaml';
@@ -12,20 +12,20 @@ const engine = engines[0]!;
 const bed = '/beds/00000000-0000-4000-8000-000000000001';
 const otherBed = '/beds/00000000-0000-4000-8000-000000000002';
 const withKey = (key: string) => ({ headers: { 'x-garden-key': key } });
-/** An error answer; its message ends with the given text. */
+/** An error response whose message ends with the given text. */
 const error = (code: number, end: string) => ({
   status: Math.floor(code / 100),
   json: { error: code, message: new RegExp(`${end.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}\\.$`) },
 });
 
-/** The garden's service, and a token of bearerAuth with all of its scopes. */
+/** The service of the garden's contract, and a token of bearerAuth with all of its scopes. */
 async function startGarden(t: Test, plugins = {}) {
   const { options, queries } = createGarden();
   const garden = await startService(t, engine, { ...options, plugins });
   return { ...garden, queries };
 }
 
-t.test('describeGarden is public: no token, and a bad one is ignored', async (t) => {
+t.test('describeGarden is public: it needs no token, and ignores an invalid one', async (t) => {
   const { call } = await startGarden(t);
   t.strictSame((await call('GET', '/about')).json, { name: 'A garden' });
   t.equal((await call('GET', '/about', { token: 'bad' })).status, 200);
@@ -33,7 +33,7 @@ t.test('describeGarden is public: no token, and a bad one is ignored', async (t)
   t.match(head, { status: 200, text: '', headers: { 'content-length': '19' } });
 });
 
-t.test('listBeds reads parameters of every plain type', async (t) => {
+t.test('listBeds accepts parameters of every primitive type', async (t) => {
   const { call, queries } = await startGarden(t);
   const query = 'shady=true&min-area=1.5e1&rows=4&level=2&soil=clay&since=2026-01-31T23:59:60Z&title=%C3%A4b';
   t.equal((await call('GET', `/beds?${query}`, withKey(gardenKey))).text, '[]');
@@ -92,7 +92,7 @@ t.test(
   },
 );
 
-t.test('listBeds lets in whoever satisfies either scheme, and says of a 401 what would do', async (t) => {
+t.test('listBeds accepts either security scheme, and a 401 names what is missing', async (t) => {
   const { call, token } = await startGarden(t);
   const challenge = 'Bearer realm="plant-store"';
   const cases: [string, object, number, string | undefined][] = [
@@ -125,32 +125,35 @@ t.test('listBeds lets in whoever satisfies either scheme, and says of a 401 what
   t.equal((await call('DELETE', bed)).headers['www-authenticate'], undefined, 'no scheme of HTTP would do');
 });
 
-t.test('replaceBed keeps every value of a rich body, and getBed answers it with its headers', async (t) => {
-  const { call } = await startGarden(t);
-  const key = withKey(gardenKey);
-  const full =
-    '{"title":"Herbs","area":9007199254740993.5,"rows":4,"code":9007199254740993,"level":2,"shady":true,' +
-    '"soil":"loam","plantedAt":"2026-03-01T00:00:00Z","corners":[{"x":1e3,"y":null},{"x":12345678901234567,"y":-0.5}],' +
-    '"yields":{"2025":9223372036854775807,"2026":1.0}}';
-  const put = await call('PUT', bed, { ...key, body: full });
-  t.match(put, { status: 200 });
-  const kept =
-    '{"title":"Herbs","area":9007199254740994,"rows":4,"code":9007199254740993,"level":2,"shady":true,' +
-    '"soil":"loam","plantedAt":"2026-03-01T00:00:00Z","corners":[{"x":1000,"y":null},{"x":12345678901234568,"y":-0.5}],' +
-    '"yields":{"2025":9223372036854775807,"2026":1}}';
-  t.equal(put.text, kept);
-  const get = await call('GET', bed, key);
-  t.equal(get.text, kept);
-  t.match(get.headers, { 'x-revision': '9007199254740993', 'x-note': 'in the shade' });
-  const nulls = '{"title":"x","area":12345678901234567890,"rows":1,"code":null,"plantedAt":null}';
-  await call('PUT', bed, { ...key, body: nulls });
-  const again = await call('GET', bed, key);
-  t.equal(again.text, '{"title":"x","area":12345678901234567000,"rows":1,"code":null,"plantedAt":null}');
-  t.equal(again.headers['x-revision'], '9007199254740994');
-  t.equal(again.headers['x-note'], undefined);
-});
+t.test(
+  'replaceBed stores every value of a complex body, and getBed returns it with its headers',
+  async (t) => {
+    const { call } = await startGarden(t);
+    const key = withKey(gardenKey);
+    const full =
+      '{"title":"Herbs","area":9007199254740993.5,"rows":4,"code":9007199254740993,"level":2,"shady":true,' +
+      '"soil":"loam","plantedAt":"2026-03-01T00:00:00Z","corners":[{"x":1e3,"y":null},{"x":12345678901234567,"y":-0.5}],' +
+      '"yields":{"2025":9223372036854775807,"2026":1.0}}';
+    const put = await call('PUT', bed, { ...key, body: full });
+    t.match(put, { status: 200 });
+    const kept =
+      '{"title":"Herbs","area":9007199254740994,"rows":4,"code":9007199254740993,"level":2,"shady":true,' +
+      '"soil":"loam","plantedAt":"2026-03-01T00:00:00Z","corners":[{"x":1000,"y":null},{"x":12345678901234568,"y":-0.5}],' +
+      '"yields":{"2025":9223372036854775807,"2026":1}}';
+    t.equal(put.text, kept);
+    const get = await call('GET', bed, key);
+    t.equal(get.text, kept);
+    t.match(get.headers, { 'x-revision': '9007199254740993', 'x-note': 'in the shade' });
+    const nulls = '{"title":"x","area":12345678901234567890,"rows":1,"code":null,"plantedAt":null}';
+    await call('PUT', bed, { ...key, body: nulls });
+    const again = await call('GET', bed, key);
+    t.equal(again.text, '{"title":"x","area":12345678901234567000,"rows":1,"code":null,"plantedAt":null}');
+    t.equal(again.headers['x-revision'], '9007199254740994');
+    t.equal(again.headers['x-note'], undefined);
+  },
+);
 
-t.test('replaceBed refuses every kind of wrong value, and keeps nothing of it', async (t) => {
+t.test('replaceBed rejects every kind of invalid value, and stores nothing', async (t) => {
   const { call } = await startGarden(t);
   const key = withKey(gardenKey);
   const faults: [string, string][] = [
@@ -187,7 +190,7 @@ t.test('replaceBed refuses every kind of wrong value, and keeps nothing of it', 
   t.equal((await call('GET', bed, key)).status, 404);
 });
 
-t.test('getBed answers HEAD as GET, for what is there and for what is not', async (t) => {
+t.test('getBed responds to HEAD as to GET, whether the bed exists or not', async (t) => {
   const { call } = await startGarden(t);
   const key = withKey(gardenKey);
   await call('PUT', bed, { ...key, body: '{"title":"x","area":1,"rows":1}' });
@@ -207,7 +210,7 @@ t.test(
   },
 );
 
-t.test('methods and headers of the contract are those of Allow and of preflights', async (t) => {
+t.test('Allow and preflight responses have the methods and headers of the contract', async (t) => {
   const { call } = await startGarden(t, { corsOrigins: ['https://example.org'] });
   t.equal((await call('PATCH', bed)).headers['allow'], 'GET, HEAD, DELETE, PUT');
   t.equal((await call('POST', '/beds')).headers['allow'], 'GET, HEAD');
@@ -429,26 +432,29 @@ const refused: Record<string, [Edit, RegExp][]> = {
 };
 /* eslint-enable */
 
-t.test('what is not supported stops the start, and names the operation and the place', async (t) => {
-  const storage = await sharedStorage(engine);
-  const { options } = createGarden();
-  const garden = () => parse(gardenBytes.toString()) as unknown;
-  const load = (document: unknown) => loadContract(Buffer.from(JSON.stringify(document)));
-  await (await buildApp({ ...options, storage, contract: load(garden()) })).close();
-  for (const [row, cases] of Object.entries(refused)) {
-    for (const [edit, message] of cases) {
-      const document = garden();
-      edit(document);
-      await t.rejects(
-        async () => buildApp({ ...options, storage, contract: load(document) }),
-        { message },
-        row,
-      );
+t.test(
+  'an unsupported feature prevents startup, and the message names the operation and the place',
+  async (t) => {
+    const storage = await sharedStorage(engine);
+    const { options } = createGarden();
+    const garden = () => parse(gardenBytes.toString()) as unknown;
+    const load = (document: unknown) => loadContract(Buffer.from(JSON.stringify(document)));
+    await (await buildApp({ ...options, storage, contract: load(garden()) })).close();
+    for (const [row, cases] of Object.entries(refused)) {
+      for (const [edit, message] of cases) {
+        const document = garden();
+        edit(document);
+        await t.rejects(
+          async () => buildApp({ ...options, storage, contract: load(document) }),
+          { message },
+          row,
+        );
+      }
     }
-  }
-});
+  },
+);
 
-t.test('docs/contract.md lists what the tests here try', async (t) => {
+t.test('docs/contract.md lists what these tests cover', async (t) => {
   const text = await readFile(new URL('../docs/contract.md', import.meta.url), 'utf8');
   const [, works = '', stops = ''] = text.split(/^## .*$/m);
   const items = (part: string) =>

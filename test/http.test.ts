@@ -1,4 +1,4 @@
-// What an operator can set: limits of rate, load and connections, validators, compression, CORS, headers, TLS, proxies.
+// What operators can configure: limits of rate, load and connections, ETags, compression, CORS, headers, TLS, proxies.
 import { once } from 'node:events';
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
@@ -23,16 +23,16 @@ import type { Creation, PlantPage } from '../src/domain/plants.js';
 const engine = engines[0]!;
 const noRates = { perSubject: 0, perAddress: 0, window: 60_000 };
 
-/** The state of the rate limit in the headers of an answer. */
+/** The state of the rate limit in the headers of a response. */
 const rate = ({ headers }: Answer) =>
   ['limit', 'remaining', 'reset'].map((name) => headers[`ratelimit-${name}`]).join(' ');
 
-t.test('a subject has so many requests in a window, whatever its tokens and operations', async (t) => {
+t.test('the requests of a subject per window are limited over all its tokens and operations', async (t) => {
   const started = 1_000;
   let now = started;
   const { call, token, subject, issue } = await startService(t, engine, {
     limits: { rates: { ...noRates, perSubject: 3 } },
-    // Not the clock of the day, which may be set back.
+    // Not the system clock, which may be set back.
     monotonic: () => now,
   });
   const created = await call('POST', '/plants', { token, body: { id: 1, name: 'a' } });
@@ -64,7 +64,7 @@ t.test('a subject has so many requests in a window, whatever its tokens and oper
   t.equal(rate(again), '3 2 60');
 });
 
-t.test('an address has so many requests in a window, with or without a token', async (t) => {
+t.test('the requests of an address per window are limited, with or without a token', async (t) => {
   const limits = { rates: { ...noRates, perAddress: 2, perSubject: 100 } };
   const { call, token } = await startService(t, engine, { limits });
   const from = (forwarded: string) => ({ headers: { 'x-forwarded-for': forwarded } });
@@ -81,7 +81,7 @@ t.test('an address has so many requests in a window, with or without a token', a
   t.equal((await call('GET', '/openapi.json')).status, 429);
 });
 
-t.test('whatever an address sends is counted', async (t) => {
+t.test('every request of an address is counted', async (t) => {
   const limits = { rates: { ...noRates, perAddress: 1 } };
   const requests = {
     'an unknown path': ['GET /nothing', 'Host: x', 404],
@@ -103,7 +103,7 @@ t.test('whatever an address sends is counted', async (t) => {
   }
 });
 
-t.test('the address of a client behind trusted proxies is the one that they forward', async (t) => {
+t.test('the address of a client behind trusted proxies is the forwarded one', async (t) => {
   const limits = { rates: { ...noRates, perAddress: 1 } };
   const addresses: unknown[] = [];
   const stream = {
@@ -136,7 +136,7 @@ t.test('the address of a client behind trusted proxies is the one that they forw
   );
 });
 
-t.test('while the event loop lags more than it may, requests are refused', async (t) => {
+t.test('while the event loop lags beyond the limit, requests are rejected', async (t) => {
   const start = (maxEventLoopDelay: number) => startService(t, engine, { plugins: { maxEventLoopDelay } });
   const lenient = await start(Number.MAX_VALUE);
   const strict = await start(Number.MIN_VALUE);
@@ -155,7 +155,7 @@ t.test('while the event loop lags more than it may, requests are refused', async
   t.equal((await lenient.call('GET', '/plants', { token: lenient.token })).status, 200);
 });
 
-t.test('connections beyond the most there may be are closed at once', async (t) => {
+t.test('connections beyond the limit are closed immediately', async (t) => {
   const { open } = await startListening(t, { limits: { maxConnections: 2 } });
   const get = 'GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n';
   const first = await open();
@@ -192,14 +192,14 @@ t.test(
     const stalling = await open();
     const [socket] = await connected;
     stalling.socket.pause();
-    // More than the buffers between the two can take.
+    // More than the buffers between client and server can hold.
     stalling.send(`GET /docs/${bundle} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(16));
     await once(socket, 'close');
     t.ok(socket.bytesWritten > 0);
   },
 );
 
-/** Lists without an end, whose every page is as large as given and cannot be compressed. */
+/** Endless lists whose pages have the given size and cannot be compressed. */
 const endless = (bytes: number) =>
   injectFaults(() => ({
     plants: {
@@ -210,7 +210,7 @@ const endless = (bytes: number) =>
     },
   }));
 
-t.test('a list has an ETag, and is answered 304 to a client that has it', async (t) => {
+t.test('a list has an ETag, and returns 304 to a client that has it', async (t) => {
   const { call, token, issue, subject } = await startService(t, engine);
   const list = (known?: string, url = '/plants') =>
     call('GET', url, { token, ...(known !== undefined && { headers: { 'if-none-match': known } }) });
@@ -259,7 +259,7 @@ t.test('a list of many pages has no ETag', async (t) => {
   t.equal(listed.headers['etag'], undefined);
 });
 
-t.test('answers are compressed for clients that accept it, and vary by it for caches', async (t) => {
+t.test('responses are compressed for clients that accept it, with Vary for caches', async (t) => {
   const service = await startService(t, engine, { plugins: { compression: true } });
   const { app, call, token, subject, storage } = service;
   const plants = Array.from({ length: 700 }, (_, i) => ({ name: `plant ${i} `.repeat(5) }));
@@ -282,7 +282,7 @@ t.test('answers are compressed for clients that accept it, and vary by it for ca
     t.equal(received['vary'], 'accept-encoding');
     return { ...answer, coding, length: rawPayload.length };
   };
-  // One piece, and many.
+  // One chunk, and many.
   for (const limit of [100, 700]) {
     const plain = await get(limit, {});
     t.strictSame(JSON.parse(plain.text), plants.slice(0, limit));
@@ -313,7 +313,7 @@ t.test('answers are compressed for clients that accept it, and vary by it for ca
   t.match(await call('POST', '/plants', refused), { status: 400, json: { error: 40003 } });
 });
 
-t.test('a compressed list is cut off like any other', async (t) => {
+t.test('a compressed list that stalls is aborted like any other', async (t) => {
   const request = (token: string) =>
     `GET /plants HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\nAuthorization: Bearer ${token}\r\n\r\n`;
   const options = { limits: { stallTimeout: 100 }, plugins: { compression: true } };
@@ -342,7 +342,7 @@ t.test('a compressed list is cut off like any other', async (t) => {
   t.match(
     whole,
     { status: 500, headers: { 'content-encoding': undefined } },
-    'before its first byte it is an error',
+    'before its first byte, the response is an error',
   );
 
   left = 100_000;
@@ -350,7 +350,7 @@ t.test('a compressed list is cut off like any other', async (t) => {
   t.notMatch(await connection.rest(), /\r\n0\r\n\r\n$/, 'after it, it does not end as if it were whole');
 });
 
-t.test('pages of the given origins may use the service, errors included', async (t) => {
+t.test('pages of the configured origins may use the service and read its errors', async (t) => {
   const origin = 'https://plants.example';
   const { call, token } = await startService(t, engine, {
     plugins: { corsOrigins: [origin, 'http://localhost:8080'], compression: true },
@@ -400,7 +400,7 @@ t.test('pages of the given origins may use the service, errors included', async 
   t.equal(anyone.headers['access-control-allow-origin'], '*');
 });
 
-t.test('security headers are on every answer, and the page keeps its own policy', async (t) => {
+t.test('every response has security headers, and the page keeps its own policy', async (t) => {
   const { app, call, token } = await startService(t, engine, { plugins: { securityHeaders: true } });
   for (const [url, status] of [
     ['/plants', 200],
@@ -474,7 +474,7 @@ t.test(
     t.equal((await get('1.1.1.1')).status, 429);
     t.equal((await get('2.2.2.2', false)).status, 401);
 
-    // Connections that shook hands and asked nothing hold nothing up.
+    // Connections that have sent no request after the handshake do not delay the shutdown.
     const { port } = new URL(server.origin);
     const idle = connectTls({ port: Number(port), host: '127.0.0.1', ca, servername: 'localhost' });
     idle.resume();
@@ -487,7 +487,7 @@ t.test(
   },
 );
 
-t.test('a wrong configuration stops the start with a message that names the variable', async (t) => {
+t.test('an invalid configuration prevents startup, and the message names the variable', async (t) => {
   const refusal = (env: Record<string, string>) => {
     try {
       readConfig(env);

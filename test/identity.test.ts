@@ -1,4 +1,4 @@
-// Access tokens of an identity provider: a real one, and an issuer of our own that can also misbehave.
+// Access tokens of an identity provider: a real one, and our own issuer, which can also misbehave.
 import fc from 'fast-check';
 import {
   decodeProtectedHeader,
@@ -25,7 +25,7 @@ import { createJwtVerifier } from '../src/http/security/jwt.js';
 const audience = 'https://plants.example';
 const start = Date.parse('2026-01-01T00:00:00Z');
 
-/** The engine makes no difference to who is let in. */
+/** Authentication does not depend on the engine. */
 const [engine] = engines as [(typeof engines)[0]];
 
 interface Key {
@@ -44,7 +44,7 @@ async function makeKey(alg: string): Promise<Key> {
   return { alg, kid, privateKey, publicKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } };
 }
 
-/** An issuer: it publishes keys, and counts how often it is asked for them. */
+/** An issuer, which publishes keys and counts how often they are requested. */
 async function startIssuer(t: Test, keys: Key[]) {
   const issuer = {
     keys,
@@ -54,7 +54,7 @@ async function startIssuer(t: Test, keys: Key[]) {
       response.end(JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) }));
     },
     provider: { issuer: '', audience, jwksUrl: '' },
-    /** A token of this issuer, good for an hour unless the claims or the header say otherwise. */
+    /** A token of this issuer, valid for an hour unless the claims or the header say otherwise. */
     sign: (
       key: Key,
       claims: Record<string, unknown> = {},
@@ -101,7 +101,7 @@ const unavailable = {
   headers: { 'retry-after': '1' },
 };
 
-t.test('tokens of every algorithm are good, and their subject is theirs alone', async (t) => {
+t.test('tokens of every algorithm are accepted, and their subjects are separate from others', async (t) => {
   const keys = await Promise.all(['RS256', 'ES256', 'EdDSA', 'Ed25519'].map(makeKey));
   const issuer = await startIssuer(t, keys);
   const { call, issue, storage } = await startService(t, engine, {
@@ -131,7 +131,7 @@ t.test('tokens of every algorithm are good, and their subject is theirs alone', 
   t.equal(issuer.asked, 1, 'the keys are fetched once');
 });
 
-t.test('scopes come from scope or scp', async (t) => {
+t.test('scopes are read from scope or scp', async (t) => {
   const key = await makeKey('ES256');
   const issuer = await startIssuer(t, [key]);
   const { call } = await startService(t, engine, { identityProvider: issuer.provider, now: () => start });
@@ -152,7 +152,7 @@ t.test('scopes come from scope or scp', async (t) => {
   }
 });
 
-t.test('what is no good token is a 401, whatever is wrong with it', async (t) => {
+t.test('an invalid token returns 401, whatever is wrong with it', async (t) => {
   const [rsa, ec, stranger, small] = await Promise.all(['RS256', 'ES256', 'RS256', 'RS384'].map(makeKey));
   const issuer = await startIssuer(t, [rsa!, ec!, small!]);
   const { call, storage } = await startService(t, engine, {
@@ -216,7 +216,7 @@ t.test('what is no good token is a 401, whatever is wrong with it', async (t) =>
   t.equal(issuer.asked, 1, 'unknown key ids do not drive requests to the issuer');
 });
 
-t.test('no text takes the verifier by surprise', async (t) => {
+t.test('the verifier handles any text', async (t) => {
   const key = await makeKey('ES256');
   const issuer = await startIssuer(t, [key]);
   const verify = createJwtVerifier(issuer.provider, () => start);
@@ -261,7 +261,7 @@ t.test('keys rotate without a restart', async (t) => {
   t.match(await call('GET', '/plants', { token: old }), invalid, 'the old key is not published any more');
 });
 
-/** Starts a real identity provider: one client with credentials, and JWTs for whatever resource it asks for. */
+/** Starts a real identity provider with one client, which issues JWTs for any resource. */
 async function startProvider(t: Test, keys: Key[], port = 0) {
   const jwks = await Promise.all(
     keys.map(async ({ privateKey, jwk }) => ({ ...(await exportJWK(privateKey)), ...jwk })),
@@ -346,7 +346,7 @@ t.test(
   },
 );
 
-t.test('an issuer that does not answer is a 503, and opaque tokens go on', async (t) => {
+t.test('an issuer that does not respond causes 503, and opaque tokens still work', async (t) => {
   const key = await makeKey('EdDSA');
   const issuer = await startIssuer(t, [key]);
   const { call, token: opaque } = await startService(t, engine, {
@@ -402,7 +402,7 @@ t.test(
   },
 );
 
-t.test('an issuer that gives no keys is asked once in a while, however many tokens there are', async (t) => {
+t.test('an issuer that returns no keys is asked at intervals, however many tokens arrive', async (t) => {
   const key = await makeKey('ES256');
   const issuer = await startIssuer(t, [key]);
   const good = issuer.answer;
@@ -433,11 +433,11 @@ t.test('an issuer that gives no keys is asked once in a while, however many toke
   t.equal(
     (await late.call('GET', '/plants', { token })).status,
     200,
-    'a clock that is set back holds up nobody',
+    'a clock that is set back delays nobody',
   );
 });
 
-t.test('an issuer whose answer does not end is cut off', async (t) => {
+t.test('an issuer whose response does not end is disconnected', async (t) => {
   const key = await makeKey('ES256');
   const issuer = await startIssuer(t, [key]);
   let sent = 0;
@@ -445,7 +445,7 @@ t.test('an issuer whose answer does not end is cut off', async (t) => {
     for (;;) {
       yield Buffer.alloc(65_536, ' ');
       sent += 65_536;
-      // A turn of the event loop, in which the connection may be seen to close.
+      // One turn of the event loop, in which the closing of the connection may be noticed.
       await setImmediate();
     }
   }
@@ -458,7 +458,7 @@ t.test('an issuer whose answer does not end is cut off', async (t) => {
   t.ok(sent < 32 * 2 ** 20, `after ${sent} bytes`);
 });
 
-t.test('a verified token is believed for three seconds, and never beyond its expiry', async (t) => {
+t.test('a verified token is cached for three seconds, and never beyond its expiry', async (t) => {
   const key = await makeKey('ES256');
   const issuer = await startIssuer(t, [key]);
   let now = start;
@@ -471,7 +471,7 @@ t.test('a verified token is believed for three seconds, and never beyond its exp
   const short = await issuer.sign(key, { sub: 'of the cache', exp: start / 1000 + 1 });
   for (const each of [token, short]) t.equal((await call('GET', '/plants', { token: each })).status, 200);
   issuer.keys = [];
-  // Another token with a key that is unknown makes the verifier fetch the keys, of which there are none now.
+  // Another token with an unknown key makes the verifier fetch the keys, of which there are none now.
   t.match(await call('GET', '/plants', { token: await issuer.sign(key, {}, { kid: 'nobody' }) }), invalid);
   now = start + 2_900;
   t.equal((await call('GET', '/plants', { token })).status, 200, 'believed without its key');
@@ -485,7 +485,7 @@ t.test('a verified token is believed for three seconds, and never beyond its exp
   t.match(await call('GET', '/plants', { token: short }), invalid, 'expired while it was believed');
 });
 
-t.test('without an identity provider no JWT is good', async (t) => {
+t.test('without an identity provider, no JWT is accepted', async (t) => {
   const key = await makeKey('ES256');
   const issuer = await startIssuer(t, [key]);
   const { call } = await startService(t, engine, { now: () => start });
@@ -493,7 +493,7 @@ t.test('without an identity provider no JWT is good', async (t) => {
   t.equal(issuer.asked, 0);
 });
 
-t.test('an identity provider is configured whole or not at all', async (t) => {
+t.test('an identity provider is configured completely or not at all', async (t) => {
   const whole = {
     OIDC_ISSUER: 'https://id.example/realms/plants',
     OIDC_AUDIENCE: audience,

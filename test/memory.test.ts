@@ -28,7 +28,7 @@ t.test('64 MiB of heap are enough for lists and bodies of any size', async (t) =
   await storage.close();
 
   const server = await startServer(t, {
-    // What watches each request must keep none; and a slow disk or processor is not what this is about.
+    // With metrics, which must keep nothing per request. A slow disk or processor must not fail this test.
     env: { ...env, OPS_PORT: '0', REQUEST_TIMEOUT_SECONDS: '120', MAX_EVENT_LOOP_DELAY_MS: '0' },
     nodeArgs: ['--max-old-space-size=64'],
   });
@@ -40,7 +40,7 @@ t.test('64 MiB of heap are enough for lists and bodies of any size', async (t) =
     'all of them, in their order',
   );
 
-  // Half a gigabyte, counted as it comes.
+  // Half a gigabyte, counted as it arrives.
   const answer = await list(server, token('large'));
   let bytes = 0;
   let plants = 0;

@@ -1,4 +1,4 @@
-// What an operator relies on, mostly of the real processes from dist: probes, metrics, backup and restore, shutdown.
+// What operators rely on, mostly with the real processes from dist: probes, metrics, backup and restore, shutdown.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { spawnSync } from 'node:child_process';
 import { on, once } from 'node:events';
@@ -49,7 +49,7 @@ interface Answer {
   text: string;
 }
 
-/** One request on an agent's connections; nothing is ever repeated. */
+/** One request on an agent's connections, without retries. */
 async function send(
   agent: Agent,
   url: string,
@@ -70,7 +70,7 @@ async function send(
   return { status: response.statusCode ?? 0, headers: response.headers, text };
 }
 
-/** Repeats a step until something holds; fails when it does not hold after very many. */
+/** Repeats a step until a condition holds; fails after very many attempts. */
 async function repeatUntil(holds: () => boolean, step: () => Promise<unknown>): Promise<void> {
   for (let i = 0; i < 50_000; i++) {
     if (holds()) return;
@@ -171,11 +171,11 @@ t.test('probes and metrics', async (t) => {
   t.equal(await server.end('SIGTERM'), 0);
 });
 
-t.test('every metric of our own is in docs/operate.md, and nothing else', async (t) => {
+t.test('docs/operate.md lists exactly our metrics', async (t) => {
   const page = await readFile(new URL('../docs/operate.md', import.meta.url), 'utf8');
   const documented = [...page.matchAll(/^- `(plant_store_\w+)(?:\{[\w,]+\})?` \((\w+)\):/gm)];
   const { registry } = createMetrics();
-  // Those of workers are added to it.
+  // The metrics of workers are added.
   new GatheredMetrics(registry, () => []);
   const known = registry.getMetricsAsArray().filter(({ name }) => name.startsWith('plant_store_'));
   t.strictSame(
@@ -241,7 +241,7 @@ t.test(
   },
 );
 
-t.test('an outage is in the log once, once a minute with a count, and when it is over', async (t) => {
+t.test('an outage is logged once, then once a minute with a count, and when it is over', async (t) => {
   let clock = 0;
   let failure: Error | undefined;
   let lines: Record<string, unknown>[] = [];
@@ -254,7 +254,7 @@ t.test('an outage is in the log once, once a minute with a count, and when it is
     monotonic: () => clock,
     logger: { stream: { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) } },
   });
-  /** Sends a request, and gives what it adds to the log. */
+  /** Sends a request, and returns what it adds to the log. */
   const logged = async () => {
     lines = [];
     await call('GET', '/plants', { token });
@@ -296,7 +296,7 @@ t.test('an outage is in the log once, once a minute with a count, and when it is
   }
 });
 
-t.test('a backup that is taken while the server writes is whole, and is restored by its place', async (t) => {
+t.test('a backup taken while the server writes is complete, and is restored by copying it', async (t) => {
   const { file, env, token } = await fill(t, 2_000, (i) => `plant ${i}`);
   const server = await startServer(t, { env });
   const agent = new Agent({ keepAlive: true, maxSockets: 16 });
@@ -351,7 +351,7 @@ t.test('a backup that is taken while the server writes is whole, and is restored
   t.equal(await restored.end('SIGTERM'), 0);
 });
 
-t.test('a backup overwrites nothing, and says why it cannot be taken', async (t) => {
+t.test('a backup overwrites nothing, and reports why it fails', async (t) => {
   const { file, env } = await fill(t, 1, String);
   const folder = join(file, '..');
   await writeFile(join(folder, 'there'), 'precious');
@@ -377,13 +377,13 @@ t.test('a backup overwrites nothing, and says why it cannot be taken', async (t)
   for (const name of ['copy', 'copy.partial']) await t.rejects(stat(join(folder, name)), 'nothing is left');
 });
 
-t.test('a backup does not overwrite what gets its name while it is taken', async (t) => {
+t.test('a backup does not overwrite a file that is created meanwhile', async (t) => {
   const folder = await temporaryFolder(t);
   const file = join(folder, 'plants.db');
   const copy = join(folder, 'copy');
   const env = { DATABASE_URL: `file:${file}` };
   t.equal(await (await startServer(t, { env })).end(), 0);
-  // While another has the store for itself, the backup waits.
+  // The backup waits while another process has locked the store.
   const other = new DatabaseSync(file);
   other.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT');
   const watcher = watch(folder);
@@ -403,7 +403,7 @@ t.test('SIGTERM under load loses no acknowledged write and resets no connection'
   const connections = 32;
   for (const drain of ['0', '1']) {
     const server = await startServer(t, {
-      // However slow the machine is, overload is not what this is about.
+      // A slow machine must not cause overload errors.
       env: { ...env, OPS_PORT: '0', DRAIN_SECONDS: drain, LOG_LEVEL: 'info', MAX_EVENT_LOOP_DELAY_MS: '0' },
     });
     const operations = operationsOf(server);
@@ -411,7 +411,7 @@ t.test('SIGTERM under load loses no acknowledged write and resets no connection'
     let next = drain === '0' ? 0 : 1_000_000;
     let answered = 0;
     let signalled = false;
-    /** Sends on one connection until the server asks it to go elsewhere. */
+    /** Sends on one connection until the server closes it with a response. */
     const client = async () => {
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
       for (let first = true; ; first = false) {
@@ -467,7 +467,7 @@ t.test('SIGTERM under load loses no acknowledged write and resets no connection'
   }
 });
 
-t.test('a stalled reader does not hold the exit beyond SHUTDOWN_SECONDS', async (t) => {
+t.test('a stalled reader does not delay the exit beyond SHUTDOWN_SECONDS', async (t) => {
   const { env, token } = await fill(t, 2_500, (i) => `${i}:`.padEnd(8_000, 'x'));
   const server = await startServer(t, { env: { ...env, OPS_PORT: '0', SHUTDOWN_SECONDS: '2' } });
   const operations = operationsOf(server);
@@ -477,7 +477,7 @@ t.test('a stalled reader does not hold the exit beyond SHUTDOWN_SECONDS', async 
   socket.write(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
   await once(socket, 'data');
   socket.pause();
-  // On this one nothing is ever sent.
+  // Nothing is ever sent on this connection.
   const unused = connect(Number(port), hostname);
   unused.on('error', () => undefined);
   await once(unused, 'connect');
@@ -489,7 +489,7 @@ t.test('a stalled reader does not hold the exit beyond SHUTDOWN_SECONDS', async 
     try {
       await send(agent, `${server.origin}/openapi.json`);
     } catch (error) {
-      // A connection that is reset had not been accepted yet.
+      // A connection that is reset had not been accepted.
       const { code } = error as NodeJS.ErrnoException;
       if (code !== 'ECONNRESET' && code !== 'ECONNREFUSED') throw error;
       refused = code === 'ECONNREFUSED';
@@ -510,7 +510,7 @@ const lacksSystemd = spawnSync('systemd-analyze', ['--version']).error
   ? 'there is no systemd-analyze'
   : undefined;
 
-t.test('the systemd unit is valid, and takes privileges away', skipFor(lacksSystemd), async (t) => {
+t.test('the systemd unit is valid and restricts privileges', skipFor(lacksSystemd), async (t) => {
   const unit = await readFile(new URL('../deploy/plant-store.service', import.meta.url), 'utf8');
   const file = join(await temporaryFolder(t), 'plant-store.service');
   // The verification wants a program and a user that this machine has.
@@ -524,7 +524,7 @@ t.test('the systemd unit is valid, and takes privileges away', skipFor(lacksSyst
   t.equal(rated.status, 0, 'exposed to 2.0 at most');
 });
 
-t.test('a host name with several addresses gives one listener, with all that belongs to it', async (t) => {
+t.test('a host name with several addresses gets one complete listener', async (t) => {
   const { env } = await fill(t, 0, String);
   const server = await startServer(t, { env: { ...env, HOST: 'localhost' } });
   t.equal(new URL(server.origin).hostname, '127.0.0.1');

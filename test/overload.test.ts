@@ -16,29 +16,33 @@ const noPrlimit = await prlimit('--version').then(
   () => 'there is no prlimit',
 );
 
-t.test('the server lives while no file can be opened, and recovers', skipFor(noPrlimit), async (t) => {
-  const server = await startServer(t, {});
-  const authorization = `Bearer ${await server.createToken('alice')}`;
-  const connection = await RawConnection.open(server.port);
-  t.teardown(() => connection.socket.destroy());
-  const list = async () => {
-    connection.send(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\n\r\n`);
-    const answer = await connection.answer('GET', '/plants');
-    if (answer?.status !== 200) throw new Error(`answered ${answer?.status}: ${server.stderr()}`);
-    return Date.parse(String(answer.headers['date']));
-  };
-  const start = await list();
-  const pid = String(server.child.pid);
-  const files = await prlimit('--pid', pid, '--nofile', '--noheadings', '--output=SOFT');
-  // It has more open than that already. What looks after the server does so at least once a second.
-  await prlimit('--pid', pid, '--nofile=8:');
-  while ((await list()) < start + 3_000);
-  await prlimit('--pid', pid, `--nofile=${files}:`);
-  t.equal((await fetch(server.origin, { redirect: 'manual' })).status, 302, 'a new connection is answered');
-  t.strictSame(server.faults, []);
-});
+t.test(
+  'the server keeps running while no file can be opened, and recovers',
+  skipFor(noPrlimit),
+  async (t) => {
+    const server = await startServer(t, {});
+    const authorization = `Bearer ${await server.createToken('alice')}`;
+    const connection = await RawConnection.open(server.port);
+    t.teardown(() => connection.socket.destroy());
+    const list = async () => {
+      connection.send(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\n\r\n`);
+      const answer = await connection.answer('GET', '/plants');
+      if (answer?.status !== 200) throw new Error(`answered ${answer?.status}: ${server.stderr()}`);
+      return Date.parse(String(answer.headers['date']));
+    };
+    const start = await list();
+    const pid = String(server.child.pid);
+    const files = await prlimit('--pid', pid, '--nofile', '--noheadings', '--output=SOFT');
+    // It has more open than that already. What looks after the server does so at least once a second.
+    await prlimit('--pid', pid, '--nofile=8:');
+    while ((await list()) < start + 3_000);
+    await prlimit('--pid', pid, `--nofile=${files}:`);
+    t.equal((await fetch(server.origin, { redirect: 'manual' })).status, 302, 'a new connection is answered');
+    t.strictSame(server.faults, []);
+  },
+);
 
-t.test('callers who are known are served before those who are not', async (t) => {
+t.test('known callers are served before unknown ones', async (t) => {
   const { call, token, issue, subject } = await startService(t, engines[0]!);
   t.equal((await call('GET', '/plants', { token })).status, 200);
   const answers: string[] = [];
@@ -57,7 +61,7 @@ t.test('callers who are known are served before those who are not', async (t) =>
   t.ok(answers.includes('new'), 'and everybody gets an answer');
 });
 
-t.test('while the event loop lags, known callers are not refused for what others send', async (t) => {
+t.test('while others cause event-loop lag, known callers are not rejected', async (t) => {
   // Any lag is too much for this one, once it is measured.
   const strict = await startService(t, engines[0]!, { plugins: { maxEventLoopDelay: Number.MIN_VALUE } });
   const status = async (given?: string) => (await strict.call('GET', '/plants', { token: given })).status;

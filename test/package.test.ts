@@ -39,7 +39,7 @@ t.test('the client', async (t) => {
   await npm(root, 'run', 'pack:client', '--', '--pack-destination', folder);
   const packed = tarball(client);
 
-  t.test('is released with the server, and tested with what it depends on', async (t) => {
+  t.test('is released with the server, and tested with its dependencies', async (t) => {
     const common = ({ version, license, engines }: Manifest) => ({ version, license, engines });
     t.strictSame(common(client), common(server));
     t.strictSame(Object.keys(client.dependencies), ['openapi-fetch']);
@@ -47,12 +47,12 @@ t.test('the client', async (t) => {
     t.notMatch(server.dependencies, client.dependencies);
   });
 
-  t.test('is a package that publint and are-the-types-wrong find nothing about', async (t) => {
+  t.test('passes publint and are-the-types-wrong', async (t) => {
     await t.resolves(tool('publint', '--strict', packed));
     await t.resolves(tool('attw', '--profile', 'esm-only', packed));
   });
 
-  t.test('installs in an empty folder, with nothing but openapi-fetch', async (t) => {
+  t.test('installs in an empty folder, with only openapi-fetch', async (t) => {
     const home = await temporaryFolder(t);
     await writeFile(join(home, 'package.json'), '{ "type": "module" }');
     // What it depends on comes from here, so that no registry is asked.
@@ -128,11 +128,11 @@ t.test('the server', async (t) => {
   await npm(root, 'pack', '--ignore-scripts', '--pack-destination', folder);
   const packed = tarball(server);
 
-  t.test('is a package that publint finds nothing about', async (t) => {
+  t.test('passes publint', async (t) => {
     await t.resolves(tool('publint', '--strict', packed));
   });
 
-  t.test('has what its documents lead to, and not the client', async (t) => {
+  t.test('contains the files that its documents link to, and not the client', async (t) => {
     const { stdout } = await npm(root, 'pack', '--ignore-scripts', '--dry-run', '--json');
     const files = stdout.match(/(?<="path": ")[^"]+/g)!;
     const links = files
@@ -159,7 +159,7 @@ t.test('the server', async (t) => {
     () => undefined,
     () => 'there is no registry of packages',
   );
-  t.test('installs on the oldest Node that it promises', skipFor(registry), async (t) => {
+  t.test('installs on the oldest supported Node.js', skipFor(registry), async (t) => {
     const home = await temporaryFolder(t);
     await writeFile(join(home, 'package.json'), '{}');
     // The overrides of this repository do not reach those who install the package.

@@ -14,7 +14,7 @@ const batch = 1_000;
 
 const small = `INSERT INTO plants
   SELECT 'tenant ' || id / 10, id, '{"name":"Ficus"}' FROM generate_series(1, 40000) id`;
-/** One of its plants is a long one, which has its page read in another way. */
+/** One of its plants is long, so that its page is read differently. */
 const longPlant = 25_000;
 const large = `INSERT INTO plants
   SELECT 'large', id, '{"name":"' || repeat('x', CASE id WHEN ${longPlant} THEN 1000 ELSE 5 END) || '"}'
@@ -24,7 +24,7 @@ const tokens = `INSERT INTO tokens
 const distinct = (number: number) =>
   `ALTER TABLE plants ALTER subject SET (n_distinct = ${number}), ALTER id SET (n_distinct = ${number})`;
 
-/** How the tables are filled, and what PostgreSQL knows of them then. */
+/** How the tables are filled, and what statistics PostgreSQL has then. */
 const statistics: Record<string, string[]> = {
   'no statistics': [small, large, tokens],
   'statistics from before the tenant has grown': [small, 'ANALYZE', large, tokens],
@@ -54,7 +54,7 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
         t.teardown(() => storage.close());
 
         let ofFunction = 0;
-        /** Does something that resolves to the number of rows that it is about, and looks at its statements. */
+        /** Runs work that resolves to its number of rows, and examines its statements. */
         const check = async (what: string, work: () => Promise<number>) => {
           let rows = NaN;
           const plans = await server.plansOf(async () => {
@@ -121,7 +121,7 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
   }
 });
 
-/** How many rows of a table a node of a plan reads, the one that reads most. */
+/** The number of rows of a table that a node of a plan reads: the maximum over all nodes. */
 function mostRead(node: PlanNode): number {
   const read =
     node['Relation Name'] === undefined || node['Node Type'] === 'ModifyTable'

@@ -1,4 +1,4 @@
-// PostgreSQL in trouble: each failure is provoked on a real server, and must end in an answer that is true.
+// PostgreSQL with faults: each is provoked on a real server, and must have a true outcome.
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { rename, symlink, unlink, writeFile } from 'node:fs/promises';
@@ -14,15 +14,15 @@ import { loadMigrations, type Migration } from '../src/storage/migrations.js';
 import type { PostgresOptions } from '../src/storage/postgres/pool.js';
 import { migratePostgres, openPostgres } from '../src/storage/postgres/storage.js';
 
-/** The longest that a request may wait for the database in these tests, in ms; a statement may take a third. */
+/** The maximum time that a request may wait for the database in these tests, in ms; a statement may take a third. */
 const timeout = 4_500;
 const postgres = engines.find(({ name }) => name === 'postgres')!;
 const plant = { name: 'Ficus' };
 
-t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
+t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
   const server = await startServer(t);
 
-  /** A store in a database of its own. */
+  /** A store in its own database. */
   async function openStore(
     t: Test,
     options: Partial<PostgresOptions> = {},
@@ -33,7 +33,7 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
     return Object.assign(storage, { url, database: new URL(url).pathname.slice(1) });
   }
 
-  /** A client that holds a transaction open. */
+  /** A client with an open transaction. */
   async function begin(t: Test, url: string, ...statements: string[]): Promise<Client> {
     const client = new Client({ connectionString: url });
     client.on('error', () => undefined);
@@ -44,7 +44,7 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
     return client;
   }
 
-  /** A second store on a database, for which PostgreSQL does this with the subject of each row that it reads. */
+  /** A second store on a database, for which PostgreSQL calls a function with the subject of each row that it reads. */
   async function openWatched(t: Test, url: string, statement: string): Promise<Storage> {
     await server.sql(
       `DO $$ BEGIN CREATE ROLE watched LOGIN; EXCEPTION WHEN duplicate_object THEN END $$;
@@ -60,7 +60,7 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
     return storage;
   }
 
-  /** Waits until a session of the store is like this in pg_stat_activity, and gives its process id. */
+  /** Waits until a session of the store has this state in pg_stat_activity, and returns its process id. */
   async function session(database: string, condition: string): Promise<number> {
     const row = await until(
       server,
@@ -70,12 +70,12 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
     return row['pid'] as number;
   }
 
-  /** Waits until a server process has ended. */
+  /** Waits until a server process has exited. */
   async function gone(pid: number): Promise<void> {
     await until(server, `SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = ${pid})`);
   }
 
-  /** Changes a setting of the server; what it returns changes it back, as the end of the test does. */
+  /** Changes a setting of the server; returns a function that restores it, as does the end of the test. */
   async function configure(t: Test, name: string, value: string): Promise<() => Promise<void>> {
     const before = (await server.sql(`SHOW ${name}`))[0]![name] as string;
     const apply = async (statement: string, expected: string) => {
@@ -91,52 +91,55 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
 
   const waitsForLock = "wait_event_type = 'Lock'";
 
-  t.test('a server that goes away: unavailable or unknown, and served again once it is back', async (t) => {
-    const own = await startServer(t);
-    const url = await own.createDatabase(t);
-    const store = await openPostgres({ url, timeout });
-    t.teardown(() => store.close());
-    const { plants, tokens } = store;
-    t.equal(await plants.create('s', 1n, plant), 'created');
+  t.test(
+    'a server that disappears: unavailable or unknown, and normal service once it returns',
+    async (t) => {
+      const own = await startServer(t);
+      const url = await own.createDatabase(t);
+      const store = await openPostgres({ url, timeout });
+      t.teardown(() => store.close());
+      const { plants, tokens } = store;
+      t.equal(await plants.create('s', 1n, plant), 'created');
 
-    await own.stop('SIGINT');
-    t.equal(await failure(plants.create('s', 2n, plant)), 'unavailable', 'connection refused: no effect');
-    t.equal(await failure(plants.delete('s', 1n)), 'unavailable');
-    t.equal(await failure(plants.list('s', { limit: 1 })), 'unavailable');
-    t.equal(await failure(tokens.list()), 'unavailable');
-    t.equal(await failure(store.check()), 'unavailable');
-    t.equal(await failure(openPostgres({ url, timeout })), 'unavailable');
-    t.equal(await failure(migratePostgres(url)), 'unavailable');
+      await own.stop('SIGINT');
+      t.equal(await failure(plants.create('s', 2n, plant)), 'unavailable', 'connection refused: no effect');
+      t.equal(await failure(plants.delete('s', 1n)), 'unavailable');
+      t.equal(await failure(plants.list('s', { limit: 1 })), 'unavailable');
+      t.equal(await failure(tokens.list()), 'unavailable');
+      t.equal(await failure(store.check()), 'unavailable');
+      t.equal(await failure(openPostgres({ url, timeout })), 'unavailable');
+      t.equal(await failure(migratePostgres(url)), 'unavailable');
 
-    await own.start();
-    await store.check();
-    t.equal(await plants.create('s', 2n, plant), 'created', 'it is found again when it is back');
-    t.equal((await plants.list('s', { limit: 9 })).count, 2);
+      await own.start();
+      await store.check();
+      t.equal(await plants.create('s', 2n, plant), 'created', 'it is found again when it is back');
+      t.equal((await plants.list('s', { limit: 9 })).count, 2);
 
-    await begin(t, url, "INSERT INTO plants VALUES ('s', 3, '{}')");
-    const create = failure(plants.create('s', 3n, plant));
-    await until(own, `SELECT 1 FROM pg_stat_activity WHERE ${waitsForLock}`);
-    await own.stop('SIGQUIT');
-    t.equal(await create, 'unknown-outcome', 'it shut down in mid-statement');
+      await begin(t, url, "INSERT INTO plants VALUES ('s', 3, '{}')");
+      const create = failure(plants.create('s', 3n, plant));
+      await until(own, `SELECT 1 FROM pg_stat_activity WHERE ${waitsForLock}`);
+      await own.stop('SIGQUIT');
+      t.equal(await create, 'unknown-outcome', 'it shut down in mid-statement');
 
-    await writeFile(join(own.data, 'standby.signal'), '');
-    await own.start();
-    t.equal(await failure(plants.create('s', 3n, plant)), 'unavailable', 'a standby is refused');
-    t.equal(
-      await failure(plants.list('s', { limit: 1 })),
-      'unavailable',
-      'for reading too: it may lag behind',
-    );
-    await t.rejects(openPostgres({ url, timeout }), { message: /read-only, perhaps a standby/ });
-    await own.sql('SELECT pg_promote()');
-    t.equal(await plants.create('s', 3n, plant), 'created', 'and used once it is promoted');
-  });
+      await writeFile(join(own.data, 'standby.signal'), '');
+      await own.start();
+      t.equal(await failure(plants.create('s', 3n, plant)), 'unavailable', 'a standby is refused');
+      t.equal(
+        await failure(plants.list('s', { limit: 1 })),
+        'unavailable',
+        'for reading too: it may lag behind',
+      );
+      await t.rejects(openPostgres({ url, timeout }), { message: /read-only, perhaps a standby/ });
+      await own.sql('SELECT pg_promote()');
+      t.equal(await plants.create('s', 3n, plant), 'created', 'and used once it is promoted');
+    },
+  );
 
-  // A device on which nothing ever fits stands in for a disk that is full, without a right to mount one.
+  // A device without space stands in for a full disk, since mounting one requires privileges.
   const noFullDevice = existsSync('/dev/full') ? undefined : 'there is no /dev/full';
 
   t.test(
-    'a full disk: nothing had an effect, and what needs no space goes on',
+    'a full disk: writes have no effect, and what needs no space continues',
     skipFor(noFullDevice),
     async (t) => {
       const own = await startServer(t);
@@ -146,7 +149,7 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
         "SELECT pg_relation_filepath(reltoastrelid) AS file FROM pg_class WHERE relname = 'plants'",
         database,
       );
-      // Where PostgreSQL puts long texts that it cannot compress. There is none yet.
+      // The file in which PostgreSQL stores long texts that it cannot compress. It does not exist yet.
       const file = join(own.data, toast!['file'] as string);
       const long = { name: randomBytes(50_000).toString('base64') };
       await own.stop('SIGINT');
@@ -178,7 +181,7 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
     "a full disk of the server's log: the outcome is unknown, and nothing is lost",
     skipFor(noFullDevice),
     async (t) => {
-      // Whoever commits writes the log, not the process that does so now and then; and one panic is enough.
+      // Commits write the log, rather than the background process; and one panic is enough.
       const own = await startServer(t, { wal_writer_delay: '10s', restart_after_crash: 'off' });
       const url = await own.createDatabase(t);
       const first = await openPostgres({ url, timeout });
@@ -208,7 +211,7 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
     },
   );
 
-  t.test('a connection lost in mid-statement: a write is unknown, and a read is retried', async (t) => {
+  t.test('a connection lost during a statement: a write is unknown, and a read is retried', async (t) => {
     const { plants, url, database } = await openStore(t);
     await plants.create('s', 9n, plant);
     const blocker = await begin(t, url, "INSERT INTO plants VALUES ('s', 1, '{}')");
@@ -224,7 +227,7 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
   });
 
   t.test(
-    'statement timeout: a write on a locked row or table is unavailable in time, and has no effect',
+    'statement timeout: a write to a locked row or table is unavailable in time, and has no effect',
     async (t) => {
       const { plants, url } = await openStore(t);
       await plants.create('s', 2n, plant);
@@ -260,7 +263,7 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
   t.test('deadlock 40P01: the write is retried', async (t) => {
     const url = await server.createDatabase(t);
     const database = new URL(url).pathname.slice(1);
-    // Of two that wait for each other, the one whose time is up first is rolled back.
+    // Of two transactions in a deadlock, the one whose timeout expires first is rolled back.
     await server.sql(`ALTER DATABASE ${database} SET deadlock_timeout = '1s'`);
     const store = await openPostgres({ url, timeout: 60_000 });
     t.teardown(() => store.close());
@@ -298,29 +301,32 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
     },
   );
 
-  t.test('no connection to spare: reads are refused in time, writes have their own', async (t) => {
-    const { plants, tokens, database } = await openStore(t, { poolSize: 1 });
-    const reader = await session(database, "query LIKE '%migrations%'");
-    process.kill(reader, 'SIGSTOP');
-    const reads = [
-      failure(tokens.list()),
-      failure(tokens.list()),
-      failure(plants.list('s', { limit: 1 })),
-      failure(plants.list('s', { after: 0n, limit: 1 })),
-    ];
-    t.equal(await plants.create('s', 1n, plant), 'created');
-    t.strictSame(await Promise.all(reads), ['unavailable', 'overloaded', 'overloaded', 'overloaded']);
-    process.kill(reader, 'SIGCONT');
-    t.equal((await plants.list('s', { limit: 1 })).count, 1);
-    const many = await Promise.all(Array.from({ length: 1_500 }, () => failure(tokens.list())));
-    t.strictSame([...new Set(many)].sort(), ['no failure', 'overloaded'], 'those that wait are bounded');
-    const lists = await Promise.all(
-      Array.from({ length: 15_000 }, () => failure(plants.list('s', { limit: 1 }))),
-    );
-    t.strictSame([...new Set(lists)].sort(), ['no failure', 'overloaded'], 'pages that wait, too');
-  });
+  t.test(
+    'all reading connections busy: reads are rejected in time, and writes have their own connection',
+    async (t) => {
+      const { plants, tokens, database } = await openStore(t, { poolSize: 1 });
+      const reader = await session(database, "query LIKE '%migrations%'");
+      process.kill(reader, 'SIGSTOP');
+      const reads = [
+        failure(tokens.list()),
+        failure(tokens.list()),
+        failure(plants.list('s', { limit: 1 })),
+        failure(plants.list('s', { after: 0n, limit: 1 })),
+      ];
+      t.equal(await plants.create('s', 1n, plant), 'created');
+      t.strictSame(await Promise.all(reads), ['unavailable', 'overloaded', 'overloaded', 'overloaded']);
+      process.kill(reader, 'SIGCONT');
+      t.equal((await plants.list('s', { limit: 1 })).count, 1);
+      const many = await Promise.all(Array.from({ length: 1_500 }, () => failure(tokens.list())));
+      t.strictSame([...new Set(many)].sort(), ['no failure', 'overloaded'], 'those that wait are bounded');
+      const lists = await Promise.all(
+        Array.from({ length: 15_000 }, () => failure(plants.list('s', { limit: 1 }))),
+      );
+      t.strictSame([...new Set(lists)].sort(), ['no failure', 'overloaded'], 'pages that wait, too');
+    },
+  );
 
-  t.test('a plant that somebody changes while it is being deleted is deleted', async (t) => {
+  t.test('a plant that is changed during its deletion is deleted', async (t) => {
     const { plants, url, database } = await openStore(t);
     await plants.create('s', 1n, plant);
     const other = await begin(t, url, `UPDATE plants SET plant = '{"name":"changed"}'`);
@@ -331,7 +337,7 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
     t.equal((await plants.list('s', { limit: 1 })).count, 0);
   });
 
-  t.test('pages that wait too long for their turn are refused', async (t) => {
+  t.test('pages that wait too long are rejected', async (t) => {
     const { plants, url } = await openStore(t, { poolSize: 2 });
     for (const id of [1n, 2n]) await plants.create('s', id, plant);
     const pages = (after: bigint | undefined, count: number) =>
@@ -362,7 +368,7 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
     );
   });
 
-  t.test('the pages of long lists do not hold up short lists', async (t) => {
+  t.test('the pages of long lists do not delay short lists', async (t) => {
     const { plants, url } = await openStore(t);
     for (const subject of ['long', 'short']) await plants.create(subject, 1n, plant);
     const { plants: read } = await openWatched(
@@ -378,9 +384,9 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
     t.strictSame(new Set((await Promise.all(long)).map(({ count }) => count)), new Set([1]));
   });
 
-  t.test('many pages of any length: each one within its bounds, and all of them are right', async (t) => {
+  t.test('many pages of any length: each is within its bounds and correct', async (t) => {
     const { plants } = await openStore(t, { poolSize: 1 });
-    // Five of them are as much as is read by one statement.
+    // One statement reads at most as much as five of them.
     const subjects = Array.from({ length: 20 }, (_, i) => `subject ${i}`);
     const name = (subject: string, id: number) => `${subject} ${id} `.padEnd(500, 'x');
     await Promise.all(
@@ -401,13 +407,13 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
   });
 
   t.test(
-    'prepared statements: repeated unnamed when a session does not know them, or already does',
+    'prepared statements: repeated unnamed if the session does not know the name, or already has it',
     async (t) => {
       const url = await server.createDatabase(t);
       const database = new URL(url).pathname.slice(1);
       const warnings: Error[] = [];
       const onWarning = (warning: Error) => warnings.push(warning);
-      // Instead of the listener that prints warnings.
+      // Replaces the listener that prints warnings.
       const printing = process.listeners('warning');
       process.removeAllListeners('warning').on('warning', onWarning);
       t.teardown(() => {
@@ -419,7 +425,7 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
         t.teardown(() => storage.close());
         return storage.plants;
       };
-      /** Has every insert do this in its session, as if a pooler had given the service another one. */
+      /** Runs SQL in the session of every insert, as if a pooler had assigned another one to the service. */
       const onInsert = (statements: string) =>
         server.sql(
           `CREATE TABLE IF NOT EXISTS names (name text);
@@ -461,7 +467,7 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
     },
   );
 
-  t.test('a server without a connection to spare: nothing had an effect', async (t) => {
+  t.test('a server without a free connection: writes have no effect', async (t) => {
     const { url, database } = await openStore(t);
     await server.sql(`CREATE ROLE one LOGIN CONNECTION LIMIT 1; GRANT ALL ON DATABASE ${database} TO one`);
     await server.sql('GRANT ALL ON ALL TABLES IN SCHEMA public TO one', database);
@@ -479,7 +485,7 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
   });
 
   t.test(
-    'a server that turns read-only: nothing had an effect, and the connection is given up',
+    'a server that becomes read-only: writes have no effect, and the connection is closed',
     async (t) => {
       const { plants, database, url } = await openStore(t);
       await plants.create('s', 1n, plant);
@@ -494,48 +500,51 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
     },
   );
 
-  t.test('a lost synchronous standby is never taken for success, and a retry finds the plant', async (t) => {
-    const storage = await openStore(t);
-    const { call, token } = await startService(t, postgres, { storage });
-    const reset = await configure(t, 'synchronous_standby_names', '*');
-    const waits = "wait_event = 'SyncRep'";
-    const body = { id: 1, name: 'Ficus' };
-    const timedOut = await call('POST', '/plants', { token, body });
-    t.match(timedOut, { status: 503, json: { error: 50302 }, headers: { 'retry-after': '1' } });
-    const cancelled = call('POST', '/plants', { token, body: { ...body, id: 2 } });
-    // The earlier backend still waits; the later one has the higher process id, or it has started later at any rate.
-    const pid = await session(
-      storage.database,
-      `${waits} AND backend_start = (SELECT max(backend_start) FROM pg_stat_activity WHERE ${waits})
+  t.test(
+    'a lost synchronous standby is never reported as success, and a retry finds the plant',
+    async (t) => {
+      const storage = await openStore(t);
+      const { call, token } = await startService(t, postgres, { storage });
+      const reset = await configure(t, 'synchronous_standby_names', '*');
+      const waits = "wait_event = 'SyncRep'";
+      const body = { id: 1, name: 'Ficus' };
+      const timedOut = await call('POST', '/plants', { token, body });
+      t.match(timedOut, { status: 503, json: { error: 50302 }, headers: { 'retry-after': '1' } });
+      const cancelled = call('POST', '/plants', { token, body: { ...body, id: 2 } });
+      // The earlier backend still waits; the later one has a higher process id or start time.
+      const pid = await session(
+        storage.database,
+        `${waits} AND backend_start = (SELECT max(backend_start) FROM pg_stat_activity WHERE ${waits})
        AND 2 <= (SELECT count(*) FROM pg_stat_activity WHERE ${waits})`,
-    );
-    await server.sql(`SELECT pg_cancel_backend(${pid})`);
-    t.match(
-      await cancelled,
-      { status: 503, json: { error: 50302 } },
-      'the server itself calls this a success',
-    );
-    for (const [method, path, again] of [
-      ['POST', '/plants', { ...body, id: 2 }],
-      ['DELETE', '/plants/3', undefined],
-    ] as const) {
-      t.match(
-        await call(method, path, { token, body: again }),
-        { status: 503 },
-        'nor is what a later one finds, which a failover may undo',
       );
-    }
-    await reset();
-    for (const id of [1, 2]) {
-      t.match(await call('POST', '/plants', { token, body: { ...body, id } }), {
-        status: 400,
-        json: { error: 40011 },
-      });
-    }
-    t.equal((await call('GET', '/plants', { token })).text, '[{"name":"Ficus"},{"name":"Ficus"}]');
-  });
+      await server.sql(`SELECT pg_cancel_backend(${pid})`);
+      t.match(
+        await cancelled,
+        { status: 503, json: { error: 50302 } },
+        'the server itself calls this a success',
+      );
+      for (const [method, path, again] of [
+        ['POST', '/plants', { ...body, id: 2 }],
+        ['DELETE', '/plants/3', undefined],
+      ] as const) {
+        t.match(
+          await call(method, path, { token, body: again }),
+          { status: 503 },
+          'nor is what a later one finds, which a failover may undo',
+        );
+      }
+      await reset();
+      for (const id of [1, 2]) {
+        t.match(await call('POST', '/plants', { token, body: { ...body, id } }), {
+          status: 400,
+          json: { error: 40011 },
+        });
+      }
+      t.equal((await call('GET', '/plants', { token })).text, '[{"name":"Ficus"},{"name":"Ficus"}]');
+    },
+  );
 
-  t.test('a row that the database does not take fails alone', async (t) => {
+  t.test('a row that the database rejects fails alone', async (t) => {
     const { plants, database } = await openStore(t);
     await server.sql("ALTER TABLE plants ADD CHECK (plant NOT LIKE '%forbidden%')", database);
     const outcomes = await Promise.all(
@@ -552,7 +561,7 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
     t.equal((await plants.list('s', { limit: 200 })).count, 97);
   });
 
-  t.test('a list holds no transaction open between its pages', async (t) => {
+  t.test('a list has no open transaction between its pages', async (t) => {
     const { plants, database } = await openStore(t);
     await Promise.all(Array.from({ length: 600 }, (_, i) => plants.create('s', BigInt(i), plant)));
     const page = await plants.list('s', { limit: 600 });
@@ -566,7 +575,7 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
     );
   });
 
-  t.test('a server that would not keep our promises is refused', async (t) => {
+  t.test('a server with unsafe settings is rejected', async (t) => {
     const url = await server.createDatabase(t);
     const database = new URL(url).pathname.slice(1);
     await server.sql(`ALTER DATABASE ${database} SET synchronous_commit = off`);
@@ -578,7 +587,7 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
   });
 
   t.test(
-    'migrations: one of many at a time does it, and a server without them names the command',
+    'migrations: one of several concurrent calls migrates, and a server without the schema names the command',
     async (t) => {
       const url = await server.createDatabase(t, { schema: false });
       await t.rejects(openPostgres({ url, timeout }), { message: /run "plant-store migrate"/ });
@@ -600,7 +609,7 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
   );
 
   t.test(
-    'migrations: an old release goes on during and after a new one, until one gives it up',
+    'migrations: an old release works during and after a new one, until a migration excludes it',
     async (t) => {
       const store = await openStore(t);
       const { plants, url } = store;
@@ -645,7 +654,7 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
     },
   );
 
-  t.test('a migration that fails leaves nothing behind', async (t) => {
+  t.test('a failed migration leaves nothing behind', async (t) => {
     const { url, database } = await openStore(t);
     const current = loadMigrations('postgres');
     const broken: Migration = {
@@ -667,7 +676,7 @@ t.test('PostgreSQL in trouble', skipFor(noPostgres), async (t) => {
 
 /**
  * Queries until there is a row.
- * @throws Error when there is none after very many queries.
+ * @throws Error after very many queries without one.
  */
 async function until(server: PostgresServer, query: string): Promise<Record<string, unknown>> {
   for (let queries = 0; queries < 100_000; queries++) {
@@ -677,7 +686,7 @@ async function until(server: PostgresServer, query: string): Promise<Record<stri
   throw new Error(`no row: ${query}`);
 }
 
-/** Why the store could not do it. */
+/** The reason for which a call of the store failed. */
 async function failure(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => 'no failure',

@@ -19,7 +19,7 @@ async function newDatabase(t: Test): Promise<{ file: string; env: { DATABASE_URL
   return { file, env: { DATABASE_URL: `file:${file}` } };
 }
 
-/** A token for `alice`, made by the command; and the store, when it is not there. */
+/** Creates a token for `alice` with the command, and the store if it does not exist. */
 async function createToken(env: Record<string, string>, ...args: string[]): Promise<string> {
   await run('cli.js', ['migrate'], env);
   const { stdout, stderr, code } = await run('cli.js', ['token', 'create', 'alice', ...args], env);
@@ -27,7 +27,7 @@ async function createToken(env: Record<string, string>, ...args: string[]): Prom
   return stdout.trim();
 }
 
-t.test('a first start makes the store and shows a first token, once, that works as shown', async (t) => {
+t.test('the first start creates the store and shows a working token once', async (t) => {
   const { file, env } = await newDatabase(t);
   const first = await startServer(t, { env, args: ['--dev'] });
   const health = await fetch(`${first.origin}/openapi.json`);
@@ -97,7 +97,7 @@ t.test(
   },
 );
 
-t.test('variables that are nearly those of the service are warned of', async (t) => {
+t.test('misspelled variables cause warnings', async (t) => {
   const server = await startServer(t, { env: { BODY_LIMIT_BYTE: '1' } });
   t.match(
     server.log.map(({ msg }) => msg),
@@ -182,7 +182,7 @@ t.test('only the server and migrate create a store', async (t) => {
   t.equal((await run('cli.js', ['token', 'list'], env)).code, 0);
 });
 
-t.test('a reader that closes the pipe ends the command without a word', async (t) => {
+t.test('a reader that closes the pipe ends the command silently', async (t) => {
   const { file, env } = await newDatabase(t);
   await run('cli.js', ['migrate'], env);
   const cli = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
@@ -194,7 +194,7 @@ t.test('a reader that closes the pipe ends the command without a word', async (t
   t.equal(stderr, `Store: ${file}\n`);
 });
 
-t.test('the command reports bad use in one line, and exits with a status', async (t) => {
+t.test('the command reports invalid usage in one line, and exits with a status', async (t) => {
   const { env } = await newDatabase(t);
   const cases: [string[], RegExp][] = [
     [['token', 'create'], /missing required argument 'subject'/],
@@ -236,7 +236,7 @@ t.test('the command reports bad use in one line, and exits with a status', async
   t.match(await run('cli.js', ['--version'], env), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ });
 });
 
-t.test('the server tells what keeps it from starting, and ends', async (t) => {
+t.test('the server reports what prevents its startup, and exits', async (t) => {
   const { file, env } = await newDatabase(t);
   const bad = await run('main.js', [], {
     ...env,
@@ -276,7 +276,7 @@ t.test('the server tells what keeps it from starting, and ends', async (t) => {
     code: 1,
     stderr: /^plant-store: /,
   });
-  // Nothing can be made in /proc, which other systems than Linux do not have.
+  // Nothing can be created in /proc, which exists only on Linux.
   if (process.platform === 'linux') {
     t.match(await run('main.js', [], { DATABASE_URL: 'file:/proc/nope/below/plants.db' }), {
       code: 1,
@@ -328,14 +328,14 @@ t.test('every variable is checked and documented', async (t) => {
   t.strictSame(listed, expected, 'npm run generate');
 });
 
-t.test('what was acknowledged survives SIGKILL at any moment', async (t) => {
+t.test('acknowledged writes survive SIGKILL at any moment', async (t) => {
   const { file, env } = await newDatabase(t);
   const token = await createToken(env);
   const kill = ({ child }: ServerProcess) => Promise.resolve(!child.kill('SIGKILL'));
   await surviveKills(t, { file, env, token, rounds: 5, kill });
 });
 
-t.test('the log has a whole line for every request, up to the last', async (t) => {
+t.test('the log has a complete line for every request, up to the last', async (t) => {
   const { env } = await newDatabase(t);
   const token = await createToken(env);
   const server = await startServer(t, { env });
@@ -373,7 +373,7 @@ t.test(
   },
 );
 
-t.test('SIGTERM goes on serving for DRAIN_SECONDS, and a second signal does not wait', async (t) => {
+t.test('after SIGTERM the server drains for DRAIN_SECONDS, and a second signal does not wait', async (t) => {
   const { env } = await newDatabase(t);
   const token = await createToken(env);
   const server = await startServer(t, { env: { ...env, DRAIN_SECONDS: '60' } });
@@ -386,7 +386,7 @@ t.test('SIGTERM goes on serving for DRAIN_SECONDS, and a second signal does not 
   t.strictSame(
     await answer.json(),
     [{ name: 'a' }],
-    'while it drains it serves, and sends clients elsewhere',
+    'while it drains, it serves requests and closes connections',
   );
   t.equal(answer.headers.get('content-type'), json);
   t.equal(await server.end('SIGTERM'), 1, 'the second signal ends it at once');

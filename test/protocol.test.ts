@@ -1,4 +1,4 @@
-// What HTTP lets a client write and a server must not fall for: upgrades, header floods, framing; and public files.
+// HTTP that clients may send and a server must not accept blindly: upgrades, header floods, framing; and public files.
 import { createHook } from 'node:async_hooks';
 import { once } from 'node:events';
 import fileSystem from 'node:fs/promises';
@@ -13,7 +13,7 @@ import { startListening, startService, injectFaults } from './support/service.js
 import { createMetrics } from '../src/observability/metrics.js';
 import { buildOperationsListener } from '../src/observability/operations-listener.js';
 
-/** The header lines by which Java's HTTP client, for one, offers HTTP/2. */
+/** The headers with which Java's HTTP client, for example, offers HTTP/2. */
 const upgrade = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
 const create = (lines: string, id: number) => {
   const body = `{"id":${id},"name":"${id}"}`;
@@ -23,7 +23,7 @@ const create = (lines: string, id: number) => {
 const list = (lines: string) => `GET /plants HTTP/1.1\r\n${lines}\r\n`;
 const remove = (lines: string, id: number) => `DELETE /plants/${id} HTTP/1.1\r\n${lines}\r\n`;
 
-/** The answers to a create, a list or a delete of a connection, as far as they come. */
+/** The responses to a create, a list or a delete on a connection, as far as they arrive. */
 async function statuses(connection: RawConnection, ...methods: ('POST' | 'GET' | 'DELETE')[]) {
   const found: (number | undefined)[] = [];
   for (const method of methods) {
@@ -33,7 +33,7 @@ async function statuses(connection: RawConnection, ...methods: ('POST' | 'GET' |
   return found;
 }
 
-t.test('a request with an Upgrade is answered as if it had none, and so is what comes with it', async (t) => {
+t.test('a request with an Upgrade is answered as if it had none, and so are those after it', async (t) => {
   const { open, authorized } = await startListening(t);
   const offer = authorized + upgrade;
   const connection = await open();
@@ -70,7 +70,7 @@ t.test(
       }
       const created = await connection.answer('POST', '/plants');
       t.match(created, { status: 200, text: '{"name":"1"}' });
-      // Some versions of Node do not show what is behind such a body: then the connection must close.
+      // Some versions of Node.js hide what follows such a body; then the connection must close.
       if (created?.headers['connection'] === 'close') {
         t.equal(await connection.rest(), '');
         const next = await open();
@@ -105,7 +105,7 @@ t.test('a client that offers another protocol with each request keeps its connec
   t.strictSame(warnings, []);
 });
 
-t.test('an Upgrade waits for the answers before it, and is not reached behind a last one', async (t) => {
+t.test('an Upgrade waits for earlier responses, and is ignored after a closing one', async (t) => {
   let release: () => void = () => undefined;
   let start: () => void = () => undefined;
   const gate = new Promise<void>((resolve) => (release = resolve));
@@ -123,7 +123,7 @@ t.test('an Upgrade waits for the answers before it, and is not reached behind a 
   });
   const offer = authorized + upgrade;
   const waiting = await open();
-  // More than are read ahead, so that reading stops and goes on before the Upgrade's turn.
+  // More than are read ahead, so that reading pauses and resumes before the Upgrade's turn.
   waiting.send(create(authorized, 1) + list(authorized).repeat(20) + remove(offer, 1));
   await started;
   waiting.send(list(authorized));
@@ -140,7 +140,7 @@ t.test('an Upgrade waits for the answers before it, and is not reached behind a 
   t.equal(await closing.rest(), '');
 });
 
-t.test('header fields beyond the bounds are refused, and none is dropped', async (t) => {
+t.test('header fields beyond the limits are rejected, and none is dropped', async (t) => {
   const lines: string[] = [];
   const { open, authorized } = await startListening(t, {
     trustedProxies: ['127.0.0.1'],
@@ -182,7 +182,7 @@ t.test('header fields beyond the bounds are refused, and none is dropped', async
   );
 });
 
-t.test('what the parser lets through but HTTP/1.1 does not is refused', async (t) => {
+t.test('what the parser accepts but HTTP/1.1 forbids is rejected', async (t) => {
   const lines: string[] = [];
   const { open, authorized, call, token } = await startListening(t, {
     logger: { stream: { write: (line: string) => lines.push(line) } },
@@ -224,7 +224,7 @@ t.test('what the parser lets through but HTTP/1.1 does not is refused', async (t
   }
   const empty = await open();
   empty.send(posted('1.1', `Transfer-Encoding:\r\n${sized}`, body));
-  // Newer parsers refuse it themselves, with another code.
+  // Newer parsers reject it themselves, with another code.
   t.equal((await empty.answer('POST', '/plants'))?.status, 400, 'no coding');
   t.equal(await empty.rest(), '');
   t.equal((await call('GET', '/plants', { token })).text, '[]', 'nothing has taken effect');
@@ -242,22 +242,25 @@ t.test('what the parser lets through but HTTP/1.1 does not is refused', async (t
   }
 });
 
-t.test('a client that has ended its side still hears that what it sent last is malformed', async (t) => {
-  const { open, authorized } = await startListening(t);
-  for (const malformed of ['nonsense\r\n\r\n', 'GET / HT', 'GET / HTTP/1.1\r\nHost: x\r\n']) {
-    const connection = await open();
-    connection.socket.end(list(authorized).repeat(20) + malformed);
-    for (let i = 0; i < 20; i++) await connection.answer('GET', '/plants');
-    t.match(await connection.answer(), { status: 400, headers: { connection: 'close' } }, malformed);
-    t.equal(await connection.rest(), '');
-    const last = await open();
-    last.socket.end(list(authorized) + list(`${authorized}Connection: close\r\n`) + malformed);
-    t.strictSame(await statuses(last, 'GET', 'GET'), [200, 200]);
-    t.equal(await last.rest(), '', 'but nothing follows an answer that was the last');
-  }
-});
+t.test(
+  'a client that has half-closed its connection still receives the error for malformed data',
+  async (t) => {
+    const { open, authorized } = await startListening(t);
+    for (const malformed of ['nonsense\r\n\r\n', 'GET / HT', 'GET / HTTP/1.1\r\nHost: x\r\n']) {
+      const connection = await open();
+      connection.socket.end(list(authorized).repeat(20) + malformed);
+      for (let i = 0; i < 20; i++) await connection.answer('GET', '/plants');
+      t.match(await connection.answer(), { status: 400, headers: { connection: 'close' } }, malformed);
+      t.equal(await connection.rest(), '');
+      const last = await open();
+      last.socket.end(list(authorized) + list(`${authorized}Connection: close\r\n`) + malformed);
+      t.strictSame(await statuses(last, 'GET', 'GET'), [200, 200]);
+      t.equal(await last.rest(), '', 'but nothing follows an answer that was the last');
+    }
+  },
+);
 
-t.test('the operations listener answers by the same rules', async (t) => {
+t.test('the operations listener follows the same rules', async (t) => {
   const operations = await buildOperationsListener({
     serving: () => true,
     checkStorage: () => Promise.resolve(),
@@ -277,7 +280,7 @@ t.test('the operations listener answers by the same rules', async (t) => {
     [probe(`X: ${'x'.repeat(20_000)}\r\n`), 431, 43100],
     [probe('Transfer-Encoding: gzip, chunked\r\n'), 400, 40003],
   ];
-  // The helper checks answers against the contract, which leaves its pages alone.
+  // The helper checks responses against the contract, which does not cover these pages.
   for (const [bytes, status, error] of cases) {
     const connection = await RawConnection.open(port);
     t.teardown(() => connection.socket.destroy());
@@ -292,7 +295,7 @@ t.test('the operations listener answers by the same rules', async (t) => {
   }
 });
 
-t.test('a public file is compressed once, whoever reads it', async (t) => {
+t.test('a public file is compressed once for all readers', async (t) => {
   const { app } = await startService(t, engines[0]!, { plugins: { compression: true } });
   let compressions = 0;
   const hook = createHook({
@@ -322,7 +325,7 @@ t.test('a public file is compressed once, whoever reads it', async (t) => {
   }
 });
 
-t.test('a file of the page that cannot be read is read again for its next reader', async (t) => {
+t.test('a file of the page that could not be read is read again for the next request', async (t) => {
   const { app } = await startService(t, engines[0]!);
   const noDescriptor = () =>
     Promise.reject(Object.assign(new Error('too many open files'), { code: 'EMFILE' }));

@@ -1,4 +1,4 @@
-// What the server does while the machine lacks something: descriptors, room for its log, a reader of its log.
+// The server while a resource is missing: file descriptors, disk space for its log, a reader of its log.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, openSync, readdirSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { skipFor } from './support/skip.js';
 const needsPrlimit = skipFor(spawnSync('prlimit', ['-V']).error && 'prlimit sets the limit of open files');
 const needsFullDevice = skipFor(existsSync('/dev/full') ? undefined : '/dev/full is a full disk');
 
-/** Resolves when a connection has been refused, which is to be closed without an answer. */
+/** Resolves when a connection has been rejected: closed without a response. */
 async function refused(t: Test, port: number): Promise<void> {
   const socket = connect(port, '127.0.0.1').resume();
   socket.on('error', () => undefined);
@@ -30,12 +30,12 @@ async function connectTo(t: Test, { port }: Pick<ServerProcess, 'port'>, token =
   return { get, close: () => connection.socket.destroy() };
 }
 
-/** Where the style of the documentation page is, which the server reads when it is first asked for. */
+/** The style sheet of the documentation page, which the server reads on the first request for it. */
 async function findStyle({ get }: Awaited<ReturnType<typeof connectTo>>): Promise<string> {
   return `/docs/${/"([^"]+swagger-ui.css)"/.exec((await get('/docs/'))?.text ?? '')?.[1]}`;
 }
 
-t.test('clients leave descriptors for files, whatever MAX_CONNECTIONS says', needsPrlimit, async (t) => {
+t.test('clients never use up the file descriptors, whatever MAX_CONNECTIONS is', needsPrlimit, async (t) => {
   const server = await startServer(t, { launcher: ['prlimit', '--nofile=200:200'] });
   const lowered = server.log.find(({ maxConnections }) => maxConnections !== undefined);
   t.match(lowered, { level: 40, maxConnections: Number });
@@ -61,7 +61,7 @@ t.test(
     const client = await connectTo(t, server, token);
     t.match(await client.get('/plants'), { status: 200 });
     const style = await findStyle(client);
-    // The lowest descriptor that is free is the first beyond the limit.
+    // The lowest free descriptor is the first beyond the limit.
     const open = new Set(readdirSync(`/proc/${pid}/fd`).map(Number));
     let free = 0;
     while (open.has(free)) free++;
@@ -78,7 +78,7 @@ t.test(
   },
 );
 
-/** Has more logged than waits for a reader: requests for long paths. Each is answered. */
+/** Logs more than can wait for a reader, with requests for long paths. Each gets a response. */
 async function logMuch(t: Test, server: ServerProcess): Promise<number> {
   const client = await connectTo(t, server);
   const path = `/${'x'.repeat(15_000)}`;
@@ -90,7 +90,7 @@ async function logMuch(t: Test, server: ServerProcess): Promise<number> {
   return requests;
 }
 
-t.test('a reader of the log that stalls loses lines, and is told how many', async (t) => {
+t.test('a stalled reader of the log loses lines, and the log says how many', async (t) => {
   const server = await startServer(t, {});
   server.child.stdout?.pause();
   const requests = await logMuch(t, server);
@@ -110,7 +110,7 @@ t.test('a reader of the log that stalls loses lines, and is told how many', asyn
   t.match(server.log.at(-1), { msg: 'plant-store has shut down' });
 });
 
-t.test('a reader of the log that stalls for ever does not hold up the exit', async (t) => {
+t.test('a reader of the log that never resumes does not delay the exit', async (t) => {
   const server = await startServer(t, {});
   server.child.stdout?.pause();
   await logMuch(t, server);
@@ -120,7 +120,7 @@ t.test('a reader of the log that stalls for ever does not hold up the exit', asy
   server.child.stdout?.resume();
 });
 
-t.test('a reader of the log that goes away does not take the server with it', async (t) => {
+t.test('a reader of the log that exits does not end the server', async (t) => {
   const server = await startServer(t, {});
   const token = await server.createToken('alice');
   server.child.stdout?.destroy();
@@ -130,7 +130,7 @@ t.test('a reader of the log that goes away does not take the server with it', as
   t.equal(server.stderr(), '');
 });
 
-t.test('a full disk under the log does not end the server', needsFullDevice, async (t) => {
+t.test('a full disk for the log does not end the server', needsFullDevice, async (t) => {
   const output = openSync('/dev/full', 'w');
   const server = await startServer(t, { output });
   closeSync(output);

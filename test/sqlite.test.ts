@@ -1,4 +1,4 @@
-// What is the embedded engine's own: how it writes, its schema, its file, and other processes on it.
+// What is specific to the embedded engine: how it writes, its schema, its file, and other processes that use it.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -30,7 +30,7 @@ t.test("the writer's own connection syncs every commit", async (t) => {
   await once(worker, 'exit');
 });
 
-t.test('a path and a file URL open the same store, and any other URL is refused', async (t) => {
+t.test('a path and a file URL open the same store, and other URLs are rejected', async (t) => {
   const folder = await temporaryFolder(t);
   const file = join(folder, 'with space', 'plants.db');
   const one = await openStorage(`file:${file}`);
@@ -63,7 +63,7 @@ t.test('SQL tools see the fields of a plant as columns', async (t) => {
   database.close();
 });
 
-t.test('an orderly close leaves everything in the one file', async (t) => {
+t.test('a graceful close leaves everything in one file', async (t) => {
   const file = await newFile(t);
   const storage = await openStorage(`file:${file}`);
   await storage.plants.create('s', 1n, { name: 'a' });
@@ -92,7 +92,7 @@ t.test(
   },
 );
 
-t.test('a store whose file is deleted or replaced acknowledges nothing, until it is back', async (t) => {
+t.test('a store whose file is deleted or replaced acknowledges nothing until the file is back', async (t) => {
   for (const suffix of ['', '-wal']) {
     const file = await newFile(t);
     const path = `${file}${suffix}`;
@@ -133,7 +133,7 @@ t.test(
     await storage.plants.create('s', 1n, { name: 'a' });
     const synced = async (name: string, ...command: string[]) => {
       const folder = await temporaryFolder(t);
-      // As a process leaves it that is killed.
+      // The files that a killed process leaves.
       for (const suffix of ['', '-wal'])
         await copyFile(`${file}${suffix}`, join(folder, `plants.db${suffix}`));
       const cli = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
@@ -164,7 +164,7 @@ t.test(
     const writerAddress = storage.writerAddress ?? '';
     t.equal((await stat(dirname(writerAddress))).mode & 0o777, 0o700);
 
-    // A process that dies in the middle of a message.
+    // A process that exits in the middle of a message.
     const dying = connect(writerAddress).end('{"kinds":"0","subjects":"s","ids":"1"');
     await once(dying.resume(), 'close');
     const worker = await openStorage(url, {}, {}, { writerAddress });
@@ -188,7 +188,7 @@ t.test(
   },
 );
 
-t.test('migrations are applied once, in order, as far as they are missing', async (t) => {
+t.test('missing migrations are applied once, in order', async (t) => {
   const folder = await temporaryFolder(t);
   const directory = pathToFileURL(`${folder}/`);
   await writeFile(join(folder, '0002_second.sql'), '-- oldest-application: 1.1.0\nSELECT 2;');
@@ -215,20 +215,23 @@ t.test('migrations are applied once, in order, as far as they are missing', asyn
   t.throws(() => loadMigrations('sqlite', directory), /0011_silent.sql does not name the oldest application/);
 });
 
-t.test('a store of a release without the index of long plants gets it, and keeps its plants', async (t) => {
-  const url = `file:${await newFile(t)}`;
-  const old = await openStorage(url);
-  const names = [10, 300_000, 10].map((length) => 'x'.repeat(length));
-  for (const [i, name] of names.entries()) await old.plants.create('s', BigInt(i), { name });
-  await old.close();
-  const database = new DatabaseSync(url);
-  database.exec('DROP INDEX long_plants; DELETE FROM migrations WHERE version = 2');
-  database.close();
-  const storage = await openStorage(url);
-  t.teardown(() => storage.close());
-  const pages = await readPages(storage.plants, 's');
-  t.strictSame(
-    pages.map(({ json }) => json).filter((json) => json !== ''),
-    names.map((name) => JSON.stringify({ name })),
-  );
-});
+t.test(
+  'a store of a release without the index of long plants gets the index, and keeps its plants',
+  async (t) => {
+    const url = `file:${await newFile(t)}`;
+    const old = await openStorage(url);
+    const names = [10, 300_000, 10].map((length) => 'x'.repeat(length));
+    for (const [i, name] of names.entries()) await old.plants.create('s', BigInt(i), { name });
+    await old.close();
+    const database = new DatabaseSync(url);
+    database.exec('DROP INDEX long_plants; DELETE FROM migrations WHERE version = 2');
+    database.close();
+    const storage = await openStorage(url);
+    t.teardown(() => storage.close());
+    const pages = await readPages(storage.plants, 's');
+    t.strictSame(
+      pages.map(({ json }) => json).filter((json) => json !== ''),
+      names.map((name) => JSON.stringify({ name })),
+    );
+  },
+);

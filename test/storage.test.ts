@@ -1,4 +1,4 @@
-// The promises of storage, by examples and against a model: every engine passes all of it.
+// The guarantees of storage, by examples and against a model. Every engine must pass all of it.
 import fc from 'fast-check';
 import t from 'tap';
 import { engines, openEmptyStorage, readPages, sharedStorage } from './support/engines.js';
@@ -13,19 +13,19 @@ const minId = -9223372036854775808n;
 let subjects = 0;
 const newSubject = () => `storage subject ${++subjects}`;
 
-/** All of a subject's plants, as JSON. */
+/** All plants of a subject, as JSON. */
 async function listAll(plants: PlantRepository, subject: string): Promise<string> {
   const pages = await readPages(plants, subject);
   const texts = pages.filter(({ count }) => count > 0).map(({ json }) => json);
   return `[${texts.join(',')}]`;
 }
 
-/** Whether a page keeps the bounds that PlantPage promises. */
+/** Whether a page is within the limits that PlantPage documents. */
 function isWithinBounds({ count, json }: PlantPage): boolean {
   return count <= 1 || (count <= 2_500 && Buffer.byteLength(json) <= 256 * 1024);
 }
 
-/** What a call gives, or why the store could not do it. */
+/** The outcome of a call, or the reason for its failure. */
 function outcomeOf(call: Promise<unknown>): Promise<unknown> {
   return call.catch((error: unknown) => {
     if (error instanceof StorageError) return error.failure;
@@ -71,7 +71,7 @@ t.test(
   },
 );
 
-t.test('each traced write learns how many shared its commit, which belongs to the first one', async (t) => {
+t.test('each traced write gets the size of its batch, whose commit belongs to the first write', async (t) => {
   const seen: unknown[] = [];
   const writer = new GroupWriter(
     {
@@ -109,7 +109,7 @@ t.test('each traced write learns how many shared its commit, which belongs to th
   ]);
 });
 
-t.test('batches under way together are no larger than one may be', async (t) => {
+t.test('batches in flight are together no larger than one may be', async (t) => {
   const batches: number[][] = [];
   const finish: (() => void)[] = [];
   const writer = new GroupWriter(
@@ -153,7 +153,7 @@ for (const engine of engines) {
     const shared = await sharedStorage(engine);
     const { plants } = shared;
 
-    t.test('create answers created, or identical or different when the id is taken', async (t) => {
+    t.test('create returns created, or identical or different if the id exists', async (t) => {
       const subject = newSubject();
       const outcomes: Creation[] = [];
       for (const plant of [{ name: 'a' }, { name: 'a' }, { name: 'A' }, { name: 'a', tag: '' }]) {
@@ -169,7 +169,7 @@ for (const engine of engines) {
       t.strictSame(await listAll(plants, subject), '[{"name":"a"},{"name":"n","tag":"t"}]');
     });
 
-    t.test('delete answers whether this subject had the plant, and leaves those of others', async (t) => {
+    t.test('delete returns whether this subject had the plant, and keeps those of others', async (t) => {
       const [mine, other] = [newSubject(), newSubject()];
       await plants.create(mine, 1n, { name: 'a' });
       t.equal(await plants.delete(other, 1n), false);
@@ -206,10 +206,10 @@ for (const engine of engines) {
       t.equal(await plants.create(subject, 2n ** 53n, { name: `${2n ** 53n}` }), 'identical');
     });
 
-    t.test('list renders every text to the byte as JSON.stringify does', async (t) => {
+    t.test('list renders every text byte for byte as JSON.stringify does', async (t) => {
       const subject = newSubject();
       const stored: Plant[] = [];
-      // Every character of the basic plane but U+0000 and the surrogates, which callers refuse; then some beyond it.
+      // Every character of the basic plane except U+0000 and surrogates, which callers reject; then some beyond it.
       for (let start = 1; start <= 0xffff; start += 1_024) {
         const codes = Array.from({ length: Math.min(1_024, 0x10000 - start) }, (_, i) => start + i);
         stored.push({ name: String.fromCharCode(...codes.filter((code) => code < 0xd800 || code > 0xdfff)) });
@@ -227,7 +227,7 @@ for (const engine of engines) {
       const subject = newSubject();
       const sizes = [
         ...Array.from({ length: 4_200 }, () => 10),
-        // The longest that the embedded engine does not count as long, with one that is.
+        // The longest plant that the embedded engine does not count as long, with one that it does.
         ...Array.from({ length: 600 }, () => 251),
         400,
         // Enough of both kinds to fill a page with either.
@@ -251,12 +251,12 @@ for (const engine of engines) {
       t.strictSame(seen, stored);
     });
 
-    t.test('pages of plants of any length keep these bounds, and together are the list', async () => {
+    t.test('pages of plants of any length stay within these bounds, and together are the list', async () => {
       const id = fc.oneof(
         fc.constantFrom(minId, minId + 1n, maxId - 1n, maxId),
         fc.bigInt({ min: 0n, max: 9n }),
       );
-      // On both sides of what an engine may take for long, and for too much.
+      // On both sides of the limits for long plants and for too much text.
       const size = fc.oneof(
         fc.integer({ min: 490, max: 520 }),
         fc.constantFrom(1, 100_000, 131_000, 262_000, 300_000),
@@ -285,7 +285,7 @@ for (const engine of engines) {
       );
     });
 
-    t.test('list gives at most the limit, and says when nothing follows', async (t) => {
+    t.test('list returns at most the limit, and whether more plants follow', async (t) => {
       const subject = newSubject();
       t.strictSame(await plants.list(subject, { limit: 5 }), {
         json: '',
@@ -301,7 +301,7 @@ for (const engine of engines) {
       t.strictSame(end, { json: '', count: 0, next: undefined });
     });
 
-    t.test('subjects that look alike do not share plants', async (t) => {
+    t.test('similar subjects do not share plants', async (t) => {
       const base = newSubject();
       const alike = [
         base,
@@ -318,7 +318,7 @@ for (const engine of engines) {
         t.equal(await listAll(plants, subject), JSON.stringify([{ name: subject }]));
     });
 
-    t.test('operations on one key take effect in the order of the calls', async (t) => {
+    t.test('operations on the same key take effect in call order', async (t) => {
       const subject = newSubject();
       const outcomes = await Promise.all([
         plants.create(subject, 1n, { name: 'a' }),
@@ -334,7 +334,7 @@ for (const engine of engines) {
       t.equal(await listAll(plants, subject), '[{"name":"c"}]');
     });
 
-    t.test('of concurrent creates of one key exactly one wins', async (t) => {
+    t.test('exactly one of several concurrent creates of the same key succeeds', async (t) => {
       const subject = newSubject();
       const outcomes = await Promise.all(
         Array.from({ length: 500 }, (_, i) => plants.create(subject, 1n, { name: `${i}` })),
@@ -343,7 +343,7 @@ for (const engine of engines) {
       t.equal(outcomes[0], 'created', 'the first one');
     });
 
-    t.test('a read that starts after a write was acknowledged sees it', async (t) => {
+    t.test('a read that starts after an acknowledged write sees it', async (t) => {
       const subject = newSubject();
       for (let id = 0n; id < 50n; id++) {
         await plants.create(subject, id, { name: 'a' });
@@ -355,7 +355,7 @@ for (const engine of engines) {
       }
     });
 
-    t.test('any sequence of operations does what a plain map does', async () => {
+    t.test('any sequence of operations behaves like a map', async () => {
       const id = fc.oneof(fc.bigInt({ min: 0n, max: 3n }), fc.bigInt({ min: minId, max: maxId }));
       const plant = fc.record(
         { name: fc.string({ unit: 'grapheme', maxLength: 3 }), tag: fc.constantFrom('', 'x') },
@@ -365,7 +365,7 @@ for (const engine of engines) {
         fc.record({ kind: fc.constant('create' as const), id, plant }),
         fc.record({ kind: fc.constant('delete' as const), id }),
         fc.record({ kind: fc.constant('list' as const), limit: fc.integer({ min: 1, max: 5 }) }),
-        // What stands before it has been acknowledged; the others are in flight together.
+        // Earlier operations have been acknowledged; the others are in flight together.
         fc.record({ kind: fc.constant('settle' as const) }),
       );
       await fc.assert(
@@ -400,7 +400,7 @@ for (const engine of engines) {
                 plants.list(subject, { limit: step.limit }).then((page) => page.json),
                 sorted.slice(0, step.limit).join(','),
               );
-              // A write that comes while a list is read may or may not be in it.
+              // A write that runs while a list is read may or may not be in it.
               await Promise.all(inFlight);
             }
           }
@@ -413,7 +413,7 @@ for (const engine of engines) {
       );
     });
 
-    t.test('tokens are kept, found by their hash, listed and revoked', async (t) => {
+    t.test('tokens are stored, found by their hashes, listed and revoked', async (t) => {
       const { tokens } = await openEmptyStorage(t, engine);
       t.strictSame(await tokens.list(), []);
       const first: Token = {
@@ -454,7 +454,7 @@ for (const engine of engines) {
       t.equal(await tokens.prune(100), 0);
     });
 
-    t.test('a full queue refuses further writes and loses none of those it took', async (t) => {
+    t.test('a full queue rejects further writes and loses none that it accepted', async (t) => {
       const storage = await openEmptyStorage(t, engine, { queueRows: 10, batchRows: 3 });
       const outcomes = await Promise.all(
         Array.from({ length: 50 }, (_, i) => outcomeOf(storage.plants.create('s', BigInt(i), { name: 'a' }))),
@@ -470,7 +470,7 @@ for (const engine of engines) {
       );
     });
 
-    t.test('a queue is bounded in bytes too, but takes one write of any size', async (t) => {
+    t.test('a queue is bounded in bytes too, but accepts one write of any size', async (t) => {
       const storage = await openEmptyStorage(t, engine, { queueBytes: 10_000, batchBytes: 1 });
       const large = { name: 'x'.repeat(100_000) };
       const outcomes = await Promise.all(
@@ -479,7 +479,7 @@ for (const engine of engines) {
       t.strictSame(outcomes, ['created', 'overloaded']);
     });
 
-    t.test('close commits what is queued, lets reads end, and refuses what comes later', async (t) => {
+    t.test('close commits queued writes, completes reads, and rejects later calls', async (t) => {
       const url = await engine.createUrl(t);
       const first = await engine.open(url);
       const writes = Array.from({ length: 100 }, (_, i) =>
@@ -501,7 +501,7 @@ for (const engine of engines) {
       await second.close();
     });
 
-    t.test('two stores on one database keep every promise', async (t) => {
+    t.test('two stores on one database fulfil every guarantee', async (t) => {
       const url = await engine.createUrl(t);
       const stores: Storage[] = [await engine.open(url), await engine.open(url)];
       for (const store of stores) t.teardown(() => store.close());

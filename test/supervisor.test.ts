@@ -1,4 +1,4 @@
-// What becomes of each process of several, and what operators learn of it, from dist.
+// The processes of a service with workers, and what operators see of them, from dist.
 import { join } from 'node:path';
 import t from 'tap';
 import { surviveKills } from './support/crashes.js';
@@ -58,12 +58,12 @@ for (const engine of stores) {
   );
 }
 
-t.test('a worker that hangs is ended, and another one takes its place', async (t) => {
+t.test('a worker that hangs is killed and replaced', async (t) => {
   const server = await startWorkers(t, { WORKER_TIMEOUT_SECONDS: '1', OPS_PORT: '0' });
   const token = await server.createToken('alice');
   const [hanging = 0] = workersOf(server);
   process.kill(hanging, 'SIGSTOP');
-  // It would outlive a test that fails.
+  // It would outlive a failed test.
   t.teardown(async () => (await lives(hanging)) && process.kill(hanging, 'SIGKILL'));
   const operations = String(server.log.find((line) => 'operations' in line)?.['operations']);
   await repeatUntil(
@@ -82,7 +82,7 @@ t.test('a worker that hangs is ended, and another one takes its place', async (t
   t.equal(await server.end(), 0);
 });
 
-t.test('whoever ends the supervisor ends the workers with it', skipFor(noProc), async (t) => {
+t.test('the workers end with the supervisor, whatever ends it', skipFor(noProc), async (t) => {
   const server = await startWorkers(t);
   const token = await server.createToken('alice');
   const workers = workersOf(server);
@@ -118,7 +118,7 @@ t.test('a second signal does not wait for the workers', skipFor(noProc), async (
   }
 });
 
-t.test('operators are told of all workers, whatever becomes of them', async (t) => {
+t.test('metrics and logs cover all workers, including those that have ended', async (t) => {
   const server = await startWorkers(t, { OPS_PORT: '0' });
   const token = await server.createToken('alice');
   const operations = String(server.log.find((line) => 'operations' in line)?.['operations']);
@@ -165,7 +165,7 @@ t.test('operators are told of all workers, whatever becomes of them', async (t) 
   await repeatUntil(() => last['plant_store_workers_silent'] === 0, scrapeAgain);
 
   process.kill(first, 'SIGKILL');
-  // A scrape that asks a worker as it dies may end after another one has taken its place.
+  // A scrape that asks a worker as it exits may end after its replacement has started.
   const died = () => server.log.some(({ signal }) => signal === 'SIGKILL');
   await repeatUntil(died, readiness);
   t.equal(await readiness(), 200, 'half of them are enough');
@@ -173,7 +173,7 @@ t.test('operators are told of all workers, whatever becomes of them', async (t) 
   await repeatUntil(() => last[restarts] === 1 && last['plant_store_workers'] === 2, scrapeAgain);
   t.match(last, { [count]: 20 });
   let status = 200;
-  // The log may tell of the third later than the metrics.
+  // The third may appear in the log after it appears in the metrics.
   await repeatUntil(() => workersOf(server).length >= 3, readiness);
   for (const worker of [second, workersOf(server)[2]!]) process.kill(worker, 'SIGKILL');
   await repeatUntil(
@@ -189,7 +189,7 @@ t.test('operators are told of all workers, whatever becomes of them', async (t) 
   t.equal(await server.end(), 0);
 });
 
-t.test('what was acknowledged survives SIGKILL of workers, of the supervisor and of all', async (t) => {
+t.test('acknowledged writes survive SIGKILL of workers, of the supervisor and of all', async (t) => {
   const file = join(await temporaryFolder(t), 'plants.db');
   const env = { DATABASE_URL: `file:${file}`, WORKERS: '2' };
   await run('cli.js', ['migrate'], env);

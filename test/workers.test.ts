@@ -1,4 +1,4 @@
-// Several processes that answer as one service, from dist: what clients see.
+// Several processes that serve as one, from dist: what clients see.
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -64,7 +64,7 @@ for (const engine of stores) {
 }
 
 const postgres = stores.find(({ name }) => name === 'postgres')!;
-t.test('on PostgreSQL each worker has connections of its own', postgres.options, async (t) => {
+t.test('on PostgreSQL, each worker has its own connections', postgres.options, async (t) => {
   const DATABASE_URL = await postgres.createUrl(t);
   const server = await startWorkers(t, { DATABASE_URL, DATABASE_POOL_SIZE: '1' });
   const token = await server.createToken('alice');
@@ -85,7 +85,7 @@ t.test('on PostgreSQL each worker has connections of its own', postgres.options,
   t.equal(await server.end(), 0);
 });
 
-t.test('a token that is revoked stops at every worker within five seconds', async (t) => {
+t.test('a revoked token stops working at every worker within five seconds', async (t) => {
   const server = await startWorkers(t);
   const token = await server.createToken('alice');
   const clients = clientsOf(t, server, token);
@@ -107,7 +107,7 @@ t.test('a token that is revoked stops at every worker within five seconds', asyn
   t.equal(await server.end(), 0);
 });
 
-t.test('the queue of writes is bounded over all workers together', async (t) => {
+t.test('the write queue is bounded over all workers together', async (t) => {
   const server = await startWorkers(t, { WRITE_QUEUE_ROWS: '2', WRITE_BATCH_ROWS: '1' });
   const token = await server.createToken('alice');
   const clients = Array.from({ length: 64 }, () => new Client(t, server, token));
@@ -183,7 +183,7 @@ t.test('SIGTERM under load loses no acknowledged write and resets no connection'
       acknowledged.push(id);
       if (acknowledged.length > 500 && !signalled) {
         signalled = true;
-        // As a terminal does it: to every process of the group.
+        // As a terminal does: to every process of the group.
         for (const pid of [server.child.pid!, ...workersOf(server)]) process.kill(pid, 'SIGINT');
       }
       if (headers.connection === 'close') return;
@@ -203,7 +203,7 @@ t.test('SIGTERM under load loses no acknowledged write and resets no connection'
   t.equal(await again.end(), 0);
 });
 
-t.test('what keeps the workers from starting is told once, and ends the service', async (t) => {
+t.test('what prevents the workers from starting is reported once, and ends the service', async (t) => {
   const server = await startServer(t, {});
   const folder = await temporaryFolder(t);
   const other = { DATABASE_URL: `file:${join(folder, 'plants.db')}`, PORT: String(server.port) };

@@ -1,23 +1,23 @@
-// Which changes of the contract break those who use the one before it: api-smart-diff, and rules of our own for what it
-// calls harmless.
+// Finds changes of the contract that break its users, with api-smart-diff and our own rules for changes that it
+// considers harmless.
 import { apiCompare } from 'api-smart-diff';
 import { isDeepStrictEqual } from 'node:util';
 
-/** A JSON object of a document that may be anything. */
+/** Any JSON object of a document. */
 type Json = Record<string, unknown>;
 
 const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
 /**
- * What would break the callers, and the code generated for them, of an API.
+ * Finds the changes that would break the callers of an API, or the code generated for them.
  * @param before - The OpenAPI 3.0 document that they use.
- * @param after - The document that is to take its place.
- * @returns A line for each break; the same one may be told twice, by two rules.
+ * @param after - The document that replaces it.
+ * @returns A line for each breaking change; two rules may report the same one.
  */
 export function breakingChanges(before: object, after: object): string[] {
   const { diffs } = apiCompare(before, after);
   const found = diffs
-    // Components are compared where they are used: on their own it does not know requests from responses.
+    // Components are compared where they are used, since by themselves they are neither request nor response.
     .filter(({ type, path }) => type === 'breaking' && path[0] === 'paths')
     .map(({ action, path }) => `${path.join(' ')}: ${action}`);
 
@@ -64,7 +64,7 @@ function operationBreaks(where: string, [old, before]: [Json, Json], [now, after
   return found;
 }
 
-/** What a caller must have: the security that holds for an operation, with its schemes as they are, and the scope. */
+/** What a caller needs: the security of an operation, with its schemes, and the scope. */
 function access(document: Json, operation: Json): unknown {
   const security = (operation['security'] ?? document['security'] ?? []) as Json[];
   const known = object(object(document['components'])['securitySchemes']);
@@ -78,7 +78,7 @@ function withoutDescription(scheme: unknown): Json {
   return copy;
 }
 
-/** The schemas of a content before and after; one whose media type is gone is told by api-smart-diff. */
+/** The schemas of a content before and after; api-smart-diff reports a removed media type. */
 function schemas(before: Json, after: Json): [media: string, before: Json, after: Json][] {
   return Object.entries(object(before['content'])).flatMap(([media, type]) => {
     const { schema } = object(type);
@@ -87,7 +87,7 @@ function schemas(before: Json, after: Json): [media: string, before: Json, after
   });
 }
 
-/** What was taken and is no more: a field that a closed schema no longer lists, or an open schema that is closed. */
+/** What is no longer accepted: a field that a closed schema no longer lists, or an open schema that is closed. */
 function requestBreaks(where: string, before: Json, after: Json): string[] {
   const found: string[] = [];
   const isClosed = after['additionalProperties'] === false;
@@ -101,7 +101,7 @@ function requestBreaks(where: string, before: Json, after: Json): string[] {
   return found;
 }
 
-/** What was given and is no more: a field, its type, or that it is not null. */
+/** What is no longer returned: a field, its type, or that it is not null. */
 function responseBreaks(where: string, before: Json, after: Json): string[] {
   const found: string[] = [];
   if (before['type'] !== after['type']) found.push(`${where}: another type`);
@@ -116,13 +116,13 @@ function responseBreaks(where: string, before: Json, after: Json): string[] {
   return found;
 }
 
-/** The codes in the description's table; the wording beside them may change. */
+/** The codes in the table of the description; their wording may change. */
 function errorCodes(document: Json): Set<string> {
   const description = object(document['info'])['description'];
   return new Set(typeof description === 'string' ? description.match(/^\| \d{5}(?= \|)/gm) : []);
 }
 
-/** A copy of a part of a document in which every reference is replaced by what it refers to. */
+/** A copy of a part of a document in which every reference is resolved. */
 function dereference(node: Json, document: Json): Json {
   return JSON.parse(JSON.stringify(node), (_, value: unknown) => {
     const reference = object(value)['$ref'];

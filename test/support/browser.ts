@@ -1,16 +1,16 @@
-// A real browser for tests, which reaches nothing but this machine.
+// A real browser for tests, which can only reach this machine.
 import { existsSync } from 'node:fs';
 import { chromium, type Browser } from 'playwright-core';
 import type { Test } from 'tap';
 
 const executablePath = process.env['CHROMIUM_PATH'] ?? '/usr/bin/chromium';
 
-/** Why there is no browser; undefined when there is one. */
+/** Why there is no browser; undefined if there is one. */
 export const noBrowser = existsSync(executablePath)
   ? undefined
   : `there is no ${executablePath} (set CHROMIUM_PATH to Chromium or Chrome)`;
 
-/** Starts a browser, which is gone with the test. To it this machine is plants.example, too. */
+/** Starts a browser, which ends with the test. It also reaches this machine as plants.example. */
 export async function startBrowser(t: Test): Promise<Browser> {
   const browser = await chromium.launch({
     executablePath,
@@ -22,7 +22,7 @@ export async function startBrowser(t: Test): Promise<Browser> {
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-sync',
-      // No name leads anywhere but to the service, under a name that browsers do not take for this machine.
+      // Only the name of the service resolves, and browsers do not regard it as the local machine.
       '--host-resolver-rules=MAP plants.example 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
     ],
   });

@@ -1,4 +1,4 @@
-// The one check that every response of every test passes: it must be an answer that the contract knows.
+// The check that every response of every test passes: it must be within the contract.
 import { strict as assert } from 'node:assert';
 import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
@@ -24,18 +24,18 @@ interface ResponseObject {
 
 const codes = new Set<number>(Object.values(catalogue).map(({ code }) => code));
 
-/** What answers any request, whatever the operation: the description of the contract lists these. */
+/** The responses to any request, whatever the operation, as listed in the contract's description. */
 const connectionStatuses = new Set([400, 404, 405, 408, 417, 429, 431, 500, 503]);
 
 /**
- * Fails unless the contract has this answer: declared status and headers, schema (closed, so that a field too many
- * fails), media type, request id, a challenge with 401 and 403, the path's methods in Allow, nothing in a 204, no
+ * Fails unless the contract has this response: declared status and headers, schema (closed, so that an additional field
+ * fails), media type, request id, a challenge with 401 and 403, the path's methods in Allow, no body in a 204, no
  * internals in a 5xx.
- * @param url - The path that was asked for, with or without a query.
+ * @param url - The requested path, with or without a query.
  */
 export type AnswerCheck = (method: string, url: string, answer: Answer) => void;
 
-/** Makes the check of one contract. */
+/** Creates the check for a contract. */
 export function answerCheck({ document, operations, securitySchemes }: Contract): AnswerCheck {
   const ajv = new Ajv({ allErrors: true });
   addFormats.default(ajv);
@@ -57,7 +57,7 @@ export function answerCheck({ document, operations, securitySchemes }: Contract)
     const takesHttp = operation?.security.some((scheme) => securitySchemes[scheme]?.type === 'http') ?? true;
     if (takesHttp && (answer.status === 401 || answer.status === 403))
       assert.match(String(answer.headers['www-authenticate']), /^Bearer realm=/, where);
-    // The answer to a browser's preflight.
+    // The response to a preflight request.
     if (method === 'OPTIONS' && answer.status === 204) return;
     if (path.startsWith('/openapi.') || path === '/' || path.startsWith('/docs')) return;
     if (operation === undefined) {
@@ -75,7 +75,7 @@ export function answerCheck({ document, operations, securitySchemes }: Contract)
     }
     const response = resolve<ResponseObject>(document, declared);
     for (const [name, header] of Object.entries(response.headers ?? {})) {
-      // An answer from outside the operation, as to malformed HTTP, has its own 400.
+      // A response from outside the operation, as to malformed HTTP, has its own 400.
       if (resolve<{ required?: boolean }>(document, header).required)
         assert.ok(answer.headers[name.toLowerCase()], `${where} without ${name}`);
     }
@@ -98,7 +98,7 @@ export function answerCheck({ document, operations, securitySchemes }: Contract)
 }
 
 export const contract = loadContract();
-/** The check of the service's own contract. */
+/** The check for the service's own contract. */
 export const checkAnswer = answerCheck(contract);
 
 function checkError(where: string, { status, headers, text }: Answer, method: string): void {
@@ -121,7 +121,7 @@ function checkError(where: string, { status, headers, text }: Answer, method: st
   }
 }
 
-/** A copy of a schema without references, in which objects may have no field but the listed ones. */
+/** A copy of a schema without references, whose objects may only have the listed fields. */
 function closed(document: object, node: unknown): unknown {
   if (Array.isArray(node)) return node.map((item) => closed(document, item));
   if (typeof node !== 'object' || node === null) return node;

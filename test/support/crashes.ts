@@ -1,4 +1,4 @@
-// The crash test: clients create and delete while processes are killed, and nothing acknowledged may be lost.
+// The crash test: clients create and delete while processes are killed, and no acknowledged write may be lost.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { randomInt } from 'node:crypto';
 import type { Test } from 'tap';
@@ -12,15 +12,15 @@ export interface CrashTest {
   readonly token: string;
   readonly rounds: number;
   /**
-   * Kills processes after a random number of answers, and resolves when that is noticed.
-   * @returns Whether the service goes on; then it is called again.
+   * Kills processes after a random number of responses, and resolves when that has been noticed.
+   * @returns Whether the service continues; then it is called again.
    */
   readonly kill: (server: ServerProcess) => Promise<boolean>;
 }
 
-/** Kills a service at random moments under load, and checks each time that it is as clients were told. */
+/** Kills a service at random moments under load, and compares the store with the responses each time. */
 export async function surviveKills(t: Test, { file, env, token, rounds, kill }: CrashTest): Promise<void> {
-  /** What must be there, what must not, and what nobody can know. */
+  /** The plants that must exist, that must not, and whose state is unknown. */
   const state = new Map<number, 'there' | 'gone' | 'unknown'>();
   let nextId = 0;
   for (let round = 0; round < rounds; round++) {
@@ -31,7 +31,7 @@ export async function surviveKills(t: Test, { file, env, token, rounds, kill }: 
     let killing = false;
     let over = false;
     const isOver = () => over;
-    // A connection that was on its way to a process that died may stay open for ever.
+    // A connection that was being opened to a killed process may stay open forever.
     let noticed = new AbortController();
     const client = async () => {
       while (!isOver()) {
@@ -71,7 +71,7 @@ export async function surviveKills(t: Test, { file, env, token, rounds, kill }: 
     };
     check.close();
     t.equal(integrity, 'ok', `round ${round}: killed after ${acknowledged} answers`);
-    // To look at the store, one process is enough.
+    // One process is enough to read the store.
     const restarted = await startServer(t, { env: { ...env, WORKERS: '1' } });
     const names = new Set(
       ((await (await list(restarted, token)).json()) as { name: string }[]).map(({ name }) => Number(name)),

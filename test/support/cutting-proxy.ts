@@ -1,22 +1,22 @@
-// A TCP proxy before the service that loses connections on purpose: real sockets, and the service has really acted.
+// A TCP proxy that breaks connections to the service on purpose, with real sockets, after the service has really acted.
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import type { Test } from 'tap';
 
 /**
- * What becomes of a request: it and its answer pass; it is lost before the service sees it; its answer is lost when
- * the service has given it; half of the answer's first bytes are lost; its answer is held back for ever.
+ * What happens to a request: it and its response pass; it is lost before the service sees it; its response is lost
+ * after the service has sent it; half of the first bytes of its response are lost; its response is withheld forever.
  */
 export type Fate = 'pass' | 'lose request' | 'lose answer' | 'cut answer' | 'hold answer';
 
 /** The proxy of a test. */
 export interface CuttingProxy {
   readonly url: string;
-  /** The fates of the requests to come; after them all pass. */
+  /** What happens to the next requests; all later ones pass. */
   readonly fates: Fate[];
 }
 
-/** Starts a proxy that ends with the test. Requests must come one after the other, without pipelining. */
+/** Starts a proxy that ends with the test. Requests must not be pipelined. */
 export async function startCuttingProxy(t: Test, port: number): Promise<CuttingProxy> {
   const fates: Fate[] = [];
   const sockets = new Set<Socket>();
@@ -26,7 +26,7 @@ export async function startCuttingProxy(t: Test, port: number): Promise<CuttingP
     let answering = false;
     for (const socket of [client, service]) {
       sockets.add(socket);
-      // A connection that is cut reports it as an error; the closing is what counts.
+      // A broken connection causes an error; only its closing matters.
       socket.on('error', () => undefined);
       socket.on('close', () => {
         sockets.delete(socket);
@@ -35,7 +35,7 @@ export async function startCuttingProxy(t: Test, port: number): Promise<CuttingP
       });
     }
     client.on('data', (bytes) => {
-      // A request may come in pieces, and so may the answer before it.
+      // A request may arrive in several chunks, and so may the response before it.
       if (answering) fate = undefined;
       answering = false;
       fate ??= fates.shift() ?? 'pass';

