@@ -27,10 +27,10 @@ const settings = {
 
 /**
  * Starts a cluster whose database `postgres` has the extension.
- * @param {{ workers?: number }} [options]
+ * @param {{ workers?: number, joined?: number }} [options] - The number of workers, and how many of them are registered.
  * @returns {Promise<CitusCluster | undefined>} Undefined when the extension is not installed.
  */
-export async function startCitus({ workers: count = 2 } = {}) {
+export async function startCitus({ workers: count = 2, joined = count } = {}) {
   const postgres = await systemPostgres().catch(() => undefined);
   if (
     postgres === undefined ||
@@ -43,7 +43,7 @@ export async function startCitus({ workers: count = 2 } = {}) {
   const workers = [];
   for (let i = 1; i <= count; i++) workers.push(await postgres.createServer(`worker-${i}`, settings));
   const cluster = { coordinator, workers, nodes: [coordinator, ...workers] };
-  await joinNodes(cluster);
+  await joinNodes({ ...cluster, workers: workers.slice(0, joined) });
   return cluster;
 }
 

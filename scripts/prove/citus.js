@@ -1,5 +1,6 @@
 // Proves that Citus loses no acknowledged write: two copies of the service under load, one on the coordinator and one on
-// a worker, while each node in turn is killed and started again, and while the shards in use are moved.
+// a worker, while each node in turn is killed and started again, while the shards in use are moved, and while a worker is
+// added.
 import { setTimeout as pause } from 'node:timers/promises';
 import { startLoad } from './failover-load.js';
 import { runSql, startCitus } from '../lib/citus-cluster.js';
@@ -14,13 +15,15 @@ but answers with 503.`);
   process.exit(process.argv[2] === '--help' ? 0 : 2);
 }
 
-const cluster = await startCitus();
+const cluster = await startCitus({ workers: 3, joined: 2 });
 if (cluster === undefined) {
   console.error('no Citus here');
   process.exit(2);
 }
 const { coordinator, workers, nodes } = cluster;
-const [first, second] = /** @type {[typeof coordinator, typeof coordinator]} */ (workers);
+const [first, second, third] = /** @type {[typeof coordinator, typeof coordinator, typeof coordinator]} */ (
+  workers
+);
 /** @param {string} text */
 const sql = (text, node = coordinator) => runSql(node.url(), text);
 const versions = await sql("SELECT version(), extversion FROM pg_extension WHERE extname = 'citus'");
@@ -82,6 +85,21 @@ await phase('shards are moved', async () => {
   }
 });
 console.log(`${moved} shards moved`);
+await phase('a worker is added', async () => {
+  await sql(`SELECT citus_add_node('127.0.0.1', ${third.port})`);
+  await sql('SELECT citus_rebalance_start()');
+  for (let state = ''; state !== 'finished';) {
+    await pause(200);
+    const [job] = await sql('SELECT state FROM citus_rebalance_status()');
+    state = job?.['state'];
+    if (state === 'failed' || state === 'failing') throw new Error('the rebalancing has failed');
+  }
+});
+const [rebalanced] = await sql(
+  `SELECT count(*) FROM pg_dist_placement JOIN pg_dist_node USING (groupid)
+   WHERE nodeport = ${third.port} AND shardid IN (SELECT shardid FROM pg_dist_shard WHERE logicalrelid = 'plants'::regclass)`,
+);
+console.log(`${rebalanced?.['count']} shards on the new worker`);
 await phase('afterwards', () => pause(2_000));
 
 const { lost, back } = await load.finish();
