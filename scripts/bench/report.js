@@ -87,7 +87,8 @@ async function conditions({ plan: { short, long }, results }) {
       'Servers and load generator share it.',
     `- Versions: ${versions.join(', ')}.`,
     `- ${short.rounds} turns of ${short.time / 1000} s (lists of 100,000: ${long.rounds} of ${long.time / 1000} s) ` +
-      'per server, workload and number of connections, after a warm-up turn. ' +
+      'per server, workload and number of connections, after a warm-up turn, each after a short load that is not ' +
+      'measured. ' +
       'Figures are medians, ± half the distance between the extremes.',
     ...results.map(({ name, durability }) => `- ${name}: ${durability}.`),
   ].join('\n');
