@@ -220,8 +220,8 @@ function tables(report) {
 function ratios(comparisons) {
   const confidence = Math.floor(100 * Math.min(...comparisons.map(({ ratio }) => ratio.confidence)));
   return [
-    'The rate of the Plant Store on SQLite divided by that of another server in the same turn: the median of the ' +
-      `turns, and an interval that contains the true median with a confidence of at least ${confidence} %. ` +
+    'The rate of the Plant Store, on SQLite unless a line names another, divided by that of another server in the ' +
+      `same turn: the median of the turns, and an interval that contains the true median with a confidence of at least ${confidence} %. ` +
       'A target is missed if the whole interval lies beyond it, and open if the interval contains it.',
     table(
       ['', 'ratio', 'interval', 'target', ''],

@@ -40,8 +40,12 @@ export function allServers(against) {
     peer('express + express-openapi-validator', 'peers/express.js'),
     peer('NestJS', 'peers/nest.js'),
     peer('Hono + zod-openapi', 'peers/hono.js'),
-    peer('fastify-openapi-glue, plain', 'peers/glue.js'),
-    { ...peer('axum + rusqlite (Rust)', 'peers/axum.js', 'rusqlite'), kind: 'foreign', durability: inGroups },
+    peer('fastify-openapi-glue, plain', 'peers/glue.js', { PEER_STORE: './store.js' }),
+    {
+      ...peer('axum + rusqlite (Rust)', 'peers/axum.js', { PEER_PROGRAM: 'rusqlite' }),
+      kind: 'foreign',
+      durability: inGroups,
+    },
     ...(against === undefined
       ? []
       : [plantStore('Plant Store before', 'before', inFolder('before.db'), join(against, 'dist/main.js'))]),
@@ -59,7 +63,12 @@ function serversOn(url) {
   const own = (/** @type {string} */ schema) => () => createSchema(url, schema);
   /** @type {Server[]} */
   const servers = [
-    sqlx(own('bench_sqlx')),
+    peerOnPostgres('axum + sqlx on PostgreSQL (Rust)', 'foreign', own('bench_sqlx'), 'peers/axum.js', {
+      PEER_PROGRAM: 'sqlx',
+    }),
+    peerOnPostgres('fastify-openapi-glue, plain, on PostgreSQL', 'peer', own('bench_glue'), 'peers/glue.js', {
+      PEER_STORE: './postgres-store.js',
+    }),
     plantStore('Plant Store on PostgreSQL', 'ours', own('bench_default')),
     plantStore('Plant Store on PostgreSQL, prepared', 'ours', own('bench_prepared'), undefined, prepared),
   ];
@@ -85,11 +94,18 @@ async function onPostgres(url, text, values) {
   }
 }
 
-/** @param {() => Promise<string>} createUrl @returns {Server} */
-function sqlx(createUrl) {
+/**
+ * @param {string} name
+ * @param {'peer' | 'foreign'} kind
+ * @param {() => Promise<string>} createUrl
+ * @param {string} path
+ * @param {Record<string, string>} env
+ * @returns {Server}
+ */
+function peerOnPostgres(name, kind, createUrl, path, env) {
   return {
-    name: 'axum + sqlx on PostgreSQL (Rust)',
-    kind: 'foreign',
+    name,
+    kind,
     engine: 'PostgreSQL',
     durability: durable,
     prepare: async () => {
@@ -107,7 +123,7 @@ function sqlx(createUrl) {
       );
       await onPostgres(url, 'ANALYZE plants');
       return {
-        options: { script: beside('peers/axum.js'), env: { PEER_PROGRAM: 'sqlx', DATABASE_URL: url } },
+        options: { script: beside(path), env: { ...env, DATABASE_URL: url } },
         tokenOf: (subject) => subject,
         refusedPath: '/plants',
         remembers: true,
@@ -140,8 +156,8 @@ function floor(name, path, kind, refusedPath = '/plants') {
 /** @type {Set<string>} */
 const seeded = new Set();
 
-/** @param {string} name @param {string} path @returns {Server} */
-function peer(name, path, program = '') {
+/** @param {string} name @param {string} path @param {Record<string, string>} env @returns {Server} */
+function peer(name, path, env = {}) {
   return {
     name,
     kind: 'peer',
@@ -158,7 +174,7 @@ function peer(name, path, program = '') {
       const file = join(folder, `${basename(path)}.db`);
       await copyFile(template, file);
       return {
-        options: { script: beside(path), env: { PLANTS_FILE: file, PEER_PROGRAM: program } },
+        options: { script: beside(path), env: { ...env, PLANTS_FILE: file } },
         tokenOf: (subject) => subject,
         refusedPath: '/plants',
         remembers: true,

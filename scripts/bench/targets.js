@@ -55,12 +55,13 @@ export async function compare(results, options) {
     }
     if (pair === undefined) continue;
     const [own, other] = pair;
+    const subject = own === ours && own.engine === 'SQLite' ? '' : `${own.name}: `;
     for (const { workload, connections } of server.measurements) {
       const ratios = ratiosOf(own, other, workload, connections);
       if (ratios.length === 0) continue;
       const atLeast = targetFor(own, other, workload, connections);
       comparisons.push({
-        what: `${own === ours ? '' : `${own.name}: `}${workload} at ${connections} connections, of ${other.name}`,
+        what: `${subject}${workload} at ${connections} connections, of ${other.name}`,
         ratio: medianInterval(ratios),
         ...(atLeast !== undefined && { atLeast }),
       });

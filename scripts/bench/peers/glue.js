@@ -1,10 +1,10 @@
-// A peer: fastify-openapi-glue as its documentation shows, from the same contract.
+// A peer: fastify-openapi-glue as its documentation shows, from the same contract. Its store is the module in PEER_STORE.
 import Fastify from 'fastify';
 import openapiGlue from 'fastify-openapi-glue';
 import { fileURLToPath } from 'node:url';
-import { openStore } from './store.js';
 
-const store = openStore();
+const { openStore } = await import(process.env.PEER_STORE);
+const store = await openStore();
 const app = Fastify();
 app.setErrorHandler((error, _request, reply) => {
   const status = error.statusCode ?? 500;
@@ -15,12 +15,12 @@ await app.register(openapiGlue, {
   serviceHandlers: {
     createPlant: async (request, reply) => {
       const { name, tag } = request.body;
-      if (store.create(request.subject, request.body)) return { name, tag };
+      if (await store.create(request.subject, request.body)) return { name, tag };
       return reply.code(400).send({ error: 40010, message: 'taken' });
     },
     listPlants: async (request) => store.list(request.subject, request.query.limit),
     deletePlant: async (request, reply) => {
-      if (store.delete(request.subject, Number(request.params.id))) return reply.code(204).send();
+      if (await store.delete(request.subject, Number(request.params.id))) return reply.code(204).send();
       return reply.code(404).send({ error: 40400, message: 'not found' });
     },
   },
