@@ -1,5 +1,5 @@
 // PostgreSQL with faults: each is provoked on a real server, and must have a true outcome.
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { rename, symlink, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -52,7 +52,9 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
        CREATE FUNCTION watch(subject text) RETURNS boolean LANGUAGE plpgsql AS $$
          BEGIN ${statement}; RETURN true; END $$;
        CREATE POLICY watch ON plants USING (watch(subject));
-       ALTER TABLE plants ENABLE ROW LEVEL SECURITY`,
+       CREATE POLICY watch ON tokens USING (watch(subject));
+       ALTER TABLE plants ENABLE ROW LEVEL SECURITY;
+       ALTER TABLE tokens ENABLE ROW LEVEL SECURITY`,
       new URL(url).pathname.slice(1),
     );
     const storage = await openPostgres({ url: url.replace('postgres@', 'watched@'), timeout });
@@ -365,6 +367,33 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     t.strictSame(
       await Promise.all(outcomes),
       subjects.map((subject) => (subject.startsWith('broken') ? 'unavailable' : 'no failure')),
+    );
+  });
+
+  t.test('a token that cannot be read fails alone', async (t) => {
+    const { tokens, url } = await openStore(t);
+    const subjects = Array.from({ length: 100 }, (_, i) => (i % 40 === 7 ? `broken ${i}` : `whole ${i}`));
+    const hashOf = (subject: string) => createHash('sha256').update(subject).digest();
+    const common = {
+      scopes: ['plants:read'],
+      createdAt: 0,
+      expiresAt: undefined,
+      revokedAt: undefined,
+    } as const;
+    for (const subject of subjects) {
+      await tokens.create({ id: subject, subject, ...common }, hashOf(subject));
+    }
+    const { tokens: read } = await openWatched(
+      t,
+      url,
+      "IF subject LIKE 'broken%' THEN RAISE 'broken'; END IF",
+    );
+    const outcomes = await Promise.allSettled(subjects.map((subject) => read.find([hashOf(subject)])));
+    t.strictSame(
+      outcomes.map((outcome) =>
+        outcome.status === 'rejected' ? 'rejected' : outcome.value.map((token) => token?.subject),
+      ),
+      subjects.map((subject) => (subject.startsWith('broken') ? 'rejected' : [subject])),
     );
   });
 

@@ -2,7 +2,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { PlantPage } from '../../domain/plants.js';
 import { StorageError } from '../../domain/storage.js';
-import { isRowError } from './pool.js';
+import { isolateFailures } from './pool.js';
 
 /** The maximum number of pages that wait in a reader. */
 const maxWaiting = 10_000;
@@ -127,29 +127,19 @@ export class PageReader {
     for (const { reject } of late) {
       reject(new StorageError('overloaded', 'PostgreSQL: the page waited too long for its turn'));
     }
-    await this.#read(requests.filter(({ since }) => since >= oldest));
+    const inTime = requests.filter(({ since }) => since >= oldest);
+    if (inTime.length > 0)
+      await isolateFailures(inTime, this.#read, ({ reject }, error) => {
+        reject(error);
+      });
   }
 
   /** Reads pages, and puts those that were not read back to the front of the queue. */
-  async #read(requests: readonly PageRequest[]): Promise<void> {
-    if (requests.length === 0) return;
-    let rows;
-    try {
-      rows = await this.#options.read(requests);
-    } catch (error) {
-      if (requests.length === 1 || !(error instanceof StorageError) || !isRowError(error.cause)) {
-        for (const { reject } of requests) reject(error);
-        return;
-      }
-      // A single page may have caused the error. Bisection isolates it, so that it fails alone.
-      const half = requests.length >> 1;
-      await this.#read(requests.slice(0, half));
-      await this.#read(requests.slice(half));
-      return;
-    }
+  readonly #read = async (requests: readonly PageRequest[]): Promise<void> => {
+    const rows = await this.#options.read(requests);
     this.#waiting.unshift(...requests.slice(rows.length));
     for (const [i, [json, count, last]] of rows.entries()) {
       requests[i]?.resolve({ json: json ?? '', count, next: last === null ? undefined : BigInt(last) });
     }
-  }
+  };
 }

@@ -410,6 +410,34 @@ export function isRowError(error: unknown): boolean {
 }
 
 /**
+ * Does work for several items together. If a single item may have caused an error of the driver, bisection isolates it,
+ * so that it fails alone.
+ * @param work - Throws a StorageError when it fails for all of its items.
+ * @param fail - Called with each item that failed, and the error.
+ */
+export async function isolateFailures<T>(
+  items: readonly T[],
+  work: (items: readonly T[]) => Promise<void>,
+  fail: (item: T, error: unknown) => void,
+): Promise<void> {
+  try {
+    await work(items);
+  } catch (error) {
+    if (items.length > 1 && error instanceof StorageError && isRowError(error.cause)) {
+      for (const half of halves(items)) await isolateFailures(half, work, fail);
+    } else {
+      for (const item of items) fail(item, error);
+    }
+  }
+}
+
+/** Splits items in two. */
+export function halves<T>(items: readonly T[]): [T[], T[]] {
+  const half = items.length >> 1;
+  return [items.slice(0, half), items.slice(half)];
+}
+
+/**
  * Whether a statement had no effect because it is not prepared in this session (26000) or already is (42P05), behind a
  * pooler that shares sessions and does not support prepared statements.
  */

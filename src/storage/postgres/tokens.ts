@@ -2,7 +2,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Token, TokenRepository } from '../../domain/tokens.js';
 import { tokenColumns, toToken, toTokenRow } from '../token-row.js';
-import { begunInTime, type PostgresPool } from './pool.js';
+import { begunInTime, isolateFailures, type PostgresPool } from './pool.js';
 
 /** A call of `find` that waits for the others of the same turn of the event loop. */
 interface Lookup {
@@ -34,28 +34,31 @@ export class PostgresTokens implements TokenRepository {
     return new Promise((resolve, reject) => {
       if (this.#waiting.push({ hashes, resolve, reject }) > 1) return;
       this.#nobody.runInAsyncScope(() => {
-        setImmediate(() => void this.#findTogether());
+        setImmediate(() => void this.#findWaiting());
       });
     });
   }
 
-  /** Looks up the tokens of one turn in one statement, whose fixed cost is far higher than that of a token. */
-  async #findTogether(): Promise<void> {
+  /** Looks up the tokens of one turn. */
+  async #findWaiting(): Promise<void> {
     const lookups = this.#waiting;
     this.#waiting = [];
-    try {
-      const rows = await this.#pool.read(
-        `SELECT encode(hash, 'hex'), ${tokenColumns} FROM tokens WHERE hash = ANY ($1::bytea[])`,
-        [lookups.flatMap(({ hashes }) => hashes)],
-      );
-      const found = new Map(rows.map(([hash, ...columns]) => [hash, toToken(columns)]));
-      for (const { hashes, resolve } of lookups) {
-        resolve(hashes.map((hash) => found.get(Buffer.from(hash).toString('hex'))));
-      }
-    } catch (error) {
-      for (const { reject } of lookups) reject(error);
-    }
+    await isolateFailures(lookups, this.#findTogether, ({ reject }, error) => {
+      reject(error);
+    });
   }
+
+  /** Looks up tokens in one statement, whose fixed cost is far higher than that of a token. */
+  readonly #findTogether = async (lookups: readonly Lookup[]): Promise<void> => {
+    const rows = await this.#pool.read(
+      `SELECT encode(hash, 'hex'), ${tokenColumns} FROM tokens WHERE hash = ANY ($1::bytea[])`,
+      [lookups.flatMap(({ hashes }) => hashes)],
+    );
+    const found = new Map(rows.map(([hash, ...columns]) => [hash, toToken(columns)]));
+    for (const { hashes, resolve } of lookups) {
+      resolve(hashes.map((hash) => found.get(Buffer.from(hash).toString('hex'))));
+    }
+  };
 
   async list(): Promise<Token[]> {
     const rows = await this.#pool.read(

@@ -12,7 +12,7 @@ import {
   type PlantWriteKind,
 } from '../plant-writes.js';
 import { CitusStatements } from './citus.js';
-import { begunInTime, isRowError, standbyHasIt, type PostgresPool, type Row } from './pool.js';
+import { begunInTime, halves, isRowError, standbyHasIt, type PostgresPool, type Row } from './pool.js';
 
 /** The outcome codes and errors of a batch that are known so far. */
 type Decisions = Map<PlantWrite, number | StorageError>;
@@ -90,10 +90,7 @@ export class PostgresWriter {
   /** Splits writes that failed together, so that some parts may succeed; returns one part if that cannot help. */
   async #split<W extends PlantWrite>(writes: readonly W[], error: StorageError): Promise<(readonly W[])[]> {
     if (writes.length < 2) return [writes];
-    if (isRowError(error.cause)) {
-      const half = writes.length >> 1;
-      return [writes.slice(0, half), writes.slice(half)];
-    }
+    if (isRowError(error.cause)) return halves(writes);
     return this.#pool.distributed && error.failure === 'unavailable'
       ? this.#citus.splitByNode(writes).catch(() => [writes])
       : [writes];
