@@ -7,7 +7,8 @@
  */
 export function barChart(title, bars) {
   const rowHeight = 26;
-  const left = 240;
+  // Fonts differ, so this leaves some room: per character, in bold and otherwise.
+  const left = 20 + Math.max(...bars.map(({ label, emphasis }) => label.length * (emphasis ? 7 : 6.4)));
   const width = 400;
   const top = 40;
   const most = Math.max(...bars.map(({ value }) => value));
@@ -19,12 +20,12 @@ export function barChart(title, bars) {
     const weight = emphasis ? ' font-weight="bold"' : '';
     const kind = emphasis ? 'ours' : faint ? 'floor' : 'peer';
     return [
-      `<text x="${left - 10}" y="${y + 14}" text-anchor="end"${weight}>${escape(label)}</text>`,
-      `<rect class="${kind}" x="${left}" y="${y + 2}" width="${length.toFixed(1)}" height="16" rx="2"/>`,
+      `<text x="${(left - 10).toFixed(1)}" y="${y + 14}" text-anchor="end"${weight}>${escape(label)}</text>`,
+      `<rect class="${kind}" x="${left.toFixed(1)}" y="${y + 2}" width="${length.toFixed(1)}" height="16" rx="2"/>`,
       `<text x="${(left + length + 6).toFixed(1)}" y="${y + 14}">${figure}</text>`,
     ].join('');
   });
-  const size = `viewBox="0 0 ${left + width + 80} ${height}"`;
+  const size = `viewBox="0 0 ${Math.ceil(left + width + 80)} ${height}"`;
   const font = 'font-family="system-ui, sans-serif" font-size="12"';
   return `<svg xmlns="http://www.w3.org/2000/svg" ${size} ${font} role="img" aria-label="${escape(title)}">
 <style>
