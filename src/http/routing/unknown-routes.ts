@@ -2,6 +2,8 @@
 import type { FastifyInstance, FastifyRequest, RawRequestDefaultExpression } from 'fastify';
 import { ApiError } from '../../errors.js';
 
+/** An absolute URL without user information (RFC 9110 section 4.2.4). */
+const absoluteUrl = /^https?:\/\/[^/?#@]+([/?#]|$)/i;
 /** A target that never has a route. */
 const unroutable = '//';
 
@@ -18,7 +20,8 @@ export function rewriteTarget({ url = '/' }: RawRequestDefaultExpression): strin
  * or has invalid percent-encoding.
  */
 function isMalformed(target: string): boolean {
-  if (!target.startsWith('/')) return !/^https?:\/\/[^/?#@]+([/?#]|$)/i.test(target) || !URL.canParse(target);
+  const isAbsolutePath = target.startsWith('/');
+  if (!isAbsolutePath && !(absoluteUrl.test(target) && URL.canParse(target))) return true;
   if (!target.includes('%')) return false;
   try {
     decodeURI(target.split(/[?#]/, 1)[0] ?? '');
