@@ -19,7 +19,7 @@ const mayNotImport = (room, others, message) => ({
 const processFiles = 'app\\.js|main\\.js|cli\\.js|config\\.js|process/';
 
 export default tseslint.config(
-  { ignores: ['dist', '.tap', '**/.venv', '**/*.gen.ts', 'scripts/clients/*/**'] },
+  { ignores: ['dist', 'dist-test', '.tap', '**/.venv', '**/*.gen.ts', 'scripts/clients/*/**'] },
   eslint.configs.recommended,
   {
     files: ['**/*.ts'],

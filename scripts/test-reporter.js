@@ -1,9 +1,25 @@
-// The output of `npm test`: tap's own report in a terminal; elsewhere one line per file, all failures, and the reasons
-// for skipped tests.
+// The output of `npm test`: tap's own report in a terminal; elsewhere one line per file, all failures with the command
+// that repeats each, and the reasons for skipped tests.
 import { Transform } from 'node:stream';
 import { types } from '@tapjs/reporter';
 import { Parser } from 'tap-parser';
 import { stringify } from 'yaml';
+
+/**
+ * The source of a compiled test.
+ * @param {string} file
+ */
+const sourceOf = (file) => file.replace(/^dist-test(.*)js$/, 'test$1ts');
+
+/**
+ * The command that runs a test again.
+ * @param {string} file
+ * @param {string | undefined} test - The test's name; undefined for the file.
+ */
+function repeatCommand(file, test) {
+  const pattern = test?.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll("'", "'\\''");
+  return `npm test -- ${file}${pattern === undefined ? '' : ` '--grep=^${pattern}$'`}`;
+}
 
 /** Transforms TAP into the report; tap pipes the tests' output through it. */
 class ShortReport extends Transform {
@@ -15,12 +31,12 @@ class ShortReport extends Transform {
 
   constructor() {
     super({ decodeStrings: false });
-    this.#parser.on('child', (file) => this.#watch(file, file.name, [file.name]));
+    this.#parser.on('child', (file) => this.#watch(file, sourceOf(file.name), [sourceOf(file.name)]));
     this.#parser.on('assert', ({ ok, name, time }) => {
       this.#files++;
       if (!ok) this.#failedFiles++;
       this.push(
-        `${ok ? 'ok  ' : 'FAIL'} ${name}${time === null ? '' : ` (${(time / 1000).toFixed(1)} s)`}\n`,
+        `${ok ? 'ok  ' : 'FAIL'} ${sourceOf(name)}${time === null ? '' : ` (${(time / 1000).toFixed(1)} s)`}\n`,
       );
     });
     // The totals of all assertions, in the last line of tap's output.
@@ -50,6 +66,8 @@ class ShortReport extends Transform {
       if (ok || known) return;
       this.push(`not ok: ${[...path, name].join(' > ')}\n`);
       if (diag) this.push(stringify(diag, { lineWidth: 0 }).replace(/^/gm, '    ').trimEnd() + '\n');
+      // Of tests that are nested, the outermost can be run alone.
+      this.push(`    repeat with: ${repeatCommand(file, path.length > 1 ? path[1] : undefined)}\n`);
     });
     test.on('bailout', (reason) => this.push(`${path.join(' > ')} bailed out: ${reason}\n`));
   }

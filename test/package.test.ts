@@ -36,7 +36,8 @@ const tool = (name: string, ...argv: string[]) => run(join(root, 'node_modules/.
 const tarball = ({ name, version }: Manifest) => join(folder, `${name}-${version}.tgz`);
 
 t.test('the client', async (t) => {
-  await npm(root, 'run', 'pack:client', '--', '--pack-destination', folder);
+  // The build is there, as for all tests.
+  await npm(root, 'pack', './dist/client', '--pack-destination', folder);
   const packed = tarball(client);
 
   t.test('is released with the server, and tested with its dependencies', async (t) => {
@@ -124,7 +125,6 @@ t.test('the client', async (t) => {
 });
 
 t.test('the server', async (t) => {
-  // The build is there, as for all tests.
   await npm(root, 'pack', '--ignore-scripts', '--pack-destination', folder);
   const packed = tarball(server);
 

@@ -17,7 +17,7 @@ import { seed } from './workloads.js';
  * @property {(folder: string) => Promise<Prepared>} prepare - Creates its store, in the folder if it is a file.
  *
  * @typedef {object} Prepared
- * @property {import('../lib/server-process.js').ServerOptions} options
+ * @property {import('../../test/support/server-process.js').ServerOptions} options
  * @property {(subject: string) => string} tokenOf
  * @property {string} refusedPath - The path that returns 401.
  * @property {boolean} remembers - Whether only existing plants can be deleted.

@@ -1,9 +1,9 @@
 // Measures how long servers take to start.
-import { startServer } from '../lib/server-process.js';
+import { startServer } from '../../test/support/server-process.js';
 
 /**
  * Starts and stops servers in turns.
- * @param {readonly import('../lib/server-process.js').ServerOptions[]} servers
+ * @param {readonly import('../../test/support/server-process.js').ServerOptions[]} servers
  * @param {number} rounds - Measured rounds. An extra first round creates the databases and fills the page cache.
  * @returns {Promise<number[][]>} For each server, the times until it accepted connections, in ms.
  */

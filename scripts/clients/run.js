@@ -11,7 +11,7 @@ import ts from 'typescript';
 import openapiTS, { astToString } from 'openapi-typescript';
 import { build } from 'esbuild';
 import { parse } from 'yaml';
-import { startServer } from '../lib/server-process.js';
+import { startServer } from '../../test/support/server-process.js';
 
 const root = new URL('../..', import.meta.url).pathname;
 const contract = join(root, 'openapi.yaml');

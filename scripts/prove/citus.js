@@ -3,8 +3,8 @@
 // added.
 import { setTimeout as pause } from 'node:timers/promises';
 import { startLoad } from './failover-load.js';
-import { runSql, startCitus } from '../lib/citus-cluster.js';
-import { plantStore, startServer } from '../lib/server-process.js';
+import { runSql, startCitus } from '../../test/support/citus-cluster.js';
+import { plantStore, startServer } from '../../test/support/server-process.js';
 
 if (process.argv.length > 2) {
   console.log(`usage: node scripts/prove/citus.js

@@ -6,8 +6,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import getPort from 'get-port';
 import { Client } from 'pg';
 import { startLoad } from './failover-load.js';
-import { systemPostgres } from '../lib/postgres-cluster.js';
-import { plantStore, startServer } from '../lib/server-process.js';
+import { systemPostgres } from '../../test/support/postgres-cluster.js';
+import { plantStore, startServer } from '../../test/support/server-process.js';
 
 const cluster = await systemPostgres();
 const primary = await cluster.createServer('primary');

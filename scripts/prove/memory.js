@@ -7,7 +7,7 @@
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { startServer } from '../lib/server-process.js';
+import { startServer } from '../../test/support/server-process.js';
 
 if (process.argv.includes('--help')) {
   console.log('usage: npm run prove:memory (after npm run build: node scripts/prove/memory.js)');

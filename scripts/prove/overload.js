@@ -4,7 +4,7 @@
 //
 // Does not run on Windows, because SIGSTOP causes the lag.
 import { setTimeout as pause } from 'node:timers/promises';
-import { startServer } from '../lib/server-process.js';
+import { startServer } from '../../test/support/server-process.js';
 
 /** MAX_EVENT_LOOP_DELAY_MS. */
 const limit = 30;

@@ -11,7 +11,7 @@ import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
-import { startServer } from '../lib/server-process.js';
+import { startServer } from '../../test/support/server-process.js';
 import { quantile } from '../lib/statistics.js';
 
 const host = '127.0.0.1';

@@ -7,7 +7,7 @@ import { Agent, request } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import getPort from 'get-port';
-import { startServer } from '../lib/server-process.js';
+import { startServer } from '../../test/support/server-process.js';
 import { quantile } from '../lib/statistics.js';
 
 const minutes = Math.max(3, Number(process.argv[2] ?? 10));

@@ -2,8 +2,8 @@
 import { strict as assert } from 'node:assert';
 import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
-import { loadContract, resolve, type Contract } from '../../src/contract/contract.js';
-import { catalogue } from '../../src/errors.js';
+import { loadContract, resolve, type Contract } from '../../dist/contract/contract.js';
+import { catalogue } from '../../dist/errors.js';
 
 /** A response as a client sees it. Header names are in lower case. */
 export interface Answer {

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import tap, { type Test } from 'tap';
 import { findBinaries, sharedServer, type PostgresServer } from './postgres-server.js';
 import { skipFor } from './skip.js';
-import type { PlantPage, PlantRepository } from '../../src/domain/plants.js';
-import type { Storage } from '../../src/domain/storage.js';
-import type { GroupWriterLimits } from '../../src/storage/group-writer.js';
-import { openStorage } from '../../src/storage/open.js';
+import type { PlantPage, PlantRepository } from '../../dist/domain/plants.js';
+import type { Storage } from '../../dist/domain/storage.js';
+import type { GroupWriterLimits } from '../../dist/storage/group-writer.js';
+import { openStorage } from '../../dist/storage/open.js';
 
 /** A storage engine, and how a test gets its own store. */
 export interface Engine {
@@ -55,6 +55,10 @@ export const engines: readonly Engine[] = [
     open: openThroughSupervisor,
   },
 ];
+
+/** The engines that suites repeat their tests for: all, or those whose names TEST_ENGINES lists, comma-separated. */
+const chosen = process.env['TEST_ENGINES']?.split(',');
+export const enginesToTest = engines.filter(({ name }) => chosen?.includes(name) ?? true);
 
 /** Opens a store as a worker does: another process has the writer, which ends when the store is closed. */
 async function openThroughSupervisor(url: string, writer: Partial<GroupWriterLimits> = {}): Promise<Storage> {

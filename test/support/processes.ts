@@ -1,8 +1,15 @@
 // The real processes, from dist: the server, as an operator runs it, for the time of a test, and requests to it.
+import { once } from 'node:events';
+import { request, type Agent, type IncomingMessage } from 'node:http';
+import { join } from 'node:path';
 import type { Test } from 'tap';
-import * as processes from '../../scripts/lib/server-process.js';
+import { temporaryFolder } from './engines.js';
+import * as processes from './server-process.js';
+import { scopes } from '../../dist/domain/tokens.js';
+import { issueToken } from '../../dist/http/security/access-token.js';
+import { openStorage } from '../../dist/storage/open.js';
 
-export { run } from '../../scripts/lib/server-process.js';
+export { run } from './server-process.js';
 
 /** A running server process. */
 export interface ServerProcess extends processes.ServerProcess {
@@ -56,4 +63,49 @@ export function samples(text: string): Record<string, number> {
       Number(line.slice(line.lastIndexOf(' ') + 1)),
     ]),
   );
+}
+
+/** A new store with plants of `alice`, and a token for her. */
+export async function fillStore(t: Test, count: number, name: (i: number) => string) {
+  const file = join(await temporaryFolder(t), 'plants.db');
+  const env = { DATABASE_URL: `file:${file}` };
+  const storage = await openStorage(env.DATABASE_URL);
+  const { secret } = await issueToken(storage.tokens, { subject: 'alice', scopes, now: Date.now() });
+  await Promise.all(
+    Array.from({ length: count }, (_, i) => storage.plants.create('alice', BigInt(i), { name: name(i) })),
+  );
+  await storage.close();
+  return { file, env, token: secret };
+}
+
+/** The address of a server's listener for operations. */
+export const operationsOf = (server: ServerProcess) =>
+  server.log.find((line) => 'operations' in line)?.['operations'] as string;
+
+/** A response as node:http gives it. */
+export interface HttpResponse {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly text: string;
+}
+
+/** One request on an agent's connections, without retries. */
+export async function send(
+  agent: Agent,
+  url: string,
+  { method = 'GET', token, body }: { method?: string; token?: string; body?: string } = {},
+): Promise<HttpResponse> {
+  const headers = {
+    ...(token !== undefined && authorized(token)),
+    ...(body !== undefined && {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+    }),
+  };
+  const sent = request(url, { agent, method, headers });
+  sent.end(body);
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  let text = '';
+  for await (const chunk of response) text += String(chunk);
+  return { status: response.statusCode ?? 0, headers: response.headers, text };
 }

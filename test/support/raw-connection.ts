@@ -8,7 +8,9 @@ import { dial, type Connection } from './transport.js';
 /** A client's side of a connection. */
 export class RawConnection {
   readonly socket: Socket;
-  #received = Buffer.alloc(0);
+  /** What has arrived and is not read; joined only when it is looked at, since joining copies it. */
+  #chunks: Buffer[] = [];
+  #length = 0;
   #ended = false;
   #arrived: () => void = () => undefined;
 
@@ -18,7 +20,8 @@ export class RawConnection {
     this.socket = socket;
     this.#tcp = tcp;
     socket.on('data', (chunk: Buffer) => {
-      this.#received = Buffer.concat([this.#received, chunk]);
+      this.#chunks.push(chunk);
+      this.#length += chunk.length;
       this.#arrived();
     });
     const end = () => {
@@ -52,7 +55,7 @@ export class RawConnection {
   /** Resolves when the server has closed the connection, to what it sent that nobody has read. */
   async rest(): Promise<string> {
     while (!this.#ended) await this.#more();
-    return this.#received.toString('latin1');
+    return this.#unread().toString('latin1');
   }
 
   /**
@@ -63,18 +66,20 @@ export class RawConnection {
    */
   async answer(method = 'GET', url = '/unknown'): Promise<Answer | undefined> {
     let end: number;
-    while ((end = this.#received.indexOf('\r\n\r\n')) < 0) {
+    while ((end = this.#unread().indexOf('\r\n\r\n')) < 0) {
       if (this.#ended) return undefined;
       await this.#more();
     }
-    const [statusLine = '', ...lines] = this.#received.subarray(0, end).toString('latin1').split('\r\n');
+    const [statusLine = '', ...lines] = this.#take(end + 4)
+      .toString('latin1')
+      .trimEnd()
+      .split('\r\n');
     const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1]);
     const headers: Record<string, string> = {};
     for (const line of lines) {
       const colon = line.indexOf(':');
       headers[line.slice(0, colon).toLowerCase()] = line.slice(colon + 1).trim();
     }
-    this.#received = this.#received.subarray(end + 4);
     if (status < 200) return { status, headers, text: '' };
     const bodiless = method === 'HEAD' || status === 204 || status === 304;
     const text = bodiless ? '' : await this.#body(headers);
@@ -98,17 +103,27 @@ export class RawConnection {
 
   async #line(): Promise<string> {
     let end: number;
-    while ((end = this.#received.indexOf('\r\n')) < 0) await this.#needMore();
-    const line = this.#received.subarray(0, end).toString('latin1');
-    this.#received = this.#received.subarray(end + 2);
-    return line;
+    while ((end = this.#unread().indexOf('\r\n')) < 0) await this.#needMore();
+    return this.#take(end + 2)
+      .toString('latin1')
+      .slice(0, -2);
   }
 
   async #bytes(length: number): Promise<Buffer> {
-    while (this.#received.length < length) await this.#needMore();
-    const bytes = this.#received.subarray(0, length);
-    this.#received = this.#received.subarray(length);
-    return bytes;
+    while (this.#length < length) await this.#needMore();
+    return this.#take(length);
+  }
+
+  #unread(): Buffer {
+    if (this.#chunks.length !== 1) this.#chunks = [Buffer.concat(this.#chunks)];
+    return this.#chunks[0]!;
+  }
+
+  #take(length: number): Buffer {
+    const all = this.#unread();
+    this.#chunks = [all.subarray(length)];
+    this.#length -= length;
+    return all.subarray(0, length);
   }
 
   async #needMore(): Promise<void> {

@@ -6,11 +6,11 @@ import { answerCheck, checkAnswer, type Answer } from './contract-check.js';
 import { engines, sharedStorage, type Engine } from './engines.js';
 import { RawConnection } from './raw-connection.js';
 import { tls } from './transport.js';
-import { buildApp, type AppOptions } from '../../src/app.js';
-import type { PlantRepository } from '../../src/domain/plants.js';
-import type { Storage } from '../../src/domain/storage.js';
-import { scopes, type Scope, type TokenRepository } from '../../src/domain/tokens.js';
-import { issueToken } from '../../src/http/security/access-token.js';
+import { buildApp, type AppOptions } from '../../dist/app.js';
+import type { PlantRepository } from '../../dist/domain/plants.js';
+import type { Storage } from '../../dist/domain/storage.js';
+import { scopes, type Scope, type TokenRepository } from '../../dist/domain/tokens.js';
+import { issueToken } from '../../dist/http/security/access-token.js';
 
 /** An answer whose body has been read: `json` is lossy beyond 2^53, `text` never. */
 export interface JsonAnswer extends Answer {

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { promisify } from 'node:util';
-import type { Tls } from '../../src/http/connection/server.js';
+import type { Tls } from '../../dist/http/connection/server.js';
 
 const openssl = async (args: string) => promisify(execFile)('openssl', args.split(' '));
 

@@ -24,18 +24,6 @@ export async function startWorkers(t: Test, env: Record<string, string> = {}, ..
 export const workersOf = ({ log }: ServerProcess) =>
   log.flatMap(({ workerPid }) => (typeof workerPid === 'number' ? [workerPid] : []));
 
-/** Repeats a step until something holds; fails when it does not hold after very many. */
-export async function repeatUntil(
-  holds: () => boolean | Promise<boolean>,
-  step: () => Promise<unknown>,
-): Promise<void> {
-  for (let i = 0; i < 20_000; i++) {
-    if (await holds()) return;
-    await step();
-  }
-  throw new Error(`it is not so after 20,000 steps: ${String(holds)}`);
-}
-
 /** Whether a process lives; one that has ended and that nobody has asked for does not. */
 export const lives = async (pid: number) => {
   const status = await readFile(`/proc/${pid}/status`, 'latin1').catch(() => 'State:\tX');

@@ -6,8 +6,8 @@ import { putUnderLoad, requestText } from '../load.js';
 import { startMeasured } from '../measured-server.js';
 import { fillStore } from '../store.js';
 import { createRequest } from '../workloads.js';
-import { startCitus } from '../../lib/citus-cluster.js';
-import { systemPostgres } from '../../lib/postgres-cluster.js';
+import { startCitus } from '../../../test/support/citus-cluster.js';
+import { systemPostgres } from '../../../test/support/postgres-cluster.js';
 import { median } from '../../lib/statistics.js';
 
 const rounds = 7;

@@ -9,8 +9,8 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { openStorage } from '../../../dist/storage/open.js';
-import { systemPostgres } from '../../lib/postgres-cluster.js';
-import { plantStore, startServer } from '../../lib/server-process.js';
+import { systemPostgres } from '../../../test/support/postgres-cluster.js';
+import { plantStore, startServer } from '../../../test/support/server-process.js';
 import { median } from '../../lib/statistics.js';
 
 const cluster = await systemPostgres();

@@ -6,8 +6,8 @@ import { putUnderLoad } from '../load.js';
 import { startMeasured } from '../measured-server.js';
 import { median } from '../../lib/statistics.js';
 import { createRequest } from '../workloads.js';
-import { systemPostgres } from '../../lib/postgres-cluster.js';
-import { plantStore } from '../../lib/server-process.js';
+import { systemPostgres } from '../../../test/support/postgres-cluster.js';
+import { plantStore } from '../../../test/support/server-process.js';
 
 const connections = 256;
 const rounds = 7;

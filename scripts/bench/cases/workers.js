@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { putUnderLoad, requestText } from '../load.js';
 import { median, medianInterval } from '../../lib/statistics.js';
-import { startServer } from '../../lib/server-process.js';
+import { startServer } from '../../../test/support/server-process.js';
 import { fillStore } from '../store.js';
 import { seed, startTurn, workloads } from '../workloads.js';
 

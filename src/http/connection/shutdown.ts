@@ -60,7 +60,7 @@ export function prepareShutdown(app: FastifyInstance): void {
   app.addHook('preClose', async () => {
     draining = true;
     if (!app.server.listening) return;
-    // Promise: every response is sent to its last byte (test/connection.test.ts, "while it closes, ..."). http.Server's
+    // Promise: every response is sent to its last byte (test/http/connection/connection.test.ts, "while it closes, ..."). http.Server's
     // close() breaks it, because it also closes connections that it considers idle, and has no option not to. The
     // documented close() of net.Server, which it extends, only stops listening.
     Server.prototype.close.call(app.server);

@@ -1,9 +1,9 @@
 // A second service, of a richer contract: served by the same app, with handlers and a store of its own.
 import { readFileSync } from 'node:fs';
-import type { AppOptions } from '../../../src/app.js';
-import { loadContract } from '../../../src/contract/contract.js';
-import type { Handlers } from '../../../src/contract/handlers.js';
-import { ApiError } from '../../../src/errors.js';
+import type { AppOptions } from '../../../dist/app.js';
+import { loadContract } from '../../../dist/contract/contract.js';
+import type { Handlers } from '../../../dist/contract/handlers.js';
+import { ApiError } from '../../../dist/errors.js';
 import type { components, operations, operationSecurity, requiredScope } from './types.gen.js';
 
 type Bed = components['schemas']['Bed'];

@@ -1,0 +1,125 @@
+// Runs the tests: builds the server, the client and the tests themselves, then hands the selected files to tap.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { build } from 'esbuild';
+
+const usage = `Usage: npm test [-- [WORD...] [OPTION...]]
+       npm run test:quick
+
+Builds everything that the tests need, then runs them.
+
+  WORD     run only the files whose path contains it: "connection", "storage/sqlite", "test/docs"
+  --quick  check the types, and run the tests of the API, the contract and the storage, with stores on SQLite only
+  OPTION   any option of tap: --grep=REGEX runs the tests whose name matches, --disable-coverage starts faster
+  --help   show this help`;
+
+/** The tests of `--quick`: what most changes can break, and no test that starts the server's processes. */
+const quick = [
+  'contract/',
+  'operations/',
+  'http/request/',
+  'http/security/authentication',
+  'storage/storage',
+  'storage/sqlite.',
+];
+const source = 'test';
+const compiled = 'dist-test';
+const require = createRequire(import.meta.url);
+
+const options = process.argv.slice(2).filter((argument) => argument.startsWith('-'));
+const words = process.argv.slice(2).filter((argument) => !argument.startsWith('-'));
+const isQuick = options.includes('--quick');
+if (options.includes('--help')) console.log(usage);
+else process.exitCode = await main();
+
+/** @returns {Promise<number>} The exit status. */
+async function main() {
+  const files = select(isQuick ? quick : words);
+  if (files.length === 0) {
+    console.error(`No test file has a path that contains ${words.join(' or ')}.`);
+    return 1;
+  }
+  if (!(await buildAll())) return 1;
+  const tap = [join(dirname(require.resolve('tap/package.json')), 'dist/esm/run.mjs')];
+  const given = options.filter((option) => option !== '--quick');
+  // Coverage of a part of the tests says nothing.
+  if (isQuick || words.length > 0) given.push('--disable-coverage');
+  const env = isQuick ? { TEST_ENGINES: 'sqlite' } : {};
+  const results = await Promise.all([
+    node([...tap, 'run', ...given, ...files.map(compiledName)], env),
+    isQuick ? tsc('--noEmit') : true,
+  ]);
+  return results.every(Boolean) ? 0 : 1;
+}
+
+/**
+ * The test files whose path contains one of the words; all files if there are none.
+ * @param {readonly string[]} words
+ */
+function select(words) {
+  return readdirSync(source, { recursive: true, encoding: 'utf8' })
+    .map((path) => join(source, path).replaceAll('\\', '/'))
+    .filter((path) => path.endsWith('.test.ts'))
+    .filter((path) => words.length === 0 || words.some((word) => path.includes(word)))
+    .sort();
+}
+
+/** @param {string} path */
+function compiledName(path) {
+  return path.replace(source, compiled).replace(/ts$/, 'js');
+}
+
+/** Builds dist/, dist/client/ and dist-test/. @returns {Promise<boolean>} Whether all of it compiles. */
+async function buildAll() {
+  rmSync(compiled, { recursive: true, force: true });
+  const tests = build({
+    entryPoints: [`${source}/**/*.ts`, `${source}/**/*.js`, `${source}/**/*.yaml`],
+    outdir: compiled,
+    outbase: source,
+    loader: { '.yaml': 'copy' },
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    sourcemap: true,
+  });
+  const built = (await npmRun('build')) && (await npmRun('build:client'));
+  await tests;
+  return built;
+}
+
+/** @param {string} script */
+function npmRun(script) {
+  return run('npm', ['run', '--silent', script]);
+}
+
+/** @param {string[]} args */
+function tsc(...args) {
+  return node([require.resolve('typescript/bin/tsc'), ...args]);
+}
+
+/**
+ * @param {string[]} args
+ * @param {Record<string, string>} [env]
+ */
+function node(args, env = {}) {
+  return run(process.execPath, args, env);
+}
+
+/**
+ * Runs a program, and resolves to whether it succeeds.
+ * @param {string} program
+ * @param {string[]} args
+ * @param {Record<string, string>} [env]
+ */
+async function run(program, args, env = {}) {
+  const child = spawn(program, args, {
+    stdio: 'inherit',
+    env: { ...process.env, ...env },
+    shell: process.platform === 'win32' && program === 'npm',
+  });
+  const [status] = await once(child, 'exit');
+  return status === 0;
+}

@@ -1,0 +1,854 @@
+// The TypeScript client against the real service, through real sockets, some of which are cut.
+import { execFile } from 'node:child_process';
+import { createServer, type RequestListener, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
+import { build } from 'esbuild';
+import t, { type Test } from 'tap';
+import type * as ClientModule from '../../dist/client/client/index.js';
+import {
+  ApiError,
+  ConnectionError,
+  createClient,
+  type Answer,
+  type Clock,
+  type ClientOptions,
+  type ListOptions,
+  type NewPlant,
+  type PlantStoreClient,
+} from '../../dist/client/client/index.js';
+import { noBrowser, startBrowser } from '../support/browser.js';
+import { startCuttingProxy, type Fate } from '../support/cutting-proxy.js';
+import { injectFaults, startListening } from '../support/service.js';
+import { skipFor } from '../support/skip.js';
+import { StorageError } from '../../dist/domain/storage.js';
+import { catalogue } from '../../dist/errors.js';
+
+const maxId = 9223372036854775807n;
+const minId = -9223372036854775808n;
+const beyondDouble = 9007199254740993n;
+
+/** A clock that does not wait, but records how long it should have waited. */
+function fastClock(): Clock & { waits: number[] } {
+  const waits: number[] = [];
+  return {
+    waits,
+    now: () => Date.UTC(2030, 0, 1),
+    sleep: (time, signal) => {
+      signal?.throwIfAborted();
+      waits.push(time);
+      return Promise.resolve();
+    },
+  };
+}
+
+/** How the store fails: the reason, and whether the call has taken effect. */
+interface Failure {
+  reason: StorageError['failure'];
+  acts: boolean;
+}
+
+/** The next failures of the store. */
+const failures: Failure[] = [];
+
+/** A store that fails as `failures` describes. */
+const failing = injectFaults(({ plants }) => {
+  const failed = async <Result>(act: () => Promise<Result>): Promise<Result> => {
+    const next = failures.shift();
+    if (next === undefined) return act();
+    if (next.acts) await act();
+    throw new StorageError(next.reason, 'planted');
+  };
+  return {
+    plants: {
+      create: (...all) => failed(() => plants.create(...all)),
+      delete: (...all) => failed(() => plants.delete(...all)),
+      list: (...all) => failed(() => plants.list(...all)),
+    },
+  };
+});
+
+/** The service of these tests, on a loopback port. */
+const service = await startListening(t, { wrap: failing });
+const { port } = service;
+
+interface Setting {
+  subject: string;
+  client: PlantStoreClient;
+  clock: ReturnType<typeof fastClock>;
+  /** What happens to the next requests. */
+  fates: Fate[];
+  /** All plants, read without the client and the proxy. */
+  stored(): Promise<unknown>;
+  /** A client with other options. */
+  connect(options?: Partial<ClientOptions>): PlantStoreClient;
+}
+
+let settings = 0;
+
+/** A client of the service with a subject of its own, through a proxy that breaks connections. */
+async function startSetting(t: Test): Promise<Setting> {
+  const subject = `client ${++settings}`;
+  const token = await service.issue(subject);
+  const { url, fates } = await startCuttingProxy(t, port);
+  const clock = fastClock();
+  const connect: Setting['connect'] = (options) => createClient({ baseUrl: url, token, clock, ...options });
+  return {
+    subject,
+    client: connect(),
+    clock,
+    fates,
+    stored: async () => (await service.call('GET', '/plants', { token })).json,
+    connect,
+  };
+}
+
+/** Another server at the address of the service. */
+async function startStranger(t: Test, answer: RequestListener): Promise<string> {
+  const server = createServer(answer);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** The error of a call. */
+async function failure(call: Promise<unknown>): Promise<ApiError | ConnectionError> {
+  try {
+    await call;
+  } catch (error) {
+    if (error instanceof ApiError || error instanceof ConnectionError) return error;
+    throw error;
+  }
+  throw new Error('the call did not fail');
+}
+
+/** A failed call without its message, for comparison. */
+function summary(error: ApiError | ConnectionError) {
+  const { attempts, mayHaveTakenEffect } = error;
+  const call = { attempts, mayHaveTakenEffect };
+  return error instanceof ApiError
+    ? { ...call, kind: error.kind, code: error.code, status: error.status }
+    : call;
+}
+
+t.test('createPlant, listPlants and deletePlant are exact over the whole range of 64 bits', async (t) => {
+  const { client, stored, clock } = await startSetting(t);
+  const ids = [
+    beyondDouble,
+    maxId,
+    0,
+    minId,
+    beyondDouble - 1n,
+    Number.MAX_SAFE_INTEGER,
+    beyondDouble + 1n,
+    -1n,
+  ];
+  for (const id of ids) t.strictSame(await client.createPlant({ id, name: `${id}` }), { name: `${id}` });
+  t.strictSame(await client.createPlant({ id: 5, name: '', tag: 'a "tag"\u{1F33F}\u2028' }), {
+    name: '',
+    tag: 'a "tag"\u{1F33F}\u2028',
+  });
+  t.strictSame(await client.createPlant({ id: 6, name: 'no tag', tag: undefined as never }), {
+    name: 'no tag',
+  });
+  const all = [
+    { name: `${minId}` },
+    { name: '-1' },
+    { name: '0' },
+    { name: '', tag: 'a "tag"\u{1F33F}\u2028' },
+    { name: 'no tag' },
+    { name: '9007199254740991' },
+    { name: '9007199254740992' },
+    { name: '9007199254740993' },
+    { name: '9007199254740994' },
+    { name: `${maxId}` },
+  ];
+  t.strictSame(await client.listPlants(), all);
+  t.strictSame(await client.listPlants({ limit: 3 }), all.slice(0, 3));
+  t.strictSame(await stored(), all);
+  for (const id of [beyondDouble, maxId, minId, 5, 6]) await client.deletePlant(id);
+  t.strictSame(await stored(), [
+    { name: '-1' },
+    { name: '0' },
+    { name: '9007199254740991' },
+    { name: '9007199254740992' },
+    { name: '9007199254740994' },
+  ]);
+  t.strictSame(clock.waits, []);
+});
+
+t.test('a field of any type is sent and returned exactly, even after a lost response', async (t) => {
+  const bodies: string[] = [];
+  const url = await startStranger(t, (request, response) => {
+    void text(request).then((body) => {
+      bodies.push(body);
+      if (bodies.length === 1) request.socket.destroy();
+      else response.writeHead(400).end('{"error":40011,"message":"You already have exactly this plant."}');
+    });
+  });
+  const fields = {
+    name: '\u0001-1\u0001',
+    height: 1.5e-7,
+    edible: false,
+    parent: null,
+    sizes: [1, [2]],
+    bed: { rows: [{ 'in "sun"': true }], none: {} },
+  };
+  const absent = { tag: undefined as never, notes: undefined };
+  const client = createClient({ baseUrl: url, token: 't', clock: fastClock() });
+  t.strictSame(await client.createPlant({ id: maxId, ...fields, ...absent }), fields);
+  const json = JSON.stringify({ id: 0, ...fields }).replace('0', `${maxId}`);
+  t.strictSame(bodies, [json, json]);
+
+  const counts = { name: 'a', seeds: { counted: [minId, beyondDouble], sold: 1n } };
+  await failure(client.createPlant({ id: 0, ...counts }));
+  t.equal(
+    bodies[2],
+    `{"id":0,"name":"a","seeds":{"counted":[${minId},${beyondDouble}],"sold":1}}`,
+    'integers of 64 bits too',
+  );
+});
+
+t.test('ids that may be rounded are rejected before anything is sent', async (t) => {
+  const sent: Request[] = [];
+  const client = createClient({
+    baseUrl: 'http://127.0.0.1:9',
+    token: 'x',
+    fetch: (request) => {
+      sent.push(request);
+      return Promise.reject(new TypeError('nobody is there'));
+    },
+  });
+  for (const id of [2 ** 53, -(2 ** 53), 1.5, NaN, Infinity, maxId + 1n, minId - 1n]) {
+    await t.rejects(client.createPlant({ id, name: 'a' }), RangeError, `${id}`);
+    await t.rejects(client.deletePlant(id), RangeError, `${id}`);
+  }
+  for (const id of ['1', null, undefined, true]) {
+    await t.rejects(client.createPlant({ id: id as never, name: 'a' }), TypeError, String(id));
+    await t.rejects(client.deletePlant(id as never), TypeError, String(id));
+  }
+  t.strictSame(sent, []);
+});
+
+t.test('every error of the service is an ApiError with its status, code, name and request id', async (t) => {
+  const { subject, client, connect, stored, clock } = await startSetting(t);
+  const [readOnly, writeOnly] = await Promise.all([
+    service.issue(subject, { scopes: ['plants:read'] }),
+    service.issue(subject, { scopes: ['plants:write'] }),
+  ]);
+  await client.createPlant({ id: 1, name: 'a' });
+  const cases: [keyof typeof catalogue, () => Promise<unknown>][] = [
+    ['invalidBody', () => client.createPlant({ id: 2, name: 'a', color: 'green' } as NewPlant)],
+    ['invalidBody', () => client.createPlant({ id: 2, name: '\ud800' })],
+    ['bodyTooLarge', () => client.createPlant({ id: 2, name: 'x'.repeat(2_000_000) })],
+    ['invalidQuery', () => client.listPlants({ limit: 0 })],
+    ['invalidQuery', () => client.listPlants({ limit: 1, color: 'green' } as ListOptions)],
+    ['idTaken', () => client.createPlant({ id: 1, name: 'b' })],
+    ['plantExists', () => client.createPlant({ id: 1, name: 'a' })],
+    ['plantNotFound', () => client.deletePlant(2)],
+    ['invalidToken', () => connect({ token: 'nonsense' }).listPlants()],
+    ['insufficientScope', () => connect({ token: writeOnly }).listPlants()],
+    ['insufficientScope', () => connect({ token: readOnly }).deletePlant(1)],
+  ];
+  for (const [kind, call] of cases) {
+    const error = await failure(call());
+    const { code } = catalogue[kind];
+    const status = Math.floor(code / 100);
+    t.strictSame(summary(error), { attempts: 1, mayHaveTakenEffect: false, kind, code, status }, kind);
+    t.ok(error.message.startsWith(catalogue[kind].message.slice(0, -1)), error.message);
+    t.match(error.requestId, /^[\da-f]{16}-1$/);
+  }
+  const taken = await failure(client.createPlant({ id: 1, name: 'b' }));
+  if (taken instanceof ApiError && taken.is('idTaken')) {
+    // The compiler checks these lines.
+    const code: 40010 = taken.code;
+    const status: 400 = taken.status;
+    t.strictSame([code, status], [40010, 400]);
+  } else t.fail('it is not idTaken');
+  t.strictSame(await stored(), [{ name: 'a' }]);
+  t.strictSame(clock.waits, [], 'none of these is worth a retry');
+});
+
+t.test('a create whose response is lost succeeds, and creates one plant', async (t) => {
+  const { client, stored, clock, fates } = await startSetting(t);
+  for (const [id, lost] of [
+    ['lose answer'],
+    ['cut answer'],
+    ['lose request'],
+    ['lose answer', 'lose answer'],
+  ].entries()) {
+    fates.push(...(lost as Fate[]));
+    t.strictSame(await client.createPlant({ id, name: lost.join(), tag: 'x' }), {
+      name: lost.join(),
+      tag: 'x',
+    });
+    t.strictSame(fates, []);
+  }
+  t.match(await stored(), { length: 4 });
+  t.equal(clock.waits.length, 5);
+
+  const own = await failure(client.createPlant({ id: 0, name: 'lose answer', tag: 'x' }));
+  t.match(summary(own), { attempts: 1, kind: 'plantExists' }, 'without an attempt of its own it is an error');
+  fates.push('lose request');
+  const taken = await failure(client.createPlant({ id: 0, name: 'another' }));
+  t.match(summary(taken), { attempts: 2, kind: 'idTaken' }, "another's plant is never taken for the own one");
+  t.match(await stored(), { length: 4 });
+});
+
+t.test('a delete whose response is lost succeeds', async (t) => {
+  const { client, stored, fates } = await startSetting(t);
+  await client.createPlant({ id: 1, name: 'a' });
+  await client.createPlant({ id: 2, name: 'b' });
+  for (const [id, fate] of [
+    [1, 'lose answer'],
+    [2, 'lose request'],
+  ] as const) {
+    fates.push(fate);
+    await client.deletePlant(id);
+    t.strictSame(fates, []);
+    t.match(summary(await failure(client.deletePlant(id))), { attempts: 1, kind: 'plantNotFound' });
+  }
+  t.strictSame(await stored(), []);
+});
+
+t.test('a truncated list is requested again, and never returned in part', async (t) => {
+  const { subject, client, fates } = await startSetting(t);
+  const count = 1_500;
+  await Promise.all(
+    Array.from({ length: count }, (_, i) =>
+      service.storage.plants.create(subject, BigInt(i), { name: `${i}` }),
+    ),
+  );
+  fates.push('cut answer', 'lose answer', 'lose request');
+  t.strictSame(
+    await client.listPlants(),
+    Array.from({ length: count }, (_, i) => ({ name: `${i}` })),
+  );
+  fates.push('cut answer', 'cut answer', 'cut answer', 'cut answer');
+  const error = await failure(client.listPlants());
+  t.type(error, ConnectionError);
+  t.strictSame(summary(error), { attempts: 4, mayHaveTakenEffect: false });
+});
+
+t.test('retries wait longer each time, end, and report that the outcome is unknown', async (t) => {
+  const { client, connect, stored, clock, fates } = await startSetting(t);
+  fates.push('lose request', 'lose request', 'lose request', 'lose answer');
+  const error = await failure(client.createPlant({ id: 1, name: 'a' }));
+  t.type(error, ConnectionError);
+  t.ok(error.cause instanceof Error);
+  t.strictSame(summary(error), { attempts: 4, mayHaveTakenEffect: true });
+  t.strictSame(await stored(), [{ name: 'a' }], 'it had');
+  for (const [i, wait] of clock.waits.entries()) {
+    t.ok(wait >= 50 * 2 ** i && wait <= 100 * 2 ** i, `wait ${i} is ${wait} ms`);
+  }
+  t.equal(clock.waits.length, 3);
+
+  fates.push('lose answer');
+  t.strictSame(summary(await failure(connect({ retries: 0 }).deletePlant(1))), {
+    attempts: 1,
+    mayHaveTakenEffect: true,
+  });
+  t.strictSame(await stored(), []);
+});
+
+t.test('an attempt without a complete response in time has failed', async (t) => {
+  const { connect, fates } = await startSetting(t);
+  fates.push('hold answer');
+  const error = await failure(connect({ timeout: 50, retries: 0 }).createPlant({ id: 1, name: 'a' }));
+  t.match(error.message, /no complete response within 50 ms/);
+  t.strictSame(summary(error), { attempts: 1, mayHaveTakenEffect: true });
+
+  const halves: [status: number, half: string][] = [
+    [200, '[{"name":"a"},'],
+    [400, '{"error":40006,'],
+  ];
+  for (const [status, half] of halves) {
+    const url = await startStranger(t, (_request, response) => {
+      response.writeHead(status, { 'content-type': 'application/json' }).write(half);
+    });
+    const client = createClient({ baseUrl: url, token: 't', timeout: 50, retries: 1, clock: fastClock() });
+    const hung = await failure(client.listPlants());
+    t.type(hung, ConnectionError);
+    t.match(hung.message, /no complete response within 50 ms/);
+    t.strictSame(summary(hung), { attempts: 2, mayHaveTakenEffect: false });
+  }
+});
+
+t.test('a timeout of 0 or Infinity means none, and an implausible one is rejected', async (t) => {
+  const { connect } = await startSetting(t);
+  for (const timeout of [0, Infinity, 2 ** 31, Number.MAX_VALUE]) {
+    t.strictSame(await connect({ timeout, retries: 0 }).listPlants(), [], `${timeout}`);
+  }
+  for (const timeout of [-1, NaN]) t.throws(() => connect({ timeout }), RangeError, `${timeout}`);
+});
+
+t.test('a refused connection is reported as such', async (t) => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  // A name with several addresses fails with an error for each of them.
+  for (const host of ['127.0.0.1', 'localhost']) {
+    const client = createClient({ baseUrl: `http://${host}:${port}`, token: 't', retries: 0 });
+    const error = await failure(client.listPlants());
+    t.type(error, ConnectionError);
+    t.match(error.message, new RegExp(`connect ECONNREFUSED .*:${port}`), host);
+  }
+});
+
+t.test('a missing token is an error before anything is sent', async (t) => {
+  const { connect, fates } = await startSetting(t);
+  fates.push('lose request');
+  for (const token of [undefined, null, '', 1]) {
+    t.throws(
+      () => connect({ token: token as never }),
+      { name: 'TypeError', message: /token/ },
+      String(token),
+    );
+    const client = connect({ token: () => token as never });
+    await t.rejects(client.listPlants(), { name: 'TypeError', message: /token/ }, `a function: ${token}`);
+  }
+  t.strictSame(fates, ['lose request'], 'no request was there to be lost');
+});
+
+t.test('503 is retried after Retry-After, and its statement about the effect is trusted', async (t) => {
+  const { client, stored, clock } = await startSetting(t);
+  const unknown = { reason: 'unknown-outcome', acts: true } as const;
+  const unavailable = { reason: 'unavailable', acts: false } as const;
+  const overloaded = { reason: 'overloaded', acts: false } as const;
+
+  failures.push(overloaded, unknown);
+  t.strictSame(await client.createPlant({ id: 1, name: 'a' }), { name: 'a' });
+  t.equal(clock.waits.length, 2);
+  for (const [i, wait] of clock.waits.entries()) t.ok(wait >= 1_000 + 50 * 2 ** i, `wait ${i} is ${wait} ms`);
+  t.strictSame(await stored(), [{ name: 'a' }]);
+
+  failures.push(unavailable);
+  const there = await failure(client.createPlant({ id: 1, name: 'a' }));
+  t.match(
+    summary(there),
+    { attempts: 2, mayHaveTakenEffect: false, kind: 'plantExists' },
+    'it was there before',
+  );
+
+  failures.push(unavailable);
+  t.strictSame(await client.listPlants(), [{ name: 'a' }]);
+
+  failures.push(unknown, unavailable);
+  await client.deletePlant(1);
+  t.strictSame(await stored(), []);
+
+  failures.push(overloaded);
+  const gone = await failure(client.deletePlant(1));
+  t.match(
+    summary(gone),
+    { attempts: 2, mayHaveTakenEffect: false, kind: 'plantNotFound' },
+    'nothing was deleted',
+  );
+
+  failures.push(unknown, unavailable, unavailable, unavailable);
+  const open = await failure(client.createPlant({ id: 2, name: 'b' }));
+  t.match(
+    summary(open),
+    { attempts: 4, mayHaveTakenEffect: true, kind: 'unavailable' },
+    'the first one may have had',
+  );
+  t.strictSame(await stored(), [{ name: 'b' }]);
+});
+
+t.test('responses that are not the service’s are errors, never successes', async (t) => {
+  let requests = 0;
+  let next: [status: number, headers: Record<string, string>, body: string];
+  const url = await startStranger(t, (request, response) => {
+    requests++;
+    request.resume();
+    request.on('end', () => {
+      response.writeHead(next[0], next[1]).end(next[2]);
+    });
+  });
+  const clock = fastClock();
+  const client = createClient({ baseUrl: `${url}/`, token: 't', clock, retries: 1 });
+  const asked = async (...answer: typeof next) => {
+    next = answer;
+    requests = 0;
+    clock.waits.length = 0;
+    return { ...summary(await failure(client.createPlant({ id: 1, name: 'a' }))), requests };
+  };
+  const none = { kind: undefined, code: undefined };
+  const page = '<html>Log in</html>';
+  const seen = { attempts: 1, requests: 1 };
+  t.strictSame(await asked(200, {}, page), { ...none, ...seen, mayHaveTakenEffect: true, status: 200 });
+  t.strictSame(await asked(200, { 'content-length': '0' }, ''), {
+    ...none,
+    ...seen,
+    mayHaveTakenEffect: true,
+    status: 200,
+  });
+  t.strictSame(await asked(304, {}, ''), { ...none, ...seen, mayHaveTakenEffect: false, status: 304 });
+  t.strictSame(await asked(302, { location: '/plants' }, ''), {
+    ...none,
+    ...seen,
+    mayHaveTakenEffect: false,
+    status: 302,
+  });
+  t.strictSame(await asked(502, {}, page), { ...none, ...seen, mayHaveTakenEffect: true, status: 502 });
+  const newer = '{"error":42200,"message":"New."}';
+  t.strictSame(await asked(422, {}, newer), {
+    ...seen,
+    mayHaveTakenEffect: false,
+    kind: undefined,
+    code: 42200,
+    status: 422,
+  });
+  const busy = { ...none, mayHaveTakenEffect: true, status: 503 };
+  t.strictSame(await asked(503, {}, page), { ...busy, attempts: 2, requests: 2 });
+  t.strictSame(await asked(503, { 'retry-after': '61' }, page), { ...busy, ...seen }, 'too long to wait');
+  t.strictSame(clock.waits, []);
+  const soon = new Date(clock.now() + 7_000).toUTCString();
+  t.strictSame(await asked(503, { 'retry-after': soon }, page), { ...busy, attempts: 2, requests: 2 });
+  t.ok(clock.waits[0]! >= 7_050 && clock.waits[0]! <= 7_100, `it waits ${clock.waits[0]} ms`);
+});
+
+/** The plants of a stream until it ends or fails, and the error if it fails. */
+async function drain(stream: AsyncIterable<unknown>): Promise<{ seen: unknown[]; error?: unknown }> {
+  const seen: unknown[] = [];
+  try {
+    for await (const plant of stream) seen.push(plant);
+  } catch (error) {
+    return { seen, error };
+  }
+  return { seen };
+}
+
+t.test('streamPlants yields the plants of listPlants one by one', async (t) => {
+  const { subject, client, connect, fates, clock } = await startSetting(t);
+  t.strictSame(await drain(client.streamPlants()), { seen: [] });
+  const plants = Array.from({ length: 1_500 }, (_, i) => ({ name: `${i}` }));
+  await Promise.all(
+    plants.map((plant, i) => service.storage.plants.create(subject, BigInt(i), { name: plant.name })),
+  );
+  t.strictSame(await drain(client.streamPlants()), { seen: plants });
+  t.strictSame(await drain(client.streamPlants({ limit: 3 })), { seen: plants.slice(0, 3) });
+  t.match((await drain(client.streamPlants({ limit: 0 }))).error, { kind: 'invalidQuery' });
+
+  failures.push({ reason: 'overloaded', acts: false });
+  fates.push('pass', 'lose answer');
+  t.strictSame(await drain(client.streamPlants()), { seen: plants }, 'sent again until the list begins');
+  t.equal(clock.waits.length, 2);
+
+  fates.push('cut answer');
+  const { seen, error } = await drain(client.streamPlants());
+  t.ok(seen.length < plants.length);
+  t.strictSame(seen, plants.slice(0, seen.length));
+  t.type(error, ConnectionError);
+  t.match(error, { attempts: 1, mayHaveTakenEffect: false, requestId: /^[\da-f]{16}-1$/ });
+  t.match(error, { message: new RegExp(`the list was cut off after ${seen.length} elements`) });
+
+  fates.push('hold answer');
+  const { error: late } = await drain(connect({ timeout: 50, retries: 0 }).streamPlants());
+  t.match(late, { name: 'ConnectionError', message: /no complete response within 50 ms/ });
+});
+
+t.test('a stream accepts only a complete list, however it is split into chunks', async (t) => {
+  let pieces: string[];
+  const url = await startStranger(t, (_request, response) => {
+    // Without a length or chunks, only the end of the connection ends the body.
+    response.removeHeader('transfer-encoding');
+    void (async () => {
+      for (const piece of pieces) await new Promise((resolve) => response.write(piece, resolve));
+      response.end();
+    })();
+  });
+  const client = createClient({ baseUrl: url, token: 't', retries: 0 });
+  const ask = (...parts: string[]) => {
+    pieces = parts;
+    return drain(client.streamPlants());
+  };
+  const plants = [
+    { name: '[{"\\"}]' },
+    { name: '\\', tag: ',\u{1F33F}' },
+    { name: '', more: { in: [{ of: [] }, ','] } },
+  ];
+  const whole = JSON.stringify(plants);
+  const characters = (json: string) => Array.from(json);
+  t.strictSame(await ask(whole), { seen: plants });
+  t.strictSame(await ask(...characters(whole)), { seen: plants }, 'a character at a time');
+  t.strictSame(
+    await ask(...characters(JSON.stringify(plants, null, 1)), '\n'),
+    { seen: plants },
+    'with white space',
+  );
+  t.strictSame(await ask(' [', ' ', '] '), { seen: [] });
+  for (const cut of ['', '[', '[{"name":"a"}', '[{"name":"a"},', '[{"name":"]']) {
+    t.match((await ask(cut)).error, { name: 'ConnectionError', message: /cut off/ }, `cut off: ${cut}`);
+  }
+  for (const other of [
+    '<html>',
+    '{}',
+    '{"name":"a"}',
+    '[}',
+    '[] []',
+    '[]]',
+    '[,]',
+    '[{"name":"a"},]',
+    '[a]',
+    '1',
+  ]) {
+    t.match(
+      (await ask(other)).error,
+      { name: 'ApiError', status: 200, code: undefined },
+      `no list: ${other}`,
+    );
+  }
+});
+
+t.test('a stream that is abandoned or ended releases its connection', async (t) => {
+  let closed: Promise<unknown> | undefined;
+  const url = await startStranger(t, (_request, response) => {
+    closed = once(response, 'close');
+    response.write('[{"name":"a"},');
+    const more = () => {
+      while (!response.destroyed && response.write('{"name":"a"},'.repeat(1_000)));
+    };
+    response.on('drain', more);
+    more();
+  });
+  const client = createClient({ baseUrl: url, token: 't' });
+  for await (const plant of client.streamPlants()) {
+    t.strictSame(plant, { name: 'a' });
+    break;
+  }
+  await closed;
+
+  const reason = new Error('enough');
+  const ended = new AbortController();
+  await t.rejects(async () => {
+    for await (const plant of client.streamPlants({ signal: ended.signal })) {
+      t.strictSame(plant, { name: 'a' });
+      ended.abort(reason);
+    }
+  }, reason);
+  await closed;
+});
+
+t.test('a stalled stream is aborted; one with a slow reader is not', async (t) => {
+  const responses: ServerResponse[] = [];
+  const url = await startStranger(t, (_request, response) => {
+    responses.push(response);
+    response.write('[{"name":"a"},');
+  });
+  const client = createClient({ baseUrl: url, token: 't', timeout: 2_000 });
+  const seen: unknown[] = [];
+  for await (const plant of client.streamPlants()) {
+    seen.push(plant);
+    if (seen.length > 1) continue;
+    const own = responses.at(-1)!;
+    // The reader waits for as long as the timeout, since another stream stalls meanwhile.
+    const stalled = await drain(client.streamPlants());
+    t.strictSame(stalled.seen, [{ name: 'a' }]);
+    t.match(stalled.error, { name: 'ConnectionError', message: /no complete response within 2000 ms/ });
+    own.end('{"name":"b"}]');
+  }
+  t.strictSame(seen, [{ name: 'a' }, { name: 'b' }]);
+});
+
+t.test('a stream of 100 MB takes no more than 16 MiB of heap', async (t) => {
+  const plant = `{"name":"${'x'.repeat(87)}"}`;
+  const url = await startStranger(t, (_request, response) => {
+    let left = 1_000;
+    response.write(`[${plant}`);
+    const more = () => {
+      while (left-- > 0) if (!response.write(`,${plant}`.repeat(1_000))) return;
+      response.end(']');
+    };
+    response.on('drain', more);
+    more();
+  });
+  const module = `data:text/javascript;base64,${Buffer.from(await bundle()).toString('base64')}`;
+  const program = `import { createClient } from '${module}';
+    let count = 0;
+    for await (const plant of createClient({ baseUrl: '${url}', token: 't' }).streamPlants()) count++;
+    console.log(count);`;
+  const argv = ['--max-old-space-size=16', '--input-type=module', '--eval', program];
+  const { stdout } = await promisify(execFile)(process.execPath, argv);
+  t.equal(stdout, '1000001\n');
+});
+
+t.test('an unchanged list is not sent again', async (t) => {
+  const { subject, client, connect } = await startSetting(t);
+  const other = await service.issue(`${subject} other`);
+  const { storage } = service;
+  await client.createPlant({ id: 1, name: 'a' });
+  const statuses: number[] = [];
+  const onAnswer = ({ status }: Answer) => statuses.push(status);
+  const lists = [];
+  for (let i = 0; i < 3; i++) {
+    const list = await client.listPlants({ onAnswer });
+    lists.push(list);
+    t.strictSame(list, [{ name: 'a' }]);
+    list[0]!.name = 'changed by the caller';
+  }
+  t.strictSame(statuses.splice(0), [200, 304, 304]);
+
+  await storage.plants.create(subject, 2n, { name: 'b' });
+  t.strictSame(await client.listPlants({ onAnswer }), [{ name: 'a' }, { name: 'b' }]);
+  t.strictSame(await client.listPlants({ onAnswer, limit: 1 }), [{ name: 'a' }], 'another list');
+  t.strictSame(await client.listPlants({ onAnswer, limit: 1 }), [{ name: 'a' }]);
+  t.strictSame(statuses.splice(0), [200, 200, 304]);
+
+  const tokens = [service.issue(subject), other, service.issue(subject)];
+  const changing = connect({ token: async () => tokens.shift()! });
+  await changing.listPlants({ onAnswer });
+  t.strictSame(await changing.listPlants({ onAnswer }), [], "never another token's");
+  t.strictSame(statuses.splice(0), [200, 200]);
+});
+
+t.test('429 is retried after Retry-After, within the timeout of the caller', async (t) => {
+  const { port, token } = await startListening(t, {
+    limits: { rates: { perSubject: 1, perAddress: 0, window: 60_000 } },
+  });
+  const clock = fastClock();
+  const limited = createClient({ baseUrl: `http://127.0.0.1:${port}`, token, clock, retries: 2 });
+  t.strictSame(await limited.listPlants(), []);
+  const error = await failure(limited.createPlant({ id: 1, name: 'a' }));
+  t.match(summary(error), { attempts: 3, mayHaveTakenEffect: false, kind: 'tooManyRequests', status: 429 });
+  const { retryAfter } = error as ApiError;
+  t.ok(retryAfter! > 0 && retryAfter! <= 60_000);
+  for (const [i, wait] of clock.waits.entries())
+    t.ok(wait >= retryAfter! + 50 * 2 ** i, `wait ${i} is ${wait} ms`);
+  t.equal(clock.waits.length, 2);
+
+  let requests = 0;
+  const url = await startStranger(t, (_request, response) => {
+    if (++requests === 1) response.writeHead(429, { 'retry-after': '60' }).end();
+    else response.end('[]');
+  });
+  t.strictSame(await createClient({ baseUrl: url, token, clock }).listPlants(), []);
+  t.equal(requests, 2);
+  requests = 0;
+  const hasty = createClient({ baseUrl: url, token, clock, maxWait: 59_999 });
+  t.match(await failure(hasty.listPlants()), { attempts: 1, status: 429, retryAfter: 60_000 });
+});
+
+t.test('every response and every error has the request id of the service', async (t) => {
+  const { client, fates } = await startSetting(t);
+  const answers: Answer[] = [];
+  const onAnswer = (answer: Answer) => answers.push(answer);
+  failures.push({ reason: 'overloaded', acts: false });
+  await client.createPlant({ id: 1, name: 'a' }, { onAnswer });
+  await client.listPlants({ onAnswer });
+  await client.deletePlant(1, { onAnswer });
+  t.match(answers, [
+    { status: 503, error: { error: 50301 }, requestId: /^[\da-f]{16}-1$/ },
+    { status: 200, error: undefined, requestId: answers[0]!.requestId.replace(/1$/, '2') },
+    { status: 200, requestId: /-1$/ },
+    { status: 204, requestId: /-1$/ },
+  ]);
+  t.equal(new Set(answers.map(({ requestId }) => requestId)).size, 4);
+  fates.push('lose answer', 'lose answer', 'lose answer', 'lose answer');
+  const lost = await failure(client.listPlants());
+  t.match(lost.requestId, /^[\da-f]{16}-4$/);
+});
+
+t.test('the token is requested before every attempt, and a failure to get it ends the call', async (t) => {
+  const { connect, fates } = await startSetting(t);
+  let asked = 0;
+  const token = () => {
+    asked++;
+    return Promise.resolve(service.token);
+  };
+  fates.push('lose request');
+  t.strictSame(await connect({ token }).listPlants(), []);
+  t.equal(asked, 2);
+  t.strictSame(await connect({ token: () => service.token }).listPlants(), []);
+  const expired = new Error('log in again');
+  await t.rejects(connect({ token: () => Promise.reject(expired) }).listPlants(), expired);
+  await t.rejects(connect({ baseUrl: 'no URL' }).listPlants(), TypeError);
+});
+
+t.test('a signal ends a call: before it, while it waits for a response, and between attempts', async (t) => {
+  const { client, connect, fates, stored } = await startSetting(t);
+  const reason = new Error('enough');
+  await t.rejects(client.createPlant({ id: 1, name: 'a' }, { signal: AbortSignal.abort(reason) }), reason);
+  t.strictSame(await stored(), []);
+
+  const during = new AbortController();
+  fates.push('hold answer');
+  const held = connect({
+    fetch: (request) => {
+      setImmediate(() => {
+        during.abort(reason);
+      });
+      return fetch(request);
+    },
+  });
+  await t.rejects(held.listPlants({ signal: during.signal }), reason);
+
+  // With real time: the signal ends a wait of 100 ms.
+  const between = new AbortController();
+  const waiting = createClient({
+    baseUrl: 'http://service',
+    token: 't',
+    fetch: () => {
+      setImmediate(() => {
+        between.abort(reason);
+      });
+      return Promise.reject(new TypeError('lost'));
+    },
+  });
+  await t.rejects(waiting.deletePlant(1, { signal: between.signal }), reason);
+});
+
+/** The client and its dependencies in one module, as a page loads it. */
+async function bundle(): Promise<string> {
+  const { outputFiles } = await build({
+    entryPoints: [new URL('../../src/client/index.ts', import.meta.url).pathname],
+    bundle: true,
+    minify: true,
+    write: false,
+    format: 'esm',
+    platform: 'browser',
+  });
+  return outputFiles[0]!.text;
+}
+
+t.test(
+  'its bundle is exact and typed in a browser, on a page of another origin',
+  skipFor(noBrowser),
+  async (t) => {
+    const text = await bundle();
+    const origin = await startStranger(t, ({ url }, response) => {
+      const script = url === '/client.js';
+      response.setHeader('content-type', script ? 'text/javascript' : 'text/html').end(script ? text : '');
+    });
+    const { port, token } = await startListening(t, { plugins: { corsOrigins: [origin] } });
+    const page = await (await startBrowser(t)).newPage();
+    await page.goto(origin);
+    const seen = await page.evaluate(
+      async ({ module, baseUrl, token }) => {
+        const { ApiError, createClient } = (await import(module)) as typeof ClientModule;
+        const client = createClient({ baseUrl, token });
+        const ids = [9007199254740992n, 9007199254740993n];
+        for (const id of ids) await client.createPlant({ id, name: `${id}` });
+        const listed = await client.listPlants({ limit: 10 });
+        await client.deletePlant(ids[1]!);
+        const left = await client.listPlants();
+        const error: unknown = await client.deletePlant(ids[1]!).catch((thrown: unknown) => thrown);
+        if (!(error instanceof ApiError)) throw error;
+        const { kind, code, status, requestId } = error;
+        return { listed, left, error: { kind, code, status, requestId } };
+      },
+      { module: '/client.js', baseUrl: `http://127.0.0.1:${port}`, token },
+    );
+    t.strictSame(seen.listed, [{ name: '9007199254740992' }, { name: '9007199254740993' }]);
+    t.strictSame(seen.left, [{ name: '9007199254740992' }]);
+    t.match(seen.error, { kind: 'plantNotFound', code: 40400, status: 404, requestId: /^[\da-f]{16}-1$/ });
+  },
+);

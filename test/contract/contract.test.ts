@@ -1,0 +1,182 @@
+// The contract itself: the linter accepts it, its examples are valid, it is compatible, and its types are current.
+import { execFile } from 'node:child_process';
+import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { parse } from 'yaml';
+import { breakingChanges } from '../support/breaking-changes.js';
+import { temporaryFolder } from '../support/engines.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const contractFile = join(root, 'openapi.yaml');
+/** The last released contract: a release copies openapi.yaml there. */
+const releasedFile = join(root, 'test/contract/released.yaml');
+const redocly = createRequire(import.meta.url).resolve('@redocly/cli/bin/cli.js');
+
+/** Runs a script with Node.js; returns its exit status and its output. */
+function run(script: string, ...options: string[]): Promise<{ status: number; output: string }> {
+  const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
+  return new Promise((resolve) => {
+    execFile(process.execPath, [script, ...options], { env }, (error, stdout, stderr) => {
+      const status = typeof error?.code === 'number' ? error.code : error === null ? 0 : -1;
+      resolve({ status, output: stdout + stderr });
+    });
+  });
+}
+
+const lint = (file: string) => run(redocly, 'lint', file, '--extends=recommended-strict', '--format=json');
+
+/** The text of the contract with one part replaced, which must exist. */
+async function replaced(piece: string, by: string): Promise<string> {
+  const text = await readFile(contractFile, 'utf8');
+  t.ok(text.includes(piece), piece);
+  return text.replace(piece, by);
+}
+
+t.test('the linter accepts the contract, and finds an invalid example', async (t) => {
+  const broken = join(await temporaryFolder(t), 'openapi.yaml');
+  await writeFile(
+    broken,
+    await replaced('{ id: 1, name: Monstera deliciosa, tag: indoor }', '{ id: one, name: 1 }'),
+  );
+  const [good, bad] = await Promise.all([lint(contractFile), lint(broken)]);
+  t.match(good, { status: 0, output: /"errors": 0,\s+"warnings": 0,/ });
+  t.match(bad, { status: 1, output: /no-invalid-media-type-examples/ });
+});
+
+t.test('the generated types are current, and outdated ones are detected', async (t) => {
+  const generator = 'scripts/generate/types.js';
+  const folder = await temporaryFolder(t);
+  await mkdir(join(folder, 'src/contract'), { recursive: true });
+  await Promise.all([
+    cp(join(root, generator), join(folder, generator)),
+    cp(join(root, 'package.json'), join(folder, 'package.json')),
+    cp(join(root, 'src/contract/types.gen.ts'), join(folder, 'src/contract/types.gen.ts')),
+    cp(join(root, 'test/support/garden'), join(folder, 'test/support/garden'), { recursive: true }),
+    symlink(join(root, 'node_modules'), join(folder, 'node_modules')),
+    replaced('required: [name]', 'required: [name, tag]').then((text) =>
+      writeFile(join(folder, 'openapi.yaml'), text),
+    ),
+  ]);
+  const [fresh, stale] = await Promise.all([
+    run(join(root, generator), '--check'),
+    run(join(folder, generator), '--check'),
+  ]);
+  t.strictSame(fresh, { status: 0, output: '' });
+  t.match(stale, { status: 1, output: /^src\/contract\/types.gen.ts does not match openapi.yaml: .*\n$/ });
+});
+
+/** The parts of an OpenAPI document that the edits below change. */
+interface Editable {
+  info: { description: string };
+  servers: unknown;
+  security: unknown;
+  paths: Record<string, Record<string, EditableOperation>>;
+  components: {
+    schemas: Record<
+      string,
+      { required: string[]; properties: Record<string, object>; [keyword: string]: unknown }
+    >;
+    responses: Record<string, { headers: Record<string, unknown> }>;
+    headers: Record<string, { required: boolean }>;
+    securitySchemes: Record<string, object>;
+  };
+}
+interface EditableOperation {
+  parameters: { name: string; required: boolean; schema: object }[];
+  requestBody: { required: boolean };
+  responses: Record<string, { content: Record<string, unknown> }>;
+  [field: string]: unknown;
+}
+
+const released = async () => parse(await readFile(releasedFile, 'utf8')) as Editable;
+
+t.test('the contract is compatible with the released one', async (t) => {
+  const current = parse(await readFile(contractFile, 'utf8')) as Editable;
+  t.strictSame(breakingChanges(await released(), current), []);
+});
+
+t.test('every kind of breaking change is detected', async (t) => {
+  const list = (document: Editable) => document.paths['/plants']!['get']!;
+  const create = (document: Editable) => document.paths['/plants']!['post']!;
+  const schema = (document: Editable, name: string) => document.components.schemas[name]!;
+  const limit = (document: Editable) => list(document).parameters[0]!;
+  // prettier-ignore
+  const breaks: [name: string, told: RegExp, edit: (document: Editable) => unknown][] = [
+    // Detected by api-smart-diff.
+    ['a path is gone', /remove/, (d) => delete d.paths['/plants/{id}']],
+    ['an operation is gone', /remove/, (d) => delete d.paths['/plants']!['get']],
+    ['a success status is another', /200: remove/, (d) => {
+      const { responses } = create(d);
+      responses['201'] = responses['200']!;
+      delete responses['200'];
+    }],
+    ['an error status is gone', /404: remove/, (d) => delete d.paths['/plants/{id}']!['delete']!.responses['404']],
+    ['a media type is another', /json: remove/, (d) => {
+      const { content } = list(d).responses['200']!;
+      content['text/json'] = content['application/json'];
+      delete content['application/json'];
+    }],
+    ['a response header is gone', /remove/, (d) => delete d.components.responses['Unauthorized']!.headers['WWW-Authenticate']],
+    ['a field of an answer may be missing', /required/, (d) => (schema(d, 'Plant').required = [])],
+    ['a format is another', /format: replace/, (d) => (schema(d, 'Error').properties['error'] = { type: 'integer', format: 'int64' })],
+    ['a parameter is gone', /parameters/, (d) => delete (list(d) as Partial<EditableOperation>).parameters],
+    ['a parameter has another name', /parameters 0: remove/, (d) => (limit(d).name = 'max')],
+    ['a parameter is required', /required: add|required: replace/, (d) => (limit(d).required = true)],
+    ['a parameter may be less', /maximum: add/, (d) => Object.assign(limit(d).schema, { maximum: 100 })],
+    ['there is a new required parameter', /parameters 1: add/, (d) =>
+      list(d).parameters.push({ name: 'q', required: true, schema: { type: 'string' }, ...{ in: 'query' } })],
+    ['there is a new required field', /add/, (d) => {
+      schema(d, 'NewPlant').properties['origin'] = { type: 'string' };
+      schema(d, 'NewPlant').required.push('origin');
+    }],
+    ['a field is required', /required/, (d) => schema(d, 'NewPlant').required.push('tag')],
+    ['a field may be less', /maxLength: add/, (d) => Object.assign(schema(d, 'NewPlant').properties['name']!, { maxLength: 5 })],
+    // Detected by our own rules.
+    ['security is dropped', /get \/plants: another security/, (d) => delete (d as Partial<Editable>).security],
+    ['an operation is public', /another security/, (d) => (list(d)['security'] = [])],
+    ['a security scheme is another', /another security/, (d) =>
+      (d.components.securitySchemes['bearerAuth'] = { type: 'apiKey', in: 'header', name: 'X-Key' })],
+    ['an operation needs another scope', /another security/, (d) => (list(d)['x-required-scope'] = 'plants:write')],
+    ['an operationId is another', /another operationId/, (d) => (list(d)['operationId'] = 'getPlants')],
+    ['a field of an answer is gone', /items: the field tag is gone/, (d) => delete schema(d, 'Plant').properties['tag']],
+    ['a field of an answer has another type', /name: another type/, (d) => (schema(d, 'Plant').properties['name'] = { type: 'integer' })],
+    ['a field of an answer may be null', /name: may be null/, (d) => Object.assign(schema(d, 'Plant').properties['name']!, { nullable: true })],
+    ['a closed request no longer takes a field', /the field tag is no longer taken/, (d) => delete schema(d, 'NewPlant').properties['tag']],
+    ['a response header is no longer certain', /Retry-After is no longer certain/, (d) => (d.components.headers['Retry-After']!.required = false)],
+    ['an error code is gone', /40011/, (d) => (d.info.description = d.info.description.replace(/\| 40011.*\n/, ''))],
+    ['the address is another', /another address/, (d) => (d.servers = [{ url: '/v1' }])],
+  ];
+  for (const [name, told, edit] of breaks) {
+    const after = await released();
+    edit(after);
+    t.match(breakingChanges(await released(), after).join('\n'), told, name);
+  }
+
+  const opened = await released();
+  schema(opened, 'NewPlant')['additionalProperties'] = true;
+  create(opened).requestBody.required = false;
+  t.match(
+    breakingChanges(opened, await released()).join('\n'),
+    /no other fields any more/,
+    'a request is closed',
+  );
+  t.match(breakingChanges(opened, await released()).join('\n'), /a required body/, 'a body is required');
+});
+
+t.test('compatible changes are accepted', async (t) => {
+  const after = await released();
+  const list = after.paths['/plants']!['get']!;
+  list.parameters.push({ name: 'q', required: false, schema: { type: 'string' }, ...{ in: 'query' } });
+  list.responses['304'] = { content: {} };
+  list['description'] = 'Other words.';
+  list['summary'] = 'Other words';
+  after.paths['/seeds'] = { get: { ...list, operationId: 'listSeeds' } };
+  after.components.schemas['NewPlant']!.properties['origin'] = { type: 'string' };
+  after.components.schemas['Plant']!.properties['origin'] = { type: 'string' };
+  after.components.responses['BadRequest']!.headers['X-New'] = { schema: { type: 'string' } };
+  after.info.description += '\n| 42900 | Too many requests. |\n';
+  t.strictSame(breakingChanges(await released(), after), []);
+});

@@ -1,0 +1,133 @@
+// Checks that the examples of docs/api.md and the README work as written, and that docs/api.md lists all error codes.
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { build } from 'esbuild';
+import t from 'tap';
+import { temporaryFolder } from '../support/engines.js';
+import { startServer } from '../support/processes.js';
+import { startListening } from '../support/service.js';
+import { skipFor } from '../support/skip.js';
+import { catalogue } from '../../dist/errors.js';
+
+const run = promisify(execFile);
+const root = new URL('../..', import.meta.url).pathname;
+const guide = readFileSync(join(root, 'docs/api.md'), 'utf8');
+
+/** All of the guide's code in one language, one block after the other. */
+function blocks(language: string): string {
+  return [...guide.matchAll(/^```(\w+)\n([^]*?)^```$/gm)]
+    .filter(([, name]) => name === language)
+    .map(([, , code]) => code)
+    .join('\n');
+}
+
+/** Options for a test that needs a command. */
+async function needs(command: string): Promise<ReturnType<typeof skipFor>> {
+  return run(command, ['--version']).then(
+    () => skipFor(undefined),
+    () => skipFor(`there is no ${command}`),
+  );
+}
+
+const [created, listed, gone] = blocks('json')
+  .split('\n\n')
+  .map((text) => JSON.parse(text) as unknown);
+
+t.test('every example produces the output in the guide', async (t) => {
+  const service = await startListening(t);
+  const folder = await temporaryFolder(t);
+  /** Runs the examples of one language for a new subject, and returns the lines that they print. */
+  const examples = async (command: string, file: string, code: string): Promise<string[]> => {
+    const path = join(folder, file);
+    await writeFile(path, code);
+    const env = {
+      ...process.env,
+      PLANT_STORE_URL: `http://127.0.0.1:${service.port}`,
+      PLANT_STORE_TOKEN: await service.issue(`guide ${file}`),
+      no_proxy: '127.0.0.1',
+    };
+    const { stdout } = await run(command, [path], { env });
+    return stdout.trimEnd().split('\n');
+  };
+  const ownOutput = [
+    JSON.stringify(created),
+    JSON.stringify(listed),
+    '404 40400 You have no plant with this id.',
+  ];
+
+  t.test('curl', await needs('curl'), async (t) => {
+    const lines = await examples('bash', 'examples.sh', blocks('bash'));
+    t.strictSame(lines, [
+      JSON.stringify(created),
+      JSON.stringify(listed),
+      '204',
+      JSON.stringify(gone),
+      '404',
+    ]);
+  });
+
+  t.test('Python', await needs('python3'), async (t) => {
+    t.strictSame(await examples('python3', 'examples.py', blocks('python')), ownOutput);
+  });
+
+  t.test('TypeScript', async (t) => {
+    const { outputFiles } = await build({
+      stdin: { contents: blocks('ts'), loader: 'ts', resolveDir: root },
+      alias: { 'plant-store-client': join(root, 'src/client/index.ts') },
+      bundle: true,
+      write: false,
+      format: 'esm',
+      platform: 'node',
+    });
+    t.strictSame(await examples('node', 'examples.mjs', outputFiles[0]!.text), ownOutput);
+  });
+});
+
+t.test('its TypeScript is the code that the compiler checks', (t) => {
+  const checked = readFileSync(join(root, 'examples/guide.ts'), 'utf8');
+  t.equal(checked.replace(/^\/\/ .*\n/, ''), blocks('ts'));
+  t.end();
+});
+
+t.test('the commands of the README do what it describes', await needs('curl'), async (t) => {
+  const readme = readFileSync(join(root, 'README.md'), 'utf8');
+  const blockWith = (command: string) =>
+    [...readme.matchAll(/^```sh\n([^]*?)^```$/gm)]
+      .map(([, code = '']) => code)
+      .find((code) => code.includes(command))!;
+  const databaseUrl = `file:${join(await temporaryFolder(t), 'plants.db')}`;
+  const server = await startServer(t, { env: { DATABASE_URL: databaseUrl } });
+  const bash = async (code: string) =>
+    (await run('bash', ['-ec', code], { cwd: root, env: { ...process.env, DATABASE_URL: databaseUrl } }))
+      .stdout;
+
+  const session = blockWith('curl -w')
+    .replace('pst_…', await server.createToken('reader'))
+    .replaceAll('http://127.0.0.1:3000', server.origin);
+  const plant = '{"name":"Monstera deliciosa","tag":"indoor"}';
+  t.equal(await bash(session), `${plant}\n[${plant}]\n204\n`);
+
+  const [{ id = '' } = {}] = JSON.parse(await bash('node dist/cli.js token list --json')) as {
+    id?: string;
+  }[];
+  const commands = blockWith('token create alice');
+  t.match(commands, '0123456789ab');
+  t.match(await bash(commands.replace('0123456789ab', id)), /^pst_\S+\npst_\S+\n[^]*alice[^]*bob/);
+  const left = JSON.parse(await bash('node dist/cli.js token list --json')) as { subject: string }[];
+  t.strictSame(left.map(({ subject }) => subject).sort(), ['alice', 'bob'], 'one is revoked and pruned');
+});
+
+t.test('docs/api.md lists the error codes of the catalogue', (t) => {
+  const items = [...guide.matchAll(/^- (\*\*\d{5}\*\*[^]*?)(?=\n(?:- |\n))/gm)].map(([, item = '']) =>
+    item.replace(/\n +/g, ' '),
+  );
+  t.strictSame(
+    items,
+    Object.entries(catalogue).map(([name, { code, message }]) => `**${code}** \`${name}\`: ${message}`),
+    'npm run generate',
+  );
+  t.end();
+});

@@ -1,0 +1,560 @@
+// HTTP below the operations, over raw sockets: whatever a client sends, it gets its responses complete, in order and
+// within the contract, and a slow client harms only itself.
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { mock } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import t from 'tap';
+import { injectFaults, startListening } from '../../support/service.js';
+import { dial } from '../../support/transport.js';
+import { shutDown } from '../../../dist/http/connection/shutdown.js';
+import { createMetrics } from '../../../dist/observability/metrics.js';
+
+const postHead = (authorized: string) =>
+  `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\n`;
+const post = (authorized: string, body: string) =>
+  `${postHead(authorized)}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+
+/** A store whose creates wait until they are released; `finished` resolves when they are complete. */
+function gated() {
+  let release: () => void = () => undefined;
+  let start: () => void = () => undefined;
+  let finish: () => void = () => undefined;
+  const gate = new Promise<void>((resolve) => (release = resolve));
+  const started = new Promise<void>((resolve) => (start = resolve));
+  const finished = new Promise<void>((resolve) => (finish = resolve));
+  const wrap = injectFaults(({ plants }) => ({
+    plants: {
+      create: async (...all) => {
+        start();
+        await gate;
+        return plants.create(...all).finally(finish);
+      },
+    },
+  }));
+  return { wrap, release, started, finished };
+}
+
+/** A list that is sent in one chunk, larger than the buffers between client and server. */
+const onePiece = injectFaults(() => ({
+  plants: {
+    list: () =>
+      Promise.resolve({ json: JSON.stringify({ name: 'x'.repeat(20_000_000) }), count: 1, next: undefined }),
+  },
+}));
+
+t.test('malformed HTTP returns an Error body, and closes the connection', async (t) => {
+  const { open, authorized, call, token } = await startListening(t);
+  const cases: [string, number, number][] = [
+    ['nonsense\r\n\r\n', 400, 40000],
+    ['GET\r\n\r\n', 400, 40000],
+    ['GET / HTTP/9.9\r\nHost: x\r\n\r\n', 400, 40000],
+    ['FOO /plants HTTP/1.1\r\nHost: x\r\n\r\n', 400, 40000],
+    ['PRI *-HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 40000],
+    [`PRI *\r\n\r\n${post(authorized, '{"id":1,"name":"a"}')}`, 400, 40000],
+    ['PRI /plants HTTP/1.1\r\nHost: x\r\n\r\n', 400, 40000],
+    ['GET /plants HTTP/1.1\r\nHost: x\r\nBad Header: 1\r\n\r\n', 400, 40000],
+    ['GET /plants HTTP/1.1\r\nHost: x\r\nX: a\u0000b\r\n\r\n', 400, 40000],
+    ['GET /pla nts HTTP/1.1\r\nHost: x\r\n\r\n', 400, 40000],
+    [`POST /plants HTTP/1.1\r\n${authorized}Content-Length: -1\r\n\r\n`, 400, 40000],
+    [`POST /plants HTTP/1.1\r\n${authorized}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`, 400, 40000],
+    [
+      `POST /plants HTTP/1.1\r\n${authorized}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      400,
+      40000,
+    ],
+    [`${postHead(authorized)}Transfer-Encoding: chunked\r\n\r\nzz\r\n`, 400, 40000],
+    [`GET /plants HTTP/1.1\r\nHost: x\r\nX: ${'a'.repeat(20_000)}\r\n\r\n`, 431, 43100],
+    [`GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 431, 43100],
+    ['CONNECT example.com:80 HTTP/1.1\r\nHost: x\r\n\r\n', 404, 40401],
+  ];
+  for (const [bytes, status, code] of cases) {
+    const connection = await open();
+    connection.send(bytes);
+    const answer = await connection.answer();
+    t.equal(answer?.status, status, JSON.stringify(bytes.slice(0, 60)));
+    t.match(JSON.parse(answer?.text ?? '{}'), { error: code });
+    t.equal(await connection.rest(), '', 'and nothing more');
+  }
+  t.equal(
+    (await call('GET', '/plants', { token })).text,
+    '[]',
+    'nothing has taken effect, and the service still works',
+  );
+});
+
+t.test('requests that are valid HTTP but cannot be served are answered within the contract', async (t) => {
+  const { open, authorized } = await startListening(t);
+  const cases: [string, string, number][] = [
+    ['GET /plants HTTP/1.1\r\n\r\n', '/plants', 40009],
+    ['GET /plants HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n', '/plants', 40009],
+    ['GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n', '/%zz', 40008],
+    ['GET /plants/%ff%fe HTTP/1.1\r\nHost: x\r\n\r\n', '/plants/%ff', 40008],
+    ['GET http://x/pla%ff HTTP/1.1\r\nHost: x\r\n\r\n', '/pla%ff', 40008],
+    ['GET http://x/plants?limit=%ff HTTP/1.1\r\nHost: x\r\n\r\n', '/plants', 40100],
+    ['OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n', '*', 40401],
+    ['GET http://x/nothing HTTP/1.1\r\nHost: x\r\n\r\n', '/nothing', 40401],
+    [`GET /plants HTTP/1.1\r\n${authorized}Expect: something\r\n\r\n`, '/plants', 41700],
+    [
+      'GET /plants HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n',
+      '/plants',
+      40100,
+    ],
+    ['GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YTpi\r\n\r\n', '/plants', 40100],
+    [`DELETE /plants/${'1'.repeat(10_000)} HTTP/1.1\r\n${authorized}\r\n`, '/plants/1', 40007],
+  ];
+  for (const [bytes, url, code] of cases) {
+    const connection = await open();
+    connection.send(bytes);
+    const answer = await connection.answer(bytes.split(' ', 1)[0], url);
+    t.match(JSON.parse(answer?.text ?? '{}'), { error: code }, JSON.stringify(bytes.slice(0, 60)));
+  }
+  const old = await open();
+  old.send(`GET /plants HTTP/1.0\r\nAuthorization: ${authorized.split('Authorization: ')[1]}\r\n`);
+  t.equal((await old.answer('GET', '/plants'))?.text, '[]', 'HTTP/1.0 needs no Host');
+  t.equal(await old.rest(), '');
+  const absolute = await open();
+  absolute.send(`GET http://x/plants HTTP/1.1\r\n${authorized}\r\n`);
+  t.equal((await absolute.answer('GET', '/plants'))?.text, '[]', 'an absolute target is its path');
+});
+
+t.test('HEAD returns the headers and no body, for errors too', async (t) => {
+  const { open, authorized } = await startListening(t);
+  const connection = await open();
+  for (const [target, status] of [
+    ['/plants', 200],
+    ['/plants?limit=0', 400],
+    ['/nothing', 404],
+  ] as const) {
+    connection.send(`HEAD ${target} HTTP/1.1\r\n${authorized}\r\n`);
+    const answer = await connection.answer('HEAD', target);
+    t.equal(answer?.status, status);
+  }
+  connection.send(`GET /plants HTTP/1.1\r\n${authorized}Connection: close\r\n\r\n`);
+  t.equal((await connection.answer('GET', '/plants'))?.text, '[]', 'the next answer begins where it should');
+  t.equal(await connection.rest(), '');
+});
+
+t.test('pipelined requests take effect in their order', async (t) => {
+  const { open, authorized } = await startListening(t);
+  const connection = await open();
+  const remove = `DELETE /plants/1 HTTP/1.1\r\n${authorized}\r\n`;
+  const list = `GET /plants HTTP/1.1\r\n${authorized}\r\n`;
+  const create = post(authorized, '{"id":1,"name":"a"}');
+  connection.send(create + remove + list + remove + create + list + create);
+  const statuses: unknown[] = [];
+  for (const [method, url] of [
+    ['POST', '/plants'],
+    ['DELETE', '/plants/1'],
+    ['GET', '/plants'],
+    ['DELETE', '/plants/1'],
+    ['POST', '/plants'],
+    ['GET', '/plants'],
+    ['POST', '/plants'],
+  ] as const) {
+    const answer = await connection.answer(method, url);
+    statuses.push(method === 'GET' ? answer?.text : answer?.status);
+  }
+  t.strictSame(statuses, [200, 204, '[]', 404, 200, '[{"name":"a"}]', 400]);
+});
+
+t.test('a long pipeline is answered in order, and read no faster than it is answered', async (t) => {
+  const { open, authorized } = await startListening(t);
+  const connection = await open();
+  const count = 3_000;
+  connection.send(
+    Array.from({ length: count }, (_, i) => post(authorized, `{"id":${i},"name":"${i}"}`)).join(''),
+  );
+  for (let i = 0; i < count; i++) {
+    const answer = await connection.answer('POST', '/plants');
+    if (answer?.text !== `{"name":"${i}"}`) t.fail(`answer ${i} is ${answer?.text}`);
+  }
+  connection.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+  t.equal((JSON.parse((await connection.answer('GET', '/plants'))?.text ?? '') as unknown[]).length, count);
+});
+
+t.test('a connection error is answered after all pending responses', async (t) => {
+  const { wrap, release, started } = gated();
+  const { open, authorized } = await startListening(t, { wrap });
+  const connection = await open();
+  connection.send(`${post(authorized, '{"id":1,"name":"a"}')}nonsense\r\n\r\n`);
+  await started;
+  release();
+  const first = await connection.answer('POST', '/plants');
+  t.equal(first?.status, 200, 'the create is answered for what it did');
+  t.match(await connection.answer(), { status: 400 }, 'then the nonsense');
+  t.equal(await connection.rest(), '');
+});
+
+t.test(
+  'nothing is answered behind an answer that closes the connection, and its request waits for its turn',
+  async (t) => {
+    // A malformed target must not bypass the hooks, or an error would follow the response.
+    for (const target of ['/%zz', '/nothing', '/plants?limit=0']) {
+      const { wrap, release, started } = gated();
+      const { open, authorized } = await startListening(t, { wrap });
+      const connection = await open();
+      const last = `GET ${target} HTTP/1.1\r\n${authorized}Connection: close\r\n\r\n`;
+      connection.send(
+        `${post(authorized, '{"id":1,"name":"a"}')}${last}GET /plants HTTP/1.1\r\n${authorized}\r\n`,
+      );
+      await started;
+      release();
+      t.match(await connection.answer('POST', '/plants'), { status: 200 }, target);
+      t.match(await connection.answer('GET', target), { headers: { connection: 'close' } }, target);
+      t.equal(await connection.rest(), '', target);
+    }
+  },
+);
+
+t.test('a client that hangs up does not cancel its queued write', async (t) => {
+  const { wrap, release, started, finished } = gated();
+  const { open, authorized, call, token } = await startListening(t, { wrap });
+  const connection = await open();
+  connection.send(post(authorized, '{"id":1,"name":"a"}'));
+  await started;
+  connection.socket.destroy();
+  await once(connection.socket, 'close');
+  release();
+  await finished;
+  t.equal((await call('GET', '/plants', { token })).text, '[{"name":"a"}]');
+});
+
+t.test(
+  'each request leaves one line in the log, also when its client does not wait for the answer',
+  async (t) => {
+    const { wrap, release, started } = gated();
+    const lines: Record<string, unknown>[] = [];
+    let written: () => void = () => undefined;
+    const stream = {
+      write: (line: string) => {
+        lines.push(JSON.parse(line) as Record<string, unknown>);
+        written();
+      },
+    };
+    const metrics = createMetrics();
+    const { app, open, authorized, storage, subject } = await startListening(t, {
+      wrap,
+      metrics,
+      logger: { stream },
+    });
+    const name = 'x'.repeat(100_000);
+    await Promise.all(
+      Array.from({ length: 300 }, (_, i) => storage.plants.create(subject, BigInt(i), { name })),
+    );
+    const named = (id: string) => `${authorized}X-Request-Id: ${id}\r\n`;
+    const list = (id: string) => `GET /plants HTTP/1.1\r\n${named(id)}\r\n`;
+
+    const early = ['early', 'behind-it', 'behind-both'];
+    const resetting = await open();
+    resetting.send(post(named('early'), '{"id":-1,"name":"a"}') + list('behind-it') + list('behind-both'));
+    await started;
+    resetting.reset();
+    // A client that only half-closes its connection may still want the response.
+    const silent = await open();
+    silent.send(post(named('silent'), '{"id":-2,"name":"a"}'));
+    silent.socket.destroy();
+    const sending = await open();
+    const arrives = once(app.server, 'request');
+    sending.send(
+      `POST /plants HTTP/1.1\r\n${named('sending')}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{`,
+    );
+    await arrives;
+    sending.socket.destroy();
+    const reading = await open();
+    reading.send(list('reading'));
+    await once(reading.socket, 'data');
+    reading.socket.destroy();
+    const left = [...early, 'sending', 'reading'];
+    const logged = async (ids: string[]) => {
+      for (let more = 0; more < 100; more++) {
+        if (ids.every((id) => lines.some(({ requestId }) => requestId === id))) return;
+        await new Promise<void>((resolve) => (written = resolve));
+      }
+      throw new Error(`there are 100 more lines, but not those of ${ids.join()}`);
+    };
+    await logged(left);
+    release();
+    await logged(['silent']);
+    const whole = await open();
+    whole.send(`GET /openapi.json HTTP/1.1\r\n${named('whole')}Connection: close\r\n\r\n`);
+    await whole.rest();
+    const malformed = await open();
+    malformed.send(`GET /%zz?token=x HTTP/1.1\r\n${named('malformed')}Connection: close\r\n\r\n`);
+    await malformed.rest();
+    await app.close();
+
+    const requests = lines.filter(({ method }) => method !== undefined);
+    t.strictSame(
+      requests.map(({ requestId }) => requestId as string).sort(),
+      [...left, 'silent', 'whole', 'malformed'].sort(),
+      'none is missing, and none is there twice',
+    );
+    const line = (id: string) => requests.find(({ requestId }) => requestId === id);
+    for (const id of left) {
+      t.match(line(id), { msg: 'request broken off', aborted: true, ms: Number, address: '127.0.0.1' }, id);
+      t.equal(line(id)?.['status'], id === 'reading' ? 200 : undefined, 'only a status that was sent');
+    }
+    t.match(line('whole'), { msg: 'request', status: 200, path: '/openapi.json' });
+    t.notHas(line('whole'), { aborted: true });
+    t.match(line('malformed'), { status: 400, error: 40008, path: '/%zz' }, 'the target as it was requested');
+    t.notMatch(
+      lines.filter(({ method }) => method === undefined).map(({ level }) => level),
+      [50],
+      'and no fault of the service',
+    );
+    const { values } = await metrics.registry.getSingleMetric('plant_store_http_requests_running')!.get();
+    t.match(values, [{ value: 0 }], 'none is taken for running');
+  },
+);
+
+t.test('a response that was not sent completely is logged as aborted, even in one chunk', async (t) => {
+  let tell: (line: Record<string, unknown>) => void = () => undefined;
+  const told = new Promise<Record<string, unknown>>((resolve) => (tell = resolve));
+  const stream = {
+    write: (text: string) => {
+      const line = JSON.parse(text) as Record<string, unknown>;
+      if (line['method'] !== undefined) tell(line);
+    },
+  };
+  const metrics = createMetrics();
+  const { open, authorized } = await startListening(t, { wrap: onePiece, metrics, logger: { stream } });
+  const reader = await open();
+  reader.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+  await once(reader.socket, 'data');
+  reader.socket.destroy();
+  t.match(await told, { msg: 'request broken off', aborted: true, status: 200 });
+  const { values } = await metrics.registry
+    .getSingleMetric('plant_store_http_request_duration_seconds')!
+    .get();
+  t.strictSame([...new Set(values.map(({ labels }) => labels['status']))], ['aborted']);
+});
+
+t.test('authentication comes before the body is read', async (t) => {
+  const { open } = await startListening(t);
+  const head = 'POST /plants HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
+  const waiting = await open();
+  waiting.send(`${head}Content-Length: 10\r\n\r\n`);
+  t.equal((await waiting.answer('POST', '/plants'))?.status, 401, 'without waiting for a byte of it');
+
+  const expecting = await open();
+  expecting.send(`${head}Content-Length: 10\r\nExpect: 100-continue\r\n\r\n`);
+  t.equal((await expecting.answer('POST', '/plants'))?.status, 401, 'and without asking for it');
+
+  const cases = [
+    ['/plants', 401, 'Content-Length: 100000000'],
+    ['/plants', 401, 'Transfer-Encoding: chunked'],
+    ['/%zz', 400, 'Content-Length: 100000000'],
+    ['/nothing', 404, 'Content-Length: 100000000'],
+  ] as const;
+  // Together, since the server waits a while before it closes each.
+  await Promise.all(
+    cases.map(async ([target, status, framing]) => {
+      const large = await open();
+      large.send(`${head.replace('/plants', target)}${framing}\r\n\r\n`);
+      const answer = await large.answer('POST', target);
+      t.equal(answer?.status, status);
+      t.equal(answer?.headers['connection'], 'close', `${framing}: what follows is not worth reading`);
+      // The client continues to send until it notices that the server has stopped reading.
+      const block = Buffer.alloc(65_536, framing.startsWith('T') ? '5\r\nhello\r\n' : 'x');
+      const closed = new Promise((resolve) => large.socket.once('close', resolve));
+      const pump = () => {
+        while (large.socket.writable && large.socket.write(block));
+      };
+      large.socket.on('drain', pump);
+      pump();
+      await closed;
+      t.ok(large.socket.bytesWritten < 20_000_000, 'it is not drained to its end');
+    }),
+  );
+});
+
+t.test('a small unread body does not close the connection', async (t) => {
+  const { open, authorized } = await startListening(t);
+  const connection = await open();
+  const body = 'x'.repeat(1_000);
+  for (const [method, url, lines] of [
+    ['POST', '/plants', 'Host: x\r\n'],
+    ['GET', '/plants', authorized],
+    ['DELETE', '/plants/1', authorized],
+    ['PUT', '/nothing', authorized],
+  ] as const) {
+    connection.send(`${method} ${url} HTTP/1.1\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`);
+    t.ok(await connection.answer(method, url), `${method} ${url}`);
+  }
+});
+
+t.test('a client that waits for 100 Continue receives it', async (t) => {
+  const { open, authorized } = await startListening(t);
+  const connection = await open();
+  const body = '{"id":1,"name":"a"}';
+  connection.send(`${postHead(authorized)}Content-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`);
+  t.equal((await connection.answer())?.status, 100);
+  connection.send(body);
+  t.equal((await connection.answer('POST', '/plants'))?.status, 200);
+});
+
+t.test('a body that becomes too large is rejected at that point', async (t) => {
+  const { open, authorized, call, token } = await startListening(t, { limits: { bodyLimit: 1_000 } });
+  for (const framing of ['Content-Length: 2000', 'Transfer-Encoding: chunked']) {
+    const connection = await open();
+    connection.send(
+      `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\n${framing}\r\n\r\n`,
+    );
+    connection.send(framing.startsWith('T') ? `7d0\r\n${'x'.repeat(2_000)}\r\n0\r\n\r\n` : 'x'.repeat(2_000));
+    t.match(
+      JSON.parse((await connection.answer('POST', '/plants'))?.text ?? '{}'),
+      { error: 40005 },
+      framing,
+    );
+  }
+  t.equal((await call('GET', '/plants', { token })).text, '[]');
+});
+
+t.test('a request that does not arrive in time returns 408', async (t) => {
+  // Over TLS, the handshake has the same limit.
+  const { open, authorized } = await startListening(t, { limits: { requestTimeout: 2_000 } });
+  const incomplete = [
+    'GET /plants HT',
+    `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{`,
+  ];
+  const connections = await Promise.all(incomplete.map(() => open()));
+  for (const [i, bytes] of incomplete.entries()) connections[i]!.send(bytes);
+  for (const connection of connections) {
+    const answer = await connection.answer();
+    t.equal(answer?.status, 408);
+    t.equal(await connection.rest(), '');
+  }
+});
+
+t.test('listPlants disconnects a stalled reader, and never ends an incomplete list', async (t) => {
+  const { open, authorized, storage, subject } = await startListening(t);
+  // Only a reader that stalls meets this limit, or a slow machine would cut off one that reads.
+  const { port, app, issue } = await startListening(t, { limits: { stallTimeout: 200 } });
+  const served: Socket[] = [];
+  app.server.on('connection', (socket) => served.push(socket));
+  const name = 'x'.repeat(100_000);
+  await Promise.all(
+    Array.from({ length: 300 }, (_, i) => storage.plants.create(subject, BigInt(i), { name })),
+  );
+  const reader = await open();
+  reader.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+  const whole = await reader.answer('GET', '/plants');
+  t.equal((JSON.parse(whole?.text ?? '') as unknown[]).length, 300, 'one who reads gets all of it');
+
+  const { socket: stalled } = dial({ port });
+  t.teardown(() => stalled.destroy());
+  const token = await issue(subject);
+  stalled.write(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+  await once(stalled, 'readable');
+  stalled.pause();
+  // The server's newest connection closes although the client does nothing.
+  await once(served.at(-1)!, 'close');
+  const chunks: Buffer[] = [];
+  stalled.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', () => undefined);
+  stalled.resume();
+  await once(stalled, 'close');
+  t.notOk(Buffer.concat(chunks).includes('\r\n0\r\n\r\n'), 'what it got has no end');
+});
+
+t.test('listPlants aborts the connection when a later page cannot be read', async (t) => {
+  let pages = 0;
+  const wrap = injectFaults(({ plants }) => ({
+    plants: {
+      list: (...all) => (++pages > 2 ? Promise.reject(new Error('the disk is gone')) : plants.list(...all)),
+    },
+  }));
+  const { open, authorized, storage, subject } = await startListening(t, { wrap });
+  await Promise.all(
+    Array.from({ length: 2_000 }, (_, i) => storage.plants.create(subject, BigInt(i), { name: 'a' })),
+  );
+  const connection = await open();
+  connection.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+  await t.rejects(connection.answer('GET', '/plants'), {
+    message: 'the connection closed in the middle of an answer',
+  });
+});
+
+t.test('a client that still sends after the last response of its connection is not reset', async (t) => {
+  const { port, authorized } = await startListening(t);
+  const { socket: client } = dial({ port, allowHalfOpen: true });
+  t.teardown(() => client.destroy());
+  client.write(`GET /plants HTTP/1.1\r\n${authorized}Connection: close\r\n\r\n`);
+  client.resume();
+  await once(client, 'end');
+  for (let i = 0; i < 20; i++) {
+    t.notOk(await new Promise((resolve) => client.write('more', resolve)));
+    await setImmediate();
+  }
+  client.end();
+  t.strictSame(await once(client, 'close'), [false], 'and the server closes when the client does');
+});
+
+t.test('a request that arrives while the service shuts down is answered', async (t) => {
+  const { app, open, authorized } = await startListening(t);
+  const list = `GET /plants HTTP/1.1\r\n${authorized}\r\n`;
+  const kept = await open();
+  kept.send(list);
+  await kept.answer('GET', '/plants');
+  const unused = await open();
+  const ended = shutDown(app, { drainTime: 0, patience: 10_000 });
+  for (const connection of [kept, unused]) {
+    connection.send(list);
+    t.match(await connection.answer('GET', '/plants'), { status: 200, headers: { connection: 'close' } });
+    t.equal(await connection.rest(), '');
+  }
+  await ended;
+  await t.rejects(open(), { code: 'ECONNREFUSED' });
+});
+
+t.test('while it closes, the service responds to the requests that it has accepted', async (t) => {
+  const { wrap, release, started } = gated();
+  const { open, authorized, app } = await startListening(t, { wrap });
+  const busy = await open();
+  const idle = await open();
+  idle.send(`HEAD /plants HTTP/1.1\r\n${authorized}\r\n`);
+  await idle.answer('HEAD', '/plants');
+  const unused = await open();
+  busy.send(post(authorized, '{"id":1,"name":"a"}'));
+  await started;
+  const closed = app.close();
+  await idle.rest();
+  await unused.rest();
+  release();
+  const answer = await busy.answer('POST', '/plants');
+  t.equal(answer?.status, 200);
+  t.equal(answer?.headers['connection'], 'close');
+  await closed;
+});
+
+t.test('while it closes, the service sends responses completely, however slow the reader', async (t) => {
+  const { app, open, authorized } = await startListening(t, { wrap: onePiece });
+  const reader = await open();
+  reader.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+  await once(reader.socket, 'data');
+  reader.socket.pause();
+  t.teardown(() => {
+    mock.timers.reset();
+  });
+  mock.timers.enable({ apis: ['setTimeout'] });
+  const closed = app.close();
+  while (await open().catch(() => undefined));
+  mock.timers.tick(60_000);
+  mock.timers.reset();
+  reader.socket.resume();
+  t.equal((await reader.answer('GET', '/plants'))?.text.length, 20_000_011 + '[]'.length);
+  t.equal(await reader.rest(), '');
+  await closed;
+});
+
+t.test('a shutdown that runs out of time disconnects readers, and logs it', async (t) => {
+  const lines: Record<string, unknown>[] = [];
+  const stream = { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) };
+  const { app, open, authorized } = await startListening(t, { wrap: onePiece, logger: { stream } });
+  const reader = await open();
+  reader.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+  await once(reader.socket, 'data');
+  reader.socket.pause();
+  await shutDown(app, { drainTime: 0, patience: 0 });
+  t.match(lines.slice(-2), [{ msg: /end of SHUTDOWN_SECONDS/ }, { msg: 'request broken off', status: 200 }]);
+});

@@ -1,0 +1,443 @@
+// Fuzzes the bytes of connections to the real server: every response is within the contract or the connection closes
+// cleanly, well-formed requests get their exact responses, and the server keeps running in bounded memory.
+//
+// FUZZ_REQUESTS sets the number of requests (1,500 by default, 5,000 in CI), and FUZZ_SEED repeats a run.
+import fc from 'fast-check';
+import { strict as assert } from 'node:assert';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import t from 'tap';
+import { startServer, type ServerProcess } from '../../support/server-process.js';
+import { checkAnswer, type Answer } from '../../support/contract-check.js';
+import { temporaryFolder } from '../../support/engines.js';
+import { readAnswers } from '../../support/http-answers.js';
+import { dial, tls } from '../../support/transport.js';
+import {
+  cut,
+  mutate,
+  requestBytes,
+  scripts,
+  type Script,
+  type WireRequest,
+} from '../../support/wire-scripts.js';
+import { catalogue, type ErrorKind } from '../../../dist/errors.js';
+
+const requests = Number(process.env['FUZZ_REQUESTS'] ?? (process.env['CI'] === 'true' ? 5_000 : 1_500));
+const seed = Number(process.env['FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+
+const bodyLimit = 200_000;
+/** How much a client may send to a server that has rejected it and still read the response, in bytes. */
+const lingering = 64 * 1024;
+/** The maximum time for a connection to close, in ms: longer than all the server's timeouts together. */
+const patience = 100_000;
+/** The maximum size of the server's heap and of its memory, in MiB. */
+const heapLimit = 128;
+const memoryLimit = 512;
+
+/** Ids that cannot result from mutating the short ids of other requests. */
+const firstCleanId = 4_000_000_000_000_000_000n;
+const firstDirtyId = 1_000_000_000n;
+
+let connections = 0;
+let sent = 0;
+
+interface Transcript {
+  readonly received: Buffer;
+  /** Why the connection broke, if it did. */
+  readonly error: NodeJS.ErrnoException | undefined;
+}
+
+/** Opens a connection, performs the writes and the ending, and returns what arrived until it closed. */
+function converse(port: number, writes: readonly Buffer[], ending: Script['ending']): Promise<Transcript> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let error: NodeJS.ErrnoException | undefined;
+    const { socket, tcp } = dial({ port, allowHalfOpen: true, noDelay: true });
+    const timer = setTimeout(() => {
+      reject(new Error(`the connection did not close; it gave ${Buffer.concat(chunks).toString('latin1')}`));
+      socket.destroy();
+    }, patience);
+    socket
+      .on('data', (chunk: Buffer) => chunks.push(chunk))
+      .on('end', () => socket.end())
+      .on('error', (broken) => (error = broken))
+      .on('close', () => {
+        clearTimeout(timer);
+        resolve({ received: Buffer.concat(chunks), error });
+      });
+    tcp.once('connect', () => {
+      const play = (rest: readonly Buffer[]) => {
+        const [next, ...later] = rest;
+        if (socket.destroyed || !socket.writable) return;
+        if (next !== undefined) {
+          socket.write(next, () => setImmediate(play, later));
+        } else if (ending === 'finish') {
+          socket.end();
+        } else if (ending === 'reset') {
+          tcp.resetAndDestroy();
+        }
+      };
+      play(writes);
+    });
+  });
+}
+
+interface Expected {
+  readonly request: WireRequest;
+  readonly requestId: string;
+  readonly status: number;
+  readonly text: string | undefined;
+  readonly error: ErrorKind | undefined;
+}
+
+/** The expected responses to the well-formed requests of a script, and the plants after them. */
+function predict(clean: readonly WireRequest[], names: (index: number) => string) {
+  const plants = new Map<number, string>();
+  const expected = clean.map((request, index): Expected => {
+    const { kind, plant, name } = request;
+    const known = { request, requestId: names(index) };
+    const ok = (status: number, text?: string) => ({ ...known, status, text, error: undefined });
+    const refused = (error: ErrorKind) => ({
+      ...known,
+      status: Math.floor(catalogue[error].code / 100),
+      text: undefined,
+      error,
+    });
+    switch (kind) {
+      case 'create': {
+        const body = requestBytes({ ...request, chunks: [] }, { id: firstCleanId, token: '', requestId: '' });
+        if (body.length - body.indexOf('\r\n\r\n') - 4 > bodyLimit) return refused('bodyTooLarge');
+        const there = plants.get(plant);
+        if (there !== undefined) return refused(there === name ? 'plantExists' : 'idTaken');
+        plants.set(plant, name);
+        return ok(200, JSON.stringify({ name }));
+      }
+      case 'delete':
+        return plants.delete(plant) ? ok(204, '') : refused('plantNotFound');
+      case 'head':
+        return ok(200, '');
+      case 'stranger':
+        return refused('missingToken');
+      case 'nowhere':
+        return refused('pathNotFound');
+      case 'list':
+      case 'contract':
+        return ok(200);
+    }
+  });
+  return { expected, plants };
+}
+
+const targets = {
+  create: ['POST', '/plants'],
+  list: ['GET', '/plants'],
+  head: ['HEAD', '/plants'],
+  delete: ['DELETE', '/plants/1'],
+  stranger: ['GET', '/plants'],
+  nowhere: ['GET', '/nowhere'],
+  contract: ['GET', '/openapi.json'],
+} as const;
+
+/** What else mutated requests may be: a HEAD of other resources. */
+const mutatedTargets = [
+  ['HEAD', '/openapi.json'],
+  ['HEAD', '/plants/1'],
+] as const;
+
+/** Fails unless the contract has this response to some request, since it is unknown to which one it belongs. */
+function checkAnyAnswer(answer: Answer): void {
+  const faults: unknown[] = [];
+  for (const [method, url] of [...Object.values(targets), ...mutatedTargets]) {
+    try {
+      checkAnswer(method, url, answer);
+      return;
+    } catch (fault) {
+      faults.push(fault);
+    }
+  }
+  throw faults[0];
+}
+
+/** Performs a script, and checks everything that arrives. */
+async function play({ port }: ServerProcess, token: string, given: Script): Promise<void> {
+  const { clean, dirty, mutations, cuts, ending } = given;
+  const number = connections++;
+  sent += clean.length + dirty.length;
+  const render = (part: string, first: bigint) => (request: WireRequest, index: number) =>
+    requestBytes(request, {
+      id: first + BigInt(number * 4 + request.plant),
+      token,
+      requestId: `${part}-${number}-${index}`,
+    });
+  const cleanBytes = Buffer.concat(clean.map(render('clean', firstCleanId)));
+  const dirtyBytes = mutations.reduce(mutate, Buffer.concat(dirty.map(render('dirty', firstDirtyId))));
+  const bytes = Buffer.concat([cleanBytes, dirtyBytes]);
+  const transcript = await converse(port, cut(bytes, cuts), ending);
+  try {
+    const { expected, plants } = predict(clean, (index) => `clean-${number}-${index}`);
+    const { closed } = checkTranscript({ transcript, expected, dirtyBytes, sent: bytes.length, ending });
+    if (closed || ending === 'reset') return;
+
+    // Later valid requests work: exactly the created plants can be deleted.
+    const witness = [0, 1, 2, 3].map((plant) => ({ plant, there: plants.has(plant) }));
+    const removals = witness.map(({ plant }) => remove(plant)).map(render('witness', firstCleanId));
+    const after = await converse(port, [Buffer.concat(removals)], 'finish');
+    const statuses = readAnswers(after.received, () => false).answers.map(({ status }) => status);
+    const wanted = witness.map(({ there }) => (there ? 204 : 404));
+    assert.deepEqual(statuses, wanted, 'what was created is not what is there');
+  } catch (error) {
+    const show = (text: Buffer) => JSON.stringify(text.toString('latin1').slice(0, 4_000));
+    const fault = error instanceof Error ? error.message : String(error);
+    throw new Error(`${fault}\nsent: ${show(bytes)}\nreceived: ${show(transcript.received)}`, {
+      cause: error,
+    });
+  }
+}
+
+interface Played {
+  transcript: Transcript;
+  expected: readonly Expected[];
+  dirtyBytes: Buffer;
+  /** The number of bytes that were sent. */
+  sent: number;
+  ending: Script['ending'];
+}
+
+/** Checks what arrived; returns whether the response to a well-formed request ended the connection. */
+function checkTranscript({ transcript: { received, error }, expected, dirtyBytes, sent, ending }: Played): {
+  closed: boolean;
+} {
+  const mayBeHead = dirtyBytes.includes('HEAD');
+  const { answers, rest } = readAnswers(received, (requestId) => {
+    const known = expected.find((one) => one.requestId === requestId);
+    if (known !== undefined) return known.request.kind === 'head';
+    return mayBeHead ? undefined : false;
+  });
+  let closed = false as boolean;
+  let unsure = false as boolean;
+  expected.forEach(({ request, requestId, status, text, error: kind }, index) => {
+    const answer = answers[index];
+    if (closed || (answer === undefined && ending === 'reset')) return;
+    const where = `the answer to ${request.kind} ${index}`;
+    assert.ok(answer, `${where} is missing`);
+    assert.equal(answer.headers['x-request-id'], requestId, `${where} is another's`);
+    const { 'content-length': length, 'transfer-encoding': coding } = answer.headers;
+    assert.ok(
+      length ?? coding ?? (request.kind === 'head' || answer.status === 204),
+      `${where} has no length`,
+    );
+    const [method, url] = targets[request.kind];
+    checkAnswer(method, url, answer);
+    closed = answer.headers['connection'] === 'close';
+    // A large body may have waited too long for memory, which changes the responses after it.
+    if (request.padding > 50_000 && answer.text.startsWith('{"error":50301,')) unsure = true;
+    if (unsure) return;
+    assert.equal(answer.status, status, `${where} is ${answer.status} ${answer.text}`);
+    if (text !== undefined) assert.equal(answer.text, text, where);
+    if (kind !== undefined)
+      assert.match(answer.text, new RegExp(`^{"error":${catalogue[kind].code},`), where);
+  });
+  answers.slice(expected.length).forEach(checkAnyAnswer);
+  if (ending !== 'reset') {
+    assert.equal(rest.length, 0, 'the last answer is cut off');
+    if (sent <= lingering) assert.equal(error?.code, undefined, 'the connection does not close cleanly');
+  }
+  return { closed: closed || unsure };
+}
+
+const remove = (plant: number): WireRequest => ({
+  kind: 'delete',
+  plant,
+  name: '',
+  padding: 0,
+  chunks: [],
+  expect: false,
+  extra: [],
+  close: false,
+});
+
+/** The memory of a process, in MiB; undefined if the system does not provide it. */
+async function memoryOf(pid: number | undefined): Promise<number | undefined> {
+  const status = await readFile(`/proc/${pid}/status`, 'latin1').catch(() => '');
+  const kibibytes = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1];
+  return kibibytes === undefined ? undefined : Number(kibibytes) / 1024;
+}
+
+const pemFile = join(await temporaryFolder(t), 'tls.pem');
+if (tls) await writeFile(pemFile, tls.cert);
+const server = await startServer({
+  nodeArgs: [`--max-old-space-size=${heapLimit}`],
+  env: {
+    BODY_LIMIT_BYTES: String(bodyLimit),
+    // Memory for some concurrent large bodies, which take six times their length.
+    BODY_BUDGET_BYTES: String(20 * bodyLimit),
+    // Longer than a busy machine needs for complete requests, and short enough to wait for.
+    REQUEST_TIMEOUT_SECONDS: '5',
+    KEEP_ALIVE_SECONDS: '1',
+    // Over TLS, the server regards some clients that reset their connection as stalled readers.
+    STALL_TIMEOUT_SECONDS: '5',
+    ...(tls && { TLS_CERT_FILE: pemFile, TLS_KEY_FILE: pemFile }),
+  },
+});
+let token = await server.createToken('fuzz');
+t.teardown(() => server.end());
+t.comment(`FUZZ_SEED=${seed}`);
+let most = 0;
+
+/** Fails if the server has exited, has logged an error, or uses too much memory. */
+async function checkServer(): Promise<void> {
+  assert.ok(server.child.exitCode === null && server.child.signalCode === null, 'the server has gone');
+  // Large bodies that wait too long are logged as errors, but are no fault of the server.
+  const faults = server.faults.filter((line) => !line.includes('"kind":"overloaded"'));
+  assert.deepEqual(faults, [], 'the server has logged an error');
+  most = Math.max(most, (await memoryOf(server.child.pid)) ?? 0);
+  assert.ok(most < memoryLimit, `the server has taken ${most} MiB`);
+}
+
+let batches = 0;
+
+async function playAll(batch: readonly Script[]): Promise<void> {
+  // Deletes what mutated requests have created, because a long run would otherwise only send ever longer lists.
+  if (++batches % 100 === 0) token = await server.createToken(`fuzz ${batches}`);
+  await Promise.all(batch.map((one) => play(server, token, one)));
+  await checkServer();
+}
+
+const authorized = `Host: x\r\nAuthorization: Bearer ${token}\r\n`;
+let ids = 0;
+const create = (padding = 0) => {
+  const body = `{"id":${++ids},"name":"a"${' '.repeat(padding)}}`;
+  const head = `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\n`;
+  return `${head}Content-Length: ${body.length}\r\n\r\n${body}`;
+};
+/** Sends bytes in one write, and returns the statuses of the responses. */
+async function statuses(bytes: string, ending: Script['ending'] = 'finish'): Promise<number[]> {
+  const { received, error } = await converse(server.port, [Buffer.from(bytes)], ending);
+  assert.equal(error?.code, undefined);
+  const { answers, rest } = readAnswers(received, () => false);
+  assert.equal(rest.length, 0);
+  return answers.map(({ status }) => status);
+}
+
+/** Sends a large body until there is memory for it: the server may notice late that other clients have disconnected. */
+async function findRoom(): Promise<void> {
+  let status: number | undefined;
+  while (status !== 200) {
+    const { received } = await converse(server.port, [Buffer.from(create(150_000))], 'finish');
+    status = readAnswers(received, () => false).answers[0]?.status;
+  }
+}
+
+t.test('a client that has half-closed its connection receives all responses', async (t) => {
+  t.strictSame(
+    await statuses(create() + `GET /nowhere HTTP/1.1\r\n${authorized}\r\n` + create()),
+    [200, 404, 200],
+  );
+});
+
+t.test(
+  'what is no request is answered behind the requests before it, and closes the connection',
+  async (t) => {
+    const connect = 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n';
+    t.strictSame(await statuses(create() + create() + connect), [200, 200, 404]);
+    t.strictSame(await statuses(`${create()}nonsense\r\n\r\n${'x'.repeat(60_000)}`), [200, 400]);
+    t.strictSame(await statuses(`GET / HTTP/1.1\r\nX: ${'x'.repeat(60_000)}`), [431]);
+  },
+);
+
+t.test('nothing follows the response that closes a connection', async (t) => {
+  const last = `GET /openapi.yaml HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
+  t.strictSame(await statuses(last + create()), [200]);
+  t.strictSame(
+    await statuses(last + 'x'.repeat(60_000)),
+    [200],
+    'and further data from the client does not reset it',
+  );
+});
+
+t.test(
+  'a request that does not wait for its body is answered once, even when the body breaks off',
+  async (t) => {
+    const broken = `DELETE /plants/0 HTTP/1.1\r\n${authorized}Transfer-Encoding: chunked\r\n\r\nzz\r\n`;
+    t.strictSame(await statuses(broken), [404]);
+    t.strictSame(await statuses(create() + broken), [200, 404]);
+  },
+);
+
+t.test('a CONNECT whose client resets the connection does not end the server', async () => {
+  const connect = Buffer.from('CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n');
+  for (let i = 0; i < 100; i++) {
+    await converse(server.port, i % 2 === 0 ? [connect] : [Buffer.from(create()), connect], 'reset');
+  }
+  await checkServer();
+});
+
+t.test('clients that disconnect while their large bodies wait release their memory', async () => {
+  for (let round = 0; round < 3; round++) {
+    await Promise.all(
+      Array.from({ length: 12 }, () =>
+        converse(server.port, [Buffer.from(create(150_000).slice(0, -10))], 'reset'),
+      ),
+    );
+  }
+  await findRoom();
+});
+
+t.test('a pipeline of any length takes bounded memory', async (t) => {
+  const count = 10_000;
+  const answered = await statuses('GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(count));
+  t.equal(answered.length, count);
+  await checkServer();
+});
+
+// Over TLS, Node's parser lost what arrived while it was paused behind a long response.
+t.test(
+  'requests that are pipelined behind long responses are answered, however they are split into chunks',
+  async () => {
+    const list: WireRequest = { ...remove(0), kind: 'list', close: true };
+    const long: WireRequest = { ...remove(0), kind: 'contract' };
+    const clean = [
+      ...Array<WireRequest>(5).fill(long),
+      { ...long, kind: 'create' as const, name: 'a' },
+      list,
+    ];
+    const cuts = fc.array(
+      fc.noBias(fc.integer({ min: 0, max: 9_999 })).map((place) => place / 10_000),
+      { minLength: 12, maxLength: 12 },
+    );
+    const script = cuts.map((at): Script => ({
+      clean,
+      dirty: [],
+      mutations: [],
+      cuts: at,
+      ending: 'finish',
+    }));
+    const batch = fc.array(script, { minLength: 8, maxLength: 8 });
+    await fc.assert(fc.asyncProperty(batch, playAll), { seed, numRuns: 15, endOnFailure: true });
+  },
+);
+
+t.test('whatever bytes arrive, the server stays within the contract and keeps running', async (t) => {
+  // A generous bound, for slow machines: about 50 ms for each request.
+  t.setTimeout(60_000 + requests * 50);
+  const batch = fc.array(scripts('finish', 'finish', 'finish', 'finish', 'finish', 'reset'), {
+    minLength: 1,
+    maxLength: 16,
+    size: 'max',
+  });
+  await fc.assert(fc.asyncProperty(batch, playAll), { seed, numRuns: Math.ceil(requests / 28) });
+  t.comment(
+    `${sent} requests on ${connections} connections; the server has taken up to ${Math.round(most)} MiB`,
+  );
+});
+
+t.test('clients that never finish are answered or disconnected in time', async (t) => {
+  t.setTimeout(120_000);
+  const batch = fc.array(scripts('wait'), { minLength: 64, maxLength: 64 });
+  await fc.assert(fc.asyncProperty(batch, playAll), { seed, numRuns: 1, endOnFailure: true });
+});
+
+t.test('afterwards, large bodies are accepted and the server shuts down gracefully', async (t) => {
+  await findRoom();
+  t.equal(await server.end(), 0);
+});

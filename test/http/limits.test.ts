@@ -1,0 +1,518 @@
+// Limits, for one caller and for all together: the memory of bodies and lists, rates, connections, stalls, overload.
+// Whoever exceeds one is rejected or cut off; whoever does not is served all the same.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import fc from 'fast-check';
+import t, { type Test } from 'tap';
+import type { Answer } from '../support/contract-check.js';
+import { engines } from '../support/engines.js';
+import { startListening, startService, injectFaults, type ServiceOptions } from '../support/service.js';
+import { until } from '../support/wait.js';
+import type { Creation } from '../../dist/domain/plants.js';
+import type { ApiError } from '../../dist/errors.js';
+import { MemoryBudget, type Holder } from '../../dist/http/memory-budget.js';
+import { findExcess } from '../../dist/http/request/json-bounds.js';
+
+const engine = engines[0]!;
+
+t.test('createPlant rejects a long body that is deeply nested or has very many values', async (t) => {
+  const { call, token } = await startService(t, engine);
+  const deep = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
+  const filler = ' '.repeat(10_000);
+  const keys = (count: number) => Array.from({ length: count }, () => '"name":"a"').join(',');
+  const bodies: [string, RegExp][] = [
+    [`{"id":1,"name":${deep(8)}}`, /: name must be string\.$/],
+    [`{"id":1,"name":${deep(9)}}`, /: it may be nested at most 9 levels deep\.$/],
+    [`{"id":1,"name":${deep(500_000)}}`, /nested at most 9 levels deep/],
+    [`{"id":1,"name":${'{"a":'.repeat(9)}1${'}'.repeat(9)}}`, /nested at most 9 levels deep/],
+    [`{"id":1,"name":${'['.repeat(500_000)}`, /nested at most 9 levels deep/],
+    [`{"id":1,"name":[${'{},'.repeat(9_994)}{}]}`, /: name must be string\.$/],
+    [`{"id":1,"name":[${'{},'.repeat(9_995)}{}]}`, /: it may contain at most 10000 values and keys\.$/],
+    [`{"id":1,"name":[${'0,'.repeat(20_000)}0]}`, /at most 10000 values and keys/],
+    [`{"id":1,${keys(5_000)}}`, /at most 10000 values and keys/],
+  ];
+  for (const [body, message] of bodies) {
+    // The exact parser parses the second one, too.
+    for (const text of [body, body.replace('1', '1.0')]) {
+      const answer = await call('POST', '/plants', { token, body: text + filler });
+      t.match(answer, { status: 400, json: { error: 40002, message } }, text.slice(0, 40));
+    }
+  }
+  for (const body of [`{"id":1,"name":${deep(4_000)}}`, `{"id":1.0,"name":[${'0,'.repeat(4_000)}0]}`]) {
+    t.match((await call('POST', '/plants', { token, body })).json, { message: /: name must be string\.$/ });
+  }
+  t.equal((await call('POST', '/plants', { token, body: `{"id":1,${keys(4_998)}}` })).status, 200);
+});
+
+t.test('values, keys and levels are counted as JSON.parse would find them', async () => {
+  /** The depth of a value, and its number of values and keys. */
+  const measure = (value: unknown): { depth: number; count: number } => {
+    if (typeof value !== 'object' || value === null) return { depth: 0, count: 1 };
+    const inside = Object.values(value).map(measure);
+    const keys = Array.isArray(value) ? 0 : inside.length;
+    return {
+      depth: 1 + Math.max(0, ...inside.map(({ depth }) => depth)),
+      count: 1 + keys + inside.reduce((sum, { count }) => sum + count, 0),
+    };
+  };
+  const text = fc
+    .record({ value: fc.jsonValue({ maxDepth: 6 }), indent: fc.constantFrom('', ' ', '\t', '\n') })
+    .map(({ value, indent }) => JSON.stringify(value, null, indent));
+  fc.assert(
+    fc.property(text, fc.nat(8), (text, maxDepth) => {
+      const { depth, count } = measure(JSON.parse(text));
+      const fits = findExcess(text, maxDepth) === undefined;
+      // An array contains the value and as many others as just fit, or one more.
+      const beside = (others: number) => findExcess(`[${'0,'.repeat(others)}${text}]`, 20) === undefined;
+      return fits === depth <= maxDepth && beside(10_000 - 1 - count) && !beside(10_000 - count);
+    }),
+  );
+  fc.assert(
+    fc.property(fc.stringMatching(/^["\\[\]{},:0 ]*$/), (text) => {
+      findExcess(text, 8);
+    }),
+  );
+});
+
+t.test('a memory budget is never exceeded, and every subject gets its share', async () => {
+  const capacity = 1_000;
+  interface Request {
+    readonly subject: string;
+    readonly holder: Holder;
+    waits: boolean;
+  }
+  const action = fc.record({
+    kind: fc.constantFrom('enter', 'hold', 'hold', 'hold', 'leave'),
+    subject: fc.constantFrom('a', 'a', 'b', 'c', 'd'),
+    at: fc.nat(),
+    bytes: fc.nat(400),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(action, { maxLength: 60 }), async (actions) => {
+      const budget = new MemoryBudget(capacity, 1_000_000);
+      /** In the order of their arrival: the first is the oldest. */
+      let inside: Request[] = [];
+      const started: Request[] = [];
+      const heldBy = (subject?: string) =>
+        inside
+          .slice(1)
+          .filter((request) => subject === undefined || request.subject === subject)
+          .reduce((sum, { holder }) => sum + holder.held, 0);
+      const share = () => capacity / (new Set(inside.map(({ subject }) => subject)).size + 1);
+      const refused = (request: Request) => {
+        assert.notEqual(request, inside[0], 'the oldest is never refused');
+        assert.ok(
+          heldBy(request.subject) > share(),
+          'nobody is refused whose subject has no more than its share',
+        );
+        inside = inside.filter((other) => other !== request);
+      };
+
+      for (const { kind, subject, at, bytes } of actions) {
+        const request = inside[at % inside.length];
+        if (kind === 'enter' || request === undefined) {
+          const admitted = budget.admits(subject, bytes);
+          const entered: Request = { subject, holder: budget.enter(subject), waits: false };
+          entered.holder.cutOff = () => {
+            refused(entered);
+          };
+          inside.push(entered);
+          if (admitted && kind === 'enter')
+            assert.ok(budget.hold(entered.holder, bytes), 'what is admitted fits');
+        } else if (kind === 'leave') {
+          inside = inside.filter((other) => other !== request);
+          budget.leave(request.holder);
+        } else if (!request.waits) {
+          const { holder } = request;
+          if (budget.fits(holder, bytes)) {
+            assert.ok(budget.hold(holder, bytes), 'what fits is not refused');
+          } else if (at % 2 === 0) {
+            // What has arrived may already be too much.
+            if (!budget.hold(holder, bytes)) refused(request);
+          } else {
+            request.waits = true;
+            budget.turn(holder, bytes).then(
+              () => {
+                request.waits = false;
+                started.push(request);
+              },
+              (error: unknown) => {
+                if ((error as ApiError).kind === 'overloaded') refused(request);
+              },
+            );
+          }
+        }
+        await setImmediate();
+        assert.ok(heldBy() <= capacity, 'what all but the oldest hold is within the bound');
+        assert.notEqual(inside[0]?.waits, true, 'the oldest goes on');
+      }
+      for (const { holder } of inside) budget.leave(holder);
+      budget.enter('e');
+      assert.ok(budget.fits(budget.enter('e'), capacity / 2), 'in the end there is nothing left of any');
+    }),
+  );
+});
+
+/** A service for several tenants, which can send parts of bodies. */
+async function startTenants(t: Test, options: ServiceOptions) {
+  const service = await startListening(t, options);
+  const sockets: Socket[] = [];
+  service.app.server.on('connection', (socket) => sockets.push(socket));
+  return {
+    ...service,
+    sockets,
+    /** Sends a create, and resolves when the server has read the given number of bytes, or all. */
+    send: async (token: string, framing: string, part: string, read = 60_000) => {
+      const head = `POST /plants HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer ${token}`;
+      const arrives = once(service.app.server, 'connection') as Promise<[Socket]>;
+      const connection = await service.open();
+      const [socket] = await arrives;
+      const bytes = `${head}\r\n${framing}\r\n\r\n${part}`;
+      connection.send(bytes);
+      while (socket.bytesRead < Math.min(bytes.length, read)) await setImmediate();
+      return connection;
+    },
+  };
+}
+
+const plant = (id: number, length: number) => `{"id":${id},"name":"`.padEnd(length - 2, 'x') + '"}';
+
+t.test('announced bodies that never arrive do not delay other requests', async (t) => {
+  const { send, token, issue } = await startTenants(t, { limits: { bodyBudget: 16 * 1024 * 1024 } });
+  const hostile = await issue('who announces');
+  for (let i = 0; i < 8; i++) await send(hostile, 'Content-Length: 1048576', '{');
+  for (let i = 0; i < 8; i++) await send(hostile, 'Transfer-Encoding: chunked', '1\r\n{\r\n');
+  for (const caller of [token, hostile]) {
+    const large = await send(caller, 'Content-Length: 900000', plant(1, 900_000));
+    const chunk = '{"id":2,"name":"chunked"}';
+    const chunked = await send(caller, 'Transfer-Encoding: chunked', `19\r\n${chunk}\r\n0\r\n\r\n`);
+    t.equal((await large.answer('POST', '/plants'))?.status, 200);
+    t.equal((await chunked.answer('POST', '/plants'))?.status, 200);
+  }
+});
+
+t.test('incomplete bodies that fill the budget make room for other subjects', async (t) => {
+  const { send, token, issue } = await startTenants(t, {
+    limits: { bodyBudget: 1_200_000, bodyLimit: 300_000 },
+  });
+  const hostile = await issue('who sends halves');
+  const halves = [];
+  for (let i = 0; i < 24; i++) halves.push(await send(hostile, 'Content-Length: 300000', 'x'.repeat(60_000)));
+  t.match(
+    await halves.at(-1)?.answer('POST', '/plants'),
+    { status: 503 },
+    'a subject that has more than its share is rejected',
+  );
+  for (const length of [50, 130_000]) {
+    const good = await send(token, `Content-Length: ${length}`, plant(length, length));
+    t.equal((await good.answer('POST', '/plants'))?.status, 200, `${length} bytes`);
+  }
+  // The oldest body may always continue.
+  halves[0]?.send('x'.repeat(240_000));
+  t.match(await halves[0]?.answer('POST', '/plants'), { status: 400, text: /40001/ });
+});
+
+t.test('a waiting body counts with its announced length', async (t) => {
+  // No timeout takes effect in this test.
+  const limits = { bodyBudget: 1_000_000, requestTimeout: 300_000 };
+  const { send, token } = await startTenants(t, { limits });
+  for (let i = 0; i < 9; i++) await send(token, 'Content-Length: 300000', 'x'.repeat(60_000));
+  const waiting = [];
+  for (let i = 0; i < 12; i++) waiting.push(await send(token, 'Content-Length: 300000', 'x'));
+  t.match(await waiting.at(-1)?.answer('POST', '/plants'), { status: 503 });
+});
+
+t.test('a waiting body gets the memory of a stalled one', async (t) => {
+  const { send, token } = await startTenants(t, {
+    limits: { bodyBudget: 1_000_000, bodyLimit: 200_000, requestTimeout: 5_000 },
+  });
+  const length = 150_000;
+  await send(token, `Content-Length: ${length}`, '{');
+  const slow = await send(token, `Content-Length: ${length}`, plant(1, length).slice(0, 140_000), 140_000);
+  const waiting = await send(token, `Content-Length: ${length}`, plant(2, length));
+  t.equal((await slow.answer('POST', '/plants'))?.status, 503);
+  t.equal((await waiting.answer('POST', '/plants'))?.status, 200);
+});
+
+t.test('the memory of all lists is bounded, and stalled readers do not block others', async (t) => {
+  const listBudget = 1_000_000;
+  const page = 300_000;
+  let most = 0;
+  const wrap = injectFaults(({ plants }) => ({
+    plants: {
+      list: (...all) => {
+        most = Math.max(
+          most,
+          sockets.reduce((sum, { writableLength }) => sum + writableLength, 0),
+        );
+        return plants.list(...all);
+      },
+    },
+  }));
+  const service = await startTenants(t, { wrap, limits: { listBudget, stallTimeout: 4_000 } });
+  const { storage, subject, issue, authorized, port, app, open, sockets } = service;
+  const fill = (subject: string, count: number) =>
+    Promise.all(
+      Array.from({ length: count }, (_, i) =>
+        storage.plants.create(subject, BigInt(i), { name: 'x'.repeat(100_000) }),
+      ),
+    );
+  await fill('who stalls', 100);
+  await fill(subject, 20);
+  const hostile = await issue('who stalls');
+  const request = (token: string) =>
+    `GET /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+  const ends: Promise<unknown>[] = [];
+  for (let i = 0; i < 16; i++) {
+    const arrives = once(app.server, 'connection') as Promise<[Socket]>;
+    const stalled = connect(port, '127.0.0.1').pause();
+    stalled.on('error', () => undefined);
+    t.teardown(() => stalled.destroy());
+    stalled.write(request(hostile));
+    const [served] = await arrives;
+    ends.push(once(served, 'close'));
+  }
+  const good = await open();
+  for (let i = 0; i < 5; i++) {
+    good.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+    t.equal((JSON.parse((await good.answer('GET', '/plants'))?.text ?? '') as unknown[]).length, 20);
+  }
+  await Promise.all(ends);
+  t.ok(most <= listBudget + page, `at most ${most} bytes lay unsent`);
+  const own = await open();
+  own.send(request(hostile));
+  t.equal((JSON.parse((await own.answer('GET', '/plants'))?.text ?? '') as unknown[]).length, 100);
+});
+
+t.test('the text of the pages read in one turn of the event loop is bounded', async (t) => {
+  const { storage, subject } = await startService(t, engine);
+  const length = 500_000;
+  await storage.plants.create(subject, 1n, { name: 'я'.repeat(length) });
+  let left = 20;
+  let inTurn = 0;
+  let most = 0;
+  const pages = Array.from({ length: left }, async () => {
+    const { json } = await storage.plants.list(subject, { limit: 1 });
+    inTurn += json.length;
+    most = Math.max(most, inTurn);
+    left--;
+  });
+  while (left > 0) {
+    inTurn = 0;
+    await setImmediate();
+  }
+  await Promise.all(pages);
+  t.ok(most >= length && most < 4 * length, `${most} characters`);
+});
+
+const noRates = { perSubject: 0, perAddress: 0, window: 60_000 };
+
+/** The state of the rate limit in the headers of a response. */
+const rate = ({ headers }: Answer) =>
+  ['limit', 'remaining', 'reset'].map((name) => headers[`ratelimit-${name}`]).join(' ');
+
+t.test('the requests of a subject per window are limited over all its tokens and operations', async (t) => {
+  const started = 1_000;
+  let now = started;
+  const { call, token, subject, issue } = await startService(t, engine, {
+    limits: { rates: { ...noRates, perSubject: 3 } },
+    // Not the system clock, which may be set back.
+    monotonic: () => now,
+  });
+  const created = await call('POST', '/plants', { token, body: { id: 1, name: 'a' } });
+  t.equal(created.status, 200);
+  t.equal(rate(created), '3 2 60');
+  const sameSubject = await issue(subject);
+  const listed = await call('GET', '/plants', { token: sameSubject });
+  t.equal(rate(listed), '3 1 60');
+  now = started + 20_500;
+  const missed = await call('DELETE', '/plants/2', { token });
+  t.equal(missed.status, 404);
+  t.equal(rate(missed), '3 0 40');
+
+  const refused = await call('DELETE', '/plants/1', { token: sameSubject });
+  t.match(refused, { status: 429, json: { error: 42900, message: /^Too many requests/ } });
+  t.equal(rate(refused), '3 0 40');
+  t.equal(refused.headers['retry-after'], '40');
+  t.equal((await call('HEAD', '/plants', { token })).status, 429);
+  t.equal((await call('POST', '/plants', { token, body: '{' })).status, 429, 'before the body is read');
+
+  const other = await issue(`another than ${subject}`);
+  t.equal((await call('GET', '/plants', { token: other })).status, 200);
+  const anonymous = await call('GET', '/plants');
+  t.equal(anonymous.status, 401, 'who is nobody is not counted');
+  t.equal(rate(anonymous), '  ');
+  now = started + 60_001;
+  const again = await call('GET', '/plants', { token });
+  t.strictSame(again.json, [{ name: 'a' }], 'a refused request has no effect');
+  t.equal(rate(again), '3 2 60');
+});
+
+t.test('the requests of an address per window are limited, with or without a token', async (t) => {
+  const limits = { rates: { ...noRates, perAddress: 2, perSubject: 100 } };
+  const { call, token } = await startService(t, engine, { limits });
+  const from = (forwarded: string) => ({ headers: { 'x-forwarded-for': forwarded } });
+  const anonymous = await call('GET', '/plants', from('1.1.1.1'));
+  t.equal(anonymous.status, 401);
+  t.equal(rate(anonymous), '2 1 60');
+  const listed = await call('GET', '/plants', { token, ...from('2.2.2.2') });
+  t.equal(listed.status, 200);
+  t.equal(rate(listed), '100 99 60', 'the limit of the subject is what a caller must know');
+  const refused = await call('GET', '/plants', from('3.3.3.3'));
+  t.match(refused, { status: 429, json: { error: 42900 } }, 'nobody is asked for a token first');
+  t.equal(refused.headers['www-authenticate'], undefined);
+  t.equal((await call('GET', '/plants', { token })).status, 429, 'a good token does not help');
+  t.equal((await call('GET', '/openapi.json')).status, 429);
+});
+
+t.test('every request of an address is counted', async (t) => {
+  const limits = { rates: { ...noRates, perAddress: 1 } };
+  const requests = {
+    'an unknown path': ['GET /nothing', 'Host: x', 404],
+    'another method': ['PATCH /plants', 'Host: x', 405],
+    'no path at all': ['GET /%', 'Host: x', 400],
+    'no Host': ['GET /plants', 'X-Host: x', 400],
+    'another expectation': ['GET /plants', 'Host: x\r\nExpect: more', 417],
+    'no token': ['GET /plants', 'Host: x', 401],
+  } as const;
+  for (const [what, [line, fields, status]] of Object.entries(requests)) {
+    const { open } = await startListening(t, { limits });
+    const connection = await open();
+    const [method = '', url] = line.split(' ');
+    for (const expected of [status, 429]) {
+      connection.send(`${line} HTTP/1.1\r\n${fields}\r\n\r\n`);
+      const answer = await connection.answer(method, url);
+      t.equal(answer?.status, expected, what);
+    }
+  }
+});
+
+t.test('the address of a client behind trusted proxies is the forwarded one', async (t) => {
+  const limits = { rates: { ...noRates, perAddress: 1 } };
+  const addresses: unknown[] = [];
+  const stream = {
+    write: (line: string) => addresses.push((JSON.parse(line) as Record<string, unknown>)['address']),
+  };
+  const behind = await startService(t, engine, {
+    limits,
+    logger: { stream },
+    trustedProxies: ['127.0.0.0/8', '10.0.0.1'],
+  });
+  const status = async (forwarded: string) =>
+    (await behind.call('GET', '/openapi.json', { headers: { 'x-forwarded-for': forwarded } })).status;
+  t.equal(await status('1.1.1.1'), 200);
+  t.equal(await status('2.2.2.2'), 200);
+  t.equal(await status('1.1.1.1'), 429);
+  t.equal(await status('9.9.9.9, 2.2.2.2'), 429, 'what the client itself claims is not believed');
+  t.equal(await status('2.2.2.2, 10.0.0.1'), 429, 'a second proxy is seen through');
+  t.equal(await status('8.8.8.8, 10.0.0.2'), 200, 'an unknown one is not');
+  t.equal(await status('7.7.7.7, 10.0.0.2'), 429);
+  t.equal(await status('::ffff:1.1.1.1'), 429, 'one address in two spellings');
+  t.equal(await status('1.1.1.1:50000'), 429, 'a port is no part of it');
+  t.equal(await status('2001:db8:1:2::1'), 200);
+  t.equal(await status('2001:db8:1:2:ffff::2'), 429, 'one network of IPv6 is one client');
+  t.equal(await status('[2001:db8:1:2::3]:443'), 429, 'nor are brackets');
+  t.equal(await status('2001:db8:1:3::1'), 200);
+  t.strictSame(
+    addresses.slice(0, 5),
+    ['1.1.1.1', '2.2.2.2', '1.1.1.1', '2.2.2.2', '2.2.2.2'],
+    'in the log too',
+  );
+});
+
+t.test('while the event loop lags beyond the limit, requests are rejected', async (t) => {
+  const start = (maxEventLoopDelay: number) => startService(t, engine, { plugins: { maxEventLoopDelay } });
+  const lenient = await start(Number.MAX_VALUE);
+  const strict = await start(Number.MIN_VALUE);
+  // Any lag is too much for the strict one, once it is measured; the lenient one, which began before, has measured it
+  // then too.
+  const rejected = await until(
+    () => strict.call('GET', '/plants', { token: strict.token }),
+    ({ status }) => status === 503,
+  );
+  t.match(rejected, {
+    status: 503,
+    json: { error: 50301, message: /overloaded/ },
+    headers: { 'retry-after': '1' },
+  });
+  t.equal((await lenient.call('GET', '/plants', { token: lenient.token })).status, 200);
+});
+
+t.test('connections beyond the limit are closed immediately', async (t) => {
+  const { open } = await startListening(t, { limits: { maxConnections: 2 } });
+  const get = 'GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n';
+  const first = await open();
+  const second = await open();
+  first.send(get);
+  t.equal((await first.answer('GET', '/openapi.json'))?.status, 200);
+  const third = await open();
+  t.equal(await third.rest(), '');
+  second.send(get);
+  t.equal((await second.answer('GET', '/openapi.json'))?.status, 200);
+});
+
+t.test(
+  'a client that takes none of its answers is cut off, one whose answer takes time is not',
+  async (t) => {
+    let finish: (creation: Creation) => void = () => undefined;
+    const gate = new Promise<Creation>((resolve) => (finish = resolve));
+    const { app, open, token } = await startListening(t, {
+      limits: { stallTimeout: 100, requestTimeout: 500 },
+      wrap: injectFaults(() => ({ plants: { create: () => gate } })),
+    });
+    const waiting = await open();
+    const body = '{"id":1,"name":"a"}';
+    const nothingMoves = once(app.server, 'timeout');
+    waiting.send(
+      `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    await nothingMoves;
+    finish('created');
+    t.equal((await waiting.answer('POST', '/plants'))?.status, 200);
+
+    const [, bundle] = /"([^"]+bundle.js)"/.exec((await app.inject('/docs/')).payload) ?? [];
+    const connected = once(app.server, 'connection') as Promise<[Socket]>;
+    const stalling = await open();
+    const [socket] = await connected;
+    stalling.socket.pause();
+    // More than the buffers between client and server can hold.
+    stalling.send(`GET /docs/${bundle} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(16));
+    await once(socket, 'close');
+    t.ok(socket.bytesWritten > 0);
+  },
+);
+
+t.test('known callers are served before unknown ones', async (t) => {
+  const { call, token, issue, subject } = await startService(t, engine);
+  t.equal((await call('GET', '/plants', { token })).status, 200);
+  const answers: string[] = [];
+  const send = async (who: string, url: string, given?: string) => {
+    await call('GET', url, { token: given });
+    answers.push(who);
+  };
+  const flood = ['/plants', '/nothing', '/openapi.json', '/plants?limit=0'].flatMap((url) =>
+    Array.from({ length: 200 }, () => send('nobody', url)),
+  );
+  const fresh = send('new', '/plants', await issue(subject));
+  const created = call('POST', '/plants', { token, body: { id: 1, name: 'a' } });
+  const listed = send('known', '/plants', token);
+  await Promise.all([...flood, fresh, listed, created]);
+  t.ok(answers.indexOf('known') < 400, `known callers come first, behind ${answers.indexOf('known')} others`);
+  t.ok(answers.includes('new'), 'and everybody gets an answer');
+});
+
+t.test('while others cause event-loop lag, known callers are not rejected', async (t) => {
+  // Any lag is too much for this one, once it is measured.
+  const strict = await startService(t, engine, { plugins: { maxEventLoopDelay: Number.MIN_VALUE } });
+  const status = async (given?: string) => (await strict.call('GET', '/plants', { token: given })).status;
+  await until(
+    () => status(strict.token),
+    (status) => status === 503,
+  );
+  const flood = Array.from({ length: 200 }, () => status());
+  const known = status(strict.token);
+  t.equal(await known, 200);
+  t.ok((await Promise.all(flood)).includes(503));
+});

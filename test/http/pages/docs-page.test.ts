@@ -1,0 +1,163 @@
+// The documentation page in a real browser: what it loads, what it may do, and that it deletes the right plant.
+import { mkdir } from 'node:fs/promises';
+import t from 'tap';
+import { noBrowser, startBrowser } from '../../support/browser.js';
+import { engines } from '../../support/engines.js';
+import { startListening, startService } from '../../support/service.js';
+import { skipFor } from '../../support/skip.js';
+
+/** If set, the test writes screenshots. */
+const screenshots = process.env['SCREENSHOTS'];
+
+t.test('the page is served completely and has no links to other origins', async (t) => {
+  const { app } = await startService(t, engines[0]!);
+  for (const url of ['/', '/docs']) {
+    const { statusCode, headers } = await app.inject(url);
+    t.strictSame([statusCode, headers.location], [302, 'docs/'], 'relative, for a service under a path');
+  }
+  const page = await app.inject('/docs/');
+  t.equal(page.statusCode, 200);
+  t.equal(page.headers['content-type'], 'text/html; charset=utf-8');
+  const parts = [...page.payload.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]!);
+  t.ok(parts.length >= 3);
+  for (const part of parts) {
+    t.notMatch(part, /^\/|:/, 'relative');
+    const { statusCode, headers } = await app.inject(`/docs/${part}`);
+    t.equal(statusCode, 200, part);
+    t.equal(headers['x-content-type-options'], 'nosniff');
+    t.equal(headers['cache-control'], 'public, max-age=31536000, immutable', 'kept for good under its name');
+    const coded = await app.inject({ url: `/docs/${part}`, headers: { 'accept-encoding': 'gzip' } });
+    t.equal(coded.headers['content-encoding'], part.endsWith('.png') ? undefined : 'gzip');
+    t.notMatch(headers['content-security-policy'], /unsafe|https?:|upgrade/);
+  }
+});
+
+t.test('HEAD returns the headers of every page', async (t) => {
+  const { port } = await startListening(t);
+  const ask = async (method: string, url: string) => {
+    const answer = await fetch(`http://127.0.0.1:${port}${url}`, { method, redirect: 'manual' });
+    const header = (name: string) => answer.headers.get(name);
+    const headers = ['location', 'content-type', 'content-security-policy'].map(header);
+    return { status: answer.status, headers };
+  };
+  for (const url of ['/', '/docs', '/docs/', '/openapi.yaml', '/openapi.json']) {
+    t.strictSame(await ask('HEAD', url), await ask('GET', url), url);
+  }
+});
+
+t.test(
+  'the page fits wide and narrow screens, follows the theme, and keeps the token',
+  skipFor(noBrowser),
+  async (t) => {
+    const { token, port } = await startListening(t);
+    const browser = await startBrowser(t);
+    for (const viewport of [
+      { width: 1280, height: 900 },
+      { width: 390, height: 800 },
+    ]) {
+      for (const colorScheme of ['light', 'dark'] as const) {
+        const page = await browser.newPage({ viewport, colorScheme });
+        const name = `${viewport.width} ${colorScheme}`;
+        await page.goto(`http://plants.example:${port}/docs/`);
+        for (const part of ['button.authorize', '.opblock-summary']) {
+          const { y = Infinity, height = 0 } = (await page.locator(part).first().boundingBox()) ?? {};
+          t.ok(y + height <= viewport.height, `${name}: ${part} is in sight`);
+        }
+        await page.click('.info summary');
+        await page.click('.opblock-summary-control >> nth=1');
+        await page.locator('.responses-table').first().waitFor();
+        t.equal(await page.evaluate('document.documentElement.scrollWidth'), viewport.width, name);
+        const dark = await page.evaluate("document.documentElement.classList.contains('dark-mode')");
+        t.equal(dark, colorScheme === 'dark', name);
+
+        await page.click('button.authorize >> nth=0');
+        await page.fill('.auth-container input', token);
+        await page.click('.auth-container button.authorize');
+        await page.reload();
+        await page.locator('button.authorize.locked').waitFor();
+        await page.click('button.authorize.locked');
+        await page.click('.auth-container button:has-text("Logout")');
+        await page.reload();
+        await page.locator('button.authorize.unlocked').waitFor();
+        await page.close();
+      }
+    }
+  },
+);
+
+t.test('a person authorizes, creates, lists and deletes by clicking', skipFor(noBrowser), async (t) => {
+  const { call, token, port } = await startListening(t);
+  const browser = await startBrowser(t);
+  const page = await browser.newPage({ viewport: { width: 1200, height: 1000 } });
+  const origin = `http://plants.example:${port}`;
+  const requests: string[] = [];
+  const complaints: string[] = [];
+  page.on('request', (request) => requests.push(request.url()));
+  page.on('requestfailed', (request) => complaints.push(`failed: ${request.url()}`));
+  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
+  });
+  const look = async (name: string) => {
+    if (screenshots === undefined) return;
+    await mkdir(screenshots, { recursive: true });
+    await page.screenshot({ path: `${screenshots}/${name}.png` });
+  };
+
+  await page.goto(`${origin}/`);
+  t.equal(page.url(), `${origin}/docs/`);
+  await page.click('button.authorize');
+  await page.fill('.auth-container input', token);
+  await page.click('.auth-container button.authorize');
+  await page.click('.auth-container button.btn-done');
+
+  const tryOut = async (operationId: string) => {
+    const operation = page.locator(`#operations-plants-${operationId}`);
+    await operation.locator('.opblock-summary-control').click();
+    await operation.locator('.try-out__btn').click();
+    return operation;
+  };
+  /** Clicks "Execute", and returns the status and text that the page then shows. */
+  const execute = async (operation: ReturnType<typeof page.locator>, path: string) => {
+    const answered = page.waitForResponse((response) => response.url() === `${origin}${path}`);
+    await operation.locator('button.execute').click();
+    const status = (await answered).status();
+    const shown = operation.locator('.live-responses-table .response');
+    await shown.locator(`td.response-col_status:has-text("${status}")`).waitFor();
+    return { status, text: await shown.innerText() };
+  };
+
+  const createPlant = await tryOut('createPlant');
+  for (const id of ['9007199254740992', '9007199254740993']) {
+    await createPlant.locator('textarea.body-param__text').fill(`{"id": ${id}, "name": "plant ${id}"}`);
+    const created = await execute(createPlant, '/plants');
+    t.equal(created.status, 200, 'two ids that a rounding page would take for one');
+    t.match(created.text, `plant ${id}`);
+  }
+  await look('created');
+  await createPlant.locator('.opblock-summary-control').click();
+
+  const listPlants = await tryOut('listPlants');
+  const limit = listPlants.locator('input[placeholder="limit"]');
+  await limit.fill('100');
+  const listed = await execute(listPlants, '/plants?limit=100');
+  t.match(listed.text, /plant 9007199254740992[^]+plant 9007199254740993/);
+  await look('listed');
+
+  const deletePlant = await tryOut('deletePlant');
+  await deletePlant.locator('input[placeholder="id"]').fill('9007199254740993');
+  t.equal((await execute(deletePlant, '/plants/9007199254740993')).status, 204);
+  await look('deleted');
+
+  const left = await execute(listPlants, '/plants?limit=100');
+  t.match(left.text, 'plant 9007199254740992');
+  t.notMatch(left.text, 'plant 9007199254740993');
+  await look('left');
+  t.strictSame((await call('GET', '/plants', { token })).json, [{ name: 'plant 9007199254740992' }]);
+  t.strictSame(complaints, [], 'the policy holds nothing back that the page needs');
+  t.strictSame(
+    requests.filter((url) => !url.startsWith(`${origin}/`) && !url.startsWith('data:')),
+    [],
+    'nothing is requested from other origins',
+  );
+});

@@ -1,0 +1,269 @@
+// The exact JSON parser: equal to a BigInt oracle for all notations of numbers, and to JSON.parse for everything else.
+import fc from 'fast-check';
+import t from 'tap';
+import { isInexact, parseDecimal, parseExactJson, toDouble } from '../../../dist/http/request/exact-json.js';
+
+/** The meaning of a number literal, computed only with BigInt: an integer, or a fraction. */
+function oracle(literal: string): bigint | 'fraction' {
+  const [mantissa, exponent = '0'] = literal.toLowerCase().split('e') as [string, string?];
+  const [whole, fraction = ''] = mantissa.split('.') as [string, string?];
+  const scale = BigInt(exponent) - BigInt(fraction.length);
+  const digits = BigInt(whole.replace('-', '') + fraction) * (whole.startsWith('-') ? -1n : 1n);
+  if (scale >= 0n) return digits * 10n ** scale;
+  const divisor = 10n ** -scale;
+  return digits % divisor === 0n ? digits / divisor : 'fraction';
+}
+
+const int64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n };
+const nearEdges = fc
+  .record({
+    edge: fc.constantFrom(
+      0n,
+      2n ** 53n,
+      -(2n ** 53n),
+      int64.max,
+      int64.min,
+      10n ** 15n,
+      10n ** 16n,
+      10n ** 19n,
+    ),
+    by: fc.bigInt({ min: -3n, max: 3n }),
+  })
+  .map(({ edge, by }) => edge + by);
+const integer = fc.oneof(nearEdges, fc.bigInt({ min: -(10n ** 21n), max: 10n ** 21n }));
+
+/**
+ * Spellings of numbers: an integer with its point moved, zeros added and an exponent that may or may not make up for
+ * it.
+ */
+const spelling = fc
+  .record({
+    value: integer,
+    point: fc.nat(25),
+    zeros: fc.nat(5),
+    off: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.integer({ min: -3, max: 3 })),
+    mark: fc.constantFrom('e', 'E', 'e+', 'E+'),
+  })
+  .map(({ value, point, zeros, off, mark }) => {
+    const sign = value < 0n ? '-' : '';
+    const digits = value.toString().replace('-', '');
+    const padded = digits.padStart(point + 1, '0');
+    const whole = padded.slice(0, padded.length - point).replace(/^0+(?=\d)/, '');
+    const fraction = padded.slice(padded.length - point) + '0'.repeat(zeros);
+    const exponent = point + off;
+    const tail = exponent === 0 ? '' : exponent < 0 ? `e${exponent}` : `${mark}${exponent}`;
+    return `${sign}${whole}${fraction === '' ? '' : `.${fraction}`}${tail}`;
+  });
+
+/** The expected result for a literal: exact up to 19 digits, and never an integer for a fraction. */
+function fits(literal: string, value: unknown): boolean {
+  const meant = oracle(literal);
+  if (meant === 'fraction')
+    return isInexact(value) || (typeof value === 'number' && !Number.isInteger(value));
+  if (meant >= int64.min && meant <= int64.max) {
+    return (typeof value === 'bigint' || Number.isSafeInteger(value)) && BigInt(value as number) === meant;
+  }
+  // Beyond int64 it need not be exact, but must not be within the range.
+  return typeof value === 'bigint'
+    ? value === meant
+    : typeof value === 'number' && BigInt(value) !== meant % 2n ** 63n && Math.abs(value) >= 2 ** 63;
+}
+
+t.test('every notation of an integer is parsed exactly, and no fraction becomes an integer', async () => {
+  fc.assert(
+    fc.property(spelling, (literal) => {
+      const native = JSON.parse(literal) as number;
+      const value = parseExactJson(literal);
+      // Literals that a double represents exactly are parsed by JSON.parse alone.
+      return (
+        fits(literal, value) ||
+        (oracle(literal) === 'fraction' && Object.is(value, native) && !Number.isInteger(native))
+      );
+    }),
+    { numRuns: 20_000 },
+  );
+});
+
+t.test('the limits of the range are parsed exactly', async (t) => {
+  const cases: [string, unknown][] = [
+    ['9007199254740991', 9007199254740991],
+    ['9007199254740992', 9007199254740992n],
+    ['9007199254740993', 9007199254740993n],
+    ['-9007199254740993', -9007199254740993n],
+    ['9007199254740993.0', 9007199254740993n],
+    ['9.007199254740993e15', 9007199254740993n],
+    ['900719925474099300e-2', 9007199254740993n],
+    ['9223372036854775807', 9223372036854775807n],
+    ['-9223372036854775808', -9223372036854775808n],
+    ['9223372036854775808', 9223372036854775808n],
+    ['1.0', 1],
+    ['1e3', 1000],
+    ['1.5', 1.5],
+    ['-0', -0],
+    ['0e999999999', 0],
+    ['0.000', 0],
+    ['1e400', Infinity],
+    ['1e999999999', Infinity],
+    ['-1e999999999999999999999', -Infinity],
+    ['100000000000000000000', 1e20],
+  ];
+  for (const [literal, value] of cases) {
+    t.ok(Object.is(parseExactJson(literal), value), `${literal} is ${String(value)}`);
+    t.strictSame(
+      parseExactJson(` {"a":[ ${literal} ,${literal}]}\n`),
+      { a: [value, value] },
+      `${literal} inside`,
+    );
+  }
+});
+
+t.test('a fraction that a double rounds to an integer is detected', async (t) => {
+  const cases: [string, number][] = [
+    ['900719925474099.14e1', 9007199254740991],
+    ['9007199254740993.5', 9007199254740994],
+    ['1.00000000000000000001', 1],
+    ['1e-400', 0],
+  ];
+  for (const [literal, double] of cases) {
+    const value = parseExactJson(literal);
+    t.ok(isInexact(value), literal);
+    t.equal(toDouble(value as symbol), double);
+  }
+  t.equal(toDouble(9007199254740993n), 9007199254740992);
+});
+
+/** Equality, except for integers that a double has rounded. */
+function alike(mine: unknown, native: unknown): boolean {
+  if (typeof native === 'number') {
+    return (
+      Object.is(mine, native) || (Number.isInteger(native) && (typeof mine === 'bigint' || isInexact(mine)))
+    );
+  }
+  if (typeof native !== 'object' || native === null) return mine === native;
+  if (typeof mine !== 'object' || mine === null || Array.isArray(mine) !== Array.isArray(native))
+    return false;
+  if (Object.getPrototypeOf(mine) !== Object.getPrototypeOf(native)) return false;
+  const [names, nativeNames] = [Object.keys(mine), Object.keys(native)];
+  return (
+    names.length === nativeNames.length &&
+    names.every((name, i) => {
+      const value = (of: object) => Object.getOwnPropertyDescriptor(of, name)?.value as unknown;
+      return name === nativeNames[i] && alike(value(mine), value(native));
+    })
+  );
+}
+
+t.test('everything else is parsed as by JSON.parse', async () => {
+  const value = fc.jsonValue({ maxDepth: 4, stringUnit: 'binary' });
+  const text = fc
+    .record({ value, indent: fc.constantFrom('', ' ', '\t', '\n'), twice: fc.boolean() })
+    .map(({ value, indent, twice }) => {
+      const json = JSON.stringify(value, undefined, indent);
+      // The fraction causes the exact parse; repeated and unusual keys must have the same result as natively.
+      return twice
+        ? `{"b":1,"a":1.5,"__proto__":${json},"":${json},"b":${json},"__proto__":{"c":${json}}}`
+        : json;
+    });
+  fc.assert(
+    fc.property(text, (text) => alike(parseExactJson(text), JSON.parse(text))),
+    { numRuns: 5_000 },
+  );
+});
+
+t.test('what JSON.parse rejects is rejected with the same message', async () => {
+  const broken = fc.oneof(
+    fc.string(),
+    fc
+      .record({ text: fc.json(), at: fc.nat(), junk: fc.string({ maxLength: 2 }) })
+      .map(({ text, at, junk }) => {
+        const place = at % (text.length + 1);
+        return text.slice(0, place) + junk + text.slice(place + 1);
+      }),
+    fc.constantFrom(
+      '01',
+      '1.',
+      '.5',
+      '1e',
+      '+1',
+      '0x1',
+      '1_000',
+      '1234567890123456x',
+      '[1.5',
+      '"1.5',
+      '-',
+      'NaN',
+      '1e5 1',
+      '\u00a01.5',
+      '{"a":1.5,}',
+    ),
+  );
+  const fault = (read: (text: string) => unknown, text: string) => {
+    try {
+      read(text);
+      return 'none';
+    } catch (error) {
+      return error instanceof SyntaxError ? error.message : `no syntax error: ${String(error)}`;
+    }
+  };
+  fc.assert(
+    fc.property(broken, (text) => fault(parseExactJson, text) === fault(JSON.parse, text)),
+    { numRuns: 5_000 },
+  );
+});
+
+t.test('strings are never numbers, whatever they contain', async (t) => {
+  for (const inside of [
+    '9007199254740993',
+    '\\"9007199254740993',
+    '\\\\',
+    '\\\\\\"1.5',
+    '\\u0022 1e5',
+    ',9007199254740993]',
+  ]) {
+    const text = `["${inside}", 1.5, "${inside}"]`;
+    t.strictSame(parseExactJson(text), JSON.parse(text));
+  }
+});
+
+t.test('the cost of hostile texts is linear in their length', async (t) => {
+  const million = 1_000_000;
+  const deep = 100_000;
+  const texts = [
+    '9'.repeat(million),
+    `0.${'0'.repeat(million)}1`,
+    `1${'0'.repeat(million)}1`,
+    `${'1'.repeat(million)}e-${million}`,
+    `1e${'9'.repeat(million)}`,
+    `["${'\\\\'.repeat(million)}", 1.5]`,
+    `["${'\\"'.repeat(million)}", 1.5]`,
+    `["${'x'.repeat(million)}", 1.5]`,
+    `[1.5${' '.repeat(million)}]`,
+    `[${'1e999999999,'.repeat(million / 10)}1]`,
+    `[1.5,${'['.repeat(deep)}${']'.repeat(deep)}]`,
+    `${'{"a":'.repeat(deep)}9007199254740993${'}'.repeat(deep)}`,
+  ];
+  for (const text of texts) {
+    parseExactJson(text);
+    t.pass(text.slice(0, 20));
+  }
+});
+
+t.test('decimal digits are parsed only in canonical form', async (t) => {
+  fc.assert(
+    fc.property(
+      fc.bigInt({ min: int64.min, max: int64.max }),
+      (value) => parseDecimal(value.toString()) === value,
+    ),
+  );
+  const canonical = /^(0|-?[1-9]\d{0,18})$/;
+  const almost = fc.stringMatching(/^[-+ 0-9.eExX_]{0,22}$/);
+  fc.assert(
+    fc.property(
+      fc.oneof(almost, fc.string()),
+      (text) => parseDecimal(text) === (canonical.test(text) ? BigInt(text) : undefined),
+    ),
+    { numRuns: 5_000 },
+  );
+  for (const text of ['', '-', '-0', '+1', '00', '1 ', '1\n', '１'])
+    t.equal(parseDecimal(text), undefined, JSON.stringify(text));
+});

@@ -1,0 +1,176 @@
+// The listener for operations: the probes follow the service and its storage, the metrics count every request once.
+import { readFile } from 'node:fs/promises';
+import { Agent, request } from 'node:http';
+import t from 'tap';
+import { repeatUntil } from '../support/wait.js';
+import { fillStore, operationsOf, samples, send, startServer } from '../support/processes.js';
+import { GatheredMetrics } from '../../dist/observability/gathered-metrics.js';
+import { createMetrics } from '../../dist/observability/metrics.js';
+import { buildOperationsListener } from '../../dist/observability/operations-listener.js';
+import { openStorage } from '../../dist/storage/open.js';
+import { version } from '../../dist/version.js';
+
+t.test('probes and metrics', async (t) => {
+  const { env, token } = await fillStore(t, 0, String);
+  const server = await startServer(t, { env: { ...env, OPS_PORT: '0' } });
+  const operations = operationsOf(server);
+  const agent = new Agent();
+
+  for (const [path, body] of [
+    ['/livez', { status: 'alive' }],
+    ['/readyz', { status: 'ready' }],
+  ] as const) {
+    const { status, headers, text } = await send(agent, operations + path);
+    t.strictSame({ status, body: JSON.parse(text) as unknown }, { status: 200, body });
+    t.match(headers, { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' });
+    t.equal((await send(agent, server.origin + path)).status, 404, 'the public listener knows nothing of it');
+  }
+  t.match(await send(agent, `${operations}/plants`), { status: 404, text: /"error":40401/ });
+  t.match(await send(agent, `${operations}/livez`, { method: 'POST' }), {
+    status: 405,
+    text: /"error":40500/,
+  });
+  t.match(await send(agent, `${operations}/%zz`), {
+    status: 400,
+    text: /"error":40008/,
+    headers: { 'x-request-id': /./ },
+  });
+
+  const url = `${server.origin}/plants`;
+  const creates = Array.from({ length: 50 }, (_, i) =>
+    send(agent, url, { method: 'POST', token, body: `{"id":${i},"name":"a"}` }),
+  );
+  for (const { status } of await Promise.all(creates)) t.equal(status, 200);
+  await send(agent, url, { method: 'POST', token, body: '{"id":1,"name":"b"}' });
+  await send(agent, `${url}/1`, { method: 'DELETE', token });
+  await send(agent, `${url}/2`, { method: 'DELETE', token });
+  await send(agent, url, { token });
+  await send(agent, url, { method: 'HEAD', token });
+  await send(agent, url);
+  await send(agent, url, { token: 'nonsense' });
+  await send(agent, url, { method: 'REPORT' });
+  await send(agent, `${server.origin}/nothing/at/all`);
+  const broken = request(url, {
+    method: 'POST',
+    headers: { ...{ authorization: `Bearer ${token}` }, 'content-length': 10 },
+  });
+  broken.setHeader('content-type', 'application/json');
+  broken.write('{');
+  broken.once('error', () => undefined);
+
+  const durations = (method: string, route: string, status: number | string) =>
+    `plant_store_http_request_duration_seconds_count{method="${method}",route="${route}",status="${status}"}`;
+  const scrapeMetrics = () => send(agent, `${operations}/metrics`);
+  let scrape = await scrapeMetrics();
+  const scrapeUntil = (running: number) =>
+    repeatUntil(
+      () => samples(scrape.text)['plant_store_http_requests_running'] === running,
+      async () => (scrape = await scrapeMetrics()),
+    );
+  await scrapeUntil(1);
+  t.pass('the request whose body has not come is running');
+  broken.destroy();
+  await scrapeUntil(0);
+  t.match(scrape.headers['content-type'], /^text\/plain; version=/);
+  const measured = samples(scrape.text);
+  const expected = {
+    [durations('POST', '/plants', 200)]: 50,
+    [durations('POST', '/plants', 400)]: 1,
+    [durations('POST', '/plants', 'aborted')]: 1,
+    [durations('DELETE', '/plants/:id', 204)]: 2,
+    [durations('GET', '/plants', 200)]: 1,
+    [durations('HEAD', '/plants', 200)]: 1,
+    [durations('GET', '/plants', 401)]: 2,
+    [durations('other', 'unmatched', 405)]: 1,
+    [durations('GET', 'unmatched', 404)]: 3,
+  };
+  const counts = Object.entries(measured).filter(([name]) =>
+    name.startsWith('plant_store_http_request_duration_seconds_count'),
+  );
+  t.same(Object.fromEntries(counts), expected, 'every request is counted, under labels that nobody makes up');
+  t.match(measured, {
+    'plant_store_authentications_total{outcome="accepted"}': 56,
+    'plant_store_authentications_total{outcome="missing"}': 1,
+    'plant_store_authentications_total{outcome="invalid"}': 1,
+    'plant_store_authentications_total{outcome="failed"}': 0,
+    plant_store_write_batch_rows_sum: 53,
+    plant_store_write_queue_rows: 0,
+    [`plant_store_build_info{version="${version}",node="${process.version}"}`]: 1,
+  });
+  t.equal(
+    measured['plant_store_write_commit_duration_seconds_count'],
+    measured['plant_store_write_batch_rows_count'],
+  );
+  t.notMatch(scrape.text, token.slice(4), 'no token is in the metrics');
+  t.equal(await server.end('SIGTERM'), 0);
+});
+
+t.test('docs/operate.md lists exactly our metrics', async (t) => {
+  const page = await readFile(new URL('../../docs/operate.md', import.meta.url), 'utf8');
+  const documented = [...page.matchAll(/^- `(plant_store_\w+)(?:\{[\w,]+\})?` \((\w+)\):/gm)];
+  const { registry } = createMetrics();
+  // The metrics of workers are added.
+  new GatheredMetrics(registry, () => []);
+  const known = registry.getMetricsAsArray().filter(({ name }) => name.startsWith('plant_store_'));
+  t.strictSame(
+    documented.map(([, name, type]) => `${name} ${type}`).sort(),
+    known.map(({ name, type }) => `${name} ${String(type)}`).sort(),
+  );
+});
+
+t.test(
+  'readiness follows the storage, checks it once at a time, and waits for it only so long',
+  async (t) => {
+    const { env } = await fillStore(t, 0, String);
+    const storage = await openStorage(env.DATABASE_URL);
+    let serving = false;
+    let checks = 0;
+    let checkStorage = () => storage.check();
+    const logged: unknown[] = [];
+    const app = await buildOperationsListener({
+      serving: () => serving,
+      checkStorage: () => {
+        checks++;
+        return checkStorage();
+      },
+      metrics: createMetrics(),
+      log: {
+        info: (message: unknown) => logged.push(message),
+        warn: ({ reason }: { reason: string }) => logged.push(reason),
+      },
+      deadline: 20,
+    });
+    t.teardown(() => app.close());
+    const notReady = (reason: string) => ({
+      statusCode: 503,
+      payload: JSON.stringify({ status: 'not ready', reason }),
+    });
+    const unavailable = notReady('the storage cannot serve; the log says why');
+    const starting = notReady('the server is starting or shutting down');
+    t.match(await app.inject('/readyz'), starting, 'it does not listen yet');
+    t.equal(checks, 0);
+    serving = true;
+    t.match(await app.inject('/readyz'), { statusCode: 200, payload: '{"status":"ready"}' });
+    t.match(await app.inject('/readyz'), { statusCode: 200 });
+    await storage.close();
+    t.match(await app.inject('/readyz'), unavailable, 'the storage is closed');
+
+    checks = 0;
+    let answer: () => void = () => undefined;
+    checkStorage = () => new Promise((resolve) => (answer = resolve));
+    t.match(await Promise.all([app.inject('/readyz'), app.inject('/readyz')]), [unavailable, unavailable]);
+    t.match(await app.inject('/readyz'), unavailable);
+    t.equal(checks, 1, 'a storage that hangs is not checked again');
+    t.match(await app.inject('/livez'), { statusCode: 200 }, 'the process is alive all the same');
+    answer();
+    checkStorage = () => Promise.resolve();
+    t.match(await app.inject('/readyz'), { statusCode: 200 }, 'it is back');
+    t.match(logged, [
+      'the server is starting or shutting down',
+      'ready',
+      /^SQLite: /,
+      'no answer within 20 ms',
+      'ready',
+    ]);
+  },
+);

@@ -1,0 +1,525 @@
+// Every operation through the real app: its success and each declared error, followed by a read of the store.
+import t from 'tap';
+import { engines, enginesToTest } from '../support/engines.js';
+import { injectFaults, startService, type Service } from '../support/service.js';
+import { loadContract } from '../../dist/contract/contract.js';
+import { StorageError } from '../../dist/domain/storage.js';
+
+const maxId = 9223372036854775807n;
+const minId = -9223372036854775808n;
+
+/** The error answer that a test expects: its status, its code, and a part of its message. */
+const error = (code: number, message: RegExp) => ({
+  status: Math.floor(code / 100),
+  json: { error: code, message },
+});
+
+/** All plants of a token's subject, as the list shows them. */
+async function plantsOf({ call }: Service, token: string): Promise<unknown> {
+  return (await call('GET', '/plants', { token })).json;
+}
+
+// The storage of a worker passes the same suite as the other engines (test/storage/storage.test.ts), and what two workers
+// answer as one, test/process/workers.test.ts shows.
+for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite through a supervisor')) {
+  t.test(engine.name, engine.options, async (t) => {
+    t.test('createPlant stores the plant and returns it without its id', async (t) => {
+      const service = await startService(t, engine);
+      const { call, token } = service;
+      const tagged = await call('POST', '/plants', {
+        token,
+        body: { id: 1, name: 'Monstera', tag: 'indoor' },
+      });
+      t.equal(tagged.status, 200);
+      t.equal(tagged.text, '{"name":"Monstera","tag":"indoor"}');
+      const untagged = await call('POST', '/plants', { token, body: { name: 'Quercus', id: 0 } });
+      t.equal(untagged.text, '{"name":"Quercus"}');
+      t.strictSame(await plantsOf(service, token), [
+        { name: 'Quercus' },
+        { name: 'Monstera', tag: 'indoor' },
+      ]);
+    });
+
+    t.test('createPlant distinguishes all 64-bit ids, however they are written', async (t) => {
+      const service = await startService(t, engine);
+      const { call, token } = service;
+      const spellings = [
+        ['9007199254740992', 'a'],
+        ['9007199254740993.0', 'b'],
+        ['9.007199254740994e15', 'c'],
+        [`${maxId}`, 'max'],
+        [`${minId}`, 'min'],
+        ['-0', 'zero'],
+        ['1e3', 'thousand'],
+        ['10.00e-1', 'one'],
+      ] as const;
+      for (const [id, name] of spellings) {
+        const { status } = await call('POST', '/plants', { token, body: `{"id": ${id}, "name": "${name}"}` });
+        t.equal(status, 200, id);
+      }
+      const names = ['min', 'zero', 'one', 'thousand', 'a', 'b', 'c', 'max'];
+      t.strictSame(
+        await plantsOf(service, token),
+        names.map((name) => ({ name })),
+      );
+      t.equal((await call('DELETE', '/plants/9007199254740993', { token })).status, 204);
+      t.strictSame(
+        await plantsOf(service, token),
+        names.filter((name) => name !== 'b').map((name) => ({ name })),
+      );
+      t.equal((await call('DELETE', `/plants/${maxId}`, { token })).status, 204);
+      t.equal((await call('DELETE', `/plants/${minId}`, { token })).status, 204);
+    });
+
+    t.test(
+      'createPlant rejects an existing id, with a separate code if the plant is identical',
+      async (t) => {
+        const service = await startService(t, engine);
+        const { call, token } = service;
+        await call('POST', '/plants', { token, body: { id: 7, name: 'Ficus' } });
+        const again = { token, body: '{"name":"Ficus","id":7.0}' };
+        t.match(await call('POST', '/plants', again), error(40011, /already have exactly this plant/));
+        for (const body of [
+          { id: 7, name: 'Ficus', tag: '' },
+          { id: 7, name: 'ficus' },
+        ]) {
+          t.match(await call('POST', '/plants', { token, body }), error(40010, /different plant/));
+        }
+        t.strictSame(await plantsOf(service, token), [{ name: 'Ficus' }]);
+      },
+    );
+
+    t.test('createPlant stores every text unchanged', async (t) => {
+      const service = await startService(t, engine);
+      const { call, token } = service;
+      const texts = [
+        '',
+        ' ',
+        '"\\/\b\f\n\r\t',
+        '\u0001\u001f\u007f\u2028\u2029',
+        'Ä😀e\u0301',
+        '__proto__',
+        '{}',
+        'x'.repeat(70_000),
+      ];
+      for (const [id, name] of texts.entries()) {
+        const { json, status } = await call('POST', '/plants', { token, body: { id, name, tag: name } });
+        t.equal(status, 200);
+        t.strictSame(json, { name, tag: name });
+      }
+      t.strictSame(
+        await plantsOf(service, token),
+        texts.map((name) => ({ name, tag: name })),
+      );
+    });
+
+    t.test('createPlant rejects invalid bodies and stores nothing', async (t) => {
+      const service = await startService(t, engine, { limits: { bodyLimit: 2_500_000 } });
+      const { call, token } = service;
+      const deep = '['.repeat(4_000) + ']'.repeat(4_000);
+      const bodies: [string | Buffer, number, RegExp][] = [
+        ['', 40004, /missing/],
+        ['{', 40001, /JSON/],
+        ['{"id":1,"name":"a"} x', 40001, /JSON/],
+        ['\ufeff{"id":1,"name":"a"}', 40001, /JSON/],
+        [Buffer.from('{"id":1,"name":"\xe4"}', 'latin1'), 40001, /not UTF-8/],
+        ['null', 40002, /object/],
+        ['[]', 40002, /object/],
+        ['"a"', 40002, /object/],
+        ['1', 40002, /object/],
+        [deep, 40002, /object/],
+        [`{"id":1,"name":${deep}}`, 40002, /name must be string/],
+        [
+          `{"id":12345678901234567890,"name":${deep}}`,
+          40002,
+          /id must be an integer.*; name must be string|name/,
+        ],
+        ['{"name":"a"}', 40002, /: id is missing\./],
+        ['{"id":1}', 40002, /: name is missing\./],
+        ['{}', 40002, /id is missing; name is missing/],
+        ['{"id":1,"name":"a","color":"green"}', 40002, /: "color" is unknown\./],
+        ['{"id":1,"name":"a","__proto__":{"tag":"x"}}', 40002, /"__proto__" is unknown/],
+        ['{"id":1000000000000000000,"name":"a","__proto__":{"tag":"x"}}', 40002, /"__proto__" is unknown/],
+        ['{"id":1,"name":null}', 40002, /name must be string/],
+        ['{"id":1,"name":"a","tag":null}', 40002, /tag must be string/],
+        ['{"id":1,"name":7}', 40002, /name must be string/],
+        ['{"id":1,"name":["a"]}', 40002, /name must be string/],
+        ['{"id":1,"name":"a\\u0000b"}', 40002, /name must match pattern/],
+        ['{"id":1,"name":"a","tag":"\\u0000"}', 40002, /tag must match pattern/],
+        ['{"id":1,"name":"\\ud83d"}', 40002, /name must not contain unpaired surrogates/],
+        ['{"id":1,"name":"a","tag":"\\ude00\\ud83d"}', 40002, /tag must not contain unpaired surrogates/],
+      ];
+      const ids = [
+        '"1"',
+        '""',
+        'null',
+        'true',
+        '[1]',
+        '{}',
+        '1.5',
+        '1e-1',
+        '9223372036854775808',
+        '-9223372036854775809',
+      ];
+      ids.push(
+        '1e400',
+        '-1e400',
+        '1e-400',
+        '1e999999999',
+        '9007199254740993.5',
+        '900719925474099.14e1',
+        '1.00000000000000000001',
+      );
+      ids.push('123456789012345678901234567890', '1'.repeat(1_000_000), `1${'0'.repeat(1_000_000)}1`);
+      for (const id of ids)
+        bodies.push([
+          `{"id":${id},"name":"a"}`,
+          40002,
+          /: id must be an integer from -9223372036854775808 to 9223372036854775807\.$/,
+        ]);
+      const many = Array.from({ length: 1_000 }, (_, i) => `"k${i}":0`).join(',');
+      bodies.push([`{"id":1,"name":"a",${many}}`, 40002, /"k9" is unknown; and 990 more faults\.$/]);
+      for (const [body, code, message] of bodies) {
+        t.match(
+          await call('POST', '/plants', { token, body }),
+          error(code, message),
+          body.toString().slice(0, 60),
+        );
+      }
+      t.strictSame(await plantsOf(service, token), []);
+    });
+
+    t.test('createPlant rejects other media types, encodings and lengths', async (t) => {
+      const service = await startService(t, engine, { limits: { bodyLimit: 1_000 } });
+      const { call, token } = service;
+      const body = '{"id":1,"name":"a"}';
+      for (const type of [
+        'text/plain',
+        'application/x-www-form-urlencoded',
+        'application/vnd.api+json',
+        'text/json',
+        'nonsense',
+      ]) {
+        const answer = await call('POST', '/plants', { token, body, headers: { 'content-type': type } });
+        t.match(answer, error(40003, /application\/json/), type);
+      }
+      const zipped = await call('POST', '/plants', { token, body, headers: { 'content-encoding': 'gzip' } });
+      t.match(zipped, error(40003, /Content-Encoding/));
+      t.match(await call('POST', '/plants', { token }), error(40004, /missing/));
+      const large = { id: 1, name: 'x'.repeat(1_000) };
+      t.match(await call('POST', '/plants', { token, body: large }), error(40005, /too large/));
+      t.strictSame(await plantsOf(service, token), []);
+
+      const spellings = [
+        'application/json; charset=utf-8',
+        'Application/JSON',
+        'application/json;charset=UTF-8',
+      ];
+      for (const [i, type] of spellings.entries()) {
+        const answer = await call('POST', '/plants', {
+          token,
+          body: `{"id":${i},"name":"a"}`,
+          headers: { 'content-type': type },
+        });
+        t.equal(answer.status, 200, type);
+      }
+      const identity = { token, body: '{"id":9,"name":"a"}', headers: { 'content-encoding': 'identity' } };
+      t.equal((await call('POST', '/plants', identity)).status, 200);
+      const repeated = { token, body: '{"id":10,"id":11,"name":"first","name":"last"}' };
+      t.strictSame(
+        (await call('POST', '/plants', repeated)).json,
+        { name: 'last' },
+        'of a repeated key the last wins',
+      );
+      t.equal((await call('DELETE', '/plants/11', { token })).status, 204);
+    });
+
+    t.test('listPlants returns the smallest ids first, up to the limit', async (t) => {
+      const service = await startService(t, engine);
+      const { call, token } = service;
+      t.equal((await call('GET', '/plants', { token })).text, '[]');
+      for (const id of [10, 9, -1, 100, 2])
+        await call('POST', '/plants', { token, body: { id, name: `${id}` } });
+      const sorted = ['-1', '2', '9', '10', '100'].map((name) => ({ name }));
+      t.strictSame(await plantsOf(service, token), sorted);
+      for (const limit of [1, 2, 5, 6, 2147483647]) {
+        const { json, headers } = await call('GET', `/plants?limit=${limit}`, { token });
+        t.strictSame(json, sorted.slice(0, limit));
+        t.equal(headers['cache-control'], 'private, no-cache');
+      }
+      t.equal((await call('GET', '/plants?', { token })).status, 200);
+    });
+
+    t.test('listPlants rejects invalid limits and unknown query parameters', async (t) => {
+      const { call, token } = await startService(t, engine);
+      const limits = [
+        '0',
+        '-1',
+        '1.5',
+        'abc',
+        '007',
+        '2147483648',
+        '',
+        '+5',
+        '-0',
+        '1e1',
+        '0x10',
+        '%205',
+        '5%20',
+        '%zz',
+        '99999999999999999999',
+      ];
+      for (const limit of limits) {
+        const answer = await call('GET', `/plants?limit=${limit}`, { token });
+        t.match(
+          answer,
+          error(40006, /: limit must be an integer from 1 to 2147483647, in canonical decimal digits\.$/),
+          limit,
+        );
+      }
+      t.match(await call('GET', '/plants?limit=1&limit=2', { token }), error(40006, /given once/));
+      t.match(await call('GET', '/plants?limit', { token }), error(40006, /limit/));
+      t.match(await call('GET', '/plants?Limit=1', { token }), error(40006, /: "Limit" is unknown\.$/));
+      t.match(
+        await call('GET', '/plants?limit=1&cursor=x&__proto__=y', { token }),
+        error(40006, /"cursor" is unknown; "__proto__" is unknown/),
+      );
+      t.match(
+        await call('POST', '/plants?limit=1', { token, body: { id: 1, name: 'a' } }),
+        error(40006, /"limit" is unknown/),
+      );
+      t.match(await call('DELETE', '/plants/1?force=1', { token }), error(40006, /"force" is unknown/));
+    });
+
+    t.test('listPlants returns every plant of a list of many pages once', async (t) => {
+      const service = await startService(t, engine);
+      const { call, token, subject, storage } = service;
+      const count = 2_345;
+      await Promise.all(
+        Array.from({ length: count }, (_, i) =>
+          storage.plants.create(subject, BigInt(i) * 3n - 900n, { name: `plant ${i}` }),
+        ),
+      );
+      const expected = Array.from({ length: count }, (_, i) => ({ name: `plant ${i}` }));
+      t.strictSame(await plantsOf(service, token), expected);
+      for (const limit of [499, 500, 501, 1_000, 2_344, 2_345, 2_346]) {
+        t.strictSame(
+          (await call('GET', `/plants?limit=${limit}`, { token })).json,
+          expected.slice(0, limit),
+          `${limit}`,
+        );
+      }
+    });
+
+    t.test('listPlants responds to HEAD with the headers of GET and reads no rows', async (t) => {
+      const noLists = injectFaults(() => ({
+        plants: { list: () => Promise.reject(new Error('a row was read')) },
+      }));
+      const { call, token } = await startService(t, engine, { wrap: noLists });
+      const head = await call('HEAD', '/plants?limit=5', { token });
+      t.equal(head.status, 200);
+      t.equal(head.headers['content-type'], 'application/json; charset=utf-8');
+      t.equal(head.headers['cache-control'], 'private, no-cache');
+      t.equal((await call('HEAD', '/plants?limit=0', { token })).status, 400);
+      t.equal((await call('HEAD', '/plants')).status, 401);
+    });
+
+    t.test('deletePlant deletes a plant once, and returns 404 otherwise', async (t) => {
+      const service = await startService(t, engine);
+      const { call, token } = service;
+      await call('POST', '/plants', { token, body: { id: 5, name: 'a' } });
+      await call('POST', '/plants', { token, body: { id: -5, name: 'b' } });
+      const deleted = await call('DELETE', '/plants/5', {
+        token,
+        headers: { 'content-type': 'application/json' },
+      });
+      t.equal(deleted.status, 204);
+      t.equal(deleted.headers['content-type'], undefined);
+      t.match(await call('DELETE', '/plants/5', { token }), error(40400, /no plant with this id/));
+      t.match(await call('DELETE', '/plants/6', { token }), error(40400, /no plant with this id/));
+      t.strictSame(await plantsOf(service, token), [{ name: 'b' }]);
+      t.equal((await call('DELETE', '/plants/-5', { token, body: 'ignored' })).status, 204);
+      t.equal((await call('POST', '/plants', { token, body: { id: 5, name: 'again' } })).status, 200);
+    });
+
+    t.test('deletePlant rejects ids that are not canonical', async (t) => {
+      const { call, token } = await startService(t, engine);
+      const ids = [
+        '+5',
+        '007',
+        '-0',
+        '1e3',
+        '0x10',
+        '%205',
+        '5%20',
+        '1.0',
+        'abc',
+        '-',
+        '--1',
+        '9223372036854775808',
+        '-9223372036854775809',
+        '٣',
+        '1'.repeat(5_000),
+      ];
+      for (const id of ids) {
+        t.match(
+          await call('DELETE', `/plants/${encodeURI(id).replace('%25', '%')}`, { token }),
+          error(40007, /: id must be an integer/),
+          id.slice(0, 40),
+        );
+      }
+      t.equal((await call('DELETE', '/plants/%31', { token })).status, 404, 'an escaped digit is that digit');
+    });
+
+    t.test('callers never see each other', async (t) => {
+      const service = await startService(t, engine);
+      const { call, token: alice, subject, issue } = service;
+      const bob = await issue(`another than ${subject}`);
+      const alice2 = await issue(subject);
+      await call('POST', '/plants', { token: alice, body: { id: 1, name: 'of alice' } });
+      t.equal((await call('POST', '/plants', { token: bob, body: { id: 1, name: 'of bob' } })).status, 200);
+      t.strictSame(await plantsOf(service, bob), [{ name: 'of bob' }]);
+      t.strictSame(
+        await plantsOf(service, alice2),
+        [{ name: 'of alice' }],
+        'tokens of one subject share its plants',
+      );
+      await call('POST', '/plants', { token: alice, body: { id: 2, name: 'second' } });
+      const foreign = await call('DELETE', '/plants/2', { token: bob });
+      const unknown = await call('DELETE', '/plants/3', { token: bob });
+      t.equal(foreign.status, 404);
+      t.equal(foreign.text, unknown.text, "another caller's plant looks like no plant");
+      t.strictSame(await plantsOf(service, alice), [{ name: 'of alice' }, { name: 'second' }]);
+    });
+
+    t.test('createPlant accepts exactly one of 200 concurrent creates with the same id', async (t) => {
+      const service = await startService(t, engine);
+      const { call, token } = service;
+      const answers = await Promise.all(
+        Array.from({ length: 200 }, (_, i) =>
+          call('POST', '/plants', { token, body: { id: 1, name: `${i}` } }),
+        ),
+      );
+      const winners = answers.filter(({ status }) => status === 200);
+      t.equal(winners.length, 1);
+      t.equal(answers.filter(({ json }) => (json as { error?: number }).error === 40010).length, 199);
+      t.strictSame(await plantsOf(service, token), [winners[0]!.json]);
+    });
+
+    t.test('listPlants returns 1,000 plants that were created concurrently', async (t) => {
+      const service = await startService(t, engine);
+      const { call, token } = service;
+      const ids = Array.from({ length: 1_000 }, (_, i) => i);
+      const answers = await Promise.all(
+        ids.map((id) => call('POST', '/plants', { token, body: { id, name: `${id}` } })),
+      );
+      t.ok(answers.every(({ status }) => status === 200));
+      t.strictSame(
+        await plantsOf(service, token),
+        ids.map((id) => ({ name: `${id}` })),
+      );
+    });
+
+    t.test('a storage failure returns 503 or 500, without its cause', async (t) => {
+      let failure: unknown;
+      const fail = () => Promise.reject(failure);
+      const failing = injectFaults(() => ({ plants: { create: fail, delete: fail, list: fail } }));
+      const { call, token } = await startService(t, engine, { wrap: failing });
+      const cases: [unknown, number][] = [
+        [new StorageError('unavailable', 'secret path'), 50300],
+        [new StorageError('overloaded', 'secret path'), 50301],
+        [new StorageError('unknown-outcome', 'secret path'), 50302],
+        [new Error('secret path'), 50000],
+        [Object.assign(new Error('secret'), { statusCode: 404, code: 'FST_ERR_SECRET' }), 50000],
+        ['secret text', 50000],
+        [null, 50000],
+      ];
+      for (const [thrown, code] of cases) {
+        failure = thrown;
+        t.match(await call('POST', '/plants', { token, body: { id: 1, name: 'a' } }), error(code, /./));
+        t.match(await call('GET', '/plants', { token }), error(code, /./));
+        t.match(await call('DELETE', '/plants/1', { token }), error(code, /./));
+      }
+    });
+  });
+}
+
+t.test('the contract is published byte for byte as the server reads it', async (t) => {
+  const { call } = await startService(t, engines[0]!);
+  const yaml = await call('GET', '/openapi.yaml').catch((error: unknown) => error);
+  t.type(yaml, SyntaxError, 'it is no JSON');
+  const { app } = await startService(t, engines[0]!);
+  const published = await app.inject('/openapi.yaml');
+  t.equal(published.headers['content-type'], 'application/yaml');
+  t.strictSame(published.rawPayload, loadContract().bytes);
+  t.strictSame((await call('GET', '/openapi.json')).json, loadContract().document);
+});
+
+t.test('unknown paths and methods are rejected before anything else is checked', async (t) => {
+  const { call, token } = await startService(t, engines[0]!);
+  for (const url of [
+    '/plant',
+    '/docs/nothing',
+    '/plants/1/2',
+    '/Plants',
+    '//plants',
+    '/openapi',
+    '/plants%2f1',
+    '/plants/',
+  ]) {
+    t.match(await call('GET', url, { token }), error(40401, /nothing at this path/), url);
+  }
+  // The check of every answer compares Allow with the contract.
+  const { operations } = loadContract();
+  const refused = error(40500, /does not support this method/);
+  for (const path of new Set(operations.map(({ path }) => path))) {
+    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY', 'TRACE']) {
+      if (operations.some((known) => known.path === path && known.method === method)) continue;
+      const url = `${path.replace('{id}', '1')}?x=1`;
+      t.match(await call(method, url, { body: '{' }), refused, `${method} ${url}`);
+    }
+  }
+  const allow = 'GET, HEAD';
+  t.match(await call('POST', '/openapi.json', { body: '{' }), { ...refused, headers: { allow } });
+});
+
+t.test("the contract's examples of errors are the very messages that the service gives", async (t) => {
+  const engine = engines[0]!;
+  const service = await startService(t, engine);
+  const { call, token, subject, issue } = service;
+  await call('POST', '/plants', { token, body: { id: 1, name: 'Monstera' } });
+  const reader = await issue(subject, { scopes: ['plants:read'] });
+  const failing = (thrown: Error) =>
+    startService(t, engine, {
+      wrap: injectFaults(() => ({ plants: { list: () => Promise.reject(thrown) } })),
+    });
+  const limited = await startService(t, engine, {
+    limits: { rates: { perSubject: 0, perAddress: 1, window: 60_000 } },
+  });
+  await limited.call('GET', '/plants');
+  const broken = await failing(new Error('broken'));
+  const unavailable = await failing(new StorageError('unavailable', 'away'));
+  const answers = await Promise.all([
+    call('POST', '/plants', { token, body: { name: 'Monstera' } }),
+    call('POST', '/plants', { token, body: { id: 1, name: 'Quercus' } }),
+    call('GET', '/plants'),
+    call('POST', '/plants', { token: reader, body: { id: 1, name: 'Quercus' } }),
+    call('DELETE', '/plants/2', { token }),
+    limited.call('GET', '/plants'),
+    broken.call('GET', '/plants', { token: broken.token }),
+    unavailable.call('GET', '/plants', { token: unavailable.token }),
+  ]);
+  const { responses } = loadContract().document.components as unknown as {
+    responses: Record<
+      string,
+      { content: { 'application/json': { examples: Record<string, { value: unknown }> } } }
+    >;
+  };
+  const examples = Object.values(responses).flatMap(({ content }) =>
+    Object.values(content['application/json'].examples).map(({ value }) => value),
+  );
+  t.strictSame(
+    examples,
+    answers.map(({ json }) => json),
+  );
+});

@@ -1,0 +1,257 @@
+// The command line and the environment: what they set, that they are documented, and what prevents startup.
+import { DatabaseSync } from '@photostructure/sqlite';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { ConfigError, misspelledVariables, readConfig, variables } from '../../dist/config.js';
+import { temporaryFolder } from '../support/engines.js';
+import { run, startServer } from '../support/processes.js';
+
+import type { IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { connect as connectTls } from 'node:tls';
+import { checkAnswer, type Answer } from '../support/contract-check.js';
+import { skipFor } from '../support/skip.js';
+import { certificateLack, makeCertificate } from '../support/transport.js';
+
+async function newDatabase(t: Test): Promise<{ file: string; env: { DATABASE_URL: string } }> {
+  const file = join(await temporaryFolder(t), 'new folder', 'plants.db');
+  return { file, env: { DATABASE_URL: `file:${file}` } };
+}
+
+t.test(
+  'the command line of the server sets what the environment does not, and refuses what is not known',
+  async (t) => {
+    const { file } = await newDatabase(t);
+    const args = ['--port', '0', '--host=127.0.0.1', '--database', `file:${file}`];
+    const server = await startServer(t, { env: { PORT: '1', DATABASE_URL: 'file:/nowhere/x.db' }, args });
+    t.ok(existsSync(file));
+    t.equal(await server.end('SIGTERM'), 0);
+    for (const program of ['main.js', 'cli.js'] as const) {
+      const serve = program === 'cli.js' ? ['serve'] : [];
+      const help = await run(program, [...serve, '--help'], {});
+      t.match(help, { code: 0, stderr: '', stdout: /^Usage: plant-store serve(.|\n)+--port <number>/ });
+      t.strictSame(await run(program, [...serve, '--prot', '80'], {}), {
+        code: 1,
+        stdout: '',
+        stderr: "plant-store: Unknown option '--prot'. Run with --help for usage.\n",
+      });
+      t.match(await run(program, [...serve, 'extra'], {}), {
+        code: 1,
+        stderr: "plant-store: Unexpected argument 'extra'. ",
+      });
+    }
+  },
+);
+
+t.test('misspelled variables cause warnings', async (t) => {
+  const server = await startServer(t, { env: { BODY_LIMIT_BYTE: '1' } });
+  t.match(
+    server.log.map(({ msg }) => msg),
+    ['BODY_LIMIT_BYTE is not a variable of the service; did you mean BODY_LIMIT_BYTES?'],
+  );
+  t.equal(await server.end('SIGTERM'), 0);
+});
+
+t.test('the server reports what prevents its startup, and exits', async (t) => {
+  const { file, env } = await newDatabase(t);
+  const bad = await run('main.js', [], {
+    ...env,
+    PORT: '99999',
+    LOG_LEVEL: 'loud',
+    BODY_LIMIT_BYTES: '1e6',
+    DATABASE_URL: 'x',
+  });
+  t.equal(bad.code, 1);
+  for (const name of ['PORT', 'LOG_LEVEL', 'BODY_LIMIT_BYTES', 'DATABASE_URL'])
+    t.match(bad.stderr, `${name} must be`);
+  t.equal(bad.stdout, '');
+
+  const server = await startServer(t, { env });
+  const port = new URL(server.origin).port;
+  t.match(await run('main.js', [], { ...env, PORT: port }), {
+    code: 1,
+    stderr: `plant-store: PORT: port ${port} of 127.0.0.1 is already in use; choose another one\n`,
+  });
+  t.equal(await server.end('SIGTERM'), 0);
+
+  const database = new DatabaseSync(file);
+  database.exec("INSERT INTO migrations VALUES (9000, 'of_the_future', '99.0.0', 0)");
+  database.close();
+  const old = await run('main.js', [], env);
+  t.match(old, {
+    code: 1,
+    stderr: /^plant-store: the database needs plant-store 99\.0\.0 or later, and this is \d/,
+  });
+
+  await writeFile(`${file}.txt`, 'this is no database, however long it may be. '.repeat(100));
+  t.match(await run('main.js', [], { DATABASE_URL: `file:${file}.txt` }), {
+    code: 1,
+    stderr: `plant-store: SQLite, ${file}.txt: file is not a database\n`,
+  });
+  t.match(await run('main.js', [], { DATABASE_URL: `file:${file}/below` }), {
+    code: 1,
+    stderr: /^plant-store: /,
+  });
+  // Nothing can be created in /proc, which exists only on Linux.
+  if (process.platform === 'linux') {
+    t.match(await run('main.js', [], { DATABASE_URL: 'file:/proc/nope/below/plants.db' }), {
+      code: 1,
+      stderr:
+        /^plant-store: SQLite, \/proc\/nope\/below\/plants.db: ENOENT: no such file or directory, mkdir '\/proc\/nope'\n$/,
+    });
+  }
+});
+
+t.test('every variable is checked and documented', async (t) => {
+  const defaults = readConfig({});
+  t.equal(defaults.PORT, 3000);
+  t.equal(defaults.DATABASE_URL, 'file:./data/plants.db');
+  for (const value of [' 1', '1.5', '-1', '0x10', '1e3', 'abc', '99999999999999999999']) {
+    t.throws(() => readConfig({ PORT: value }), ConfigError, `PORT=${value}`);
+  }
+  t.throws(() => readConfig({ PORT: 'x', LOG_LEVEL: 'y' }), {
+    message: /^(?=[^]*PORT must be .*, not "x"$)(?=[^]*LOG_LEVEL must be .*, not "y"$)/m,
+  });
+  t.equal(readConfig({ PORT: '', TLS_CERT_FILE: '' }).PORT, 3000, 'an empty value counts as none');
+  t.strictSame(misspelledVariables({ DATABSE_URL: 'x', HOME: 'x', PORT: '1', HOSTNAME: 'x' }), [
+    { name: 'DATABSE_URL', meant: 'DATABASE_URL' },
+  ]);
+
+  for (const [name, value] of [
+    ['DATABASE_URL', 'file://host/x'],
+    ['DATABASE_URL', 'file:///a%2Fb'],
+    ['DATABASE_URL', 'file:///%zz'],
+    ['TRUST_PROXY', '0.0.0.0/0'],
+    ['TRUST_PROXY', '10.0.0.0/8, ::/0'],
+    ['TRUST_PROXY', '10.0.0.0/33'],
+  ] as const) {
+    t.throws(
+      () => readConfig({ [name]: value }),
+      { name: 'ConfigError', message: `${name} must be ` },
+      value,
+    );
+  }
+  t.strictSame(readConfig({ TRUST_PROXY: '10.0.0.1, ::/1' }).TRUST_PROXY, ['10.0.0.1', '::/1']);
+
+  const page = await readFile(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
+  const listed = [...page.matchAll(/^- `([A-Z][A-Z_]+)`[^]*?(?=\n-|\n\n|\n$)/gm)].map(([item]) =>
+    item.replace(/\s+/g, ' '),
+  );
+  const expected = Object.entries(variables).map(([name, { default: value, desc }]) => {
+    const known = String(value ?? '');
+    return `- \`${name}\`${known && ` (default \`${known}\`)`}: ${desc}.`;
+  });
+  t.strictSame(listed, expected, 'npm run generate');
+});
+
+t.test(
+  'the server process speaks TLS, and takes all of these from its environment',
+  skipFor(certificateLack),
+  async (t) => {
+    const ca = await makeCertificate();
+    const folder = await temporaryFolder(t);
+    const pemFile = join(folder, 'tls.pem');
+    await writeFile(pemFile, ca);
+    const env = {
+      DATABASE_URL: `file:${join(folder, 'plants.db')}`,
+      TLS_CERT_FILE: pemFile,
+      TLS_KEY_FILE: pemFile,
+      TRUST_PROXY: '127.0.0.1',
+      CORS_ORIGINS: 'https://plants.example',
+      COMPRESSION: 'true',
+      SECURITY_HEADERS: 'true',
+      RATE_LIMIT_PER_SUBJECT: '50',
+      RATE_LIMIT_PER_ADDRESS: '1',
+      RATE_LIMIT_WINDOW_SECONDS: '3600',
+      MAX_CONNECTIONS: '2',
+    };
+    const server = await startServer(t, { env });
+    t.match(server.origin, /^https:\/\/127\.0\.0\.1:\d+$/);
+    const token = (await run('cli.js', ['token', 'create', 'alice'], env)).stdout.trim();
+    const get = async (address: string, authorized = true): Promise<Answer> => {
+      const request = httpsRequest(`${server.origin}/plants`, {
+        ca,
+        servername: 'localhost',
+        agent: false,
+        headers: {
+          origin: 'https://plants.example',
+          'accept-encoding': 'gzip',
+          'x-forwarded-for': address,
+          ...(authorized && { authorization: `Bearer ${token}` }),
+        },
+      });
+      request.end();
+      const [response] = (await once(request, 'response')) as [IncomingMessage];
+      const text = Buffer.concat((await response.toArray()) as Buffer[]).toString();
+      const answer = { status: response.statusCode!, headers: response.headers, text };
+      checkAnswer('GET', '/plants', answer);
+      return answer;
+    };
+    const listed = await get('1.1.1.1');
+    t.equal(listed.status, 200);
+    t.match(listed.headers, {
+      'access-control-allow-origin': 'https://plants.example',
+      vary: /accept-encoding/,
+      'x-content-type-options': 'nosniff',
+      'ratelimit-limit': '50',
+    });
+    t.equal((await get('1.1.1.1')).status, 429);
+    t.equal((await get('2.2.2.2', false)).status, 401);
+
+    // Connections that have sent no request after the handshake do not delay the shutdown.
+    const { port } = new URL(server.origin);
+    const idle = connectTls({ port: Number(port), host: '127.0.0.1', ca, servername: 'localhost' });
+    idle.resume();
+    const gone = once(idle, 'close');
+    await once(idle, 'secureConnect');
+    const ended = server.end('SIGTERM');
+    await gone;
+    t.equal(await ended, 0);
+    t.notMatch(JSON.stringify(server.log), /still running/);
+  },
+);
+
+t.test('an invalid configuration prevents startup, and the message names the variable', async (t) => {
+  const refusal = (env: Record<string, string>) => {
+    try {
+      readConfig(env);
+      return undefined;
+    } catch (error) {
+      if (error instanceof ConfigError) return error.message;
+      throw error;
+    }
+  };
+  const bad: [Record<string, string>, RegExp][] = [
+    [{ TLS_CERT_FILE: 'a' }, /^TLS_KEY_FILE is required with TLS_CERT_FILE$/],
+    [{ TLS_KEY_FILE: 'a', PORT: 'x' }, /^PORT .+\nTLS_CERT_FILE is required with TLS_KEY_FILE$/],
+    [{ TRUST_PROXY: 'true' }, /^TRUST_PROXY must be a comma-separated list of addresses and networks/],
+    [{ TRUST_PROXY: '10.0.0.0/33' }, /^TRUST_PROXY/],
+    [{ TRUST_PROXY: '10.0.0.1;10.0.0.2' }, /^TRUST_PROXY/],
+    [{ CORS_ORIGINS: 'plants.example' }, /^CORS_ORIGINS must be a comma-separated list of origins/],
+    [{ CORS_ORIGINS: 'https://plants.example/' }, /^CORS_ORIGINS/],
+    [{ COMPRESSION: 'yes' }, /^COMPRESSION must be true or false, not "yes"$/],
+    [{ MAX_CONNECTIONS: '0' }, /^MAX_CONNECTIONS/],
+    [{ RATE_LIMIT_PER_SUBJECT: '-1' }, /^RATE_LIMIT_PER_SUBJECT/],
+  ];
+  for (const [env, message] of bad) t.match(refusal(env), message);
+  const good = readConfig({
+    TRUST_PROXY: '10.0.0.0/8, ::1,fd00::/8',
+    CORS_ORIGINS: 'http://localhost:8080,*',
+  });
+  t.strictSame(good.TRUST_PROXY, ['10.0.0.0/8', '::1', 'fd00::/8']);
+  t.strictSame(good.CORS_ORIGINS, ['http://localhost:8080', '*']);
+
+  const folder = await temporaryFolder(t);
+  const noPem = join(folder, 'no.pem');
+  await writeFile(noPem, 'nothing');
+  const env = { DATABASE_URL: `file:${join(folder, 'plants.db')}`, TLS_KEY_FILE: noPem };
+  const missing = await run('main.js', [], { ...env, TLS_CERT_FILE: join(folder, 'missing.pem') });
+  t.equal(missing.code, 1);
+  t.match(missing.stderr, /^plant-store: TLS_CERT_FILE: ENOENT: .+missing\.pem'\n$/);
+  const wrong = await run('main.js', [], { ...env, TLS_CERT_FILE: noPem });
+  t.equal(wrong.code, 1);
+  t.match(wrong.stderr, /^plant-store: TLS_CERT_FILE: .+\n$/);
+});

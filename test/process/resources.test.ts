@@ -1,0 +1,233 @@
+// A process with little of a resource: memory, file descriptors, disk space for its log, a reader of its log. It serves
+// those whom it can, loses no more than lines of the log, and recovers.
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, openSync, readdirSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { scopes } from '../../dist/domain/tokens.js';
+import { issueToken } from '../../dist/http/security/access-token.js';
+import { openStorage } from '../../dist/storage/open.js';
+import { temporaryFolder } from '../support/engines.js';
+import { create, list, startServer, type ServerProcess } from '../support/processes.js';
+import { RawConnection } from '../support/raw-connection.js';
+import { skipFor } from '../support/skip.js';
+
+const needsPrlimit = skipFor(spawnSync('prlimit', ['-V']).error && 'prlimit sets the limit of open files');
+const needsFullDevice = skipFor(existsSync('/dev/full') ? undefined : '/dev/full is a full disk');
+
+const execute = promisify(execFile);
+/** Reads or sets a limit of a process that runs. */
+const prlimit = async (...args: string[]) => (await execute('prlimit', args)).stdout.trim();
+
+/** Resolves when a connection has been rejected: closed without a response. */
+async function refused(t: Test, port: number): Promise<void> {
+  const socket = connect(port, '127.0.0.1').resume();
+  socket.on('error', () => undefined);
+  t.teardown(() => socket.destroy());
+  await once(socket, 'close');
+}
+
+/** A connection that sends requests one by one. */
+async function connectTo(t: Test, { port }: Pick<ServerProcess, 'port'>, token = 'none') {
+  const connection = await RawConnection.open(port);
+  t.teardown(() => connection.socket.destroy());
+  const get = (target: string) => {
+    connection.send(`GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+    return connection.answer('GET', target);
+  };
+  return { get, close: () => connection.socket.destroy() };
+}
+
+/** The style sheet of the documentation page, which the server reads on the first request for it. */
+async function findStyle({ get }: Awaited<ReturnType<typeof connectTo>>): Promise<string> {
+  return `/docs/${/"([^"]+swagger-ui.css)"/.exec((await get('/docs/'))?.text ?? '')?.[1]}`;
+}
+
+t.test('clients never use up the file descriptors, whatever MAX_CONNECTIONS is', needsPrlimit, async (t) => {
+  const server = await startServer(t, { launcher: ['prlimit', '--nofile=200:200'] });
+  const lowered = server.log.find(({ maxConnections }) => maxConnections !== undefined);
+  t.match(lowered, { level: 40, maxConnections: Number });
+  const room = Number(lowered?.['maxConnections']);
+  t.ok(room >= 50 && room <= 150, `${room} connections of 200 descriptors`);
+  const token = await server.createToken('alice');
+  const client = await connectTo(t, server, token);
+  for (let i = 1; i < room; i++) await connectTo(t, server);
+  await Promise.all(Array.from({ length: 200 }, () => refused(t, server.port)));
+  t.match(await client.get(await findStyle(client)), { status: 200 }, 'a file is read');
+  t.match(await client.get('/plants'), { status: 200 });
+  t.strictSame(server.faults, []);
+});
+
+t.test(
+  'a server without descriptors serves its clients, refuses others, and recovers',
+  needsPrlimit,
+  async (t) => {
+    const server = await startServer(t, { launcher: ['prlimit', '--nofile=1000:1000'] });
+    const { pid } = server.child;
+    const limitFiles = (count: number) => spawnSync('prlimit', ['--pid', `${pid}`, `--nofile=${count}:1000`]);
+    const token = await server.createToken('alice');
+    const client = await connectTo(t, server, token);
+    t.match(await client.get('/plants'), { status: 200 });
+    const style = await findStyle(client);
+    // The lowest free descriptor is the first beyond the limit.
+    const open = new Set(readdirSync(`/proc/${pid}/fd`).map(Number));
+    let free = 0;
+    while (open.has(free)) free++;
+    limitFiles(free);
+    await Promise.all(Array.from({ length: 50 }, () => refused(t, server.port)));
+    t.match(await client.get('/plants'), { status: 200 }, 'what needs no descriptor is served');
+    t.match(await client.get(style), { status: 500 }, 'what needs one is not');
+    limitFiles(1000);
+    t.match(await client.get(style), { status: 200 }, 'and is when there is one again');
+    t.equal((await list(server, token)).status, 200, 'a new connection is served');
+    client.close();
+    t.equal(await server.end(), 0);
+    t.equal(server.stderr(), '');
+  },
+);
+
+/** Logs more than can wait for a reader, with requests for long paths. Each gets a response. */
+async function logMuch(t: Test, server: ServerProcess): Promise<number> {
+  const client = await connectTo(t, server);
+  const path = `/${'x'.repeat(15_000)}`;
+  const requests = 600;
+  for (let i = 0; i < requests; i++) {
+    if ((await client.get(path))?.status !== 404) throw new Error('a request was not answered');
+  }
+  client.close();
+  return requests;
+}
+
+t.test('a stalled reader of the log loses lines, and the log says how many', async (t) => {
+  const server = await startServer(t, {});
+  server.child.stdout?.pause();
+  const requests = await logMuch(t, server);
+  const report = new Promise<void>((resolve) => {
+    server.child.stdout?.on('data', (chunk: Buffer) => {
+      if (chunk.includes('lines of the log were lost')) resolve();
+    });
+  });
+  server.child.stdout?.resume();
+  await report;
+  t.equal(await server.end(), 0);
+  const logged = server.log.filter(({ msg }) => msg === 'request').length;
+  const lost = server.log.find(({ lines }) => lines !== undefined);
+  t.match(lost, { level: 40, lines: Number });
+  t.ok(logged > 0 && logged < requests, `${logged} of ${requests} are logged`);
+  t.equal(logged + Number(lost?.['lines']), requests, 'the others are counted');
+  t.match(server.log.at(-1), { msg: 'plant-store has shut down' });
+});
+
+t.test('a reader of the log that never resumes does not delay the exit', async (t) => {
+  const server = await startServer(t, {});
+  server.child.stdout?.pause();
+  await logMuch(t, server);
+  const exited = once(server.child, 'exit');
+  server.child.kill('SIGTERM');
+  t.strictSame(await exited, [0, null]);
+  server.child.stdout?.resume();
+});
+
+t.test('a reader of the log that exits does not end the server', async (t) => {
+  const server = await startServer(t, {});
+  const token = await server.createToken('alice');
+  server.child.stdout?.destroy();
+  await logMuch(t, server);
+  t.equal((await create(server, token, '{"id":1,"name":"a"}')).status, 200);
+  t.equal(await server.end(), 0);
+  t.equal(server.stderr(), '');
+});
+
+t.test('a full disk for the log does not end the server', needsFullDevice, async (t) => {
+  const output = openSync('/dev/full', 'w');
+  const server = await startServer(t, { output });
+  closeSync(output);
+  const token = await server.createToken('alice');
+  await logMuch(t, server);
+  t.equal((await create(server, token, '{"id":1,"name":"a"}')).status, 200);
+  t.equal(await server.end(), 0);
+  t.equal(server.stderr(), '');
+});
+
+t.test('64 MiB of heap are enough for lists and bodies of any size', async (t) => {
+  const env = { DATABASE_URL: `file:${join(await temporaryFolder(t), 'plants.db')}` };
+  const storage = await openStorage(env.DATABASE_URL);
+  const tokens = new Map<string, string>();
+  for (const subject of ['many', 'large', 'writer']) {
+    tokens.set(subject, (await issueToken(storage.tokens, { subject, scopes, now: Date.now() })).secret);
+  }
+  const fill = async (subject: string, count: number, name: (i: number) => string, at: number) => {
+    for (let start = 0; start < count; start += at) {
+      await Promise.all(
+        Array.from({ length: at }, (_, i) =>
+          storage.plants.create(subject, BigInt(start + i), { name: name(start + i) }),
+        ),
+      );
+    }
+  };
+  await fill('many', 200_000, (i) => `plant ${i}`, 10_000);
+  await fill('large', 5_000, (i) => `${i}:`.padEnd(100_000, 'x'), 100);
+  await storage.close();
+
+  const server = await startServer(t, {
+    // With metrics, which must keep nothing per request. A slow disk or processor must not fail this test.
+    env: { ...env, OPS_PORT: '0', REQUEST_TIMEOUT_SECONDS: '120', MAX_EVENT_LOOP_DELAY_MS: '0' },
+    nodeArgs: ['--max-old-space-size=64'],
+  });
+  const token = (subject: string) => tokens.get(subject) ?? '';
+  const many = (await (await list(server, token('many'))).json()) as { name: string }[];
+  t.equal(many.length, 200_000);
+  t.ok(
+    many.every(({ name }, i) => name === `plant ${i}`),
+    'all of them, in their order',
+  );
+
+  // Half a gigabyte, counted as it arrives.
+  const answer = await list(server, token('large'));
+  let bytes = 0;
+  let plants = 0;
+  for await (const chunk of answer.body as unknown as AsyncIterable<Uint8Array>) {
+    bytes += chunk.length;
+    for (let at = chunk.indexOf(0x7b); at >= 0; at = chunk.indexOf(0x7b, at + 1)) plants++;
+  }
+  t.equal(plants, 5_000);
+  t.equal(bytes, 5_000 * (100_000 + '{"name":""},'.length) + '[]'.length - 1);
+
+  const name = 'x'.repeat(1_000_000);
+  const writes = await Promise.all(
+    Array.from({ length: 64 }, (_, i) => create(server, token('writer'), `{"id":${i},"name":"${name}"}`)),
+  );
+  t.strictSame(
+    writes.map(({ status }) => status),
+    Array.from({ length: 64 }, () => 200),
+  );
+  for (const write of writes) t.equal((await write.text()).length, name.length + '{"name":""}'.length);
+  t.equal(((await (await list(server, token('writer'))).json()) as unknown[]).length, 64);
+  t.equal(await server.end('SIGTERM'), 0);
+});
+
+t.test('the server keeps running while no file can be opened, and recovers', needsPrlimit, async (t) => {
+  const server = await startServer(t, {});
+  const authorization = `Bearer ${await server.createToken('alice')}`;
+  const connection = await RawConnection.open(server.port);
+  t.teardown(() => connection.socket.destroy());
+  const list = async () => {
+    connection.send(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\n\r\n`);
+    const answer = await connection.answer('GET', '/plants');
+    if (answer?.status !== 200) throw new Error(`answered ${answer?.status}: ${server.stderr()}`);
+    return Date.parse(String(answer.headers['date']));
+  };
+  const start = await list();
+  const pid = String(server.child.pid);
+  const files = await prlimit('--pid', pid, '--nofile', '--noheadings', '--output=SOFT');
+  // It has more open than that already. What looks after the server does so at least once a second.
+  await prlimit('--pid', pid, '--nofile=8:');
+  while ((await list()) < start + 2_000);
+  await prlimit('--pid', pid, `--nofile=${files}:`);
+  t.equal((await fetch(server.origin, { redirect: 'manual' })).status, 302, 'a new connection is answered');
+  t.strictSame(server.faults, []);
+});

@@ -1,0 +1,206 @@
+// Several processes that serve as one, from dist: what one acknowledges, the others show, and limits hold for all.
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { Client as Database } from 'pg';
+import t from 'tap';
+import { temporaryFolder } from '../support/engines.js';
+import { list, remove, run, startServer } from '../support/processes.js';
+import { skipFor } from '../support/skip.js';
+import { Client, clientsOf, noProc, startWorkers, stores, workersOf } from '../support/workers.js';
+import { repeatUntil, until } from '../support/wait.js';
+
+for (const engine of stores) {
+  t.test(`several workers answer as one service, on ${engine.name}`, engine.options, async (t) => {
+    const server = await startWorkers(t, { DATABASE_URL: await engine.createUrl(t) }, '--dev');
+    await repeatUntil(
+      () => server.stderr().includes('curl'),
+      () => fetch(`${server.origin}/openapi.json`),
+    );
+    t.equal(server.stderr().match(/pst_/g)?.length, 2, 'one first token, and a line that shows its use');
+    const token = await server.createToken('alice');
+    const [one, two] = clientsOf(t, server, token) as [Client, Client];
+
+    for (let id = 0; id < 50; id++) {
+      t.match(await one.send('POST', '/plants', `{"id":${id},"name":"${id}"}`), { status: 200 });
+      t.equal(
+        (JSON.parse((await two.send('GET', '/plants')).text) as unknown[]).length,
+        id + 1,
+        'whatever one worker has acknowledged, the other one shows',
+      );
+    }
+    t.match(await two.send('POST', '/plants', '{"id":7,"name":"7"}'), { status: 400, text: /"error":40011/ });
+    t.match(await two.send('POST', '/plants', '{"id":7,"name":"x"}'), { status: 400, text: /"error":40010/ });
+
+    const { etag = '' } = (await one.send('GET', '/plants')).headers;
+    const revalidate = { 'if-none-match': etag };
+    t.match(await two.send('GET', '/plants', '', revalidate), { status: 304 });
+    t.match(await two.send('DELETE', '/plants/7'), { status: 204 });
+    t.match(await one.send('GET', '/plants', '', revalidate), { status: 200 });
+    t.match(await one.send('DELETE', '/plants/7'), { status: 404 });
+
+    const answered = await Promise.all(
+      Array.from({ length: 100 }, (_, i) => (i % 2 === 0 ? one : two).send('DELETE', '/plants/8')),
+    );
+    t.equal(answered.filter(({ status }) => status === 204).length, 1, 'of concurrent deletes one finds it');
+
+    t.equal(await server.end('SIGTERM'), 0);
+    const requests = server.log.filter(({ msg }) => msg === 'request');
+    t.strictSame(
+      [...new Set(requests.map(({ process }) => process))].sort(),
+      ['worker 1', 'worker 2'],
+      'both have answered, and every line names its process',
+    );
+    t.equal(new Set(requests.map(({ requestId }) => requestId)).size, requests.length);
+    t.match(server.log.at(-1), { process: 'supervisor', msg: 'plant-store has shut down' });
+  });
+}
+
+const postgres = stores.find(({ name }) => name === 'postgres')!;
+t.test('on PostgreSQL, each worker has its own connections', postgres.options, async (t) => {
+  const DATABASE_URL = await postgres.createUrl(t);
+  const server = await startWorkers(t, { DATABASE_URL, DATABASE_POOL_SIZE: '1' });
+  const token = await server.createToken('alice');
+  for (const [id, client] of clientsOf(t, server, token).entries()) {
+    t.match(await client.send('POST', '/plants', `{"id":${id},"name":"a"}`), { status: 200 });
+    t.match(await client.send('GET', '/plants'), { status: 200 });
+  }
+  const database = new Database({ connectionString: DATABASE_URL });
+  await database.connect();
+  const { rows } = await database.query<{ others: number }>(
+    `SELECT count(*)::int AS others FROM pg_stat_activity
+     WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+  );
+  await database.end();
+  const { others = 0 } = rows[0] ?? {};
+  t.ok(others >= 4, 'each worker has one to read and one to write');
+  t.ok(others <= 6, 'and so may the supervisor');
+  t.equal(await server.end(), 0);
+});
+
+t.test('a revoked token stops working at every worker', async (t) => {
+  const server = await startWorkers(t);
+  const token = await server.createToken('alice');
+  const clients = clientsOf(t, server, token);
+  for (const client of clients) t.match(await client.send('GET', '/plants'), { status: 200 });
+  const env = { DATABASE_URL: server.databaseUrl };
+  const [{ id }] = JSON.parse((await run('cli.js', ['token', 'list', '--json'], env)).stdout) as [
+    { id: string },
+  ];
+  t.match(await run('cli.js', ['token', 'revoke', id], env), { code: 0 });
+  // How soon, test/http/security/authentication.test.ts shows with a clock of its own.
+  for (const client of clients) {
+    await until(
+      () => client.send('GET', '/plants'),
+      ({ status }) => status === 401,
+    );
+  }
+  t.equal(await server.end(), 0);
+});
+
+t.test('the write queue is bounded over all workers together', async (t) => {
+  const server = await startWorkers(t, { WRITE_QUEUE_ROWS: '2', WRITE_BATCH_ROWS: '1' });
+  const token = await server.createToken('alice');
+  const clients = Array.from({ length: 64 }, () => new Client(t, server, token));
+  let id = 0;
+  const statuses: number[] = [];
+  const load = () =>
+    Promise.all(
+      clients.map(async (client) => {
+        statuses.push((await client.send('POST', '/plants', `{"id":${++id},"name":"a"}`)).status);
+      }),
+    );
+  await repeatUntil(() => statuses.includes(503), load);
+  const created = statuses.filter((status) => status === 200).length;
+  t.equal(created + statuses.filter((status) => status === 503).length, statuses.length);
+  t.equal(((await (await list(server, token)).json()) as unknown[]).length, created);
+  t.equal(await server.end(), 0);
+});
+
+t.test(
+  'connections beyond the bound are closed, and nobody passes them round',
+  skipFor(noProc),
+  async (t) => {
+    const server = await startWorkers(t, { MAX_CONNECTIONS: '2' });
+    const open = () => {
+      const socket = connect(server.port, '127.0.0.1');
+      t.teardown(() => socket.destroy());
+      socket.on('error', () => undefined);
+      const outcome = new Promise<string>((resolve) => {
+        for (const event of ['close', 'data']) {
+          socket.once(event, () => {
+            resolve(event);
+          });
+        }
+      });
+      socket.write('GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n');
+      return { socket, outcome };
+    };
+    const first = [open(), open()];
+    t.strictSame(await Promise.all(first.map(({ outcome }) => outcome)), ['data', 'data']);
+    const further = Array.from({ length: 6 }, open);
+    t.strictSame(
+      await Promise.all(further.map(({ outcome }) => outcome)),
+      further.map(() => 'close'),
+      'a connection that one worker after another returned would never close',
+    );
+    first[0]!.socket.destroy();
+    let outcome = 'close';
+    await repeatUntil(
+      () => outcome === 'data',
+      async () => (outcome = await open().outcome),
+    );
+    t.equal(await server.end(), 0);
+  },
+);
+
+t.test('SIGTERM under load loses no acknowledged write and resets no connection', async (t) => {
+  const server = await startWorkers(t, { MAX_EVENT_LOOP_DELAY_MS: '0' });
+  const token = await server.createToken('alice');
+  const acknowledged: number[] = [];
+  let next = 0;
+  let signalled = false;
+  const load = async () => {
+    const client = new Client(t, server, token);
+    for (;;) {
+      const id = next++;
+      const { status, headers } = await client.send('POST', '/plants', `{"id":${id},"name":"${id}"}`);
+      if (status !== 200) throw new Error(`answered ${status}`);
+      acknowledged.push(id);
+      if (acknowledged.length > 500 && !signalled) {
+        signalled = true;
+        // As a terminal does: to every process of the group.
+        for (const pid of [server.child.pid!, ...workersOf(server)]) process.kill(pid, 'SIGINT');
+      }
+      if (headers.connection === 'close') return;
+    }
+  };
+  await Promise.all(Array.from({ length: 32 }, load));
+  t.equal(await server.end('SIGCONT'), 0);
+  const again = await startServer(t, { env: { DATABASE_URL: server.databaseUrl } });
+  const names = new Set(
+    ((await (await list(again, token)).json()) as { name: string }[]).map(({ name }) => name),
+  );
+  t.strictSame(
+    acknowledged.filter((id) => !names.has(String(id))),
+    [],
+  );
+  t.equal((await remove(again, token, 0)).status, 204);
+  t.equal(await again.end(), 0);
+});
+
+t.test('what prevents the workers from starting is reported once, and ends the service', async (t) => {
+  const server = await startServer(t, {});
+  const folder = await temporaryFolder(t);
+  const other = { DATABASE_URL: `file:${join(folder, 'plants.db')}`, PORT: String(server.port) };
+  t.match(await run('main.js', [], { ...other, WORKERS: '2' }), {
+    code: 1,
+    stderr: `plant-store: PORT: port ${server.port} of 127.0.0.1 is already in use; choose another one\n`,
+  });
+  for (const WORKERS of ['0', '1.5', 'many']) {
+    t.match(await run('main.js', [], { ...other, WORKERS }), {
+      code: 1,
+      stderr: /^plant-store: WORKERS must be a whole number from 1 to 999, or auto, not "\S+"\n$/,
+    });
+  }
+  t.equal(await server.end(), 0);
+});

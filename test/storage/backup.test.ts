@@ -1,0 +1,124 @@
+// Backups of a SQLite store: complete while the server writes, restored by copying, never over another file.
+import { DatabaseSync } from '@photostructure/sqlite';
+import { on } from 'node:events';
+import { watch } from 'node:fs';
+import { copyFile, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { Agent } from 'node:http';
+import { join } from 'node:path';
+import t from 'tap';
+import { temporaryFolder } from '../support/engines.js';
+import {
+  fillStore,
+  list as listPlants,
+  run,
+  send,
+  startServer,
+  type ServerProcess,
+} from '../support/processes.js';
+import { repeatUntil } from '../support/wait.js';
+import { backUp } from '../../dist/storage/sqlite/backup.js';
+
+const list = async (server: ServerProcess, token: string) =>
+  (await (await listPlants(server, token)).json()) as { name: string }[];
+
+t.test('a backup taken while the server writes is complete, and is restored by copying it', async (t) => {
+  const { file, env, token } = await fillStore(t, 2_000, (i) => `plant ${i}`);
+  const server = await startServer(t, { env });
+  const agent = new Agent({ keepAlive: true, maxSockets: 16 });
+  t.teardown(() => {
+    agent.destroy();
+  });
+  const life = { over: false };
+  let acknowledged = 2_000;
+  let next = acknowledged;
+  const clients = Array.from({ length: 16 }, async () => {
+    while (!life.over) {
+      const id = next++;
+      const { status } = await send(agent, `${server.origin}/plants`, {
+        method: 'POST',
+        token,
+        body: `{"id":${id},"name":"plant ${id}"}`,
+      });
+      if (status !== 200) throw new Error(`answered ${status}`);
+      acknowledged++;
+    }
+  });
+  await repeatUntil(
+    () => acknowledged >= 2_100,
+    () => send(agent, `${server.origin}/openapi.json`),
+  );
+  const before = acknowledged;
+  const copy = join(file, '..', 'copy.db');
+  const { code, stderr, stdout } = await run('cli.js', ['backup', copy], env);
+  const after = next;
+  life.over = true;
+  await Promise.all(clients);
+  t.strictSame({ code, stdout }, { code: 0, stdout: '' });
+  const [, copied] =
+    /^Store: .+\nCopied (\d+) plants \(\d+ bytes\) to .+copy\.db and checked the copy\.\n$/.exec(stderr) ??
+    [];
+  t.ok(Number(copied) >= before && Number(copied) <= after, `${before} <= ${copied} <= ${after}`);
+  t.ok(after > before + 16, 'the server went on writing');
+  t.equal((await stat(copy)).mode & 0o777, 0o600, 'it is for its owner only');
+  t.equal((await list(server, token)).length, acknowledged);
+  t.equal(await server.end('SIGTERM'), 0);
+
+  const database = new DatabaseSync(copy, { readOnly: true });
+  t.match(database.prepare('PRAGMA integrity_check').all(), [{ integrity_check: 'ok' }]);
+  database.close();
+  const folder = join(file, '..', 'restored');
+  await mkdir(folder);
+  await copyFile(copy, join(folder, 'plants.db'));
+  const restored = await startServer(t, { env: { DATABASE_URL: `file:${join(folder, 'plants.db')}` } });
+  const names = new Set((await list(restored, token)).map(({ name }) => name));
+  t.equal(names.size, Number(copied));
+  for (let i = 0; i < before - 16; i++) if (!names.has(`plant ${i}`)) t.fail(`plant ${i} is missing`);
+  t.equal(await restored.end('SIGTERM'), 0);
+});
+
+t.test('a backup overwrites nothing, and reports why it fails', async (t) => {
+  const { file, env } = await fillStore(t, 1, String);
+  const folder = join(file, '..');
+  await writeFile(join(folder, 'there'), 'precious');
+  const there = join(folder, 'there');
+  const copy = join(folder, 'copy');
+  const { code, stdout, stderr } = await run('cli.js', ['backup', there], env);
+  t.match(
+    { code, stdout, stderr },
+    { code: 1, stdout: '', stderr: /\nplant-store: .+there already exists\n$/ },
+  );
+  t.equal(await readFile(there, 'utf8'), 'precious');
+  await symlink(join(folder, 'elsewhere'), join(folder, 'link'));
+  t.throws(() => backUp(env.DATABASE_URL, join(folder, 'link')), /link already exists/);
+  await t.rejects(stat(join(folder, 'elsewhere')), 'a link that leads nowhere is not followed');
+  t.throws(() => backUp(env.DATABASE_URL, join(folder, 'no', 'folder')), /cannot be created: ENOENT/);
+  const nothing = join(folder, 'nothing.db');
+  t.throws(() => backUp(`file:${nothing}`, copy), /no store at .+nothing\.db; start the server, or name/);
+  await t.rejects(stat(nothing), 'and none is made');
+  t.throws(() => backUp('postgres://127.0.0.1/x', copy), /use pg_dump/);
+  const damaged = await readFile(file);
+  await writeFile(join(folder, 'damaged.db'), damaged.fill(0x55, 4_096));
+  t.throws(() => backUp(`file:${folder}/damaged.db`, copy), /the copy failed: /);
+  for (const name of ['copy', 'copy.partial']) await t.rejects(stat(join(folder, name)), 'nothing is left');
+});
+
+t.test('a backup does not overwrite a file that is created meanwhile', async (t) => {
+  const folder = await temporaryFolder(t);
+  const file = join(folder, 'plants.db');
+  const copy = join(folder, 'copy');
+  const env = { DATABASE_URL: `file:${file}` };
+  t.equal(await (await startServer(t, { env })).end(), 0);
+  // The backup waits while another process has locked the store.
+  const other = new DatabaseSync(file);
+  other.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT');
+  const watcher = watch(folder);
+  const names = on(watcher, 'change') as AsyncIterable<[string, string]>;
+  const backup = run('cli.js', ['backup', copy], env);
+  for await (const [, name] of names) if (name === 'copy.partial') break;
+  watcher.close();
+  await writeFile(copy, 'precious');
+  other.close();
+  t.match(await backup, { code: 1, stdout: '', stderr: /\nplant-store: the copy failed: EEXIST/ });
+  t.equal(await readFile(copy, 'utf8'), 'precious');
+  await t.rejects(stat(`${copy}.partial`), 'and nothing is left');
+});

@@ -1,0 +1,214 @@
+// Citus, where it is installed: how a database is distributed, and what still works while a node is down.
+import t, { type Test } from 'tap';
+import { skipFor } from '../support/skip.js';
+import { until } from '../support/wait.js';
+import { joinNodes, runSql, startCitus } from '../support/citus-cluster.js';
+import { StorageError, type Storage } from '../../dist/domain/storage.js';
+import { migratePostgres, openPostgres } from '../../dist/storage/postgres/storage.js';
+
+/** The maximum time that a request may wait for the database in these tests, in ms; a statement may take a third. */
+const timeout = 9_000;
+const plant = { name: 'Ficus' };
+
+const cluster = await startCitus();
+const options = skipFor(cluster === undefined ? 'no Citus here' : undefined, { alsoInCi: true });
+
+t.test('Citus', options, async (t) => {
+  const { coordinator, workers, nodes } = cluster!;
+  const [first, second] = workers as [(typeof workers)[0], (typeof workers)[0]];
+  t.teardown(() => Promise.all(nodes.map((node) => node.stop())));
+  const sql = (text: string, node = coordinator, database?: string) => runSql(node.url(database), text);
+  await migratePostgres(coordinator.url());
+
+  async function open(t: Test, url = coordinator.url()): Promise<Storage> {
+    const storage = await openPostgres({ url, timeout });
+    t.teardown(() => storage.close());
+    return storage;
+  }
+
+  /** The given number of subjects of this test whose plants are on a node. */
+  async function subjectsOn(node: { port: number }, prefix: string, count: number): Promise<string[]> {
+    const rows = await sql(
+      `SELECT subject
+       FROM (SELECT '${prefix} ' || i AS subject FROM generate_series(1, 1000) AS i) AS subjects
+       JOIN pg_dist_placement ON shardid = get_shard_id_for_distribution_column('plants', subject)
+       JOIN pg_dist_node USING (groupid)
+       WHERE nodeport = ${node.port} LIMIT ${count}`,
+    );
+    return rows.map(({ subject }) => subject as string);
+  }
+
+  const nodesOf = async (database?: string) => {
+    const rows = await sql(
+      `SELECT logicalrelid::text AS name, count(DISTINCT groupid)::int AS nodes, count(DISTINCT shardid)::int > 1 AS parts
+       FROM pg_dist_partition JOIN pg_dist_shard USING (logicalrelid) JOIN pg_dist_placement USING (shardid)
+       GROUP BY 1 ORDER BY 1`,
+      coordinator,
+      database,
+    );
+    return rows.map(({ name, nodes, parts }) => [name, nodes, parts] as unknown[]);
+  };
+  const distributed = [
+    ['migrations', 3, false],
+    ['plants', 2, true],
+    ['tokens', 3, false],
+  ];
+
+  t.test('migrate distributes the tables, and every node serves them', async (t) => {
+    t.strictSame(await nodesOf(), distributed);
+    t.strictSame(await migratePostgres(coordinator.url()), [], 'again there is nothing to do');
+    t.strictSame(await migratePostgres(first.url()), [], 'on a worker neither');
+    const storages = await Promise.all(nodes.map((node) => open(t, node.url())));
+    for (const [i, { plants }] of storages.entries()) {
+      t.equal(await plants.create('s', BigInt(i), plant), 'created');
+      for (const other of storages) t.equal((await other.plants.list('s', { limit: 9 })).count, i + 1);
+    }
+  });
+
+  t.test('migrate distributes a database that had plants before the extension', async (t) => {
+    for (const node of nodes) await sql("CREATE DATABASE later ENCODING 'UTF8' TEMPLATE template0", node);
+    const url = coordinator.url('later');
+    await migratePostgres(url);
+    const before = await open(t, url);
+    t.equal(await before.plants.create('s', 1n, plant), 'created');
+    await joinNodes(cluster!, 'later');
+    t.equal(await before.plants.create('s', 2n, plant), 'created', 'the extension alone changes nothing');
+    t.strictSame(await migratePostgres(url), []);
+    t.strictSame(await nodesOf('later'), distributed);
+    const after = await open(t, first.url('later'));
+    t.equal((await after.plants.list('s', { limit: 9 })).count, 2);
+    t.equal(await after.plants.delete('s', 1n), true);
+  });
+
+  t.test('a running service continues after the tables are distributed', async (t) => {
+    for (const node of nodes) await sql("CREATE DATABASE running ENCODING 'UTF8' TEMPLATE template0", node);
+    const url = coordinator.url('running');
+    await migratePostgres(url);
+    const { plants } = await open(t, url);
+    await plants.create('s', 1n, plant);
+    await joinNodes(cluster!, 'running');
+    await migratePostgres(url);
+    t.equal(await failure(plants.delete('s', 1n)), 'unavailable', 'it does not know it yet');
+    await until(async () => (await failure(plants.delete('s', 1n))) === 'no failure');
+    t.equal((await plants.list('s', { limit: 9 })).count, 0);
+  });
+
+  t.test('a partly distributed database is rejected, and migrate completes it', async (t) => {
+    await sql('CREATE SCHEMA half');
+    const url = `${coordinator.url()}?options=${encodeURIComponent('-c search_path=half')}`;
+    await migratePostgres(url);
+    await runSql(url, "SELECT undistribute_table('tokens')");
+    await t.rejects(openPostgres({ url, timeout }), {
+      message: /only partly distributed \(tokens\): run "plant-store migrate"/,
+    });
+    await migratePostgres(url);
+    await (await openPostgres({ url, timeout })).close();
+  });
+
+  t.test('a node with unsafe settings is rejected, at startup and when it returns', async (t) => {
+    const { plants } = await open(t);
+    const [subject = ''] = await subjectsOn(second, 'promised', 1);
+    t.equal(await plants.create(subject, 1n, plant), 'created');
+    await second.stop();
+    await failure(plants.create(subject, 2n, plant));
+    await second.start({ fsync: 'off' });
+    const message = new RegExp(`not be durable with fsync off .* on 127.0.0.1:${second.port}`);
+    await t.rejects(openPostgres({ url: coordinator.url(), timeout }), { message });
+    await t.rejects(
+      openPostgres({ url: first.url(), timeout }),
+      { message },
+      'whichever node is the address',
+    );
+    await until(async () => {
+      const error = await plants.create(subject, 3n, plant).catch((error: unknown) => error);
+      return error instanceof Error && message.test(error.message);
+    });
+    await second.stop('SIGINT');
+    await second.start();
+    await until(async () => (await failure(plants.create(subject, 3n, plant))) === 'no failure');
+  });
+
+  t.test('while a worker is down, only its subjects are affected', async (t) => {
+    const storage = await open(t);
+    const { plants } = storage;
+    const here = await subjectsOn(first, 'tenant', 5);
+    const away = await subjectsOn(second, 'tenant', 5);
+    const all = here.flatMap((subject, i) => [subject, away[i]!]);
+    const createAll = (id: bigint) =>
+      Promise.all(all.map((subject) => failure(plants.create(subject, id, plant))));
+    t.strictSame(
+      await createAll(1n),
+      all.map(() => 'no failure'),
+    );
+
+    await second.stop();
+    // The first writes may use a broken connection, so that their outcome is unknown.
+    await createAll(2n);
+    const expected = all.map((subject) => (away.includes(subject) ? 'unavailable' : 'no failure'));
+    t.strictSame(await createAll(3n), expected);
+    t.strictSame(
+      await Promise.all(all.map((subject) => failure(plants.list(subject, { limit: 9 })))),
+      expected,
+    );
+    t.strictSame(await Promise.all(all.map((subject) => failure(plants.delete(subject, 1n)))), expected);
+    await storage.check();
+    t.equal(
+      (await (await open(t)).plants.list(here[0]!, { limit: 9 })).count,
+      2,
+      'a server starts meanwhile',
+    );
+
+    await second.start();
+    t.strictSame(
+      await createAll(4n),
+      all.map(() => 'no failure'),
+    );
+    for (const subject of away) {
+      t.match((await plants.list(subject, { limit: 9 })).json, /^{/, 'what was there is there again');
+      t.equal(await plants.delete(subject, 1n), true);
+    }
+  });
+
+  t.test('a commit in doubt is reported as unknown, and is resolved', async (t) => {
+    const { plants } = await open(t);
+    const both = [...(await subjectsOn(first, 'doubtful', 1)), ...(await subjectsOn(second, 'doubtful', 1))];
+    const createBoth = () => Promise.all(both.map((subject) => plants.create(subject, 1n, plant)));
+    await second.stop('SIGINT');
+    // It prepares the transaction, and then waits for a standby that does not exist.
+    await second.start({ synchronous_standby_names: 'nobody' });
+    await until(async () => (await failure(plants.list(both[1]!, { limit: 9 }))) === 'no failure');
+    t.equal(await failure(createBoth()), 'unknown-outcome');
+    t.not((await sql('SELECT FROM pg_prepared_xacts', second)).length, 0);
+
+    await second.stop();
+    await second.start();
+    await until(async () => (await failure(createBoth())) === 'no failure');
+    for (const subject of both) t.equal((await plants.list(subject, { limit: 9 })).count, 1);
+    await until(async () => (await sql('SELECT FROM pg_prepared_xacts', second)).length === 0);
+  });
+
+  t.test('while a worker does not respond, the others continue', async (t) => {
+    const { plants } = await open(t);
+    const [here = ''] = await subjectsOn(first, 'patient', 1);
+    const [silent = ''] = await subjectsOn(second, 'patient', 1);
+    const createBoth = (id: bigint) =>
+      Promise.all([here, silent].map((subject) => failure(plants.create(subject, id, plant))));
+    t.strictSame(await createBoth(1n), ['no failure', 'no failure']);
+    const processes = second.processes();
+    for (const pid of processes) process.kill(pid, 'SIGSTOP');
+    t.strictSame(await createBoth(2n), ['no failure', 'unavailable']);
+    t.equal(await failure(plants.list(silent, { limit: 9 })), 'unavailable');
+    t.equal((await plants.list(here, { limit: 9 })).count, 2);
+    for (const pid of processes) process.kill(pid, 'SIGCONT');
+    await until(async () => (await failure(plants.delete(silent, 1n))) === 'no failure');
+    t.equal((await plants.list(silent, { limit: 9 })).count, 0, 'what was given up has no effect later');
+  });
+});
+
+/** The reason for which a call of the store failed. */
+async function failure(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => 'no failure',
+    (error: unknown) => (error instanceof StorageError ? error.failure : error),
+  );
+}

@@ -1,0 +1,720 @@
+// PostgreSQL with faults: each is provoked on a real server, and must have a true outcome.
+import { createHash, randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { rename, symlink, unlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import t, { type Test } from 'tap';
+import { engines, noPostgres } from '../support/engines.js';
+import { startServer, type PostgresServer } from '../support/postgres-server.js';
+import { startService } from '../support/service.js';
+import { skipFor } from '../support/skip.js';
+import { StorageError, type Storage } from '../../dist/domain/storage.js';
+import { loadMigrations, type Migration } from '../../dist/storage/migrations.js';
+import type { PostgresOptions } from '../../dist/storage/postgres/pool.js';
+import { migratePostgres, openPostgres } from '../../dist/storage/postgres/storage.js';
+
+/** The maximum time that a request may wait for the database in these tests, in ms; a statement may take a third. */
+const timeout = 4_500;
+const postgres = engines.find(({ name }) => name === 'postgres')!;
+const plant = { name: 'Ficus' };
+
+t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
+  const server = await startServer(t);
+
+  /** A store in its own database. */
+  async function openStore(
+    t: Test,
+    options: Partial<PostgresOptions> = {},
+  ): Promise<Storage & { url: string; database: string }> {
+    const url = await server.createDatabase(t);
+    const storage = await openPostgres({ url, timeout, ...options });
+    t.teardown(() => storage.close());
+    return Object.assign(storage, { url, database: new URL(url).pathname.slice(1) });
+  }
+
+  /** A client with an open transaction. */
+  async function begin(t: Test, url: string, ...statements: string[]): Promise<Client> {
+    const client = new Client({ connectionString: url });
+    client.on('error', () => undefined);
+    await client.connect();
+    t.teardown(() => client.end());
+    await client.query('BEGIN');
+    for (const statement of statements) await client.query(statement);
+    return client;
+  }
+
+  /** A second store on a database, for which PostgreSQL calls a function with the subject of each row that it reads. */
+  async function openWatched(t: Test, url: string, statement: string): Promise<Storage> {
+    await server.sql(
+      `DO $$ BEGIN CREATE ROLE watched LOGIN; EXCEPTION WHEN duplicate_object THEN END $$;
+       GRANT ALL ON ALL TABLES IN SCHEMA public TO watched;
+       CREATE FUNCTION watch(subject text) RETURNS boolean LANGUAGE plpgsql AS $$
+         BEGIN ${statement}; RETURN true; END $$;
+       CREATE POLICY watch ON plants USING (watch(subject));
+       CREATE POLICY watch ON tokens USING (watch(subject));
+       ALTER TABLE plants ENABLE ROW LEVEL SECURITY;
+       ALTER TABLE tokens ENABLE ROW LEVEL SECURITY`,
+      new URL(url).pathname.slice(1),
+    );
+    const storage = await openPostgres({ url: url.replace('postgres@', 'watched@'), timeout });
+    t.teardown(() => storage.close());
+    return storage;
+  }
+
+  /** Waits until a session of the store has this state in pg_stat_activity, and returns its process id. */
+  async function session(database: string, condition: string): Promise<number> {
+    const row = await until(
+      server,
+      `SELECT pid FROM pg_stat_activity
+       WHERE datname = '${database}' AND application_name = 'plant-store' AND ${condition}`,
+    );
+    return row['pid'] as number;
+  }
+
+  /** Waits until a server process has exited. */
+  async function gone(pid: number): Promise<void> {
+    await until(server, `SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = ${pid})`);
+  }
+
+  /** Changes a setting of the server; returns a function that restores it, as does the end of the test. */
+  async function configure(t: Test, name: string, value: string): Promise<() => Promise<void>> {
+    const before = (await server.sql(`SHOW ${name}`))[0]![name] as string;
+    const apply = async (statement: string, expected: string) => {
+      await server.sql(statement);
+      await server.sql('SELECT pg_reload_conf()');
+      await until(server, `SELECT 1 WHERE current_setting('${name}') = '${expected}'`);
+    };
+    const reset = () => apply(`ALTER SYSTEM RESET ${name}`, before);
+    t.teardown(reset);
+    await apply(`ALTER SYSTEM SET ${name} = '${value}'`, value);
+    return reset;
+  }
+
+  const waitsForLock = "wait_event_type = 'Lock'";
+
+  t.test(
+    'a server that disappears: unavailable or unknown, and normal service once it returns',
+    async (t) => {
+      const own = await startServer(t);
+      const url = await own.createDatabase(t);
+      const store = await openPostgres({ url, timeout });
+      t.teardown(() => store.close());
+      const { plants, tokens } = store;
+      t.equal(await plants.create('s', 1n, plant), 'created');
+
+      await own.stop('SIGINT');
+      t.equal(await failure(plants.create('s', 2n, plant)), 'unavailable', 'connection refused: no effect');
+      t.equal(await failure(plants.delete('s', 1n)), 'unavailable');
+      t.equal(await failure(plants.list('s', { limit: 1 })), 'unavailable');
+      t.equal(await failure(tokens.list()), 'unavailable');
+      t.equal(await failure(store.check()), 'unavailable');
+      t.equal(await failure(openPostgres({ url, timeout })), 'unavailable');
+      t.equal(await failure(migratePostgres(url)), 'unavailable');
+
+      await own.start();
+      await store.check();
+      t.equal(await plants.create('s', 2n, plant), 'created', 'it is found again when it is back');
+      t.equal((await plants.list('s', { limit: 9 })).count, 2);
+
+      await begin(t, url, "INSERT INTO plants VALUES ('s', 3, '{}')");
+      const create = failure(plants.create('s', 3n, plant));
+      await until(own, `SELECT 1 FROM pg_stat_activity WHERE ${waitsForLock}`);
+      await own.stop('SIGQUIT');
+      t.equal(await create, 'unknown-outcome', 'it shut down in mid-statement');
+
+      await writeFile(join(own.data, 'standby.signal'), '');
+      await own.start();
+      t.equal(await failure(plants.create('s', 3n, plant)), 'unavailable', 'a standby is refused');
+      t.equal(
+        await failure(plants.list('s', { limit: 1 })),
+        'unavailable',
+        'for reading too: it may lag behind',
+      );
+      await t.rejects(openPostgres({ url, timeout }), { message: /read-only, perhaps a standby/ });
+      await own.sql('SELECT pg_promote()');
+      t.equal(await plants.create('s', 3n, plant), 'created', 'and used once it is promoted');
+    },
+  );
+
+  // A device without space stands in for a full disk, since mounting one requires privileges.
+  const noFullDevice = existsSync('/dev/full') ? undefined : 'there is no /dev/full';
+
+  t.test(
+    'a full disk: writes have no effect, and what needs no space continues',
+    skipFor(noFullDevice),
+    async (t) => {
+      const own = await startServer(t);
+      const url = await own.createDatabase(t);
+      const database = new URL(url).pathname.slice(1);
+      const [toast] = await own.sql(
+        "SELECT pg_relation_filepath(reltoastrelid) AS file FROM pg_class WHERE relname = 'plants'",
+        database,
+      );
+      // The file in which PostgreSQL stores long texts that it cannot compress. It does not exist yet.
+      const file = join(own.data, toast!['file'] as string);
+      const long = { name: randomBytes(50_000).toString('base64') };
+      await own.stop('SIGINT');
+      await rename(file, `${file}.aside`);
+      await symlink('/dev/full', file);
+      await own.start();
+      const storage = await openPostgres({ url, timeout });
+      const { call, token } = await startService(t, postgres, { storage });
+      const create = (id: number, plant: object) =>
+        call('POST', '/plants', { token, body: { id, ...plant } });
+      t.equal((await create(1, plant)).status, 200);
+      const provoked = own.logged('53100');
+      t.match(await create(2, long), { status: 503, json: { error: 50300 } });
+      await provoked;
+      t.equal((await create(3, plant)).status, 200);
+      t.equal((await call('DELETE', '/plants/1', { token })).status, 204);
+      t.strictSame((await call('GET', '/plants', { token })).json, [plant]);
+
+      await own.stop('SIGINT');
+      await unlink(file);
+      await rename(`${file}.aside`, file);
+      await own.start();
+      t.equal((await create(2, long)).status, 200, 'there is space again');
+      t.strictSame((await call('GET', '/plants', { token })).json, [long, plant]);
+    },
+  );
+
+  t.test(
+    "a full disk of the server's log: the outcome is unknown, and nothing is lost",
+    skipFor(noFullDevice),
+    async (t) => {
+      // Commits write the log, rather than the background process; and one panic is enough.
+      const own = await startServer(t, { wal_writer_delay: '10s', restart_after_crash: 'off' });
+      const url = await own.createDatabase(t);
+      const first = await openPostgres({ url, timeout });
+      t.equal(await first.plants.create('s', 1n, plant), 'created');
+      await first.close();
+      const [wal] = await own.sql('SELECT pg_walfile_name(pg_current_wal_lsn()) AS file');
+      const file = join(own.data, 'pg_wal', wal!['file'] as string);
+      const { plants, close } = await openPostgres({ url, timeout }).then((store) => ({
+        plants: store.plants,
+        close: () => store.close(),
+      }));
+      t.teardown(close);
+      await rename(file, `${file}.aside`);
+      await symlink('/dev/full', file);
+      const provoked = own.logged('53100');
+      t.equal(await failure(plants.create('s', 2n, plant)), 'unknown-outcome');
+      await provoked;
+      await own.ended();
+      t.equal(await failure(plants.delete('s', 1n)), 'unavailable', 'the server has given up');
+
+      await unlink(file);
+      await rename(`${file}.aside`, file);
+      await own.start();
+      t.equal(await plants.create('s', 2n, plant), 'created', 'there is space again');
+      t.equal(await plants.delete('s', 1n), true);
+      t.equal((await plants.list('s', { limit: 9 })).count, 1);
+    },
+  );
+
+  t.test('a connection lost during a statement: a write is unknown, and a read is retried', async (t) => {
+    const { plants, url, database } = await openStore(t);
+    await plants.create('s', 9n, plant);
+    const blocker = await begin(t, url, "INSERT INTO plants VALUES ('s', 1, '{}')");
+    const create = failure(plants.create('s', 1n, plant));
+    await server.sql(`SELECT pg_terminate_backend(${await session(database, waitsForLock)})`);
+    t.equal(await create, 'unknown-outcome');
+    await blocker.query('ROLLBACK; BEGIN; LOCK TABLE plants IN ACCESS EXCLUSIVE MODE');
+    const list = plants.list('s', { limit: 9 });
+    await server.sql(`SELECT pg_terminate_backend(${await session(database, waitsForLock)})`);
+    await blocker.query('ROLLBACK');
+    t.equal((await list).json, JSON.stringify(plant));
+    t.equal(await plants.create('s', 1n, plant), 'created', 'nothing of it was left');
+  });
+
+  t.test(
+    'statement timeout: a write to a locked row or table is unavailable in time, and has no effect',
+    async (t) => {
+      const { plants, url } = await openStore(t);
+      await plants.create('s', 2n, plant);
+      const blocker = await begin(t, url, "INSERT INTO plants VALUES ('s', 1, '{}')");
+      t.equal(await failure(plants.create('s', 1n, plant)), 'unavailable');
+      await blocker.query('LOCK TABLE plants IN ACCESS EXCLUSIVE MODE');
+      const stuck = [plants.create('s', 3n, plant), plants.delete('s', 2n), plants.list('s', { limit: 1 })];
+      t.strictSame(await Promise.all(stuck.map(failure)), ['unavailable', 'unavailable', 'unavailable']);
+      await blocker.query('ROLLBACK');
+      t.equal(await plants.create('s', 3n, plant), 'created');
+      t.equal((await plants.list('s', { limit: 9 })).count, 2);
+    },
+  );
+
+  t.test('serialization failure 40001: the write is retried', async (t) => {
+    const url = await server.createDatabase(t);
+    const database = new URL(url).pathname.slice(1);
+    await server.sql(`ALTER DATABASE ${database} SET default_transaction_isolation = 'repeatable read'`);
+    const store = await openPostgres({ url, timeout });
+    t.teardown(() => store.close());
+    for (const id of [1n, 2n]) await store.plants.create('s', id, plant);
+    const blocker = await begin(t, url, 'DELETE FROM plants WHERE id = 1');
+    const both = Promise.all([store.plants.delete('s', 1n), store.plants.delete('s', 2n)]);
+    await session(database, waitsForLock);
+    const provoked = server.logged('40001');
+    await blocker.query('COMMIT');
+    t.strictSame(await both, [false, true]);
+    await provoked;
+  });
+
+  t.test('deadlock 40P01: the write is retried', async (t) => {
+    const url = await server.createDatabase(t);
+    const database = new URL(url).pathname.slice(1);
+    // Of two transactions in a deadlock, the one whose timeout expires first is rolled back.
+    await server.sql(`ALTER DATABASE ${database} SET deadlock_timeout = '1s'`);
+    const store = await openPostgres({ url, timeout: 60_000 });
+    t.teardown(() => store.close());
+    for (const id of [1n, 2n]) await store.plants.create('s', id, plant);
+    const blocker = await begin(t, url, "SET deadlock_timeout = '1h'", 'DELETE FROM plants WHERE id = 2');
+    const both = Promise.all([store.plants.delete('s', 1n), store.plants.delete('s', 2n)]);
+    await session(database, waitsForLock);
+    const provoked = server.logged('40P01');
+    await blocker.query('DELETE FROM plants WHERE id = 1');
+    await provoked;
+    await blocker.query('ROLLBACK');
+    t.strictSame(await both, [true, true]);
+  });
+
+  t.test(
+    'a stopped server process: the outcome is unknown, and its statement never takes effect',
+    async (t) => {
+      const { plants, database } = await openStore(t);
+      await plants.create('s', 1n, plant);
+      const stopped = await session(database, "query LIKE 'INSERT%'");
+      process.kill(stopped, 'SIGSTOP');
+      t.equal(await failure(plants.delete('s', 1n)), 'unknown-outcome');
+      t.equal(await plants.create('s', 1n, plant), 'identical', 'it did not take effect');
+      t.equal(await plants.delete('s', 1n), true);
+      t.equal(await plants.create('s', 1n, plant), 'created');
+      process.kill(stopped, 'SIGCONT');
+      await gone(stopped);
+      t.equal(
+        (await plants.list('s', { limit: 1 })).count,
+        1,
+        'nor did it later, on the plant of the same key',
+      );
+    },
+  );
+
+  t.test(
+    'all reading connections busy: reads are rejected in time, and writes have their own connection',
+    async (t) => {
+      const { plants, tokens, database } = await openStore(t, { poolSize: 1 });
+      const reader = await session(database, "query LIKE '%migrations%'");
+      process.kill(reader, 'SIGSTOP');
+      const reads = [
+        failure(tokens.list()),
+        failure(tokens.list()),
+        failure(plants.list('s', { limit: 1 })),
+        failure(plants.list('s', { after: 0n, limit: 1 })),
+      ];
+      t.equal(await plants.create('s', 1n, plant), 'created');
+      t.strictSame(await Promise.all(reads), ['unavailable', 'overloaded', 'overloaded', 'overloaded']);
+      process.kill(reader, 'SIGCONT');
+      t.equal((await plants.list('s', { limit: 1 })).count, 1);
+      const many = await Promise.all(Array.from({ length: 1_500 }, () => failure(tokens.list())));
+      t.strictSame([...new Set(many)].sort(), ['no failure', 'overloaded'], 'those that wait are bounded');
+      const lists = await Promise.all(
+        Array.from({ length: 15_000 }, () => failure(plants.list('s', { limit: 1 }))),
+      );
+      t.strictSame([...new Set(lists)].sort(), ['no failure', 'overloaded'], 'pages that wait, too');
+    },
+  );
+
+  t.test('a plant that is changed during its deletion is deleted', async (t) => {
+    const { plants, url, database } = await openStore(t);
+    await plants.create('s', 1n, plant);
+    const other = await begin(t, url, `UPDATE plants SET plant = '{"name":"changed"}'`);
+    const deletion = plants.delete('s', 1n);
+    await session(database, waitsForLock);
+    await other.query('COMMIT');
+    t.equal(await deletion, true);
+    t.equal((await plants.list('s', { limit: 1 })).count, 0);
+  });
+
+  t.test('pages that wait too long are rejected', async (t) => {
+    const { plants, url } = await openStore(t, { poolSize: 2 });
+    for (const id of [1n, 2n]) await plants.create('s', id, plant);
+    const pages = (after: bigint | undefined, count: number) =>
+      Promise.all(Array.from({ length: count }, () => failure(plants.list('s', { after, limit: 9 }))));
+    const blocker = await begin(t, url, 'LOCK TABLE plants IN ACCESS EXCLUSIVE MODE');
+    const stuck = await pages(1n, 100);
+    t.strictSame([...new Set(stuck)].sort(), ['overloaded', 'unavailable']);
+    await blocker.query('ROLLBACK');
+    t.strictSame(
+      new Set([...(await pages(1n, 100)), ...(await pages(undefined, 100))]),
+      new Set(['no failure']),
+    );
+  });
+
+  t.test('a page that cannot be read fails alone', async (t) => {
+    const { plants, url } = await openStore(t);
+    const subjects = Array.from({ length: 100 }, (_, i) => (i % 40 === 7 ? `broken ${i}` : `whole ${i}`));
+    await Promise.all(subjects.map((subject) => plants.create(subject, 1n, plant)));
+    const { plants: read } = await openWatched(
+      t,
+      url,
+      "IF subject LIKE 'broken%' THEN RAISE 'broken'; END IF",
+    );
+    const outcomes = subjects.map((subject) => failure(read.list(subject, { limit: 1 })));
+    t.strictSame(
+      await Promise.all(outcomes),
+      subjects.map((subject) => (subject.startsWith('broken') ? 'unavailable' : 'no failure')),
+    );
+  });
+
+  t.test('a token that cannot be read fails alone', async (t) => {
+    const { tokens, url } = await openStore(t);
+    const subjects = Array.from({ length: 100 }, (_, i) => (i % 40 === 7 ? `broken ${i}` : `whole ${i}`));
+    const hashOf = (subject: string) => createHash('sha256').update(subject).digest();
+    const common = {
+      scopes: ['plants:read'],
+      createdAt: 0,
+      expiresAt: undefined,
+      revokedAt: undefined,
+    } as const;
+    for (const subject of subjects) {
+      await tokens.create({ id: subject, subject, ...common }, hashOf(subject));
+    }
+    const { tokens: read } = await openWatched(
+      t,
+      url,
+      "IF subject LIKE 'broken%' THEN RAISE 'broken'; END IF",
+    );
+    const outcomes = await Promise.allSettled(subjects.map((subject) => read.find([hashOf(subject)])));
+    t.strictSame(
+      outcomes.map((outcome) =>
+        outcome.status === 'rejected' ? 'rejected' : outcome.value.map((token) => token?.subject),
+      ),
+      subjects.map((subject) => (subject.startsWith('broken') ? 'rejected' : [subject])),
+    );
+  });
+
+  t.test('the pages of long lists do not delay short lists', async (t) => {
+    const { plants, url } = await openStore(t);
+    for (const subject of ['long', 'short']) await plants.create(subject, 1n, plant);
+    const { plants: read } = await openWatched(
+      t,
+      url,
+      "IF subject = 'long' THEN PERFORM pg_advisory_xact_lock_shared(1); END IF",
+    );
+    const blocker = await begin(t, url, 'SELECT pg_advisory_lock(1)');
+    const long = Array.from({ length: 100 }, () => read.list('long', { after: 0n, limit: 9 }));
+    await until(server, `SELECT 1 FROM pg_stat_activity WHERE usename = 'watched' AND ${waitsForLock}`);
+    t.equal((await read.list('short', { limit: 9 })).count, 1);
+    await blocker.query('SELECT pg_advisory_unlock(1)');
+    t.strictSame(new Set((await Promise.all(long)).map(({ count }) => count)), new Set([1]));
+  });
+
+  t.test('many pages of any length: each is within its bounds and correct', async (t) => {
+    const { plants } = await openStore(t, { poolSize: 1 });
+    // One statement reads at most as much as five of them.
+    const subjects = Array.from({ length: 20 }, (_, i) => `subject ${i}`);
+    const name = (subject: string, id: number) => `${subject} ${id} `.padEnd(500, 'x');
+    await Promise.all(
+      subjects.flatMap((subject) =>
+        Array.from({ length: 500 }, (_, id) =>
+          plants.create(subject, BigInt(id), { name: name(subject, id) }),
+        ),
+      ),
+    );
+    const pages = await Promise.all(subjects.map((subject) => plants.list(subject, { limit: Infinity })));
+    for (const [i, { json, count }] of pages.entries()) {
+      t.equal(count, 500);
+      t.equal(
+        `[${json}]`,
+        JSON.stringify(Array.from({ length: 500 }, (_, id) => ({ name: name(`subject ${i}`, id) }))),
+      );
+    }
+  });
+
+  t.test(
+    'prepared statements: repeated unnamed if the session does not know the name, or already has it',
+    async (t) => {
+      const url = await server.createDatabase(t);
+      const database = new URL(url).pathname.slice(1);
+      const warnings: Error[] = [];
+      const onWarning = (warning: Error) => warnings.push(warning);
+      // Replaces the listener that prints warnings.
+      const printing = process.listeners('warning');
+      process.removeAllListeners('warning').on('warning', onWarning);
+      t.teardown(() => {
+        process.off('warning', onWarning);
+        for (const listener of printing) process.on('warning', listener);
+      });
+      const open = async (prepared: boolean) => {
+        const storage = await openPostgres({ url, timeout, prepared });
+        t.teardown(() => storage.close());
+        return storage.plants;
+      };
+      /** Runs SQL in the session of every insert, as if a pooler had assigned another one to the service. */
+      const onInsert = (statements: string) =>
+        server.sql(
+          `CREATE TABLE IF NOT EXISTS names (name text);
+         CREATE OR REPLACE FUNCTION pool() RETURNS trigger LANGUAGE plpgsql AS $$
+           DECLARE it text; BEGIN ${statements} RETURN NULL; END $$;
+         CREATE OR REPLACE TRIGGER pool AFTER INSERT ON plants EXECUTE FUNCTION pool()`,
+          database,
+        );
+      const names = 'SELECT DISTINCT name FROM names';
+
+      await onInsert('INSERT INTO names SELECT name FROM pg_prepared_statements;');
+      const unnamed = await open(false);
+      t.equal(await unnamed.create('s', 1n, plant), 'created');
+      t.strictSame(await server.sql(names, database), [], 'they are off unless they are asked for');
+      const named = await open(true);
+      t.equal(await named.delete('s', 1n), true);
+      t.equal(await named.create('s', 1n, plant), 'created');
+      t.equal((await server.sql(names, database)).length, 2);
+
+      await onInsert('DEALLOCATE ALL;');
+      t.equal(await named.create('s', 2n, plant), 'created');
+      t.equal(await named.create('s', 2n, plant), 'identical', 'the insert had no effect the first time');
+      for (const id of [1n, 2n]) t.equal(await named.delete('s', id), true);
+      t.match(warnings, [
+        { message: /"[\w-]+" does not exist\. A connection pooler does not support prepared/ },
+      ]);
+
+      warnings.length = 0;
+      await onInsert(
+        `FOR it IN ${names} EXCEPT SELECT name FROM pg_prepared_statements LOOP
+         EXECUTE format('PREPARE %I AS SELECT 1', it);
+       END LOOP;`,
+      );
+      const late = await open(true);
+      for (const id of [1n, 2n, 3n]) t.equal(await late.create('s', id, plant), 'created');
+      for (const id of [1n, 2n]) t.equal(await late.delete('s', id), true);
+      t.match(warnings, [{ message: /"[\w-]+" already exists/ }]);
+      t.equal((await late.list('s', { limit: 9 })).count, 1);
+    },
+  );
+
+  t.test('a server without a free connection: writes have no effect', async (t) => {
+    const { url, database } = await openStore(t);
+    await server.sql(`CREATE ROLE one LOGIN CONNECTION LIMIT 1; GRANT ALL ON DATABASE ${database} TO one`);
+    await server.sql('GRANT ALL ON ALL TABLES IN SCHEMA public TO one', database);
+    const { plants, close } = await openPostgres({ url: url.replace('postgres@', 'one@'), timeout }).then(
+      (store) => ({
+        plants: store.plants,
+        close: () => store.close(),
+      }),
+    );
+    t.teardown(close);
+    const provoked = server.logged('53300');
+    t.equal(await failure(plants.create('s', 1n, plant)), 'unavailable');
+    await provoked;
+    t.equal((await plants.list('s', { limit: 1 })).count, 0);
+  });
+
+  t.test(
+    'a server that becomes read-only: writes have no effect, and the connection is closed',
+    async (t) => {
+      const { plants, database, url } = await openStore(t);
+      await plants.create('s', 1n, plant);
+      const writer = await session(database, "query LIKE 'INSERT%'");
+      const reset = await configure(t, 'default_transaction_read_only', 'on');
+      t.equal(await failure(plants.delete('s', 1n)), 'unavailable');
+      await gone(writer);
+      t.equal(await failure(plants.delete('s', 1n)), 'unavailable');
+      await t.rejects(openPostgres({ url, timeout }), { message: /read-only/ });
+      await reset();
+      t.equal(await plants.delete('s', 1n), true);
+    },
+  );
+
+  t.test(
+    'a lost synchronous standby is never reported as success, and a retry finds the plant',
+    async (t) => {
+      const storage = await openStore(t);
+      const { call, token } = await startService(t, postgres, { storage });
+      const reset = await configure(t, 'synchronous_standby_names', '*');
+      const waits = "wait_event = 'SyncRep'";
+      const body = { id: 1, name: 'Ficus' };
+      const timedOut = await call('POST', '/plants', { token, body });
+      t.match(timedOut, { status: 503, json: { error: 50302 }, headers: { 'retry-after': '1' } });
+      const cancelled = call('POST', '/plants', { token, body: { ...body, id: 2 } });
+      // The earlier backend still waits; the later one has a higher process id or start time.
+      const pid = await session(
+        storage.database,
+        `${waits} AND backend_start = (SELECT max(backend_start) FROM pg_stat_activity WHERE ${waits})
+       AND 2 <= (SELECT count(*) FROM pg_stat_activity WHERE ${waits})`,
+      );
+      await server.sql(`SELECT pg_cancel_backend(${pid})`);
+      t.match(
+        await cancelled,
+        { status: 503, json: { error: 50302 } },
+        'the server itself calls this a success',
+      );
+      for (const [method, path, again] of [
+        ['POST', '/plants', { ...body, id: 2 }],
+        ['DELETE', '/plants/3', undefined],
+      ] as const) {
+        t.match(
+          await call(method, path, { token, body: again }),
+          { status: 503 },
+          'nor is what a later one finds, which a failover may undo',
+        );
+      }
+      await reset();
+      for (const id of [1, 2]) {
+        t.match(await call('POST', '/plants', { token, body: { ...body, id } }), {
+          status: 400,
+          json: { error: 40011 },
+        });
+      }
+      t.equal((await call('GET', '/plants', { token })).text, '[{"name":"Ficus"},{"name":"Ficus"}]');
+    },
+  );
+
+  t.test('a row that the database rejects fails alone', async (t) => {
+    const { plants, database } = await openStore(t);
+    await server.sql("ALTER TABLE plants ADD CHECK (plant NOT LIKE '%forbidden%')", database);
+    const outcomes = await Promise.all(
+      Array.from({ length: 100 }, (_, i) =>
+        plants
+          .create('s', BigInt(i), { name: i % 40 === 7 ? 'forbidden' : 'allowed' })
+          .catch((error: unknown) => (error instanceof StorageError ? error.failure : error)),
+      ),
+    );
+    t.strictSame(
+      outcomes,
+      outcomes.map((_, i) => (i % 40 === 7 ? 'unavailable' : 'created')),
+    );
+    t.equal((await plants.list('s', { limit: 200 })).count, 97);
+  });
+
+  t.test('a list has no open transaction between its pages', async (t) => {
+    const { plants, database } = await openStore(t);
+    await Promise.all(Array.from({ length: 600 }, (_, i) => plants.create('s', BigInt(i), plant)));
+    const page = await plants.list('s', { limit: 600 });
+    t.equal(page.next, 499n);
+    t.strictSame(
+      await server.sql(
+        `SELECT 1 FROM pg_stat_activity WHERE datname = '${database}' AND application_name = 'plant-store'
+         AND (xact_start IS NOT NULL OR state <> 'idle')`,
+      ),
+      [],
+    );
+  });
+
+  t.test('a server with unsafe settings is rejected', async (t) => {
+    const url = await server.createDatabase(t);
+    const database = new URL(url).pathname.slice(1);
+    await server.sql(`ALTER DATABASE ${database} SET synchronous_commit = off`);
+    await t.rejects(openPostgres({ url, timeout }), { message: /would not be durable/ });
+    await server.sql("CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0");
+    await t.rejects(openPostgres({ url: server.url('ascii'), timeout }), { message: /encoding SQL_ASCII/ });
+    await t.rejects(migratePostgres(server.url('ascii')), { message: /encoding SQL_ASCII/ });
+    await t.rejects(openPostgres({ url: 'postgres://a:b@c:99999999/d', timeout }), { message: /./ });
+  });
+
+  t.test(
+    'migrations: one of several concurrent calls migrates, and a server without the schema names the command',
+    async (t) => {
+      const url = await server.createDatabase(t, { schema: false });
+      await t.rejects(openPostgres({ url, timeout }), { message: /run "plant-store migrate"/ });
+      const applied = await Promise.all(Array.from({ length: 8 }, () => migratePostgres(url)));
+      t.strictSame(applied.map((migrations) => migrations.length).sort(), [
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        loadMigrations('postgres').length,
+      ]);
+      const store = await openPostgres({ url, timeout });
+      t.equal(await store.plants.create('s', 1n, plant), 'created');
+      await store.close();
+    },
+  );
+
+  t.test(
+    'migrations: an old release works during and after a new one, until a migration excludes it',
+    async (t) => {
+      const store = await openStore(t);
+      const { plants, url } = store;
+      const current = loadMigrations('postgres');
+      const second: Migration = {
+        version: current.length + 1,
+        name: 'watering',
+        oldestApplication: '1.0.0',
+        sql: `ALTER TABLE plants ADD COLUMN watered_at bigint NOT NULL DEFAULT 0;
+            UPDATE plants SET watered_at = 1`,
+      };
+      let migrating = true as boolean;
+      const outcomes: unknown[] = [];
+      const writing = (async () => {
+        for (let id = 0n; (migrating && id < 1_000_000n) || id < 100n; id++) {
+          outcomes.push(await plants.create('s', id, plant).catch((error: unknown) => error));
+        }
+      })();
+      const migrations = [...current, second];
+      const applied = await migratePostgres(url, migrations).finally(() => (migrating = false));
+      await writing;
+      t.strictSame(applied, [second]);
+      t.strictSame(new Set(outcomes), new Set(['created']));
+      await store.check();
+      const again = await openPostgres({ url, timeout });
+      t.equal(await again.plants.delete('s', 1n), true);
+      await again.close();
+
+      const third: Migration = {
+        ...second,
+        version: second.version + 1,
+        name: 'contract',
+        oldestApplication: '99.0.0',
+        sql: 'SELECT 1',
+      };
+      t.equal(await failure(migratePostgres(url, [...migrations, third])), 'no failure');
+      await t.rejects(store.check(), {
+        message: /needs plant-store 99\.0\.0 or later, and this is .*: install a newer one/,
+      });
+      await t.rejects(openPostgres({ url, timeout }), { message: /needs plant-store 99\.0\.0/ });
+      await t.rejects(migratePostgres(url), { message: /needs plant-store 99\.0\.0/ });
+    },
+  );
+
+  t.test('a failed migration leaves nothing behind', async (t) => {
+    const { url, database } = await openStore(t);
+    const current = loadMigrations('postgres');
+    const broken: Migration = {
+      version: current.length + 1,
+      name: 'broken',
+      oldestApplication: '1.0.0',
+      sql: 'CREATE TABLE half (id int); SELECT 1 / 0',
+    };
+    t.equal(await failure(migratePostgres(url, [...current, broken])), 'unavailable');
+    t.strictSame(
+      await server.sql(
+        "SELECT to_regclass('half') AS half, max(version) AS version FROM migrations",
+        database,
+      ),
+      [{ half: null, version: current.length }],
+    );
+  });
+});
+
+/**
+ * Queries until there is a row.
+ * @throws Error after very many queries without one.
+ */
+async function until(server: PostgresServer, query: string): Promise<Record<string, unknown>> {
+  for (let queries = 0; queries < 100_000; queries++) {
+    const [row] = await server.sql(query);
+    if (row !== undefined) return row;
+  }
+  throw new Error(`no row: ${query}`);
+}
+
+/** The reason for which a call of the store failed. */
+async function failure(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => 'no failure',
+    (error: unknown) => (error instanceof StorageError ? error.failure : error),
+  );
+}

@@ -1,0 +1,522 @@
+// The guarantees of storage, by examples and against a model. Every engine must pass all of it.
+import fc from 'fast-check';
+import t from 'tap';
+import { enginesToTest, openEmptyStorage, readPages, sharedStorage } from '../support/engines.js';
+import type { Creation, Plant, PlantPage, PlantRepository } from '../../dist/domain/plants.js';
+import { StorageError, type Storage } from '../../dist/domain/storage.js';
+import type { Token } from '../../dist/domain/tokens.js';
+import { defaultWriterLimits, GroupWriter } from '../../dist/storage/group-writer.js';
+import { exactJson } from '../../dist/storage/plant-json.js';
+
+const maxId = 9223372036854775807n;
+const minId = -9223372036854775808n;
+let subjects = 0;
+const newSubject = () => `storage subject ${++subjects}`;
+
+/** All plants of a subject, as JSON. */
+async function listAll(plants: PlantRepository, subject: string): Promise<string> {
+  const pages = await readPages(plants, subject);
+  const texts = pages.filter(({ count }) => count > 0).map(({ json }) => json);
+  return `[${texts.join(',')}]`;
+}
+
+/** Whether a page is within the limits that PlantPage documents. */
+function isWithinBounds({ count, json }: PlantPage): boolean {
+  return count <= 1 || (count <= 2_500 && Buffer.byteLength(json) <= 256 * 1024);
+}
+
+/** The outcome of a call, or the reason for its failure. */
+function outcomeOf(call: Promise<unknown>): Promise<unknown> {
+  return call.catch((error: unknown) => {
+    if (error instanceof StorageError) return error.failure;
+    throw error;
+  });
+}
+
+t.test(
+  'a plant is rendered as JSON.stringify does, with integers of any size exact at any depth',
+  async (t) => {
+    fc.assert(fc.property(fc.jsonValue(), (value) => exactJson(value) === JSON.stringify(value)));
+    t.equal(
+      exactJson({ a: [maxId, undefined, { b: minId, c: undefined, d: null }], é: 0.1 }),
+      '{"a":[9223372036854775807,null,{"b":-9223372036854775808,"d":null}],"é":0.1}',
+    );
+  },
+);
+
+t.test(
+  'a write of any resource gets the outcome that its engine gives, and an unknown one rejects',
+  async (t) => {
+    type Watering = { kind: 'add'; bed: number } | { kind: 'skip'; bed: number; code: number };
+    const batches: number[][] = [];
+    const writer = new GroupWriter(
+      {
+        outcomes: { add: ['added', 'full'], skip: ['skipped'] } as const,
+        bytesOf: () => 1,
+        keyOf: ({ bed }: Watering) => `${bed}`,
+        commit: async (batch) => {
+          batches.push(batch.map(({ bed }) => bed));
+          return batch.map((write) => (write.kind === 'add' ? 1 : write.code));
+        },
+      },
+      defaultWriterLimits,
+    );
+    const added: Promise<'added' | 'full'> = writer.write({ kind: 'add', bed: 1 });
+    const again = writer.write({ kind: 'add', bed: 1 });
+    const skipped: Promise<'skipped'> = writer.write({ kind: 'skip', bed: 2, code: 0 });
+    const unknown = writer.write({ kind: 'skip', bed: 3, code: 255 });
+    t.equal(await outcomeOf(unknown), 'unknown-outcome');
+    t.strictSame(await Promise.all([added, again, skipped]), ['full', 'full', 'skipped']);
+    t.strictSame(batches, [[1, 2, 3], [1]], 'no two writes of a batch have the same key');
+  },
+);
+
+t.test('each traced write gets the size of its batch, whose commit belongs to the first write', async (t) => {
+  const seen: unknown[] = [];
+  const writer = new GroupWriter(
+    {
+      outcomes: { water: ['watered'] } as const,
+      bytesOf: () => 1,
+      commit: (batch: readonly { kind: 'water'; bed: number }[]) => {
+        if (batch.length === 1) throw new StorageError('unavailable', 'dry');
+        return Promise.resolve(batch.map(() => 0));
+      },
+    },
+    {
+      ...defaultWriterLimits,
+      observer: {
+        queued: (kind) => ({
+          run: (commit) => {
+            seen.push(['commit', kind]);
+            return commit();
+          },
+          end: (rows, failure) => seen.push([rows, failure?.failure]),
+        }),
+      },
+    },
+  );
+  await Promise.all([1, 2, 3].map((bed) => writer.write({ kind: 'water', bed })));
+  t.equal(await outcomeOf(writer.write({ kind: 'water', bed: 4 })), 'unavailable');
+  await writer.close();
+  t.equal(await outcomeOf(writer.write({ kind: 'water', bed: 5 })), 'unavailable');
+  t.strictSame(seen, [
+    ['commit', 'water'],
+    [3, undefined],
+    [3, undefined],
+    [3, undefined],
+    ['commit', 'water'],
+    [1, 'unavailable'],
+  ]);
+});
+
+t.test('batches in flight are together no larger than one may be', async (t) => {
+  const batches: number[][] = [];
+  const finish: (() => void)[] = [];
+  const writer = new GroupWriter(
+    {
+      outcomes: { add: ['added'] } as const,
+      bytesOf: () => 1,
+      commit: (batch: readonly { kind: 'add'; bed: number }[]) => {
+        batches.push(batch.map(({ bed }) => bed));
+        return new Promise<number[]>((resolve) =>
+          finish.push(() => {
+            resolve(batch.map(() => 0));
+          }),
+        );
+      },
+      ahead: 2,
+    },
+    { ...defaultWriterLimits, batchRows: 3 },
+  );
+  const turn = () => new Promise(setImmediate);
+  const add = (bed: number) => writer.write({ kind: 'add', bed });
+  const written = [add(1)];
+  await turn();
+  written.push(...[2, 3, 4, 5].map(add));
+  await turn();
+  t.strictSame(batches, [[1], [2, 3]], 'the second does not wait for the first');
+  finish[0]!();
+  await turn();
+  t.strictSame(batches, [[1], [2, 3], [4]]);
+  const closed = writer.close();
+  finish[1]!();
+  await turn();
+  t.strictSame(batches, [[1], [2, 3], [4], [5]]);
+  finish[2]!();
+  finish[3]!();
+  await closed;
+  t.strictSame(await Promise.all(written), Array(5).fill('added'));
+});
+
+for (const engine of enginesToTest) {
+  t.test(engine.name, engine.options, async (t) => {
+    const shared = await sharedStorage(engine);
+    const { plants } = shared;
+
+    t.test('create returns created, or identical or different if the id exists', async (t) => {
+      const subject = newSubject();
+      const outcomes: Creation[] = [];
+      for (const plant of [{ name: 'a' }, { name: 'a' }, { name: 'A' }, { name: 'a', tag: '' }]) {
+        outcomes.push(await plants.create(subject, 1n, plant));
+      }
+      t.strictSame(outcomes, ['created', 'identical', 'different', 'different']);
+      await plants.create(subject, 2n, { tag: 't', name: 'n' });
+      t.equal(
+        await plants.create(subject, 2n, { name: 'n', tag: 't' }),
+        'identical',
+        'whatever the order of the fields',
+      );
+      t.strictSame(await listAll(plants, subject), '[{"name":"a"},{"name":"n","tag":"t"}]');
+    });
+
+    t.test('delete returns whether this subject had the plant, and keeps those of others', async (t) => {
+      const [mine, other] = [newSubject(), newSubject()];
+      await plants.create(mine, 1n, { name: 'a' });
+      t.equal(await plants.delete(other, 1n), false);
+      t.equal(await plants.delete(mine, 1n), true);
+      t.equal(await plants.delete(mine, 1n), false);
+      t.equal(await listAll(plants, mine), '[]');
+    });
+
+    t.test('ids are exact and in numerical order over the whole range', async (t) => {
+      const subject = newSubject();
+      const ids = [
+        0n,
+        -1n,
+        1n,
+        10n,
+        9n,
+        2n ** 53n,
+        2n ** 53n + 1n,
+        -(2n ** 53n) - 1n,
+        maxId,
+        maxId - 1n,
+        minId,
+        minId + 1n,
+      ];
+      for (const id of ids) t.equal(await plants.create(subject, id, { name: `${id}` }), 'created');
+      const sorted = [...ids].sort((a, b) => (a < b ? -1 : 1));
+      t.equal(await listAll(plants, subject), JSON.stringify(sorted.map((id) => ({ name: `${id}` }))));
+      for (const [i, id] of sorted.entries()) {
+        const page = await plants.list(subject, { after: id, limit: 1 });
+        const following = sorted.slice(i + 1, i + 2).map((name) => `{"name":"${name}"}`);
+        t.equal(page.json, following.join(), `after ${id}`);
+      }
+      t.equal(await plants.delete(subject, 2n ** 53n + 1n), true);
+      t.equal(await plants.create(subject, 2n ** 53n, { name: `${2n ** 53n}` }), 'identical');
+    });
+
+    t.test('list renders every text byte for byte as JSON.stringify does', async (t) => {
+      const subject = newSubject();
+      const stored: Plant[] = [];
+      // Every character of the basic plane except U+0000 and surrogates, which callers reject; then some beyond it.
+      for (let start = 1; start <= 0xffff; start += 1_024) {
+        const codes = Array.from({ length: Math.min(1_024, 0x10000 - start) }, (_, i) => start + i);
+        stored.push({ name: String.fromCharCode(...codes.filter((code) => code < 0xd800 || code > 0xdfff)) });
+      }
+      stored.push(
+        { name: '', tag: '' },
+        { name: '😀\u{10ffff}', tag: '"\\"' },
+        { name: '{"name":1}', tag: "';--" },
+      );
+      await Promise.all(stored.map((plant, i) => plants.create(subject, BigInt(i), plant)));
+      t.equal(await listAll(plants, subject), JSON.stringify(stored));
+    });
+
+    t.test('a page has at most 2,500 plants and 256 KiB, and all pages together are the list', async (t) => {
+      const subject = newSubject();
+      const sizes = [
+        ...Array.from({ length: 4_200 }, () => 10),
+        // The longest plant that the embedded engine does not count as long, with one that it does.
+        ...Array.from({ length: 600 }, () => 251),
+        400,
+        // Enough of both kinds to fill a page with either.
+        ...Array.from({ length: 600 }, (_, i) => (i % 2 === 0 ? 251 : 500)),
+        700_000,
+        300_000,
+        10,
+        900_000,
+        ...Array.from({ length: 20 }, () => 60_000),
+      ];
+      const stored = sizes.map((size, i) => ({ name: `${i}:`.padEnd(size, 'ä') }));
+      await Promise.all(stored.map((plant, i) => plants.create(subject, BigInt(i), plant)));
+      const seen: Plant[] = [];
+      for (const page of await readPages(plants, subject)) {
+        const list = JSON.parse(`[${page.json}]`) as Plant[];
+        t.equal(list.length, page.count);
+        t.ok(isWithinBounds(page), `${page.count} plants, ${Buffer.byteLength(page.json)} bytes`);
+        t.ok(page.count > 0 || page.next === undefined, 'a page before the last is not empty');
+        seen.push(...list);
+      }
+      t.strictSame(seen, stored);
+    });
+
+    t.test('pages of plants of any length stay within these bounds, and together are the list', async () => {
+      const id = fc.oneof(
+        fc.constantFrom(minId, minId + 1n, maxId - 1n, maxId),
+        fc.bigInt({ min: 0n, max: 9n }),
+      );
+      // On both sides of the limits for long plants and for too much text.
+      const size = fc.oneof(
+        fc.integer({ min: 490, max: 520 }),
+        fc.constantFrom(1, 100_000, 131_000, 262_000, 300_000),
+      );
+      await fc.assert(
+        fc.asyncProperty(
+          fc.uniqueArray(fc.tuple(id, size), { selector: ([id]) => id, maxLength: 8 }),
+          fc.constantFrom(1, 2, 3, Infinity),
+          async (sizes, limit) => {
+            const subject = newSubject();
+            await Promise.all(
+              sizes.map(([id, size]) => plants.create(subject, id, { name: 'x'.repeat(size) })),
+            );
+            const expected = sizes.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, size]) => size);
+            const seen: number[] = [];
+            for (const page of await readPages(plants, subject, limit)) {
+              if (page.count > limit || !isWithinBounds(page)) {
+                throw new Error(`a page of ${page.count} plants and ${page.json.length} bytes`);
+              }
+              seen.push(...(JSON.parse(`[${page.json}]`) as Plant[]).map(({ name }) => name.length));
+            }
+            if (seen.join() !== expected.join()) throw new Error(`lengths ${seen.join()}`);
+          },
+        ),
+        { numRuns: 40 },
+      );
+    });
+
+    t.test('list returns at most the limit, and whether more plants follow', async (t) => {
+      const subject = newSubject();
+      t.strictSame(await plants.list(subject, { limit: 5 }), {
+        json: '',
+        count: 0,
+        next: undefined,
+      });
+      for (let id = 1n; id <= 3n; id++) await plants.create(subject, id, { name: `${id}` });
+      const page = await plants.list(subject, { limit: 2 });
+      t.strictSame(page, { json: '{"name":"1"},{"name":"2"}', count: 2, next: 2n });
+      const rest = await plants.list(subject, { after: 2n, limit: 2 });
+      t.strictSame(rest, { json: '{"name":"3"}', count: 1, next: undefined });
+      const end = await plants.list(subject, { after: maxId, limit: 2 });
+      t.strictSame(end, { json: '', count: 0, next: undefined });
+    });
+
+    t.test('similar subjects do not share plants', async (t) => {
+      const base = newSubject();
+      const alike = [
+        base,
+        base.toUpperCase(),
+        `${base} `,
+        `${base}'`,
+        `${base}%`,
+        `${base}\n`,
+        `é${base}`,
+        `e\u0301${base}`,
+      ];
+      for (const subject of alike) t.equal(await plants.create(subject, 1n, { name: subject }), 'created');
+      for (const subject of alike)
+        t.equal(await listAll(plants, subject), JSON.stringify([{ name: subject }]));
+    });
+
+    t.test('operations on the same key take effect in call order', async (t) => {
+      const subject = newSubject();
+      const outcomes = await Promise.all([
+        plants.create(subject, 1n, { name: 'a' }),
+        plants.create(subject, 1n, { name: 'b' }),
+        plants.delete(subject, 1n),
+        plants.delete(subject, 1n),
+        plants.create(subject, 1n, { name: 'b' }),
+        plants.create(subject, 1n, { name: 'b' }),
+        plants.delete(subject, 1n),
+        plants.create(subject, 1n, { name: 'c' }),
+      ]);
+      t.strictSame(outcomes, ['created', 'different', true, false, 'created', 'identical', true, 'created']);
+      t.equal(await listAll(plants, subject), '[{"name":"c"}]');
+    });
+
+    t.test('exactly one of several concurrent creates of the same key succeeds', async (t) => {
+      const subject = newSubject();
+      const outcomes = await Promise.all(
+        Array.from({ length: 500 }, (_, i) => plants.create(subject, 1n, { name: `${i}` })),
+      );
+      t.equal(outcomes.filter((outcome) => outcome === 'created').length, 1);
+      t.equal(outcomes[0], 'created', 'the first one');
+    });
+
+    t.test('a read that starts after an acknowledged write sees it', async (t) => {
+      const subject = newSubject();
+      for (let id = 0n; id < 50n; id++) {
+        await plants.create(subject, id, { name: 'a' });
+        t.equal((await plants.list(subject, { after: id - 1n, limit: 1 })).count, 1);
+        if (id % 2n === 0n) {
+          await plants.delete(subject, id);
+          t.equal((await plants.list(subject, { after: id - 1n, limit: 1 })).count, 0);
+        }
+      }
+    });
+
+    t.test('any sequence of operations behaves like a map', async () => {
+      const id = fc.oneof(fc.bigInt({ min: 0n, max: 3n }), fc.bigInt({ min: minId, max: maxId }));
+      const plant = fc.record(
+        { name: fc.string({ unit: 'grapheme', maxLength: 3 }), tag: fc.constantFrom('', 'x') },
+        { requiredKeys: ['name'] },
+      );
+      const operation = fc.oneof(
+        fc.record({ kind: fc.constant('create' as const), id, plant }),
+        fc.record({ kind: fc.constant('delete' as const), id }),
+        fc.record({ kind: fc.constant('list' as const), limit: fc.integer({ min: 1, max: 5 }) }),
+        // Earlier operations have been acknowledged; the others are in flight together.
+        fc.record({ kind: fc.constant('settle' as const) }),
+      );
+      await fc.assert(
+        fc.asyncProperty(fc.array(operation, { maxLength: 40 }), async (operations) => {
+          const subject = newSubject();
+          const model = new Map<bigint, string>();
+          let inFlight: Promise<void>[] = [];
+          const expect = (actual: Promise<unknown>, expected: unknown) => {
+            inFlight.push(
+              actual.then((value) => {
+                if (value !== expected) throw new Error(`expected ${String(expected)}, got ${String(value)}`);
+              }),
+            );
+          };
+          for (const step of operations) {
+            if (step.kind === 'create') {
+              const text = JSON.stringify({ name: step.plant.name, tag: step.plant.tag });
+              const old = model.get(step.id);
+              if (old === undefined) model.set(step.id, text);
+              expect(
+                plants.create(subject, step.id, step.plant),
+                old === undefined ? 'created' : old === text ? 'identical' : 'different',
+              );
+            } else if (step.kind === 'delete') {
+              expect(plants.delete(subject, step.id), model.delete(step.id));
+            } else {
+              await Promise.all(inFlight);
+              inFlight = [];
+              if (step.kind === 'settle') continue;
+              const sorted = [...model].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => text);
+              expect(
+                plants.list(subject, { limit: step.limit }).then((page) => page.json),
+                sorted.slice(0, step.limit).join(','),
+              );
+              // A write that runs while a list is read may or may not be in it.
+              await Promise.all(inFlight);
+            }
+          }
+          await Promise.all(inFlight);
+          const texts = [...model].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => text);
+          const json = await listAll(plants, subject);
+          if (json !== `[${texts.join(',')}]`) throw new Error(`listed ${json}`);
+        }),
+        { numRuns: 60 },
+      );
+    });
+
+    t.test('tokens are stored, found by their hashes, listed and revoked', async (t) => {
+      const { tokens } = await openEmptyStorage(t, engine);
+      t.strictSame(await tokens.list(), []);
+      const first: Token = {
+        id: 'one',
+        subject: 'ä\u2028',
+        scopes: ['plants:read'],
+        createdAt: 1_700_000_000_000,
+        expiresAt: undefined,
+        revokedAt: undefined,
+      };
+      const second: Token = {
+        ...first,
+        id: 'two',
+        scopes: ['plants:read', 'plants:write'],
+        createdAt: 1,
+        expiresAt: 8_640_000_000_000_000,
+      };
+      await tokens.create(first, Buffer.alloc(32, 1));
+      await tokens.create(second, Buffer.alloc(32, 2));
+      t.strictSame(await tokens.list(), [second, first]);
+      const find = (...bytes: number[]) => tokens.find(bytes.map((byte) => Buffer.alloc(32, byte)));
+      t.strictSame(await find(1), [first]);
+      t.strictSame(await find(3, 2, 1, 2), [undefined, second, first, second], 'in the order of the hashes');
+      t.strictSame(await find(), []);
+      t.equal(await tokens.revoke('none', 5), false);
+      t.equal(await tokens.revoke('one', 5), true);
+      t.equal(await tokens.revoke('one', 6), true, 'twice is no fault');
+      t.strictSame(await find(1), [{ ...first, revokedAt: 5 }]);
+      t.strictSame(await find(2), [second]);
+
+      const third = { ...second, id: 'three', expiresAt: 100, revokedAt: undefined };
+      await tokens.create(third, Buffer.alloc(32, 3));
+      t.equal(await tokens.prune(99), 1, 'the revoked one');
+      t.strictSame(await find(1), [undefined]);
+      t.strictSame(await find(3), [third], 'it expires later');
+      t.equal(await tokens.prune(100), 1);
+      t.strictSame(await tokens.list(), [second]);
+      t.equal(await tokens.prune(100), 0);
+    });
+
+    t.test('a full queue rejects further writes and loses none that it accepted', async (t) => {
+      const storage = await openEmptyStorage(t, engine, { queueRows: 10, batchRows: 3 });
+      const outcomes = await Promise.all(
+        Array.from({ length: 50 }, (_, i) => outcomeOf(storage.plants.create('s', BigInt(i), { name: 'a' }))),
+      );
+      const created = outcomes.filter((outcome) => outcome === 'created').length;
+      t.equal(created, 10);
+      t.equal(outcomes.filter((outcome) => outcome === 'overloaded').length, 40);
+      t.equal((await storage.plants.list('s', { limit: 100 })).count, created);
+      t.equal(
+        await storage.plants.create('s', 99n, { name: 'a' }),
+        'created',
+        'afterwards it takes writes again',
+      );
+    });
+
+    t.test('a queue is bounded in bytes too, but accepts one write of any size', async (t) => {
+      const storage = await openEmptyStorage(t, engine, { queueBytes: 10_000, batchBytes: 1 });
+      const large = { name: 'x'.repeat(100_000) };
+      const outcomes = await Promise.all(
+        [1n, 2n].map((id) => outcomeOf(storage.plants.create('s', id, large))),
+      );
+      t.strictSame(outcomes, ['created', 'overloaded']);
+    });
+
+    t.test('close commits queued writes, completes reads, and rejects later calls', async (t) => {
+      const url = await engine.createUrl(t);
+      const first = await engine.open(url);
+      const writes = Array.from({ length: 100 }, (_, i) =>
+        first.plants.create('s', BigInt(i), { name: 'a' }),
+      );
+      const read = first.plants.list('nobody', { limit: 1 });
+      await first.close();
+      await first.close();
+      t.equal((await read).count, 0);
+      t.ok((await Promise.all(writes)).every((outcome) => outcome === 'created'));
+      t.equal(await outcomeOf(first.plants.create('s', 1n, { name: 'a' })), 'unavailable');
+      t.equal(await outcomeOf(first.plants.delete('s', 1n)), 'unavailable');
+      t.equal(await outcomeOf(first.plants.list('s', { limit: 1 })), 'unavailable');
+      t.equal(await outcomeOf(first.tokens.list()), 'unavailable');
+      t.equal(await outcomeOf(first.check()), 'unavailable');
+      const second = await engine.open(url);
+      await second.check();
+      t.equal((await second.plants.list('s', { limit: 1_000 })).count, 100);
+      await second.close();
+    });
+
+    t.test('two stores on one database fulfil every guarantee', async (t) => {
+      const url = await engine.createUrl(t);
+      const stores: Storage[] = [await engine.open(url), await engine.open(url)];
+      for (const store of stores) t.teardown(() => store.close());
+      const [one, two] = stores.map((store) => store.plants) as [PlantRepository, PlantRepository];
+      const outcomes = await Promise.all(
+        Array.from({ length: 100 }, (_, i) => [
+          one.create('s', BigInt(i), { name: 'one' }),
+          two.create('s', BigInt(i), { name: 'two' }),
+        ]).flat(),
+      );
+      t.equal(outcomes.filter((outcome) => outcome === 'created').length, 100);
+      t.equal(outcomes.filter((outcome) => outcome === 'different').length, 100);
+      t.equal(await listAll(one, 's'), await listAll(two, 's'));
+      await one.delete('s', 1n);
+      t.equal(await two.delete('s', 1n), false);
+    });
+  });
+}
