@@ -98,7 +98,7 @@ export const variables = {
   }),
   WORKER_TIMEOUT_SECONDS: seconds({
     default: 30,
-    desc: 'How long a worker may be unresponsive before it is killed and restarted; 0 disables',
+    desc: 'How long a worker may be unresponsive, or take to start (at least 10), before it is killed and restarted; 0 disables',
   }),
   DATABASE_URL: databaseUrl({
     default: 'file:./data/plants.db',
