@@ -7,6 +7,12 @@ export const writerVariable = 'PLANT_STORE_WRITER';
 export const workerVariable = 'PLANT_STORE_WORKER';
 
 /**
+ * The descriptor to which workers log: the supervisor's own. It is above 2, because processes that Node.js starts make
+ * their standard streams blocking for all that share them.
+ */
+export const logDescriptor = 4;
+
+/**
  * From a worker: it listens; it cannot start; it can no longer write, and accepts no further connections; its metrics in
  * the JSON format of prom-client; whether its storage can serve; it is alive.
  */

@@ -40,6 +40,8 @@ export interface ProcessOptions extends WriterPlace {
   name?: string;
   /** Whether to write a human-readable log if standard output is a terminal. */
   readable?: boolean;
+  /** The descriptor to which to log, as openOutput opened it; standard output by default. */
+  output?: number;
   /** Whether the process is one of several workers. */
   isWorker?: boolean;
 }
@@ -90,14 +92,14 @@ async function loadTraces() {
 export async function logOptions(
   { LOG_LEVEL: level, NODE_ENV }: Config,
   getLog: () => FastifyBaseLogger,
-  { name, readable = false }: ProcessOptions,
+  { name, readable = false, output }: ProcessOptions,
 ): Promise<NonNullable<FastifyServerOptions['logger']>> {
   const terminal = readable && process.stdout.isTTY && NODE_ENV !== 'production';
   const readableStream = terminal ? await openReadableLog() : undefined;
   if (readableStream !== undefined) return { level, stream: readableStream };
   const stream = openLog((lines) => {
     getLog().warn({ lines }, 'lines of the log were lost: standard output did not accept them');
-  });
+  }, output);
   const base = { pid: process.pid, hostname: hostname(), process: name };
   return { level, stream, ...(name !== undefined && { base }) };
 }

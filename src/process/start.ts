@@ -30,6 +30,8 @@ async function startAs(environment: NodeJS.ProcessEnv, args: readonly string[]):
   // Workers inherit the environment.
   Object.assign(environment, given);
   const config = readConfig(environment);
+  // Reading it makes a pipe or socket non-blocking: no warning of Node.js may wait for a reader that stalls.
+  void process.stderr;
   if (environment[workerVariable] !== undefined) {
     const { worker } = (await import('node:cluster')).default;
     const { serveAsWorker } = await import('./worker.js');

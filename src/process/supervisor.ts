@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import Fastify, { type FastifyBaseLogger } from 'fastify';
 import type { Config } from '../config.js';
 import type { GatheredMetrics } from '../observability/gathered-metrics.js';
+import { openLog, openOutput } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
 import { workerVariable, writerVariable } from './messages.js';
 import { greetDeveloper } from './developer.js';
@@ -30,14 +31,15 @@ const endGrace = 5_000;
  * @throws WorkerStartError when a worker cannot start.
  */
 export async function supervise(config: Config, dev: boolean): Promise<void> {
-  const options = await logOptions(config, () => log, { name: 'supervisor' });
+  const output = openOutput(1);
+  const options = await logOptions(config, () => log, { name: 'supervisor', output });
   const log: FastifyBaseLogger = Fastify({ logger: options }).log;
   warnOfMisspelledVariables(log);
   const metrics = await loadMetrics(config);
   const storage = await openConfiguredStorage(config, metrics, { forWorkers: true });
   const workers: Workers = new Workers({
     count: config.WORKERS,
-    fork: createFork(config, storage.writerAddress),
+    fork: createFork(config, output, storage.writerAddress),
     timeout: config.WORKER_TIMEOUT_SECONDS * 1000,
     log,
     replaced: (worker) => void gathered?.replace(worker),
@@ -67,18 +69,34 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
   if (dev) await greetDeveloper(origin, storage, config);
 }
 
-/** @returns A function that creates the process of a worker. */
-function createFork(config: Config, writerAddress: string | undefined) {
+/**
+ * Workers write their log themselves, and have no standard streams in common with this process, which forwards what else
+ * they print, such as warnings of Node.js.
+ * @param output - The descriptor of the log.
+ * @returns A function that creates the process of a worker.
+ */
+function createFork(config: Config, output: number, writerAddress: string | undefined) {
+  const printed = openLog(() => undefined, openOutput(2));
   cluster.setupPrimary({
     exec: fileURLToPath(new URL('../main.js', import.meta.url)),
     args: [],
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc', output],
   });
   const environment = {
     ...share(config),
     [workerVariable]: 'true',
     ...(writerAddress !== undefined && { [writerVariable]: writerAddress }),
   };
-  return () => cluster.fork(environment);
+  return () => {
+    const worker = cluster.fork(environment);
+    // A process that was never created has no streams.
+    for (const stream of [worker.process.stdout, worker.process.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        printed.write(text);
+      });
+    }
+    return worker;
+  };
 }
 
 async function gatherMetrics(

@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config.js';
 import { messageOf } from '../domain/storage.js';
 import { shutDown } from '../http/connection/shutdown.js';
-import type { SupervisorMessage, WorkerMessage } from './messages.js';
+import { logDescriptor, type SupervisorMessage, type WorkerMessage } from './messages.js';
 import { buildService, describeFault, listen, loadMetrics, shutdownTimes } from './service.js';
 
 /** How long a worker that cannot write any more stays to finish its open connections, in ms. */
@@ -38,6 +38,7 @@ async function serve(config: Config, worker: Worker, writerAddress: string | und
   const name = `worker ${worker.id}`;
   const { app, storage, maxConnections } = await buildService(config, metrics, {
     name,
+    output: logDescriptor,
     isWorker: true,
     writerAddress,
   });
