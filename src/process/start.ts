@@ -30,8 +30,9 @@ async function startAs(environment: NodeJS.ProcessEnv, args: readonly string[]):
   // Workers inherit the environment.
   Object.assign(environment, given);
   const config = readConfig(environment);
-  // Reading it makes a pipe or socket non-blocking: no warning of Node.js may wait for a reader that stalls.
-  void process.stderr;
+  // A reader that exits is no fault. Reading the property also makes a pipe or socket non-blocking, so that no warning
+  // of Node.js waits for a reader that stalls.
+  process.stderr.on('error', () => undefined);
   if (environment[workerVariable] !== undefined) {
     const { worker } = (await import('node:cluster')).default;
     const { serveAsWorker } = await import('./worker.js');

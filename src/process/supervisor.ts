@@ -42,7 +42,9 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
     fork: createFork(config, output, storage.writerAddress),
     timeout: config.WORKER_TIMEOUT_SECONDS * 1000,
     log,
-    replaced: (worker) => void gathered?.replace(worker),
+    replaced: (worker) => {
+      gathered?.replace(worker);
+    },
   });
   const gathered = metrics && (await gatherMetrics(metrics, workers));
   // Whatever ends this process, no worker outlives it.
