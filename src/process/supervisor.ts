@@ -8,6 +8,7 @@ import { openLog, openOutput } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
 import { workerVariable, writerVariable } from './messages.js';
 import { greetDeveloper } from './developer.js';
+import { DescriptorReserve } from './descriptor-reserve.js';
 import { listenForOperators, reportReady } from './operators.js';
 import {
   endOnSignal,
@@ -17,11 +18,17 @@ import {
   shutdownTimes,
   warnOfMisspelledVariables,
 } from './service.js';
+import { countWorkers, shareLimits } from './shared-limits.js';
 import type { WorkerProcess } from './worker-process.js';
 import { Workers } from './workers.js';
 
 /** How long to wait for workers to exit after their own time limits have passed, in ms. */
 const endGrace = 5_000;
+
+/** The descriptors that a worker takes in this process: its channel and its two streams. */
+const descriptorsPerWorker = 3;
+/** The further descriptors that the creation of a process takes for a moment. */
+const descriptorsPerFork = 16;
 
 /**
  * Starts the configured number of workers, and restarts those that die. Resolves when all of them serve.
@@ -35,11 +42,15 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
   const options = await logOptions(config, () => log, { name: 'supervisor', output });
   const log: FastifyBaseLogger = Fastify({ logger: options }).log;
   warnOfMisspelledVariables(log);
+  const count = countWorkers(config);
+  if (count < config.WORKERS) {
+    log.warn({ workers: count }, 'WORKERS is lowered, so that each worker has a part of every shared limit');
+  }
   const metrics = await loadMetrics(config);
   const storage = await openConfiguredStorage(config, metrics, { forWorkers: true });
   const workers: Workers = new Workers({
-    count: config.WORKERS,
-    fork: createFork(config, output, storage.writerAddress),
+    count,
+    fork: createFork(shareLimits(config, count), output, storage.writerAddress),
     timeout: config.WORKER_TIMEOUT_SECONDS * 1000,
     log,
     replaced: (worker) => {
@@ -74,10 +85,15 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
 /**
  * Workers write their log themselves, and have no standard streams in common with this process, which forwards what else
  * they print, such as warnings of Node.js.
+ * @param shares - The part of the shared limits for each worker.
  * @param output - The descriptor of the log.
- * @returns A function that creates the process of a worker.
+ * @returns A function that creates the process of a worker; may throw.
  */
-function createFork(config: Config, output: number, writerAddress: string | undefined) {
+function createFork(
+  shares: readonly Record<string, string>[],
+  output: number,
+  writerAddress: string | undefined,
+) {
   const printed = openLog(() => undefined, openOutput(2));
   cluster.setupPrimary({
     exec: fileURLToPath(new URL('../main.js', import.meta.url)),
@@ -85,12 +101,12 @@ function createFork(config: Config, output: number, writerAddress: string | unde
     stdio: ['ignore', 'pipe', 'pipe', 'ipc', output],
   });
   const environment = {
-    ...share(config),
     [workerVariable]: 'true',
     ...(writerAddress !== undefined && { [writerVariable]: writerAddress }),
   };
-  return () => {
-    const worker = cluster.fork(environment);
+  const reserve = new DescriptorReserve(descriptorsPerFork + shares.length * descriptorsPerWorker);
+  return (slot: number) => {
+    const worker = reserve.use(() => cluster.fork({ ...shares[slot], ...environment }));
     // A process that was never created has no streams.
     for (const stream of [worker.process.stdout, worker.process.stderr]) {
       stream?.setEncoding('utf8').on('data', (text: string) => {
@@ -107,23 +123,4 @@ async function gatherMetrics(
 ): Promise<GatheredMetrics<WorkerProcess>> {
   const { GatheredMetrics } = await import('../observability/gathered-metrics.js');
   return new GatheredMetrics(registry, () => workers.serving());
-}
-
-/** The limits that all workers share, each with the minimum for one worker. */
-const divided = [
-  ['MAX_CONNECTIONS', 1],
-  ['BODY_BUDGET_BYTES', 1_024],
-  ['LIST_BUDGET_BYTES', 1_024],
-  ['WRITE_QUEUE_ROWS', 1],
-  ['WRITE_QUEUE_BYTES', 1_024],
-  ['WRITE_BATCH_ROWS', 1],
-  ['WRITE_BATCH_BYTES', 1_024],
-] as const;
-
-/** The environment of a worker, with its part of the shared limits. */
-function share(config: Config): Record<string, string> {
-  const { WORKERS } = config;
-  const part = (all: number, least: number) => String(Math.max(least, Math.floor(all / WORKERS)));
-  const shares = divided.map(([name, least]) => [name, part(config[name], least)] as const);
-  return { WORKERS: String(WORKERS), ...Object.fromEntries(shares) };
 }
