@@ -94,11 +94,11 @@ export const variables = {
   }),
   WORKERS: workers({
     default: 1,
-    desc: 'Number of worker processes; `auto` starts one per core. Limits on connections and memory are divided among them',
+    desc: 'Number of worker processes; `auto` starts one per core. Limits on connections and memory are divided among them; if one is too small for that, fewer are started',
   }),
   WORKER_TIMEOUT_SECONDS: seconds({
     default: 30,
-    desc: 'How long a worker may be unresponsive before it is killed and restarted; 0 disables',
+    desc: 'How long a worker may be unresponsive, or take to start (at least 10), before it is killed and restarted; 0 disables',
   }),
   DATABASE_URL: databaseUrl({
     default: 'file:./data/plants.db',

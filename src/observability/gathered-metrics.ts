@@ -23,8 +23,10 @@ export class GatheredMetrics<S extends Source> {
   readonly #restarts: Counter;
   /** The last known counters of each worker. */
   readonly #last = new Map<S, Measured>();
-  /** The sums of the counters of workers that have exited. */
-  #ended: Measured = [];
+  /** The last known counters of workers that have been replaced, some of them added up. */
+  #ended: Measured[] = [];
+  /** The workers that have been replaced. */
+  readonly #replaced = new WeakSet<S>();
 
   /**
    * @param own - The supervisor's metrics; metrics about the workers are added to it.
@@ -56,32 +58,42 @@ export class GatheredMetrics<S extends Source> {
   }
 
   /** Counts a restart, and keeps the last known counters of the worker that died. */
-  async replace(worker: S): Promise<void> {
+  replace(worker: S): void {
     this.#restarts.inc();
+    this.#replaced.add(worker);
     const last = this.#last.get(worker);
     this.#last.delete(worker);
-    if (last === undefined) return;
-    const both = AggregatorRegistry.aggregate([[...this.#ended], [...last]]);
-    this.#ended = await both.getMetricsAsJSON();
+    if (last !== undefined) this.#ended.push(last);
   }
 
   /** All metrics in the Prometheus text format. */
   async metrics(): Promise<string> {
-    let silent = 0;
-    const told = await Promise.all(
-      this.#workers().map(async (worker) => {
-        const measured = await inTime(worker.measure());
-        if (measured === undefined) {
-          silent++;
-          return this.#last.get(worker) ?? [];
-        }
-        this.#last.set(worker, measured.filter(isCounted));
-        return measured;
-      }),
-    );
-    this.#silent.set(silent);
+    const workers = this.#workers();
+    const measured = await Promise.all(workers.map((worker) => inTime(worker.measure())));
+    this.#silent.set(measured.filter((all) => all === undefined).length);
     const own = await this.#own.getMetricsAsJSON();
-    return AggregatorRegistry.aggregate([own, ...told, this.#ended].map((all) => [...all])).metrics();
+    await this.#addUpEnded();
+    // Nothing is awaited from here on, so each worker is either replaced, and counts once there, or it is not.
+    const gauges: Measured[] = [];
+    for (const [i, worker] of workers.entries()) {
+      const all = measured[i];
+      if (all === undefined || this.#replaced.has(worker)) continue;
+      this.#last.set(worker, all.filter(isCounted));
+      gauges.push(all.filter((metric) => !isCounted(metric)));
+    }
+    // A worker that leaves or was not in time counts with its last known values.
+    const all = [own, ...gauges, ...this.#last.values(), ...this.#ended];
+    return AggregatorRegistry.aggregate(all.map((metrics) => [...metrics])).metrics();
+  }
+
+  /** Adds up the counters of the workers that have been replaced, so that they do not take memory for each. */
+  async #addUpEnded(): Promise<void> {
+    const ended = this.#ended;
+    const { length } = ended;
+    if (length < 2) return;
+    const sums = await AggregatorRegistry.aggregate(ended.map((all) => [...all])).getMetricsAsJSON();
+    // Meanwhile, others may have been replaced, and another scrape may have added up the same.
+    if (this.#ended === ended) this.#ended = [sums, ...ended.slice(length)];
   }
 }
 

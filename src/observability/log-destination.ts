@@ -1,5 +1,6 @@
 // Writes the log to standard output. A full disk or a stalled reader costs log lines, but never stops the service.
-import { writeSync } from 'node:fs';
+import { constants, fstatSync, openSync, writeSync } from 'node:fs';
+import { isatty } from 'node:tty';
 
 /** The destination that pino needs. */
 export interface LogDestination {
@@ -10,7 +11,7 @@ export interface LogDestination {
 
 /** How many characters are collected before they are written: about as many as a pipe accepts atomically. */
 const mostCollected = 4_096;
-/** How many bytes may wait for standard output. */
+/** How many bytes may wait for the reader. */
 const mostWaiting = 4 * 1024 * 1024;
 /** The pause before output that was not accepted is retried, in ms; further lines cause earlier retries. */
 const retryTime = 100;
@@ -20,15 +21,37 @@ const exitPatience = 1_000;
 const exitInterval = 10;
 
 /**
- * Opens standard output for the log. To save system calls, the lines of one turn of the event loop are written together
- * when it ends or the process exits; a process that is killed loses the lines of its last turn. While standard output
- * accepts nothing, lines wait up to a limit. Beyond it, lines are lost until all waiting lines are written.
- * @param reportLoss - Called after that with the number of lost lines. It may log.
+ * Opens standard output or standard error so that writes never block.
+ *
+ * Whether writes block is a property of the open file, which all processes share that inherited it: each of them may
+ * change it, and a process that Node.js starts does so to its standard streams. A pipe or a terminal is therefore opened
+ * again, for this process alone (Linux). That is impossible for a socket; it is made non-blocking, and stays so unless
+ * another program changes it.
+ * @returns The descriptor. As a descriptor above 2, child processes can inherit it and do not change it.
  */
-export function openLog(reportLoss: (lines: number) => void): LogDestination {
-  // Reading process.stdout makes a pipe or socket non-blocking. The log bypasses the stream because the stream does not
-  // report how much was accepted, which an exiting process must know.
-  const { fd } = process.stdout;
+export function openOutput(fd: 1 | 2): number {
+  if (fstatSync(fd).isFIFO() || isatty(fd)) {
+    try {
+      return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+    } catch {
+      // There is no /proc, the pipe belongs to another user, or its reader is gone.
+    }
+  }
+  // Reading these properties makes a pipe or socket non-blocking.
+  return fd === 1 ? process.stdout.fd : process.stderr.fd;
+}
+
+/**
+ * Opens a log. To save system calls, the lines of one turn of the event loop are written together
+ * when it ends or the process exits; a process that is killed loses the lines of its last turn. While its reader accepts
+ * nothing, lines wait up to a limit. Beyond it, lines are lost until all waiting lines are written.
+ *
+ * It does not use process.stdout, because a stream does not report how much was accepted, which an exiting process must
+ * know.
+ * @param reportLoss - Called after that with the number of lost lines. It may log.
+ * @param fd - Where to write, as openOutput opened it; standard output by default.
+ */
+export function openLog(reportLoss: (lines: number) => void, fd = openOutput(1)): LogDestination {
   let collected = '';
   const waiting: Buffer[] = [];
   let waitingBytes = 0;

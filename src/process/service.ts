@@ -11,9 +11,12 @@ import type { Tls } from '../http/connection/server.js';
 import { openLog, openReadableLog } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
 import { openStorage, type OpenStorage, type WriterPlace } from '../storage/open.js';
+import { handleSignals } from './signals.js';
+import { WorkerStartError } from './workers.js';
 
 /** Describes why a process cannot start: only the message if the operator can fix it, otherwise with the stack. */
 export function describeFault(error: unknown): string {
+  if (error instanceof WorkerStartError) return error.message;
   const known = error instanceof ConfigError || error instanceof StorageError || isSystemError(error);
   if (!known) return inspect(error);
   return error.message
@@ -37,6 +40,8 @@ export interface ProcessOptions extends WriterPlace {
   name?: string;
   /** Whether to write a human-readable log if standard output is a terminal. */
   readable?: boolean;
+  /** The descriptor to which to log, as openOutput opened it; standard output by default. */
+  output?: number;
   /** Whether the process is one of several workers. */
   isWorker?: boolean;
 }
@@ -87,14 +92,14 @@ async function loadTraces() {
 export async function logOptions(
   { LOG_LEVEL: level, NODE_ENV }: Config,
   getLog: () => FastifyBaseLogger,
-  { name, readable = false }: ProcessOptions,
+  { name, readable = false, output }: ProcessOptions,
 ): Promise<NonNullable<FastifyServerOptions['logger']>> {
   const terminal = readable && process.stdout.isTTY && NODE_ENV !== 'production';
   const readableStream = terminal ? await openReadableLog() : undefined;
   if (readableStream !== undefined) return { level, stream: readableStream };
   const stream = openLog((lines) => {
     getLog().warn({ lines }, 'lines of the log were lost: standard output did not accept them');
-  });
+  }, output);
   const base = { pid: process.pid, hostname: hostname(), process: name };
   return { level, stream, ...(name !== undefined && { base }) };
 }
@@ -204,30 +209,29 @@ export function shutdownTimes({ DRAIN_SECONDS, SHUTDOWN_SECONDS }: Config) {
 export interface Ending {
   log: FastifyBaseLogger;
   storage: Storage;
-  operations: FastifyInstance | undefined;
+  /** Undefined if there is none. */
+  operations: Promise<FastifyInstance | undefined>;
   /** Stops the service; resolves when all requests that have arrived have their responses. */
   stop: () => Promise<void>;
-  /** Immediately kills what would otherwise outlive the process. */
-  abort?: () => void;
 }
 
-/** Shuts down gracefully on SIGTERM, SIGINT or a broken storage, and exits immediately on a second signal. */
-export function endOnSignal({ log, storage, operations, stop, abort }: Ending): void {
+/** Shuts down gracefully on a signal or a broken storage, and exits immediately on a second signal. */
+export function endOnSignal({ log, storage, operations, stop }: Ending): void {
   let ending = false;
   const end = async (reason: string, status: number) => {
-    if (ending) {
-      abort?.();
-      process.exit(1);
-    }
+    if (ending) process.exit(1);
     ending = true;
     log.info({ reason }, 'plant-store is shutting down');
-    await stop();
-    await storage.close();
-    await operations?.close();
+    try {
+      await stop();
+    } finally {
+      await storage.close();
+    }
+    await (await operations)?.close();
     log.info('plant-store has shut down');
     process.exit(status);
   };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void end(signal, 0));
+  handleSignals((signal) => void end(signal, 0));
   void storage.broken.then((error) => {
     log.fatal({ err: error }, 'the storage is broken');
     void end('storage', 1);

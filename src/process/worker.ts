@@ -1,10 +1,15 @@
 // A worker process: it serves requests and reads the store itself, and the supervisor controls it.
 import type { Worker } from 'node:cluster';
-import type { Server, Socket } from 'node:net';
+import { Server, type Socket } from 'node:net';
+import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config.js';
+import { messageOf } from '../domain/storage.js';
 import { shutDown } from '../http/connection/shutdown.js';
-import type { SupervisorMessage, WorkerMessage } from './messages.js';
+import { logDescriptor, type SupervisorMessage, type WorkerMessage } from './messages.js';
 import { buildService, describeFault, listen, loadMetrics, shutdownTimes } from './service.js';
+
+/** How long a worker that cannot write any more stays to finish its open connections, in ms. */
+const leaveTime = 5_000;
 
 /**
  * Serves until the supervisor ends this worker or exits. Reports to the supervisor when it cannot start.
@@ -17,8 +22,6 @@ export async function serveAsWorker(
   worker: Worker,
   writerAddress: string | undefined,
 ): Promise<void> {
-  // Terminals and systemd also send these signals to the supervisor, which decides when its workers exit.
-  for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => undefined);
   // Without the supervisor, this process could not write, and nothing would end it.
   process.on('disconnect', () => process.exit(1));
   worker.on('error', () => process.exit(1));
@@ -35,25 +38,58 @@ async function serve(config: Config, worker: Worker, writerAddress: string | und
   const name = `worker ${worker.id}`;
   const { app, storage, maxConnections } = await buildService(config, metrics, {
     name,
+    output: logDescriptor,
     isWorker: true,
     writerAddress,
   });
+  let phase: 'serving' | 'leaving' | 'ending' = 'serving';
   worker.on('message', ({ kind }: SupervisorMessage) => {
-    if (kind === 'end') {
-      void shutDown(app, shutdownTimes(config))
-        .then(() => storage.close())
-        .then(() => process.exit(0));
-    } else if (kind === 'check') {
-      report(worker, { kind: 'alive' });
-    } else {
-      void metrics?.registry.getMetricsAsJSON().then((all) => {
-        report(worker, { kind: 'metrics', metrics: all });
-      });
+    switch (kind) {
+      case 'end':
+        if (phase !== 'serving') return;
+        phase = 'ending';
+        void shutDown(app, shutdownTimes(config))
+          .then(() => storage.close())
+          .then(() => process.exit(0));
+        break;
+      case 'check':
+        report(worker, { kind: 'alive' });
+        break;
+      case 'storage':
+        void storage
+          .check()
+          .then(() => undefined, messageOf)
+          .then((fault) => {
+            report(worker, { kind: 'storage', fault });
+          });
+        break;
+      case 'measure':
+        void metrics?.registry.getMetricsAsJSON().then((all) => {
+          report(worker, { kind: 'metrics', metrics: all });
+        });
     }
   });
   closeExcess(app.server, maxConnections);
+  void storage.broken.then((error) => {
+    if (phase !== 'serving') return;
+    phase = 'leaving';
+    app.log.error({ err: error }, 'the storage is broken');
+    report(worker, { kind: 'leaving', reason: error.message });
+    leave(app);
+  });
   await listen(app, config);
   return app.listeningOrigin;
+}
+
+/**
+ * Takes a worker out of service that cannot write any more: it accepts no further connections, and exits when those that
+ * are open have ended. Their next responses have `Connection: close`, so that clients reconnect to another worker.
+ */
+function leave(app: FastifyInstance): void {
+  app.drain();
+  setTimeout(() => process.exit(1), leaveTime);
+  // http.Server's close() would also cut off responses, as src/http/connection/shutdown.ts explains.
+  Server.prototype.close.call(app.server, () => process.exit(1));
 }
 
 function report(worker: Worker, message: WorkerMessage, done: () => void = () => undefined): void {

@@ -1,4 +1,5 @@
 // Waiting in tests: for a condition, bounded by a deadline that no slow machine reaches.
+import { setImmediate as turn } from 'node:timers/promises';
 
 /** How long a test waits for anything, in ms: far longer than a slow machine takes, shorter than the runner's limit. */
 const patience = 120_000;
@@ -19,12 +20,12 @@ export async function until<T>(step: () => Promise<T>, holds: (result: T) => boo
 }
 
 /**
- * Repeats a step until something holds that may hold already.
+ * Repeats a step, by default a turn of the event loop, until something holds that may hold already.
  * @throws Error when it does not hold after two minutes.
  */
 export async function repeatUntil(
   holds: () => boolean | Promise<boolean>,
-  step: () => Promise<unknown>,
+  step: () => Promise<unknown> = () => turn(),
 ): Promise<void> {
   await until(async () => (await holds()) || (await step(), false));
 }

@@ -1,5 +1,6 @@
 // A service of several processes for a test, from dist, and clients that keep to one of them.
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { Agent, request, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
@@ -23,6 +24,16 @@ export async function startWorkers(t: Test, env: Record<string, string> = {}, ..
 /** The processes of the workers that serve or have served, the oldest first. */
 export const workersOf = ({ log }: ServerProcess) =>
   log.flatMap(({ workerPid }) => (typeof workerPid === 'number' ? [workerPid] : []));
+
+/** The processes that a process has created and that it has not waited for (Linux). */
+export function childrenOf(pid: number): number[] {
+  try {
+    const listed = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1');
+    return listed.split(' ').filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
+}
 
 /** Whether a process lives; one that has ended and that nobody has asked for does not. */
 export const lives = async (pid: number) => {

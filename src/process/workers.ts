@@ -1,0 +1,186 @@
+// Keeps a number of worker processes running: starts them, replaces those that end, and ends them all.
+import type { FastifyBaseLogger } from 'fastify';
+import { StorageError } from '../domain/storage.js';
+import { WorkerProcess, type Child, type WorkerEnd } from './worker-process.js';
+
+/** The pause before the first restart of a worker, in ms. It doubles with each further restart. */
+const firstPause = 100;
+/** The longest pause before a restart, in ms. */
+const longestPause = 30_000;
+/** A worker that has run for longer than this, in ms, is restarted after `firstPause`. */
+const steadyTime = 60_000;
+/**
+ * The number of health checks of a worker in its time limit. The supervisor counts unanswered checks rather than time,
+ * so that it does not kill workers after the whole machine has paused.
+ */
+const checks = 5;
+/** The least time that a worker has to start, in ms: even a slow machine loads its modules in this time. */
+const leastStartTime = 10_000;
+
+/** Why a worker could not start; the message is for the operator, as it is. */
+export class WorkerStartError extends Error {
+  override readonly name = 'WorkerStartError';
+}
+
+/** How to run the workers. */
+export interface WorkersOptions {
+  /** The number of workers. */
+  readonly count: number;
+  /**
+   * Creates the process of a worker; may throw.
+   * @param slot - Which of the workers it is, from 0 to `count` - 1. Two processes never have one slot at a time.
+   */
+  readonly fork: (slot: number) => Child;
+  /** How long a worker may be unresponsive before it is killed and replaced, in ms; 0 disables. */
+  readonly timeout: number;
+  readonly log: Pick<FastifyBaseLogger, 'info' | 'warn' | 'error'>;
+  /** Called when another worker is to take the place of one that has ended. */
+  readonly replaced?: (worker: WorkerProcess) => void;
+  /** A monotonic clock, in ms. */
+  readonly now?: () => number;
+}
+
+/** The workers of a service. */
+export class Workers {
+  readonly #options: Required<WorkersOptions>;
+  readonly #workers = new Set<WorkerProcess>();
+  #phase: 'starting' | 'serving' | 'ending' = 'starting';
+  #checking: NodeJS.Timeout | undefined;
+  #started!: { resolve: (origin: string) => void; reject: (error: Error) => void };
+
+  constructor(options: WorkersOptions) {
+    this.#options = { now: () => performance.now(), replaced: () => undefined, ...options };
+  }
+
+  /**
+   * Starts the workers, and from then on replaces those that end.
+   * @returns The origin on which they listen, when all of them serve.
+   * @throws WorkerStartError when one cannot be created, or exits before all serve. The others still run then.
+   */
+  start(): Promise<string> {
+    const { count, timeout, log } = this.#options;
+    const started = new Promise<string>((resolve, reject) => (this.#started = { resolve, reject }));
+    for (let slot = 0; slot < count; slot++) this.#run(slot, firstPause);
+    if (timeout > 0) {
+      this.#checking = setInterval(() => {
+        for (const worker of this.#workers) {
+          if (worker.check()) log.error({ worker: worker.id }, 'a worker does not respond, and is killed');
+        }
+      }, timeout / checks);
+    }
+    return started;
+  }
+
+  /** Whether the service is open: all workers have served, and it is not ending. */
+  get open(): boolean {
+    return this.#phase === 'serving';
+  }
+
+  /** The workers that serve. */
+  serving(): readonly WorkerProcess[] {
+    return [...this.#workers].filter(({ state }) => state === 'serving');
+  }
+
+  /**
+   * Resolves when at least half of the workers serve and can use their storage: enough while the others restart.
+   * @throws StorageError when too few of them can. Does not settle while too few respond.
+   */
+  async check(): Promise<void> {
+    const needed = Math.ceil(this.#options.count / 2);
+    const serving = this.serving();
+    let able = 0;
+    let unable = 0;
+    await new Promise<void>((resolve, reject) => {
+      const refuse = (reason: string) => {
+        reject(new StorageError('unavailable', reason));
+      };
+      if (serving.length < needed) refuse('too few workers serve');
+      for (const worker of serving) {
+        void worker.storageFault().then((fault) => {
+          if (fault === undefined) able++;
+          else unable++;
+          if (able >= needed) resolve();
+          else if (fault !== undefined && serving.length - unable < needed) refuse(fault);
+        });
+      }
+    });
+  }
+
+  /**
+   * Ends the workers with their open requests, and kills those that do not serve yet.
+   * @param patience - How long to wait before all that are left are killed, in ms.
+   * @returns When none of them runs. Never rejects.
+   */
+  async end(patience: number): Promise<void> {
+    this.#phase = 'ending';
+    clearInterval(this.#checking);
+    const deadline = setTimeout(() => {
+      this.kill();
+    }, patience);
+    const ends = [...this.#workers].map((worker) => {
+      worker.end();
+      return worker.ended;
+    });
+    await Promise.all(ends);
+    clearTimeout(deadline);
+  }
+
+  /** Kills all workers, and replaces none. */
+  kill(): void {
+    this.#phase = 'ending';
+    for (const worker of this.#workers) worker.kill();
+  }
+
+  /** @param pause - The pause before it is replaced if it ends soon, in ms. */
+  #run(slot: number, pause: number): void {
+    if (this.#phase === 'ending') return;
+    const { fork, timeout, now } = this.#options;
+    const startChecks = timeout > 0 ? Math.ceil((checks * Math.max(timeout, leastStartTime)) / timeout) : 0;
+    const since = now();
+    const worker = new WorkerProcess(
+      () => fork(slot),
+      { starting: startChecks, serving: checks },
+      (changed) => {
+        this.#report(changed);
+      },
+    );
+    this.#workers.add(worker);
+    void worker.ended.then((end) => {
+      this.#workers.delete(worker);
+      this.#replace(worker, end, slot, now() - since > steadyTime ? firstPause : pause);
+    });
+  }
+
+  #report({ id, pid, state, origin }: WorkerProcess): void {
+    const { log, count } = this.#options;
+    if (state !== 'serving') {
+      log.warn({ worker: id }, 'a worker cannot write, and leaves service');
+      return;
+    }
+    log.info({ worker: id, workerPid: pid }, 'a worker serves');
+    if (this.#phase !== 'starting' || this.serving().length < count) return;
+    this.#phase = 'serving';
+    this.#started.resolve(origin);
+  }
+
+  #replace(worker: WorkerProcess, { code, signal, reason, overdue }: WorkerEnd, slot: number, pause: number) {
+    if (this.#phase === 'ending') return;
+    if (this.#phase === 'starting' && !overdue) {
+      const what = worker.state === 'never created' ? 'could not be created' : 'exited during startup';
+      const fault = worker.state === 'never created' ? undefined : reason;
+      this.#started.reject(
+        new WorkerStartError(fault ?? `plant-store: a worker ${what} (${reason ?? signal ?? code})`),
+      );
+      return;
+    }
+    const { log, replaced } = this.#options;
+    log.error(
+      { worker: worker.id, code, signal, reason, wait: pause },
+      'a worker has ended, and another one takes its place',
+    );
+    replaced(worker);
+    setTimeout(() => {
+      this.#run(slot, Math.min(2 * pause, longestPause));
+    }, pause);
+  }
+}

@@ -1,0 +1,232 @@
+// How the processes of a service start, end and share limits, from dist: signals are handled from the start, nothing is
+// left behind, limits hold in sum, and workers that cannot write leave service.
+import cluster from 'node:cluster';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { connect, createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import { temporaryFolder } from '../support/engines.js';
+import { startServer } from '../support/processes.js';
+import { skipFor } from '../support/skip.js';
+import { repeatUntil } from '../support/wait.js';
+import { childrenOf, lives } from '../support/workers.js';
+import { WorkerProcess } from '../../dist/process/worker-process.js';
+import { openStorage } from '../../dist/storage/open.js';
+
+const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+const linux = skipFor(process.platform === 'linux' ? undefined : 'only Linux shows processes in /proc');
+const namespaces = skipFor(
+  spawnSync('unshare', ['--pid', '--fork', 'true']).status === 0
+    ? undefined
+    : 'only root may create a namespace of process ids',
+  { alsoInCi: true },
+);
+const needsPrlimit = skipFor(spawnSync('prlimit', ['-V']).error && 'prlimit sets the limit of open files');
+
+/** Starts the server without waiting for it, in a folder for its data and one for its temporary files. */
+async function launch(t: Test, env: Record<string, string>, launcher: string[] = []) {
+  const folder = await temporaryFolder(t);
+  const temporary = await temporaryFolder(t);
+  const [command, ...args] = [...launcher, process.execPath, main];
+  const child = spawn(command, args, {
+    env: {
+      PATH: process.env['PATH'],
+      PORT: '0',
+      TMPDIR: temporary,
+      DATABASE_URL: `file:${join(folder, 'plants.db')}`,
+      ...env,
+    },
+    stdio: ['ignore', 'ignore', 'ignore'],
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  const ended = once(child, 'exit') as Promise<[number | null, string | null]>;
+  return { child, pid: child.pid!, ended, left: () => readdirSync(temporary) };
+}
+
+/** A database that accepts connections and never responds, so that a start takes as long as a test needs. */
+async function silentDatabase(t: Test) {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => server.close());
+  const connected = once(server, 'connection');
+  return { url: `postgres://127.0.0.1:${(server.address() as AddressInfo).port}/x`, connected };
+}
+
+/** Waits until all processes have ended. */
+const allEnd = (processes: readonly number[]) =>
+  repeatUntil(async () => {
+    for (const pid of processes) if (await lives(pid)) return false;
+    return true;
+  });
+
+/** Starts a supervisor and stops its workers while they start. */
+async function launchStopped(t: Test) {
+  const server = await launch(t, { WORKERS: '2' });
+  await repeatUntil(() => childrenOf(server.pid).length === 2);
+  const workers = childrenOf(server.pid);
+  for (const pid of workers) process.kill(pid, 'SIGSTOP');
+  t.teardown(async () => {
+    for (const pid of workers) if (await lives(pid)) process.kill(pid, 'SIGKILL');
+  });
+  return { ...server, workers };
+}
+
+for (const WORKERS of ['1', '2']) {
+  t.test(`SIGHUP ends the service gracefully, of ${WORKERS}`, async (t) => {
+    const server = await startServer(t, { env: { WORKERS } });
+    t.equal(await server.end('SIGHUP'), 0);
+    t.match(server.log.at(-1), { msg: 'plant-store has shut down' });
+  });
+}
+
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+  t.test(`${signal} ends a process that starts, with status 0`, linux, async (t) => {
+    const database = await silentDatabase(t);
+    const { child, ended } = await launch(t, { DATABASE_URL: database.url });
+    await database.connected;
+    child.kill(signal);
+    t.strictSame(await ended, [0, null]);
+  });
+}
+
+t.test('a signal ends a process that starts, also with PID 1', namespaces, async (t) => {
+  const database = await silentDatabase(t);
+  const { pid, ended } = await launch(t, { DATABASE_URL: database.url }, ['unshare', '--pid', '--fork']);
+  await database.connected;
+  const [first = 0] = childrenOf(pid);
+  t.teardown(async () => (await lives(first)) && process.kill(first, 'SIGKILL'));
+  t.match(readFileSync(`/proc/${first}/status`, 'latin1'), /^NSpid:\t\d+\t1$/m);
+  process.kill(first, 'SIGTERM');
+  t.strictSame(await ended, [0, null]);
+});
+
+t.test(
+  'a signal ends a supervisor and its workers while these start, and nothing is left',
+  linux,
+  async (t) => {
+    const { child, ended, workers, left } = await launchStopped(t);
+    child.kill('SIGTERM');
+    t.strictSame(await ended, [0, null]);
+    await allEnd(workers);
+    t.strictSame(left(), []);
+  },
+);
+
+t.test('workers that start end with their supervisor, whatever ends it', linux, async (t) => {
+  const { child, ended, workers } = await launchStopped(t);
+  child.kill('SIGKILL');
+  t.strictSame(await ended, [null, 'SIGKILL']);
+  for (const pid of workers) process.kill(pid, 'SIGCONT');
+  await allEnd(workers);
+});
+
+t.test('a start that fails leaves no process and nothing else', linux, async (t) => {
+  const other = createServer().listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  t.teardown(() => other.close());
+  const { ended, left } = await launch(t, {
+    WORKERS: '2',
+    PORT: String((other.address() as AddressInfo).port),
+  });
+  t.strictSame(await ended, [1, null]);
+  t.strictSame(left(), []);
+});
+
+/** Opens a connection, and resolves to whether a request on it gets a response. */
+async function answers(t: Test, port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  t.teardown(() => socket.destroy());
+  socket.on('error', () => undefined);
+  socket.write('GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n');
+  return new Promise((resolve) => {
+    socket
+      .once('data', () => {
+        resolve(true);
+      })
+      .once('close', () => {
+        resolve(false);
+      });
+  });
+}
+
+t.test('limits hold for all workers together, even if there are more workers', async (t) => {
+  const server = await startServer(t, { env: { WORKERS: '4', MAX_CONNECTIONS: '3' } });
+  t.match(
+    server.log.find(({ workers }) => workers !== undefined),
+    { level: 40, workers: 3 },
+  );
+  const answered: boolean[] = [];
+  for (let i = 0; i < 9; i++) answered.push(await answers(t, server.port));
+  t.equal(answered.filter(Boolean).length, 3);
+  t.equal(await server.end(), 0);
+});
+
+t.test(
+  'connections that wait for workers leave the supervisor enough descriptors to replace one',
+  needsPrlimit,
+  async (t) => {
+    const server = await startServer(t, {
+      env: { WORKERS: '2', WORKER_TIMEOUT_SECONDS: '0' },
+      launcher: ['prlimit', '--nofile=256:256'],
+    });
+    const supervisor = server.child.pid!;
+    const [stopped = 0, dying = 0] = childrenOf(supervisor);
+    for (const pid of [stopped, dying]) process.kill(pid, 'SIGSTOP');
+    t.teardown(async () => (await lives(stopped)) && process.kill(stopped, 'SIGKILL'));
+    const waiting = Array.from({ length: 400 }, () => {
+      const socket = connect(server.port, '127.0.0.1');
+      t.teardown(() => socket.destroy());
+      return new Promise((resolve) => socket.resume().on('error', resolve).on('close', resolve));
+    });
+    // The supervisor closes connections only when it has no descriptor for them.
+    await Promise.race(waiting);
+    process.kill(dying, 'SIGKILL');
+    await repeatUntil(() => server.log.filter((line) => 'workerPid' in line).length === 3);
+    process.kill(stopped, 'SIGCONT');
+    t.equal(await server.end(), 0);
+  },
+);
+
+t.test('a worker that has lost its way to the writer leaves service', async (t) => {
+  const url = `file:${join(await temporaryFolder(t), 'plants.db')}`;
+  const storage = await openStorage(url, {}, {}, { forWorkers: true });
+  cluster.setupPrimary({
+    exec: main,
+    args: [],
+    execArgv: [],
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc', 'ignore'],
+  });
+  const env = {
+    NODE_OPTIONS: '',
+    DATABASE_URL: url,
+    HOST: '127.0.0.1',
+    PORT: '0',
+    WORKERS: '2',
+    PLANT_STORE_WORKER: 'true',
+    PLANT_STORE_WRITER: storage.writerAddress ?? '',
+  };
+  const patience = { starting: 1, serving: 1 };
+  const states: string[] = [];
+  let changed: () => void = () => undefined;
+  const serves = new Promise<void>((resolve) => (changed = resolve));
+  const worker = new WorkerProcess(
+    () => cluster.fork(env),
+    patience,
+    ({ state }) => {
+      states.push(state);
+      changed();
+    },
+  );
+  t.teardown(() => {
+    worker.kill();
+  });
+  await serves;
+  t.equal(await worker.storageFault(), undefined);
+  await storage.close();
+  t.match(await worker.ended, { code: 1, signal: null, reason: /./ });
+  t.strictSame(states, ['serving', 'leaving']);
+});
