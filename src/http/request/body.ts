@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import type { DoneFuncWithErrOrRes, FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError } from '../../errors.js';
 import { continueIfExpected } from '../connection/host-and-expect.js';
-import type { Holder, MemoryBudget } from '../memory-budget.js';
+import type { MemoryBudget, Reservation } from '../memory-budget.js';
 import { parseExactJson } from './exact-json.js';
 import { findExcess, unboundedLength } from './json-bounds.js';
 
@@ -23,8 +23,8 @@ export interface BodyBounds {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The entry of its body in the budget. */
-    bodyHolder: Holder | undefined;
+    /** The memory that its body takes. */
+    bodyReservation: Reservation | undefined;
   }
 }
 
@@ -48,9 +48,9 @@ export function admitBody({ limit, budget }: BodyBounds) {
       // The client disconnected during authentication: the response is closed and will not emit 'close' again.
       done(new ApiError('malformedRequest'));
     } else {
-      request.bodyHolder = budget.enter(request.caller?.subject ?? '');
+      request.bodyReservation = budget.reserve(request.caller?.subject ?? '');
       reply.raw.on('close', () => {
-        release(request, budget);
+        release(request);
       });
       continueIfExpected(request, reply);
       done();
@@ -62,13 +62,13 @@ export function admitBody({ limit, budget }: BodyBounds) {
  * Returns the parser of JSON bodies. Bytes count towards the budget as they arrive. While the budget has no room for
  * more of a body, the rest stays in the network; a body that must give up its room is refused.
  */
-export function createBodyParser({ limit, maxDepth, budget }: BodyBounds) {
+export function createBodyParser({ limit, maxDepth }: BodyBounds) {
   return (
     request: FastifyRequest,
     payload: IncomingMessage,
     done: (error: Error | null, body?: unknown) => void,
   ): void => {
-    const holder = request.bodyHolder!;
+    const reservation = request.bodyReservation!;
     const declared = Number(request.headers['content-length'] ?? NaN);
     const chunks: Buffer[] = [];
     let arrived = 0;
@@ -77,14 +77,14 @@ export function createBodyParser({ limit, maxDepth, budget }: BodyBounds) {
       arrived += chunk.length;
       if (arrived > limit) {
         fail(tooLarge(limit));
-      } else if (!budget.hold(holder, arrived)) {
+      } else if (!reservation.hold(arrived)) {
         refuse();
       } else if (arrived !== declared) {
         const next = Math.min(limit, arrived + chunkLength);
-        if (budget.fits(holder, next)) return;
+        if (reservation.fits(next)) return;
         payload.pause();
         // One more chunk may arrive before the pause takes effect.
-        if (budget.hold(holder, next)) budget.turn(holder, next).then(() => payload.resume(), fail);
+        if (reservation.hold(next)) reservation.wait(next).then(() => payload.resume(), fail);
         else refuse();
       }
     };
@@ -94,17 +94,17 @@ export function createBodyParser({ limit, maxDepth, budget }: BodyBounds) {
       const bytes = chunks.length === 1 && only ? only : Buffer.concat(chunks, arrived);
       chunks.length = 0;
       const weight = parsedWeight(bytes);
-      if (budget.fits(holder, weight)) {
-        if (budget.hold(holder, weight)) parse(bytes);
+      if (reservation.fits(weight)) {
+        if (reservation.hold(weight)) parse(bytes);
         else refuse();
       } else {
-        budget.turn(holder, weight).then(() => {
+        reservation.wait(weight).then(() => {
           parse(bytes);
         }, fail);
       }
     };
     const parse = (bytes: Buffer) => {
-      holder.cutOff = undefined;
+      reservation.pin();
       let body: unknown;
       try {
         body = parseBody(bytes, maxDepth);
@@ -119,7 +119,7 @@ export function createBodyParser({ limit, maxDepth, budget }: BodyBounds) {
     };
     const fail = (error: Error) => {
       stop();
-      holder.cutOff = undefined;
+      reservation.pin();
       // Discards the rest of the body.
       payload.resume();
       done(error);
@@ -127,7 +127,7 @@ export function createBodyParser({ limit, maxDepth, budget }: BodyBounds) {
     const stop = () => {
       payload.off('data', onData).off('end', onEnd).off('error', fail);
     };
-    holder.cutOff = refuse;
+    reservation.allowEviction(refuse);
     payload.on('data', onData).on('end', onEnd).on('error', fail);
   };
 }
@@ -162,21 +162,19 @@ function parseBody(body: Buffer, maxDepth: number): unknown {
   }
 }
 
-/** Returns an onSend hook that releases the body: a slow reader of the response must not keep it in memory. */
-export function releaseBody({ budget }: BodyBounds) {
-  return (
-    request: FastifyRequest,
-    _reply: FastifyReply,
-    payload: unknown,
-    done: DoneFuncWithErrOrRes,
-  ): void => {
-    release(request, budget);
-    done(null, payload);
-  };
+/** An onSend hook that releases the body: a slow reader of the response must not keep it in memory. */
+export function releaseBody(
+  request: FastifyRequest,
+  _reply: FastifyReply,
+  payload: unknown,
+  done: DoneFuncWithErrOrRes,
+): void {
+  release(request);
+  done(null, payload);
 }
 
-function release(request: FastifyRequest, budget: MemoryBudget): void {
-  if (request.bodyHolder !== undefined) budget.leave(request.bodyHolder);
+function release(request: FastifyRequest): void {
+  request.bodyReservation?.release();
   // Plugins may keep and reuse request objects.
   request.body = undefined;
 }
