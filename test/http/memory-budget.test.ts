@@ -14,6 +14,15 @@ import { createMemoryBudget, type MemoryBudget, type Reservation } from '../../s
 const capacity = 1_000;
 const subject = fc.constantFrom('a', 'a', 'b', 'c', 'd');
 
+/** Resolves when a condition holds; fails after a minute. */
+async function until(condition: () => boolean): Promise<void> {
+  const deadline = performance.now() + 60_000;
+  while (!condition()) {
+    assert.ok(performance.now() < deadline, `not within a minute: ${String(condition)}`);
+    await setImmediate();
+  }
+}
+
 /** Fails unless nothing is reserved of a budget. */
 function assertEmpty(budget: MemoryBudget): void {
   const oldest = budget.reserve('e');
@@ -239,4 +248,36 @@ t.test('a client that leaves while its next page is read leaves no memory reserv
   const response = await other.answer('GET', '/plants');
   t.equal(response?.status, 200);
   t.equal((JSON.parse(response?.text ?? '') as unknown[]).length, count);
+});
+
+t.test('a request whose client leaves while its body waits for memory ends once', async (t) => {
+  const lines: Record<string, unknown>[] = [];
+  const stream = { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) };
+  // No timeout takes effect in this test.
+  const limits = { bodyBudget: 1_000_000, bodyLimit: 200_000, requestTimeout: 600_000 };
+  const { app, open, authorized } = await startListening(t, { limits, logger: { stream } });
+  const head = `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\nContent-Length: 150000\r\n`;
+  const other = await open();
+  /** Sends a part of a body, and resolves when the server has processed it. */
+  const send = async (requestId: string, length: number) => {
+    const accepted = once(app.server, 'connection') as Promise<[Socket]>;
+    const connection = await open();
+    const [served] = await accepted;
+    connection.send(`${head}X-Request-Id: ${requestId}\r\n\r\n${'x'.repeat(length)}`);
+    await until(() => served.bytesRead >= length);
+    other.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+    await other.answer('GET', '/plants');
+    return connection;
+  };
+  await send('oldest', 1);
+  for (let i = 0; i < 3; i++) await send(`slow-${i}`, 140_000);
+  const leaving = await send('leaving', 70_000);
+  leaving.reset();
+  const linesOf = (id: string) => lines.filter(({ requestId }) => requestId === id);
+  await until(() => linesOf('leaving').length > 0);
+  await setImmediate();
+  t.strictSame(
+    linesOf('leaving').map(({ level, msg }) => ({ level, msg })),
+    [{ level: 30, msg: 'request broken off' }],
+  );
 });

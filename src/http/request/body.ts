@@ -63,73 +63,122 @@ export function admitBody({ limit, budget }: BodyBounds) {
  * more of a body, the rest stays in the network; a body that must give up its room is refused.
  */
 export function createBodyParser({ limit, maxDepth }: BodyBounds) {
-  return (
+  return (request: FastifyRequest, payload: IncomingMessage, done: BodyCallback): void => {
+    new BodyReader(request, payload, done, limit, maxDepth).start();
+  };
+}
+
+type BodyCallback = (error: Error | null, body?: unknown) => void;
+
+/**
+ * Reads and parses one body. It is reading until it settles, once: with the body, or with the first of the errors that
+ * end it. A client that disconnects can cause several, since it also ends the wait for memory.
+ */
+class BodyReader {
+  readonly #payload: IncomingMessage;
+  readonly #reservation: Reservation;
+  readonly #declared: number;
+  readonly #limit: number;
+  readonly #maxDepth: number;
+  readonly #chunks: Buffer[] = [];
+  #arrived = 0;
+  /** Undefined once the reader has settled. */
+  #done: BodyCallback | undefined;
+
+  constructor(
     request: FastifyRequest,
     payload: IncomingMessage,
-    done: (error: Error | null, body?: unknown) => void,
-  ): void => {
-    const reservation = request.bodyReservation!;
-    const declared = Number(request.headers['content-length'] ?? NaN);
-    const chunks: Buffer[] = [];
-    let arrived = 0;
-    const onData = (chunk: Buffer) => {
-      chunks.push(chunk);
-      arrived += chunk.length;
-      if (arrived > limit) {
-        fail(tooLarge(limit));
-      } else if (!reservation.hold(arrived)) {
-        refuse();
-      } else if (arrived !== declared) {
-        const next = Math.min(limit, arrived + chunkLength);
-        if (reservation.fits(next)) return;
-        payload.pause();
-        // One more chunk may arrive before the pause takes effect.
-        if (reservation.hold(next)) reservation.wait(next).then(() => payload.resume(), fail);
-        else refuse();
-      }
-    };
-    const onEnd = () => {
-      stop();
-      const [only] = chunks;
-      const bytes = chunks.length === 1 && only ? only : Buffer.concat(chunks, arrived);
-      chunks.length = 0;
-      const weight = parsedWeight(bytes);
-      if (reservation.fits(weight)) {
-        if (reservation.hold(weight)) parse(bytes);
-        else refuse();
-      } else {
-        reservation.wait(weight).then(() => {
-          parse(bytes);
-        }, fail);
-      }
-    };
-    const parse = (bytes: Buffer) => {
-      reservation.pin();
-      let body: unknown;
-      try {
-        body = parseBody(bytes, maxDepth);
-      } catch (error) {
-        done(error as ApiError);
-        return;
-      }
-      done(null, body);
-    };
-    const refuse = () => {
-      fail(new ApiError('overloaded'));
-    };
-    const fail = (error: Error) => {
-      stop();
-      reservation.pin();
-      // Discards the rest of the body.
-      payload.resume();
-      done(error);
-    };
-    const stop = () => {
-      payload.off('data', onData).off('end', onEnd).off('error', fail);
-    };
-    reservation.allowEviction(refuse);
-    payload.on('data', onData).on('end', onEnd).on('error', fail);
+    done: BodyCallback,
+    limit: number,
+    maxDepth: number,
+  ) {
+    this.#payload = payload;
+    this.#reservation = request.bodyReservation!;
+    this.#declared = Number(request.headers['content-length'] ?? NaN);
+    this.#limit = limit;
+    this.#maxDepth = maxDepth;
+    this.#done = done;
+  }
+
+  start(): void {
+    this.#reservation.allowEviction(this.#refuse);
+    this.#payload.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#fail);
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    this.#chunks.push(chunk);
+    this.#arrived += chunk.length;
+    if (this.#arrived > this.#limit) {
+      this.#fail(tooLarge(this.#limit));
+    } else if (!this.#reservation.hold(this.#arrived)) {
+      this.#refuse();
+    } else if (this.#arrived !== this.#declared) {
+      this.#pauseUnlessFits(Math.min(this.#limit, this.#arrived + chunkLength));
+    }
   };
+
+  #pauseUnlessFits(next: number): void {
+    if (this.#reservation.fits(next)) return;
+    this.#payload.pause();
+    // One more chunk may arrive before the pause takes effect.
+    if (this.#reservation.hold(next)) {
+      this.#reservation.wait(next).then(() => this.#payload.resume(), this.#fail);
+    } else {
+      this.#refuse();
+    }
+  }
+
+  readonly #onEnd = (): void => {
+    this.#stopReading();
+    const [only] = this.#chunks;
+    const bytes = this.#chunks.length === 1 && only ? only : Buffer.concat(this.#chunks, this.#arrived);
+    this.#chunks.length = 0;
+    const weight = parsedWeight(bytes);
+    if (!this.#reservation.fits(weight)) {
+      this.#reservation.wait(weight).then(() => {
+        this.#parse(bytes);
+      }, this.#fail);
+    } else if (this.#reservation.hold(weight)) {
+      this.#parse(bytes);
+    } else {
+      this.#refuse();
+    }
+  };
+
+  #parse(bytes: Buffer): void {
+    let body: unknown;
+    try {
+      body = parseBody(bytes, this.#maxDepth);
+    } catch (error) {
+      this.#settle(error as ApiError);
+      return;
+    }
+    this.#settle(null, body);
+  }
+
+  readonly #refuse = (): void => {
+    this.#fail(new ApiError('overloaded'));
+  };
+
+  readonly #fail = (error: Error): void => {
+    this.#stopReading();
+    // Discards the rest of the body.
+    this.#payload.resume();
+    this.#settle(error);
+  };
+
+  #settle(error: Error | null, body?: unknown): void {
+    const done = this.#done;
+    if (done === undefined) return;
+    this.#done = undefined;
+    // A request that has been parsed runs to its end.
+    this.#reservation.pin();
+    done(error, body);
+  }
+
+  #stopReading(): void {
+    this.#payload.off('data', this.#onData).off('end', this.#onEnd).off('error', this.#fail);
+  }
 }
 
 /**
