@@ -211,7 +211,7 @@ class Ledger implements MemoryBudget {
   }
 }
 
-/** What a waiting reservation waits for, and whom it tells. */
+/** What a reservation waits for, and how its wait ends. */
 interface Wait {
   readonly bytes: number;
   readonly resolve: () => void;
@@ -219,7 +219,10 @@ interface Wait {
   readonly timer: NodeJS.Timeout;
 }
 
-/** A reservation. It alone changes its state: in wait, #stopWaiting and #end. The rest is the ledger's. */
+/**
+ * A reservation. It alone changes its state: in wait, stopWaiting and end. The rest is the ledger's. Owners see only the
+ * interface; methods with # would make each reservation slower to create.
+ */
 class Entry implements Reservation {
   readonly account: Account;
   held = 0;
@@ -260,12 +263,12 @@ class Entry implements Reservation {
     return this.#onEvicted === undefined;
   }
 
-  get #ended(): boolean {
+  get ended(): boolean {
     return this.#state === 'released' || this.#state === 'evicted';
   }
 
   allowEviction(onEvicted: () => void): void {
-    if (!this.#ended) this.#onEvicted = onEvicted;
+    if (!this.ended) this.#onEvicted = onEvicted;
   }
 
   pin(): void {
@@ -273,27 +276,27 @@ class Entry implements Reservation {
   }
 
   fits(bytes: number): boolean {
-    return !this.#ended && this.#ledger.fits(this, bytes);
+    return !this.ended && this.#ledger.fits(this, bytes);
   }
 
   hold(bytes: number): boolean {
-    if (this.#ended) return false;
+    if (this.ended) return false;
     const less = bytes < this.held;
-    const kept = this.#resize(bytes);
+    const kept = this.resize(bytes);
     if (less || !kept) this.#ledger.grantWaiting();
     return kept;
   }
 
   wait(bytes: number): Promise<void> {
     return new Promise((resolve, reject) => {
-      if (this.#ended) {
-        reject(this.#reason());
+      if (this.ended) {
+        reject(this.reason());
         return;
       }
       if (this.#state === 'waiting') throw new Error('The reservation waits already');
       const since = this.#ledger.progress;
       const timer = setTimeout(() => {
-        this.#expire(since);
+        this.expire(since);
       }, this.#ledger.patience);
       this.#wait = { bytes, resolve, reject, timer };
       this.#state = 'waiting';
@@ -303,45 +306,45 @@ class Entry implements Reservation {
   }
 
   release(): void {
-    if (this.#ended) return;
-    this.#end('released');
+    if (this.ended) return;
+    this.end('released');
     this.#ledger.grantWaiting();
   }
 
   /** Ends the wait with what it waited for; or evicts the reservation, if that has become too much. */
   grant(): void {
-    const wait = this.#stopWaiting();
+    const wait = this.stopWaiting();
     if (wait === undefined) return;
-    if (this.#resize(wait.bytes)) wait.resolve();
-    else wait.reject(this.#reason());
+    if (this.resize(wait.bytes)) wait.resolve();
+    else wait.reject(this.reason());
   }
 
   /** Makes room for another reservation. */
   evict(): void {
     const onEvicted = this.#state === 'waiting' ? undefined : this.#onEvicted;
-    this.#end('evicted');
+    this.end('evicted');
     onEvicted?.();
   }
 
   /** Evicts a reservation without progress since the given number of the ledger, or itself if it still has to wait. */
-  #expire(since: number): void {
+  expire(since: number): void {
     const stalest = this.#ledger.stalest();
     if (stalest !== undefined && stalest.lastProgress <= since) {
       stalest.evict();
       this.#ledger.grantWaiting();
     }
     if (this.#state !== 'waiting') return;
-    this.#end('evicted');
+    this.end('evicted');
     this.#ledger.grantWaiting();
   }
 
-  #resize(bytes: number): boolean {
+  resize(bytes: number): boolean {
     if (this.#ledger.resize(this, bytes)) return true;
-    this.#end('evicted');
+    this.end('evicted');
     return false;
   }
 
-  #stopWaiting(): Wait | undefined {
+  stopWaiting(): Wait | undefined {
     const wait = this.#wait;
     if (wait === undefined) return undefined;
     clearTimeout(wait.timer);
@@ -351,16 +354,16 @@ class Entry implements Reservation {
     return wait;
   }
 
-  #end(state: 'released' | 'evicted'): void {
-    const wait = this.#stopWaiting();
+  end(state: 'released' | 'evicted'): void {
+    const wait = this.stopWaiting();
     this.#state = state;
     this.#onEvicted = undefined;
     this.#ledger.remove(this);
-    wait?.reject(this.#reason());
+    wait?.reject(this.reason());
   }
 
   /** Why a call fails after the end. After a release, the client has disconnected and does not receive the error. */
-  #reason(): ApiError {
+  reason(): ApiError {
     return new ApiError(this.#state === 'evicted' ? 'overloaded' : 'malformedRequest');
   }
 }

@@ -62,9 +62,9 @@ export function admitBody({ limit, budget }: BodyBounds) {
  * Returns the parser of JSON bodies. Bytes count towards the budget as they arrive. While the budget has no room for
  * more of a body, the rest stays in the network; a body that must give up its room is refused.
  */
-export function createBodyParser({ limit, maxDepth }: BodyBounds) {
+export function createBodyParser(bounds: BodyBounds) {
   return (request: FastifyRequest, payload: IncomingMessage, done: BodyCallback): void => {
-    new BodyReader(request, payload, done, limit, maxDepth).start();
+    new BodyReader(request, payload, done, bounds).start();
   };
 }
 
@@ -78,25 +78,17 @@ class BodyReader {
   readonly #payload: IncomingMessage;
   readonly #reservation: Reservation;
   readonly #declared: number;
-  readonly #limit: number;
-  readonly #maxDepth: number;
+  readonly #bounds: BodyBounds;
   readonly #chunks: Buffer[] = [];
   #arrived = 0;
   /** Undefined once the reader has settled. */
   #done: BodyCallback | undefined;
 
-  constructor(
-    request: FastifyRequest,
-    payload: IncomingMessage,
-    done: BodyCallback,
-    limit: number,
-    maxDepth: number,
-  ) {
+  constructor(request: FastifyRequest, payload: IncomingMessage, done: BodyCallback, bounds: BodyBounds) {
     this.#payload = payload;
     this.#reservation = request.bodyReservation!;
     this.#declared = Number(request.headers['content-length'] ?? NaN);
-    this.#limit = limit;
-    this.#maxDepth = maxDepth;
+    this.#bounds = bounds;
     this.#done = done;
   }
 
@@ -108,16 +100,16 @@ class BodyReader {
   readonly #onData = (chunk: Buffer): void => {
     this.#chunks.push(chunk);
     this.#arrived += chunk.length;
-    if (this.#arrived > this.#limit) {
-      this.#fail(tooLarge(this.#limit));
+    if (this.#arrived > this.#bounds.limit) {
+      this.#fail(tooLarge(this.#bounds.limit));
     } else if (!this.#reservation.hold(this.#arrived)) {
       this.#refuse();
     } else if (this.#arrived !== this.#declared) {
-      this.#pauseUnlessFits(Math.min(this.#limit, this.#arrived + chunkLength));
+      this.pauseUnlessFits(Math.min(this.#bounds.limit, this.#arrived + chunkLength));
     }
   };
 
-  #pauseUnlessFits(next: number): void {
+  pauseUnlessFits(next: number): void {
     if (this.#reservation.fits(next)) return;
     this.#payload.pause();
     // One more chunk may arrive before the pause takes effect.
@@ -129,31 +121,31 @@ class BodyReader {
   }
 
   readonly #onEnd = (): void => {
-    this.#stopReading();
+    this.stopReading();
     const [only] = this.#chunks;
     const bytes = this.#chunks.length === 1 && only ? only : Buffer.concat(this.#chunks, this.#arrived);
     this.#chunks.length = 0;
     const weight = parsedWeight(bytes);
     if (!this.#reservation.fits(weight)) {
       this.#reservation.wait(weight).then(() => {
-        this.#parse(bytes);
+        this.parse(bytes);
       }, this.#fail);
     } else if (this.#reservation.hold(weight)) {
-      this.#parse(bytes);
+      this.parse(bytes);
     } else {
       this.#refuse();
     }
   };
 
-  #parse(bytes: Buffer): void {
+  parse(bytes: Buffer): void {
     let body: unknown;
     try {
-      body = parseBody(bytes, this.#maxDepth);
+      body = parseBody(bytes, this.#bounds.maxDepth);
     } catch (error) {
-      this.#settle(error as ApiError);
+      this.settle(error as ApiError);
       return;
     }
-    this.#settle(null, body);
+    this.settle(null, body);
   }
 
   readonly #refuse = (): void => {
@@ -161,13 +153,13 @@ class BodyReader {
   };
 
   readonly #fail = (error: Error): void => {
-    this.#stopReading();
+    this.stopReading();
     // Discards the rest of the body.
     this.#payload.resume();
-    this.#settle(error);
+    this.settle(error);
   };
 
-  #settle(error: Error | null, body?: unknown): void {
+  settle(error: Error | null, body?: unknown): void {
     const done = this.#done;
     if (done === undefined) return;
     this.#done = undefined;
@@ -176,7 +168,7 @@ class BodyReader {
     done(error, body);
   }
 
-  #stopReading(): void {
+  stopReading(): void {
     this.#payload.off('data', this.#onData).off('end', this.#onEnd).off('error', this.#fail);
   }
 }
