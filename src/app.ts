@@ -11,7 +11,7 @@ import { startInOrder } from './http/connection/request-order.js';
 import { createServer, type ServerLimits, type Tls } from './http/connection/server.js';
 import { prepareShutdown } from './http/connection/shutdown.js';
 import { settleUnreadBody } from './http/connection/unread-body.js';
-import { MemoryBudget } from './http/memory-budget.js';
+import { createMemoryBudget } from './http/memory-budget.js';
 import { serveDocsPage } from './http/pages/docs-page.js';
 import { publishContract } from './http/pages/published-contract.js';
 import { answerError, nameRequest } from './http/response/error-answer.js';
@@ -135,7 +135,7 @@ export async function buildApp({
   });
   app.setErrorHandler(answerError);
   app.decorateRequest('caller', null);
-  app.decorateRequest('bodyHolder', undefined);
+  app.decorateRequest('bodyReservation', undefined);
   app.decorateRequest('failure', undefined);
 
   prepareShutdown(app);
@@ -185,12 +185,12 @@ export async function buildApp({
     bodies: {
       limit: limits.bodyLimit,
       // After waiting, a body still has half of the request timeout to arrive.
-      budget: new MemoryBudget(limits.bodyBudget, limits.requestTimeout / 2),
+      budget: createMemoryBudget(limits.bodyBudget, limits.requestTimeout / 2),
     },
     lists: {
       stallTime: limits.stallTimeout,
       // While others wait, a stalled client is cut off after half of the stall timeout.
-      budget: new MemoryBudget(limits.listBudget, limits.stallTimeout / 2),
+      budget: createMemoryBudget(limits.listBudget, limits.stallTimeout / 2),
     },
     countCaller: rates.subject,
   });

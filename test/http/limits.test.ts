@@ -1,6 +1,5 @@
 // Limits, for one caller and for all together: the memory of bodies and lists, rates, connections, stalls, overload.
 // Whoever exceeds one is rejected or cut off; whoever does not is served all the same.
-import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
@@ -11,8 +10,6 @@ import { engines } from '../support/engines.js';
 import { startListening, startService, injectFaults, type ServiceOptions } from '../support/service.js';
 import { until } from '../support/wait.js';
 import type { Creation } from '../../dist/domain/plants.js';
-import type { ApiError } from '../../dist/errors.js';
-import { MemoryBudget, type Holder } from '../../dist/http/memory-budget.js';
 import { findExcess } from '../../dist/http/request/json-bounds.js';
 
 const engine = engines[0]!;
@@ -72,85 +69,6 @@ t.test('values, keys and levels are counted as JSON.parse would find them', asyn
   fc.assert(
     fc.property(fc.stringMatching(/^["\\[\]{},:0 ]*$/), (text) => {
       findExcess(text, 8);
-    }),
-  );
-});
-
-t.test('a memory budget is never exceeded, and every subject gets its share', async () => {
-  const capacity = 1_000;
-  interface Request {
-    readonly subject: string;
-    readonly holder: Holder;
-    waits: boolean;
-  }
-  const action = fc.record({
-    kind: fc.constantFrom('enter', 'hold', 'hold', 'hold', 'leave'),
-    subject: fc.constantFrom('a', 'a', 'b', 'c', 'd'),
-    at: fc.nat(),
-    bytes: fc.nat(400),
-  });
-  await fc.assert(
-    fc.asyncProperty(fc.array(action, { maxLength: 60 }), async (actions) => {
-      const budget = new MemoryBudget(capacity, 1_000_000);
-      /** In the order of their arrival: the first is the oldest. */
-      let inside: Request[] = [];
-      const started: Request[] = [];
-      const heldBy = (subject?: string) =>
-        inside
-          .slice(1)
-          .filter((request) => subject === undefined || request.subject === subject)
-          .reduce((sum, { holder }) => sum + holder.held, 0);
-      const share = () => capacity / (new Set(inside.map(({ subject }) => subject)).size + 1);
-      const refused = (request: Request) => {
-        assert.notEqual(request, inside[0], 'the oldest is never refused');
-        assert.ok(
-          heldBy(request.subject) > share(),
-          'nobody is refused whose subject has no more than its share',
-        );
-        inside = inside.filter((other) => other !== request);
-      };
-
-      for (const { kind, subject, at, bytes } of actions) {
-        const request = inside[at % inside.length];
-        if (kind === 'enter' || request === undefined) {
-          const admitted = budget.admits(subject, bytes);
-          const entered: Request = { subject, holder: budget.enter(subject), waits: false };
-          entered.holder.cutOff = () => {
-            refused(entered);
-          };
-          inside.push(entered);
-          if (admitted && kind === 'enter')
-            assert.ok(budget.hold(entered.holder, bytes), 'what is admitted fits');
-        } else if (kind === 'leave') {
-          inside = inside.filter((other) => other !== request);
-          budget.leave(request.holder);
-        } else if (!request.waits) {
-          const { holder } = request;
-          if (budget.fits(holder, bytes)) {
-            assert.ok(budget.hold(holder, bytes), 'what fits is not refused');
-          } else if (at % 2 === 0) {
-            // What has arrived may already be too much.
-            if (!budget.hold(holder, bytes)) refused(request);
-          } else {
-            request.waits = true;
-            budget.turn(holder, bytes).then(
-              () => {
-                request.waits = false;
-                started.push(request);
-              },
-              (error: unknown) => {
-                if ((error as ApiError).kind === 'overloaded') refused(request);
-              },
-            );
-          }
-        }
-        await setImmediate();
-        assert.ok(heldBy() <= capacity, 'what all but the oldest hold is within the bound');
-        assert.notEqual(inside[0]?.waits, true, 'the oldest goes on');
-      }
-      for (const { holder } of inside) budget.leave(holder);
-      budget.enter('e');
-      assert.ok(budget.fits(budget.enter('e'), capacity / 2), 'in the end there is nothing left of any');
     }),
   );
 });

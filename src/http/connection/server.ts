@@ -9,8 +9,7 @@ import {
 import { createServer as createHttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { answerClientError } from './client-errors.js';
-import { lingerOnClose } from './lingering-close.js';
-import { pipelines } from './request-order.js';
+import { connectionOf } from './connection.js';
 import { stayWithHttp, upgradeOptions } from './upgrade.js';
 
 /** Limits on what a connection may send and how long it may take. Lengths in bytes, times in ms. */
@@ -82,8 +81,7 @@ export function createServer(listener: RequestListener, limits: ServerLimits, tl
  */
 function cutOffStalledReaders(server: Server, time: number): void {
   server.setTimeout(time, (socket: Socket) => {
-    const answered = pipelines.get(socket)?.last?.writableFinished ?? true;
-    if (answered || socket.writableLength > 0) socket.destroy();
+    if (connectionOf(socket).isAnswered || socket.writableLength > 0) socket.destroy();
   });
 }
 
@@ -112,4 +110,17 @@ function readThroughStream(server: Server): void {
  */
 function answerHalfClosed(server: Server & { httpAllowHalfOpen?: boolean }): void {
   server.httpAllowHalfOpen = true;
+}
+
+/**
+ * Makes connections close so that clients can still read the last response. After a response with `Connection: close`,
+ * Node calls the socket's `destroySoon`, which closes at once; no option or event changes that.
+ */
+function lingerOnClose(server: Server): void {
+  const replaceClose = (socket: Socket) => {
+    socket.destroySoon = () => {
+      connectionOf(socket).close();
+    };
+  };
+  server.on('connection', replaceClose).on('secureConnection', replaceClose);
 }

@@ -3,7 +3,7 @@ import { Server, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { FastifyInstance } from 'fastify';
-import { closing } from './lingering-close.js';
+import { connectionOf } from './connection.js';
 
 /** How long a request may take to reach the server, in ms: new connections without a request stay open this long. */
 const requestTravelTime = 1_000;
@@ -48,7 +48,7 @@ export function prepareShutdown(app: FastifyInstance): void {
   app.decorate('cutOff', () => {
     for (const socket of openedAt.keys()) socket.destroy();
   });
-  const sends = (socket: Socket) => socket.writableLength > 0 || closing.has(socket);
+  const sends = (socket: Socket) => socket.writableLength > 0 || connectionOf(socket).isClosing;
   const closeQuietConnections = () => {
     // Node considers a connection idle when its response has ended, and would cut off unsent bytes.
     if (![...openedAt.keys()].some(sends)) app.server.closeIdleConnections();

@@ -1,6 +1,6 @@
 // Handles bodies that no handler reads, such as those of refused requests.
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { drainLimit } from './lingering-close.js';
+import { drainLimit } from './connection.js';
 
 /**
  * Handles an unread body before the response is sent: discards a short one as it arrives, and closes the connection

@@ -1,9 +1,9 @@
 // Refuses CONNECT and ignores Upgrade; for both, Node detaches the socket from its HTTP server.
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { ApiError } from '../../errors.js';
 import { endWithError } from './client-errors.js';
-import { pipelines } from './request-order.js';
+import { connectionOf } from './connection.js';
 
 /**
  * Refuses CONNECT, and ignores the Upgrade header of a request (RFC 9110 section 7.8). Node itself would serve the
@@ -61,9 +61,7 @@ function whenAnswered(server: Server, socket: Socket, then: () => void): void {
     socket.off('error', ignore).off('timeout', timeOut);
     then();
   };
-  const last: ServerResponse | undefined = pipelines.get(socket)?.last;
-  if (last?.closed === false) last.once('close', release);
-  else release();
+  connectionOf(socket).whenAnswered(release);
 }
 
 function ignore(): void {

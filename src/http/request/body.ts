@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import type { DoneFuncWithErrOrRes, FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError } from '../../errors.js';
 import { continueIfExpected } from '../connection/host-and-expect.js';
-import type { Holder, MemoryBudget } from '../memory-budget.js';
+import type { MemoryBudget, Reservation } from '../memory-budget.js';
 import { parseExactJson } from './exact-json.js';
 import { findExcess, unboundedLength } from './json-bounds.js';
 
@@ -23,8 +23,8 @@ export interface BodyBounds {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The entry of its body in the budget. */
-    bodyHolder: Holder | undefined;
+    /** The memory that its body takes. */
+    bodyReservation: Reservation | undefined;
   }
 }
 
@@ -48,9 +48,9 @@ export function admitBody({ limit, budget }: BodyBounds) {
       // The client disconnected during authentication: the response is closed and will not emit 'close' again.
       done(new ApiError('malformedRequest'));
     } else {
-      request.bodyHolder = budget.enter(request.caller?.subject ?? '');
+      request.bodyReservation = budget.reserve(request.caller?.subject ?? '');
       reply.raw.on('close', () => {
-        release(request, budget);
+        release(request);
       });
       continueIfExpected(request, reply);
       done();
@@ -62,74 +62,115 @@ export function admitBody({ limit, budget }: BodyBounds) {
  * Returns the parser of JSON bodies. Bytes count towards the budget as they arrive. While the budget has no room for
  * more of a body, the rest stays in the network; a body that must give up its room is refused.
  */
-export function createBodyParser({ limit, maxDepth, budget }: BodyBounds) {
-  return (
-    request: FastifyRequest,
-    payload: IncomingMessage,
-    done: (error: Error | null, body?: unknown) => void,
-  ): void => {
-    const holder = request.bodyHolder!;
-    const declared = Number(request.headers['content-length'] ?? NaN);
-    const chunks: Buffer[] = [];
-    let arrived = 0;
-    const onData = (chunk: Buffer) => {
-      chunks.push(chunk);
-      arrived += chunk.length;
-      if (arrived > limit) {
-        fail(tooLarge(limit));
-      } else if (!budget.hold(holder, arrived)) {
-        refuse();
-      } else if (arrived !== declared) {
-        const next = Math.min(limit, arrived + chunkLength);
-        if (budget.fits(holder, next)) return;
-        payload.pause();
-        // One more chunk may arrive before the pause takes effect.
-        if (budget.hold(holder, next)) budget.turn(holder, next).then(() => payload.resume(), fail);
-        else refuse();
-      }
-    };
-    const onEnd = () => {
-      stop();
-      const [only] = chunks;
-      const bytes = chunks.length === 1 && only ? only : Buffer.concat(chunks, arrived);
-      chunks.length = 0;
-      const weight = parsedWeight(bytes);
-      if (budget.fits(holder, weight)) {
-        if (budget.hold(holder, weight)) parse(bytes);
-        else refuse();
-      } else {
-        budget.turn(holder, weight).then(() => {
-          parse(bytes);
-        }, fail);
-      }
-    };
-    const parse = (bytes: Buffer) => {
-      holder.cutOff = undefined;
-      let body: unknown;
-      try {
-        body = parseBody(bytes, maxDepth);
-      } catch (error) {
-        done(error as ApiError);
-        return;
-      }
-      done(null, body);
-    };
-    const refuse = () => {
-      fail(new ApiError('overloaded'));
-    };
-    const fail = (error: Error) => {
-      stop();
-      holder.cutOff = undefined;
-      // Discards the rest of the body.
-      payload.resume();
-      done(error);
-    };
-    const stop = () => {
-      payload.off('data', onData).off('end', onEnd).off('error', fail);
-    };
-    holder.cutOff = refuse;
-    payload.on('data', onData).on('end', onEnd).on('error', fail);
+export function createBodyParser(bounds: BodyBounds) {
+  return (request: FastifyRequest, payload: IncomingMessage, done: BodyCallback): void => {
+    new BodyReader(request, payload, done, bounds).start();
   };
+}
+
+type BodyCallback = (error: Error | null, body?: unknown) => void;
+
+/**
+ * Reads and parses one body. It is reading until it settles, once: with the body, or with the first of the errors that
+ * end it. A client that disconnects can cause several, since it also ends the wait for memory.
+ */
+class BodyReader {
+  readonly #payload: IncomingMessage;
+  readonly #reservation: Reservation;
+  readonly #declared: number;
+  readonly #bounds: BodyBounds;
+  readonly #chunks: Buffer[] = [];
+  #arrived = 0;
+  /** Undefined once the reader has settled. */
+  #done: BodyCallback | undefined;
+
+  constructor(request: FastifyRequest, payload: IncomingMessage, done: BodyCallback, bounds: BodyBounds) {
+    this.#payload = payload;
+    this.#reservation = request.bodyReservation!;
+    this.#declared = Number(request.headers['content-length'] ?? NaN);
+    this.#bounds = bounds;
+    this.#done = done;
+  }
+
+  start(): void {
+    this.#reservation.allowEviction(this.#refuse);
+    this.#payload.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#fail);
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    this.#chunks.push(chunk);
+    this.#arrived += chunk.length;
+    if (this.#arrived > this.#bounds.limit) {
+      this.#fail(tooLarge(this.#bounds.limit));
+    } else if (!this.#reservation.hold(this.#arrived)) {
+      this.#refuse();
+    } else if (this.#arrived !== this.#declared) {
+      this.pauseUnlessFits(Math.min(this.#bounds.limit, this.#arrived + chunkLength));
+    }
+  };
+
+  pauseUnlessFits(next: number): void {
+    if (this.#reservation.fits(next)) return;
+    this.#payload.pause();
+    // One more chunk may arrive before the pause takes effect.
+    if (this.#reservation.hold(next)) {
+      this.#reservation.wait(next).then(() => this.#payload.resume(), this.#fail);
+    } else {
+      this.#refuse();
+    }
+  }
+
+  readonly #onEnd = (): void => {
+    this.stopReading();
+    const [only] = this.#chunks;
+    const bytes = this.#chunks.length === 1 && only ? only : Buffer.concat(this.#chunks, this.#arrived);
+    this.#chunks.length = 0;
+    const weight = parsedWeight(bytes);
+    if (!this.#reservation.fits(weight)) {
+      this.#reservation.wait(weight).then(() => {
+        this.parse(bytes);
+      }, this.#fail);
+    } else if (this.#reservation.hold(weight)) {
+      this.parse(bytes);
+    } else {
+      this.#refuse();
+    }
+  };
+
+  parse(bytes: Buffer): void {
+    let body: unknown;
+    try {
+      body = parseBody(bytes, this.#bounds.maxDepth);
+    } catch (error) {
+      this.settle(error as ApiError);
+      return;
+    }
+    this.settle(null, body);
+  }
+
+  readonly #refuse = (): void => {
+    this.#fail(new ApiError('overloaded'));
+  };
+
+  readonly #fail = (error: Error): void => {
+    this.stopReading();
+    // Discards the rest of the body.
+    this.#payload.resume();
+    this.settle(error);
+  };
+
+  settle(error: Error | null, body?: unknown): void {
+    const done = this.#done;
+    if (done === undefined) return;
+    this.#done = undefined;
+    // A request that has been parsed runs to its end.
+    this.#reservation.pin();
+    done(error, body);
+  }
+
+  stopReading(): void {
+    this.#payload.off('data', this.#onData).off('end', this.#onEnd).off('error', this.#fail);
+  }
 }
 
 /**
@@ -162,21 +203,19 @@ function parseBody(body: Buffer, maxDepth: number): unknown {
   }
 }
 
-/** Returns an onSend hook that releases the body: a slow reader of the response must not keep it in memory. */
-export function releaseBody({ budget }: BodyBounds) {
-  return (
-    request: FastifyRequest,
-    _reply: FastifyReply,
-    payload: unknown,
-    done: DoneFuncWithErrOrRes,
-  ): void => {
-    release(request, budget);
-    done(null, payload);
-  };
+/** An onSend hook that releases the body: a slow reader of the response must not keep it in memory. */
+export function releaseBody(
+  request: FastifyRequest,
+  _reply: FastifyReply,
+  payload: unknown,
+  done: DoneFuncWithErrOrRes,
+): void {
+  release(request);
+  done(null, payload);
 }
 
-function release(request: FastifyRequest, budget: MemoryBudget): void {
-  if (request.bodyHolder !== undefined) budget.leave(request.bodyHolder);
+function release(request: FastifyRequest): void {
+  request.bodyReservation?.release();
   // Plugins may keep and reuse request objects.
   request.body = undefined;
 }

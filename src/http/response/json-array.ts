@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { JsonArray } from '../../contract/handlers.js';
 import { ApiError } from '../../errors.js';
-import type { Holder, MemoryBudget } from '../memory-budget.js';
+import type { MemoryBudget, Reservation } from '../memory-budget.js';
 
 /** The expected length of a page before it is read, in bytes. */
 const expectedPage = 64 * 1024;
@@ -43,32 +43,32 @@ export async function sendJsonArray(
   const { socket } = request.raw;
   const subject = request.caller?.subject ?? '';
   const cutOff = () => socket.destroy();
-  const enter = () => {
+  const reserve = () => {
     // The client has disconnected: the response is closed and will not emit 'close' again.
     if (socket.destroyed) throw new ApiError('malformedRequest');
-    const holder = budget.enter(subject);
-    holder.cutOff = cutOff;
+    const reservation = budget.reserve(subject);
+    reservation.allowEviction(cutOff);
     reply.raw.on('close', () => {
-      budget.leave(holder);
+      reservation.release();
     });
-    return holder;
+    return reservation;
   };
-  let holder: Holder | undefined;
+  let reservation: Reservation | undefined;
   if (!budget.admits(subject, expectedPage)) {
-    holder = enter();
-    await budget.turn(holder, expectedPage);
+    reservation = reserve();
+    await reservation.wait(expectedPage);
   }
 
   const { json, more } = await array.nextPage();
   const length = Buffer.byteLength(json);
-  // Most lists are sent at once; only those that may wait for the client enter the budget.
-  if (holder !== undefined || more || !budget.admits(subject, length)) {
-    holder ??= enter();
-    if (!budget.hold(holder, length)) throw new ApiError('overloaded');
+  // Most lists are sent at once; only those that may wait for the client need a reservation.
+  if (reservation !== undefined || more || !budget.admits(subject, length)) {
+    reservation ??= reserve();
+    if (!reservation.hold(length)) throw new ApiError('overloaded');
   }
   if (more) {
     const bytes = Buffer.from(`[${json}`);
-    return reply.send(streamOf(bytes, array, { budget, holder: holder!, stallTime, cutOff }));
+    return reply.send(streamOf(bytes, array, { reservation: reservation!, stallTime, cutOff }));
   }
   const whole = `[${json}]`;
   if (conditional && isKnown(reply, whole)) return reply.code(304).removeHeader('content-type').send();
@@ -76,7 +76,7 @@ export async function sendJsonArray(
   reply.send(length > expectedPage ? Buffer.from(whole) : whole);
   const { writableEnded, writableLength } = reply.raw;
   const isSent = writableEnded && writableLength === 0;
-  if (holder === undefined && !isSent && !socket.destroyed && !budget.hold(enter(), length)) cutOff();
+  if (reservation === undefined && !isSent && !socket.destroyed && !reserve().hold(length)) cutOff();
   return reply;
 }
 
@@ -94,8 +94,7 @@ function isKnown(reply: FastifyReply, json: string): boolean {
 }
 
 interface StreamOptions {
-  budget: MemoryBudget;
-  holder: Holder;
+  reservation: Reservation;
   stallTime: number;
   cutOff: () => void;
 }
@@ -103,27 +102,27 @@ interface StreamOptions {
 /**
  * Streams the bytes of an array, one chunk per page. Nothing is read ahead and nothing else refers to a chunk, so a
  * stalled client keeps at most one page in memory.
- * @param first - The first chunk, which is not the last; the holder already holds its length.
+ * @param first - The first chunk, which is not the last; the reservation already holds its length.
  */
 function streamOf(
   first: Buffer,
   array: JsonArray<unknown>,
-  { budget, holder, stallTime, cutOff }: StreamOptions,
+  { reservation, stallTime, cutOff }: StreamOptions,
 ): Readable {
   let { length } = first;
   let more = true;
   const nextChunk = async (): Promise<Buffer | null> => {
     if (!more) return null;
-    if (!budget.fits(holder, length)) {
-      budget.hold(holder, 0);
-      await budget.turn(holder, length);
+    if (!reservation.fits(length)) {
+      reservation.hold(0);
+      await reservation.wait(length);
     }
     const page = await array.nextPage();
     ({ more } = page);
     // A Buffer, because a string beyond Latin-1 takes two bytes per character, and on the heap.
     const chunk = Buffer.from(`${page.json === '' ? '' : ','}${page.json}${more ? '' : ']'}`);
     ({ length } = chunk);
-    if (!budget.hold(holder, length)) throw new ApiError('overloaded');
+    if (!reservation.hold(length)) throw new ApiError('overloaded');
     return chunk;
   };
   // Only the client's time counts: the timer runs between a chunk and the request for the next one.

@@ -96,7 +96,7 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
         ...(operation.hasBody && {
           preParsing: admitBody(bodies),
           preValidation: requireBody,
-          onSend: releaseBody(bodies),
+          onSend: releaseBody,
         }),
         handler: operationHandler(operation, handle as Handle, lists),
       };
