@@ -39,8 +39,8 @@ export async function openStorage(
 ): Promise<OpenStorage> {
   if (isPostgres(url)) return (await postgresql()).openPostgres({ url, writer, ...postgres });
   const { openSqlite, openSqliteReader } = await sqlite();
-  const options = { file: fileOf(url), writer, forWorkers };
-  return writerAddress === undefined ? openSqlite(options) : openSqliteReader(options, writerAddress);
+  if (writerAddress !== undefined) return openSqliteReader({ writer }, writerAddress);
+  return openSqlite({ file: fileOf(url), writer, forWorkers });
 }
 
 /**

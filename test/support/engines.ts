@@ -60,20 +60,31 @@ export const engines: readonly Engine[] = [
 const chosen = process.env['TEST_ENGINES']?.split(',');
 export const enginesToTest = engines.filter(({ name }) => chosen?.includes(name) ?? true);
 
-/** Opens a store as a worker does: another process has the writer, which ends when the store is closed. */
+/**
+ * Opens a store as a worker does: another process has the writer, which ends when the store is closed. A worker does not
+ * write tokens; a second connection does, like that of a command.
+ */
 async function openThroughSupervisor(url: string, writer: Partial<GroupWriterLimits> = {}): Promise<Storage> {
   const script = new URL('./writing-process.js', import.meta.url);
   // Without the test runner's loader, which takes longer to start than the store.
   const child = fork(script, [url], { execArgv: [] });
   const [writerAddress] = (await once(child, 'message')) as [string];
+  const command = await openStorage(url);
   const storage = await openStorage(url, writer, {}, { writerAddress });
   return {
     plants: storage.plants,
-    tokens: storage.tokens,
+    tokens: {
+      create: (...all) => command.tokens.create(...all),
+      find: (...all) => storage.tokens.find(...all),
+      list: () => storage.tokens.list(),
+      revoke: (...all) => command.tokens.revoke(...all),
+      prune: (...all) => command.tokens.prune(...all),
+    },
     broken: storage.broken,
     check: () => storage.check(),
     close: async () => {
       await storage.close();
+      await command.close();
       if (!child.connected) return;
       child.disconnect();
       await once(child, 'exit');

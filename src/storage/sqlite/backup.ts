@@ -5,6 +5,7 @@ import { dirname } from 'node:path';
 import { messageOf, StorageError } from '../../domain/storage.js';
 import { existingFileOf, isPostgres } from '../open.js';
 import { syncFolder, syncPath, syncRecovered } from './database.js';
+import { checkComplete } from './worker-folder.js';
 
 /**
  * Copies a snapshot of the store to a file and checks the copy, without blocking writers. The copy gets its name only
@@ -52,6 +53,7 @@ export function backUp(url: string, target: string): { plants: number; bytes: nu
  * the server is busy.
  */
 function copy(file: string, empty: string): void {
+  checkComplete(file);
   const database = new DatabaseSync(file, { timeout: 5_000, readOnly: true });
   try {
     syncRecovered(database, file);

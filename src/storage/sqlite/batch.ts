@@ -31,18 +31,21 @@ export function packBatch(batch: readonly PlantWrite[]): PackedBatch {
 
 /**
  * Unpacks the writes of a batch, in order.
- * @throws Error when the batch is incomplete.
+ * @throws Error when the columns differ in length, or a kind or an id is invalid.
  */
 export function unpackBatch(batch: PackedBatch): PlantWrite[] {
+  const subjects = batch.subjects.split(separator);
   const ids = batch.ids.split(separator);
   const plants = batch.plants.split(separator);
-  return batch.subjects.split(separator).map((subject, i) => {
+  if ([batch.kinds, ids, plants].some(({ length }) => length !== subjects.length)) {
+    throw new Error('the columns of a batch differ in length');
+  }
+  return subjects.map((subject, i) => {
     const kind = plantWriteKinds[Number(batch.kinds[i])];
-    const id = ids[i];
-    const plant = plants[i];
-    if (kind === undefined || id === undefined || plant === undefined)
-      throw new Error('the batch is incomplete');
-    return kind === 'delete' ? { kind, subject, id: BigInt(id) } : { kind, subject, id: BigInt(id), plant };
+    const id = BigInt(ids[i] ?? '');
+    const plant = plants[i] ?? '';
+    if (kind === undefined || BigInt.asIntN(64, id) !== id) throw new Error('a write of a batch is invalid');
+    return kind === 'delete' ? { kind, subject, id } : { kind, subject, id, plant };
   });
 }
 
@@ -59,14 +62,14 @@ export class BatchSender {
 
   /**
    * Sends a batch, and resolves with its outcome codes, as digits.
-   * @throws StorageError as in the reply; `unknown-outcome` if no reply will arrive, or `unavailable` if that was known
+   * @throws StorageError as in the reply, or as thrown by the function that sends; `unknown-outcome` if no reply will arrive, or `unavailable` if that was known
    *   before the call.
    */
   commit(batch: PackedBatch): Promise<string> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ resolve, reject });
       this.#send(batch);
+      this.#waiting.push({ resolve, reject });
     });
   }
 

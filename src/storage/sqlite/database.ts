@@ -1,8 +1,10 @@
-// Opens and watches the SQLite file, and converts its errors.
+// Opens the SQLite file, and converts its errors.
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { toStorageError } from '../../domain/storage.js';
+import { existing, logOf } from './files.js';
+import { checkComplete } from './worker-folder.js';
 
 /** The first SQLite without the WAL-reset bug, which could corrupt a database with several writing connections. */
 const oldestSqlite = '3.51.3';
@@ -10,13 +12,14 @@ const oldestSqlite = '3.51.3';
 /**
  * Opens a connection for everything except writes of plants.
  * @param file - The path. If the file or its folders do not exist, they are created, accessible to this user only.
- * @throws Error when the file cannot be opened, or SQLite is too old.
+ * @throws Error when the file cannot be opened or only the rest of its store is there, or SQLite is too old.
  */
 export function openDatabase(file: string): DatabaseSyncInstance {
   makeFolder(dirname(file));
+  checkComplete(file);
   // SQLite creates its other files with the permissions of this one.
   closeSync(openSync(file, 'a', 0o600));
-  const database = new DatabaseSync(file, { timeout: 5_000 });
+  const database = new DatabaseSync(existing(file), { timeout: 5_000 });
   const { version } = database.prepare('SELECT sqlite_version() AS version').get() as { version: string };
   if (version.localeCompare(oldestSqlite, 'en', { numeric: true }) < 0) {
     throw new Error(`SQLite ${version} is older than ${oldestSqlite}`);
@@ -54,31 +57,6 @@ export function syncPath(path: string): void {
 /** Syncs the entries of a folder to disk. Not on Windows, which cannot open folders and needs no such sync. */
 export function syncFolder(folder: string): void {
   if (process.platform !== 'win32') syncPath(folder);
-}
-
-/** The path of the write-ahead log. SQLite resolves symbolic links first. */
-function logOf(file: string): string {
-  return `${realpathSync(file)}-wal`;
-}
-
-/**
- * Watches the files of an open database. When a file is deleted or replaced, SQLite continues to write to the open
- * file, and these writes would be lost.
- * @param file - The path of the database. It and its write-ahead log must exist.
- * @returns A function to call before each commit. It throws an Error when a file was deleted or replaced.
- */
-export function watchFiles(file: string): () => void {
-  const identify = (path: string) => {
-    const found = statSync(path, { bigint: true, throwIfNoEntry: false });
-    return found && `${found.dev} ${found.ino}`;
-  };
-  const files = [file, logOf(file)].map((path) => ({ path, identity: identify(path) }));
-  return () => {
-    for (const { path, identity } of files) {
-      if (identify(path) === identity) continue;
-      throw new Error(`${path} was deleted or replaced while it was in use: writing has stopped`);
-    }
-  };
 }
 
 /**

@@ -1,9 +1,5 @@
 // The SQLite engine. Reads run on the main thread. A thread of this process or of its supervisor group-commits writes.
-import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import type { DatabaseSyncInstance } from '@photostructure/sqlite';
+import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { toStorageError, type Storage, type StorageError } from '../../domain/storage.js';
 import type { TokenRepository } from '../../domain/tokens.js';
 import { defaultWriterLimits, GroupWriter, type GroupWriterLimits } from '../group-writer.js';
@@ -16,10 +12,12 @@ import {
 } from '../migrations.js';
 import { bytesOf, plantOutcomes, type PlantGroupWriter, type PlantWrite } from '../plant-writes.js';
 import { packBatch } from './batch.js';
-import { openDatabase, watchFiles, withStorageErrors } from './database.js';
+import { openDatabase, withStorageErrors } from './database.js';
+import { checkFiles, identifyFiles, type StoreFile } from './files.js';
 import { SqlitePlants } from './plants.js';
-import { RelayedWriter } from './relay.js';
+import { RelayedWriter } from './relay-client.js';
 import { SqliteTokens } from './tokens.js';
+import { createWorkerFolder, removeStaleFolders, type WorkerFolder } from './worker-folder.js';
 import { SqliteWriter } from './writer.js';
 
 /** The options of the SQLite engine. */
@@ -33,6 +31,9 @@ export interface SqliteOptions {
   forWorkers?: boolean | undefined;
 }
 
+/** What the line of a batch may have beyond the sizes of its writes, in characters. */
+const slack = 1_024;
+
 /**
  * Opens the SQLite engine, and brings its schema up to date.
  * @throws StorageError when the file cannot be opened, or its schema requires a newer application.
@@ -44,50 +45,63 @@ export async function openSqlite({
   forWorkers = false,
 }: SqliteOptions): Promise<SqliteStorage> {
   const database = openNamed(file);
+  let folder: WorkerFolder | undefined;
   try {
     await migrate(database);
-    const socket = forWorkers ? createSocketAddress() : undefined;
-    const data = { file, synchronous, address: socket?.address };
-    const writer = await SqliteWriter.start(data, limits?.observer);
-    return new SqliteStorage(database, file, writer, limits, socket);
+    const files = identifyFiles(file);
+    await removeStaleFolders(file);
+    folder = forWorkers ? createWorkerFolder(file) : undefined;
+    const { queueBytes, batchBytes } = { ...defaultWriterLimits, ...limits };
+    const workers = folder && {
+      socket: folder.socket,
+      database: folder.database,
+      longestLine: Math.max(queueBytes, batchBytes) + slack,
+    };
+    const writer = await SqliteWriter.start({ file, synchronous, workers }, limits?.observer);
+    const check = () => {
+      checkFiles(files);
+    };
+    return new SqliteStorage(database, check, writer, limits, folder);
   } catch (error) {
+    folder?.remove();
     database.close();
     throw toStorageError(nameOf(file), error);
   }
 }
 
 /**
- * Opens the SQLite engine in a process whose writes another process commits.
+ * Opens the SQLite engine in a process whose writes another process commits. Only reads: it changes and creates no file,
+ * and runs no checkpoint. The files are those that the writer has open, whatever is at the path of the store.
  * @param address - The `writerAddress` of a storage that was opened with `forWorkers`.
- * @throws StorageError when the file cannot be opened, or there is no process at the address.
+ * @throws StorageError when there is no process at the address, or its files cannot be opened.
  */
 export async function openSqliteReader(
-  { file, writer: limits }: SqliteOptions,
+  { writer: limits }: Pick<SqliteOptions, 'writer'>,
   address: string,
 ): Promise<SqliteStorage> {
   const writer = await RelayedWriter.connect(address, limits?.observer);
-  return withStorageErrors(() => new SqliteStorage(openDatabase(file), file, writer, limits));
-}
-
-/** An address for a local socket. */
-interface SocketAddress {
-  readonly address: string;
-  /** Removes what the address needs in the file system. */
-  readonly remove: () => void;
-}
-
-/** Creates an address that only this user can reach: a socket in a folder of its own. */
-function createSocketAddress(): SocketAddress {
-  if (process.platform === 'win32') {
-    return { address: `\\\\.\\pipe\\plant-store-${randomUUID()}`, remove: () => undefined };
+  try {
+    return new SqliteStorage(openLinks(writer.files), () => undefined, writer, limits);
+  } catch (error) {
+    await writer.close();
+    throw toStorageError(nameOf(writer.files[0]?.path ?? ''), error);
   }
-  const folder = mkdtempSync(join(tmpdir(), 'plant-store-'));
-  const remove = () => {
-    process.off('exit', remove);
-    rmSync(folder, { recursive: true, force: true });
-  };
-  process.once('exit', remove);
-  return { address: join(folder, 'writer'), remove };
+}
+
+/** Opens the writer's files for reading. @throws Error when they are not the writer's. */
+function openLinks(files: readonly StoreFile[]): DatabaseSyncInstance {
+  // SQLite would create a log that is missing.
+  checkFiles(files);
+  const database = new DatabaseSync(files[0]?.path, { timeout: 5_000, readOnly: true });
+  try {
+    // The first read opens the other files.
+    database.prepare('SELECT count(*) FROM sqlite_schema').get();
+    checkFiles(files);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
 }
 
 /**
@@ -167,17 +181,17 @@ export class SqliteStorage implements Storage {
   readonly #writer: Writer;
   readonly #group: PlantGroupWriter;
   readonly #checkFiles: () => void;
-  readonly #socket: SocketAddress | undefined;
+  readonly #folder: WorkerFolder | undefined;
 
   constructor(
     database: DatabaseSyncInstance,
-    file: string,
+    checkFiles: () => void,
     writer: Writer,
     limits: Partial<GroupWriterLimits> | undefined,
-    socket?: SocketAddress,
+    folder?: WorkerFolder,
   ) {
     this.#database = database;
-    this.#checkFiles = watchFiles(file);
+    this.#checkFiles = checkFiles;
     this.#writer = writer;
     const commit = async (batch: readonly PlantWrite[]) =>
       Array.from(await writer.commit(packBatch(batch)), Number);
@@ -188,12 +202,12 @@ export class SqliteStorage implements Storage {
     this.plants = new SqlitePlants(database, this.#group);
     this.tokens = new SqliteTokens(database);
     this.broken = writer.broken;
-    this.#socket = socket;
+    this.#folder = folder;
   }
 
   /** Where other processes send their writes; undefined if it was not opened for them. */
   get writerAddress(): string | undefined {
-    return this.#socket?.address;
+    return this.#folder?.socket;
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
@@ -210,8 +224,8 @@ export class SqliteStorage implements Storage {
     await this.#group.close();
     this.plants.readAll();
     this.#database.close();
+    this.#folder?.remove();
     // The last connection to close runs a checkpoint, and this must be the writer's.
     await this.#writer.close();
-    this.#socket?.remove();
   }
 }

@@ -2,17 +2,25 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../../domain/storage.js';
-import { watchFiles } from './database.js';
-import { outcomeCode, plantOf, type PlantWriteKind } from '../plant-writes.js';
+import { outcomeCode, plantOf, type PlantWrite, type PlantWriteKind } from '../plant-writes.js';
 import { unpackBatch, type BatchResult, type PackedBatch } from './batch.js';
-import { receiveBatches, type Commit } from './relay.js';
+import { checkFiles, existing, identifyFiles } from './files.js';
+import type { Commit } from './relay-protocol.js';
+import { receiveBatches } from './relay-server.js';
+import { linkFiles, type WorkerFolder } from './worker-folder.js';
+
+/** How workers reach the thread. */
+export interface WorkerAccess extends Pick<WorkerFolder, 'socket' | 'database'> {
+  /** The maximum length of a line from a worker, in characters. */
+  readonly longestLine: number;
+}
 
 /** The worker data of the thread. */
 export interface WriterData {
   file: string;
   synchronous: 'FULL' | 'OFF';
-  /** The address at which the thread also receives the batches of other processes. */
-  address?: string | undefined;
+  /** Where the thread also receives the batches of other processes. */
+  workers?: WorkerAccess | undefined;
 }
 
 /** The first message of the thread, when its connection is open, with the settings that SQLite reports. */
@@ -33,7 +41,7 @@ export interface WriterReply {
 
 /** A batch to commit, and what to call with its result. Only one of the batches of a commit gets the commit. */
 interface WaitingBatch {
-  readonly batch: PackedBatch;
+  readonly batch: readonly PlantWrite[];
   readonly reply: (result: BatchResult, commit: Commit | undefined) => void;
 }
 
@@ -41,9 +49,9 @@ if (!isMainThread && parentPort !== null) await serve(parentPort, workerData as 
 
 async function serve(
   port: NonNullable<typeof parentPort>,
-  { file, synchronous, address }: WriterData,
+  { file, synchronous, workers }: WriterData,
 ): Promise<void> {
-  const database = new DatabaseSync(file, { timeout: 5_000 });
+  const database = new DatabaseSync(existing(file), { timeout: 5_000 });
   database.exec(`PRAGMA synchronous = ${synchronous}`);
   const [level] = Object.values(database.prepare('PRAGMA synchronous').get() as Record<string, number>);
   const [journal] = Object.values(database.prepare('PRAGMA journal_mode').get() as Record<string, string>);
@@ -51,7 +59,7 @@ async function serve(
   if (journal !== 'wal' || (synchronous === 'FULL' && level !== 2)) {
     throw new Error(`the writer runs with journal_mode ${journal} and synchronous ${level}`);
   }
-  const checkFiles = watchFiles(file);
+  const files = identifyFiles(file);
 
   const insert = database.prepare(
     'INSERT INTO plants (subject, id, plant) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
@@ -69,10 +77,8 @@ async function serve(
       outcomeCode('delete', remove.run(subject, id).changes > 0 ? 'deleted' : 'absent'),
   };
 
-  const writeAll = (batch: PackedBatch): string =>
-    unpackBatch(batch)
-      .map((write) => commands[write.kind](write.subject, write.id, plantOf(write)))
-      .join('');
+  const writeAll = (batch: readonly PlantWrite[]): string =>
+    batch.map((write) => commands[write.kind](write.subject, write.id, plantOf(write))).join('');
 
   let waiting: WaitingBatch[] = [];
 
@@ -88,7 +94,7 @@ async function serve(
       // IMMEDIATE waits for the locks of other processes here, not in the middle of the transaction.
       database.exec('BEGIN IMMEDIATE');
       results = committed.map(({ batch }) => writeAll(batch));
-      checkFiles();
+      checkFiles(files);
       committing = true;
       database.exec('COMMIT');
     } catch (error) {
@@ -97,28 +103,31 @@ async function serve(
       results = committed.map(() => ({ failure, message: `SQLite: ${messageOf(error)}` }));
       if (database.isTransaction) database.exec('ROLLBACK');
     }
-    const rows = committed.reduce((sum, { batch }) => sum + batch.kinds.length, 0);
+    const rows = committed.reduce((sum, { batch }) => sum + batch.length, 0);
     const seconds = (performance.now() - start) / 1000;
     for (const [i, { reply }] of committed.entries()) {
       reply(results[i] as BatchResult, i === 0 ? { rows, seconds } : undefined);
     }
   };
 
-  const server =
-    address === undefined
-      ? undefined
-      : await receiveBatches(address, (batch, reply) => {
-          // Deferred, so that the commit includes the batches of all processes that have arrived.
-          if (waiting.length === 0) setImmediate(commit);
-          waiting.push({ batch, reply });
-        });
+  const stopReceiving =
+    workers &&
+    (await receiveBatches(
+      workers.socket,
+      { files: linkFiles(files, workers.database), longestLine: workers.longestLine },
+      (batch, reply) => {
+        // Deferred, so that the commit includes the batches of all processes that have arrived.
+        if (waiting.length === 0) setImmediate(commit);
+        waiting.push({ batch, reply });
+      },
+    ));
 
   const close = () => {
     // The connection stays open until its statements are garbage collected, so run the checkpoint of its close now.
     // PASSIVE, because other processes may be writing.
     database.exec('PRAGMA wal_checkpoint(PASSIVE)');
     database.close();
-    server?.close();
+    stopReceiving?.();
     port.close();
   };
 
@@ -128,7 +137,7 @@ async function serve(
     let request: WriterRequest | undefined = first;
     while (request !== undefined && request !== 'close') {
       waiting.push({
-        batch: request,
+        batch: unpackBatch(request),
         reply: (result, commit) => {
           results.push(result);
           observed ??= commit;

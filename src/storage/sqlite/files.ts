@@ -1,0 +1,65 @@
+// The files of a store in use: which they are, and whether they are in place.
+import { existsSync, realpathSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+/** A file, by its path and by what identifies it at any path. */
+export interface StoreFile {
+  readonly path: string;
+  /** The numbers of the device and the inode. */
+  readonly identity: string;
+}
+
+/** The endings of the paths of a database, its write-ahead log and the index of that log. */
+export const suffixes = ['', '-wal', '-shm'] as const;
+
+/** The path of a database without symbolic links. SQLite resolves them before it names its other files. */
+export function realPathOf(file: string): string {
+  return existsSync(file) ? realpathSync(file) : resolve(file);
+}
+
+/** The path of the write-ahead log. */
+export function logOf(file: string): string {
+  return `${realPathOf(file)}-wal`;
+}
+
+/** The URI with which SQLite opens a file for reading and writing, but does not create it. */
+export function existing(file: string): string {
+  return `${pathToFileURL(file).href}?mode=rw`;
+}
+
+/**
+ * Identifies the files of a database that this process has opened and read.
+ * @throws Error when one of them is not in place.
+ */
+export function identifyFiles(file: string): readonly StoreFile[] {
+  const real = realPathOf(file);
+  return suffixes.map((suffix) => {
+    const path = suffix === '' ? file : `${real}${suffix}`;
+    const identity = identityOf(path);
+    if (identity === undefined) throw new Error(`${path} was deleted while it was opened`);
+    return { path, identity };
+  });
+}
+
+/**
+ * Checks that files are in place. When a file is deleted or replaced, SQLite continues to use the open one. What it
+ * writes would be lost, and other processes would write past it.
+ * @throws Error naming a file that was deleted or replaced.
+ */
+export function checkFiles(files: readonly StoreFile[]): void {
+  for (const { path, identity } of files) {
+    if (identityOf(path) === identity) continue;
+    throw new Error(`${path} was deleted or replaced while it was in use: writing has stopped`);
+  }
+}
+
+function identityOf(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found && `${found.dev} ${found.ino}`;
+}
+
+/** The size of a file in bytes; 0 if there is none. */
+export function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}

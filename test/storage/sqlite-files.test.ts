@@ -1,0 +1,232 @@
+// Whatever is moved, deleted or replaced while the service runs: only the process that writes makes files, no
+// acknowledged write is lost that the files at hand still hold, and once the same files are back, it writes again.
+import { link, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import t, { type Test } from 'tap';
+import { openStorage, type OpenStorage } from '../../dist/storage/open.js';
+import { temporaryFolder } from '../support/engines.js';
+import { repeatUntil } from '../support/wait.js';
+import { create, list, run, startServer } from '../support/processes.js';
+import { startWorkers, workersOf } from '../support/workers.js';
+import { startWriter } from '../support/writer-process.js';
+
+const names = ['plants.db', 'plants.db-wal', 'plants.db-shm'];
+
+/** Moves files of a store to another folder. */
+const move = async (from: string, to: string, moved = names) => {
+  for (const name of moved) await rename(join(from, name), join(to, name));
+};
+
+/** A folder for a store, and one to move its files to. */
+async function twoFolders(t: Test) {
+  const root = await temporaryFolder(t);
+  const [folder, away] = [join(root, 'store'), join(root, 'away')];
+  await mkdir(folder);
+  await mkdir(away);
+  return { folder, away, file: join(folder, 'plants.db'), url: `file:${join(folder, 'plants.db')}` };
+}
+
+/** The path of a file of the store in the folder of its writer. */
+const linkIn = (folder: string, name: string) => join(folder, name.replace('plants.', ''));
+
+/** What a folder has beside the files that SQLite makes. */
+const others = async (folder: string) => (await readdir(folder)).filter((name) => !names.includes(name));
+
+const count = async (storage: OpenStorage) => (await storage.plants.list('s', { limit: 500 })).count;
+
+t.test('a service of several processes survives moves of its files, while its workers die', async (t) => {
+  const { folder, away, url } = await twoFolders(t);
+  const temporary = await temporaryFolder(t);
+  const env = { DATABASE_URL: url, TMPDIR: temporary, OPS_PORT: '0' };
+  const server = await startWorkers(t, env);
+  const token = await server.createToken('alice');
+  const operations = String(server.log.find((line) => 'operations' in line)?.['operations']);
+  const readiness = async () => (await fetch(`${operations}/readyz`)).status;
+  const acknowledged = new Set<string>();
+  let next = 0;
+  /** The status of a create; undefined when its worker has died. */
+  const write = async () => {
+    const name = String(next++);
+    const response = await create(server, token, JSON.stringify({ id: Number(name), name })).catch(
+      () => undefined,
+    );
+    await response?.arrayBuffer();
+    if (response?.status === 200) acknowledged.add(name);
+    return response?.status;
+  };
+  const missing = async (from: typeof server) => {
+    const plants = (await (await list(from, token)).json()) as { name: string }[];
+    const found = new Set(plants.map(({ name }) => name));
+    return [...acknowledged].filter((name) => !found.has(name));
+  };
+  for (const moved of [['plants.db'], names, ['plants.db-wal']]) {
+    for (let i = 0; i < 20; i++) t.equal(await write(), 200);
+    await move(folder, away, moved);
+    t.equal(await write(), 503);
+    t.equal(await readiness(), 503);
+    const started = workersOf(server).length;
+    process.kill(workersOf(server).at(-1)!, 'SIGKILL');
+    await repeatUntil(() => workersOf(server).length > started, readiness);
+    t.strictSame(
+      (await readdir(folder)).filter((name) => names.includes(name)).sort(),
+      names.filter((name) => !moved.includes(name)).sort(),
+      'the new worker makes no file',
+    );
+    for (let i = 0; i < 4; i++) t.strictSame(await missing(server), [], 'and reads those of the writer');
+    t.equal(await write(), 503);
+    await move(away, folder, moved);
+    t.equal(await write(), 200, 'once they are back, the service writes');
+    t.equal(await readiness(), 200);
+  }
+  t.strictSame(await readdir(temporary), [], 'it needs no folder for temporary files');
+  const workers = workersOf(server);
+  await server.end('SIGKILL');
+  for (const pid of workers) {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // It has ended with its supervisor.
+    }
+  }
+  const again = await startServer(t, { env });
+  t.strictSame(await missing({ ...server, ...again }), []);
+  t.equal(await again.end(), 0);
+  t.strictSame(await others(folder), [], 'and nothing is left of the processes that were killed');
+});
+
+/** What can happen to the files of a store, and how it is undone. */
+const accidents: Record<string, (folder: string, away: string) => Promise<() => Promise<void>>> = {
+  'the database is moved': async (folder, away) => {
+    await move(folder, away, ['plants.db']);
+    return () => move(away, folder, ['plants.db']);
+  },
+  'its log is moved': async (folder, away) => {
+    await move(folder, away, ['plants.db-wal']);
+    return () => move(away, folder, ['plants.db-wal']);
+  },
+  'the index of its log is moved': async (folder, away) => {
+    await move(folder, away, ['plants.db-shm']);
+    return () => move(away, folder, ['plants.db-shm']);
+  },
+  'another database is in its place': async (folder, away) => {
+    await move(folder, away, ['plants.db']);
+    await run('cli.js', ['migrate'], { DATABASE_URL: `file:${join(away, 'other.db')}` });
+    await rename(join(away, 'other.db'), join(folder, 'plants.db'));
+    return () => move(away, folder, ['plants.db']);
+  },
+  'an empty file is in its place': async (folder, away) => {
+    await move(folder, away, ['plants.db']);
+    await writeFile(join(folder, 'plants.db'), '');
+    return () => move(away, folder, ['plants.db']);
+  },
+  'all is deleted': async (folder) => {
+    const [shared = ''] = await others(folder);
+    for (const name of names) await rm(join(folder, name));
+    return async () => {
+      for (const name of names) await link(linkIn(join(folder, shared), name), join(folder, name));
+    };
+  },
+};
+
+for (const [accident, cause] of Object.entries(accidents)) {
+  t.test(`a worker that starts when ${accident} changes nothing, and reads what is there`, async (t) => {
+    const { folder, away, url } = await twoFolders(t);
+    const writer = await startWriter(t, url);
+    const early = await writer.open();
+    t.equal(await early.plants.create('s', 1n, { name: 'a' }), 'created');
+    const undo = await cause(folder, away);
+    const contents = async () =>
+      Promise.all(
+        (await readdir(folder)).map(async (name) => {
+          const { ino, size } = await stat(join(folder, name));
+          return { name, ino, size };
+        }),
+      );
+    const before = await contents();
+    const late = await writer.open();
+    t.equal(await count(late), 1);
+    const refused = { failure: 'unavailable', message: /plants\.db(-wal|-shm)? was deleted or replaced/ };
+    for (const worker of [early, late])
+      await t.rejects(worker.plants.create('s', 2n, { name: 'b' }), refused, 'nothing is acknowledged');
+    await t.rejects(late.tokens.prune(0), /readonly/, 'it does not write tokens either');
+    await late.close();
+    t.strictSame(await contents(), before);
+    await undo();
+    t.equal(await early.plants.create('s', 2n, { name: 'b' }), 'created');
+    t.equal(await (await writer.open()).plants.create('s', 3n, { name: 'c' }), 'created');
+    await writer.kill();
+    const again = await startWriter(t, url);
+    t.equal(await count(await again.open()), 3);
+    await again.close();
+    t.strictSame(await others(folder), []);
+  });
+}
+
+t.test('the last worker to close leaves the log to the writer', async (t) => {
+  const { folder, url } = await twoFolders(t);
+  const writer = await startWriter(t, url);
+  const worker = await writer.open();
+  t.equal(await worker.plants.create('s', 1n, { name: 'a' }), 'created');
+  await writer.kill();
+  const { size } = await stat(join(folder, 'plants.db-wal'));
+  await worker.close();
+  t.equal((await stat(join(folder, 'plants.db-wal'))).size, size);
+  const again = await startWriter(t, url);
+  t.equal(await count(await again.open()), 1);
+  await again.close();
+});
+
+t.test(
+  'files that were deleted survive the end of the service, and no empty store takes their place',
+  async (t) => {
+    const { folder, url } = await twoFolders(t);
+    const writer = await startWriter(t, url);
+    const worker = await writer.open();
+    t.equal(await worker.plants.create('s', 1n, { name: 'a' }), 'created');
+    for (const name of names) await rm(join(folder, name));
+    await worker.close();
+    await writer.close();
+    const kept = dirname(writer.address);
+    await t.rejects(openStorage(url), {
+      name: 'StorageError',
+      message: `SQLite, ${join(folder, 'plants.db')}: ${join(folder, 'plants.db')} is missing, but not ${join(kept, 'db')}: put it back, or move those away`,
+    });
+    for (const name of names) await rename(linkIn(kept, name), join(folder, name));
+    const storage = await openStorage(url);
+    t.equal(await count(storage), 1);
+    await storage.close();
+    t.strictSame(await others(folder), []);
+  },
+);
+
+t.test('a log whose database is missing is kept, whatever is started', async (t) => {
+  const { folder, away, file, url } = await twoFolders(t);
+  const writer = await startWriter(t, url);
+  const worker = await writer.open();
+  t.equal(await worker.plants.create('s', 1n, { name: 'a' }), 'created');
+  await writer.kill();
+  await worker.close();
+  await rm(dirname(writer.address), { recursive: true });
+  await move(folder, away, ['plants.db']);
+  const refused = { message: /plants\.db is missing, but not .*plants\.db-wal: put it back/ };
+  await t.rejects(openStorage(url), refused);
+  await writeFile(file, '');
+  await t.rejects(openStorage(url), refused, 'an empty file is not a database');
+  t.match(await run('cli.js', ['backup', join(away, 'copy.db')], { DATABASE_URL: url }), {
+    code: 1,
+    stderr: refused.message,
+  });
+  await move(away, folder, ['plants.db']);
+  const again = await startWriter(t, url);
+  t.equal(await count(await again.open()), 1);
+  await again.close();
+});
+
+t.test('a store that is opened twice leaves the other process its folder', async (t) => {
+  const { folder, url } = await twoFolders(t);
+  const writer = await startWriter(t, url);
+  await (await startWriter(t, url)).close();
+  t.equal(await (await writer.open()).plants.create('s', 1n, { name: 'a' }), 'created');
+  await writer.close();
+  t.strictSame(await others(folder), []);
+});

@@ -1,0 +1,45 @@
+// A process that has the writer of a store, as a supervisor does, and connections of other processes to it.
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import type { Test } from 'tap';
+import { openStorage, type OpenStorage } from '../../dist/storage/open.js';
+
+/** The process of a writer. */
+export interface WriterProcess {
+  /** Its `writerAddress`. */
+  readonly address: string;
+  readonly pid: number | undefined;
+  /** Opens the store as a worker does. It closes with the test. */
+  readonly open: () => Promise<OpenStorage>;
+  /** Closes the store, and resolves when the process has exited. */
+  readonly close: () => Promise<void>;
+  /** Kills the process, and resolves when it has exited. */
+  readonly kill: () => Promise<void>;
+}
+
+/** Starts a process that opens the store of a URL and writes to it. It is gone with the test. */
+export async function startWriter(t: Test, url: string): Promise<WriterProcess> {
+  // Without the test runner's loader, which takes longer to start than the store.
+  const child = fork(new URL('./writing-process.js', import.meta.url), [url], { execArgv: [] });
+  const exited = once(child, 'exit');
+  t.teardown(() => child.kill('SIGKILL'));
+  const [address] = (await Promise.race([once(child, 'message'), exited])) as [unknown];
+  if (typeof address !== 'string') throw new Error('the process exited before it could write');
+  return {
+    address,
+    pid: child.pid,
+    open: async () => {
+      const storage = await openStorage(url, {}, {}, { writerAddress: address });
+      t.teardown(() => storage.close());
+      return storage;
+    },
+    close: async () => {
+      child.disconnect();
+      await exited;
+    },
+    kill: async () => {
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
+}
