@@ -13,6 +13,7 @@ import { startServer } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
 import { childrenOf, lives } from '../support/workers.js';
+import { workerVariable } from '../../dist/process/messages.js';
 import { WorkerProcess } from '../../dist/process/worker-process.js';
 import { openStorage } from '../../dist/storage/open.js';
 
@@ -66,7 +67,9 @@ const allEnd = (processes: readonly number[]) =>
 /** Starts a supervisor and stops its workers while they start. */
 async function launchStopped(t: Test) {
   const server = await launch(t, { WORKERS: '2' });
-  await repeatUntil(() => childrenOf(server.pid).length === 2);
+  // A child that is stopped before it executes its program would stop its parent, too, which waits for that.
+  const isWorker = (pid: number) => readFileSync(`/proc/${pid}/environ`, 'latin1').includes(workerVariable);
+  await repeatUntil(() => childrenOf(server.pid).filter(isWorker).length === 2);
   const workers = childrenOf(server.pid);
   for (const pid of workers) process.kill(pid, 'SIGSTOP');
   t.teardown(async () => {

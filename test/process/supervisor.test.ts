@@ -21,13 +21,10 @@ for (const engine of stores) {
         const client = new Client(t, server, token);
         await client.send('GET', '/plants', '', { 'x-request-id': `round-${round}` });
         let its: unknown;
-        await repeatUntil(
-          () => its !== undefined,
-          async () => {
-            await client.send('GET', '/plants');
-            its = server.log.find(({ requestId }) => requestId === `round-${round}`)?.['pid'];
-          },
-        );
+        await server.logged(() => {
+          its = server.log.find(({ requestId }) => requestId === `round-${round}`)?.['pid'];
+          return its !== undefined;
+        });
         process.kill(
           workersOf(server).findLast((pid) => pid !== its)!,
           'SIGKILL',
@@ -58,11 +55,7 @@ t.test('a worker that hangs is killed and replaced', async (t) => {
   process.kill(hanging, 'SIGSTOP');
   // It would outlive a failed test.
   t.teardown(async () => (await lives(hanging)) && process.kill(hanging, 'SIGKILL'));
-  const operations = String(server.log.find((line) => 'operations' in line)?.['operations']);
-  await repeatUntil(
-    () => workersOf(server).length >= 3,
-    () => fetch(`${operations}/readyz`),
-  );
+  await server.logged(() => workersOf(server).length >= 3);
   const killed = server.log.findIndex(({ msg }) => msg === 'a worker does not respond, and is killed');
   t.ok(killed >= 0);
   t.match(
@@ -85,10 +78,7 @@ t.test('the workers end with the supervisor, whatever ends it', skipFor(noProc),
   t.equal(workersOf(server).length, 2);
   t.equal(await server.end('SIGKILL'), 'SIGKILL');
   for (const worker of workers) {
-    await repeatUntil(
-      async () => !(await lives(worker)),
-      () => new Promise(setImmediate),
-    );
+    await repeatUntil(async () => !(await lives(worker)));
   }
   await t.rejects(fetch(server.origin), 'nobody holds the port');
 });
@@ -104,10 +94,7 @@ t.test('a second signal does not wait for the workers', skipFor(noProc), async (
   );
   t.equal(await server.end('SIGTERM'), 1);
   for (const worker of workersOf(server)) {
-    await repeatUntil(
-      async () => !(await lives(worker)),
-      () => new Promise(setImmediate),
-    );
+    await repeatUntil(async () => !(await lives(worker)));
   }
 });
 
@@ -159,15 +146,14 @@ t.test('metrics and logs cover all workers, including those that have ended', as
 
   process.kill(first, 'SIGKILL');
   // A scrape that asks a worker as it exits may end after its replacement has started.
-  const died = () => server.log.some(({ signal }) => signal === 'SIGKILL');
-  await repeatUntil(died, readiness);
+  await server.logged(() => server.log.some(({ signal }) => signal === 'SIGKILL'));
   t.equal(await readiness(), 200, 'half of them are enough');
   const restarts = 'plant_store_worker_restarts_total';
   await repeatUntil(() => last[restarts] === 1 && last['plant_store_workers'] === 2, scrapeAgain);
   t.match(last, { [count]: 20 });
   let status = 200;
   // The third may appear in the log after it appears in the metrics.
-  await repeatUntil(() => workersOf(server).length >= 3, readiness);
+  await server.logged(() => workersOf(server).length >= 3);
   for (const worker of [second, workersOf(server)[2]!]) process.kill(worker, 'SIGKILL');
   await repeatUntil(
     () => status === 503,
@@ -196,10 +182,7 @@ t.test('acknowledged writes survive SIGKILL of workers, of the supervisor and of
     kills++;
     for (const victim of victims) process.kill(victim, 'SIGKILL');
     if (endsAll) return !server.child.kill('SIGKILL');
-    await repeatUntil(
-      () => server.log.some(({ signal }) => signal === 'SIGKILL'),
-      () => new Promise(setImmediate),
-    );
+    await server.logged(() => server.log.some(({ signal }) => signal === 'SIGKILL'));
     return true;
   };
   await surviveKills(t, { file, env, token: stdout.trim(), rounds: 2, kill });

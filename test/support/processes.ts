@@ -1,13 +1,14 @@
 // The real processes, from dist: the server, as an operator runs it, for the time of a test, and requests to it.
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { request, type Agent, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { temporaryFolder } from './engines.js';
 import * as processes from './server-process.js';
+import { repeatUntil } from './wait.js';
 import { scopes } from '../../dist/domain/tokens.js';
 import { issueToken } from '../../dist/http/security/access-token.js';
-import { openStorage } from '../../dist/storage/open.js';
+import { openExistingStorage, openStorage } from '../../dist/storage/open.js';
 
 export { run } from './server-process.js';
 
@@ -15,14 +16,33 @@ export { run } from './server-process.js';
 export interface ServerProcess extends processes.ServerProcess {
   /** Its log so far, line by line. */
   readonly log: Record<string, unknown>[];
+  /** Resolves when something holds of its log, which is looked at with each line. */
+  logged(holds: () => boolean): Promise<void>;
+}
+
+/**
+ * Creates a token with both scopes for a subject. The command, which takes longer to start, has its own tests.
+ * @param url - The URL of the store, which must exist.
+ */
+export async function createToken(url: string, subject: string): Promise<string> {
+  const storage = await openExistingStorage(url);
+  const { secret } = await issueToken(storage.tokens, { subject, scopes, now: Date.now() });
+  await storage.close();
+  return secret;
 }
 
 /** Starts the server on a free port, and resolves when it listens. It is gone with the test. */
 export async function startServer(t: Test, options: processes.ServerOptions): Promise<ServerProcess> {
   const log: Record<string, unknown>[] = [];
-  const server = await processes.startServer({ ...options, onLog: (entry) => log.push(entry) });
+  const lines = new EventEmitter();
+  const onLog = (entry: Record<string, unknown>) => {
+    log.push(entry);
+    lines.emit('line');
+  };
+  const server = await processes.startServer({ ...options, onLog });
+  const logged = (holds: () => boolean) => repeatUntil(holds, () => once(lines, 'line'));
   t.teardown(() => server.end('SIGKILL'));
-  return { ...server, log };
+  return { ...server, log, logged, createToken: (subject) => createToken(server.databaseUrl, subject) };
 }
 
 const authorized = (token: string) => ({ authorization: `Bearer ${token}` });

@@ -63,6 +63,7 @@ function environment(env) {
  * @property {ChildProcess} child
  * @property {string} origin - The URL where it listens, without a trailing slash.
  * @property {number} port
+ * @property {string} databaseUrl - The URL of its store.
  * @property {number} startTime - The time from the start of the process until it was ready, in ms.
  * @property {string[]} faults - The log lines of level `error` and above, and the lines of standard error, so far.
  *   Always empty with `measured`, when the server shares this process's standard error.
@@ -141,6 +142,7 @@ export async function startServer(options = {}) {
     child,
     origin,
     port: Number(new URL(origin).port),
+    databaseUrl: env.DATABASE_URL,
     startTime: performance.now() - begin,
     faults,
     stderr: () => stderr,

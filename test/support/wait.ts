@@ -1,8 +1,11 @@
 // Waiting in tests: for a condition, bounded by a deadline that no slow machine reaches.
-import { setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 
 /** How long a test waits for anything, in ms: far longer than a slow machine takes, shorter than the runner's limit. */
 const patience = 120_000;
+
+/** How often a test looks at what gives no event, in ms: seldom enough to take no time from what it waits for. */
+const pollInterval = 10;
 
 /**
  * Repeats a step until its result is as expected, by default until it is truthy.
@@ -20,12 +23,12 @@ export async function until<T>(step: () => Promise<T>, holds: (result: T) => boo
 }
 
 /**
- * Repeats a step, by default a turn of the event loop, until something holds that may hold already.
+ * Repeats a step until something holds that may hold already; without a step, just looks again.
  * @throws Error when it does not hold after two minutes.
  */
 export async function repeatUntil(
   holds: () => boolean | Promise<boolean>,
-  step: () => Promise<unknown> = () => turn(),
+  step: () => Promise<unknown> = () => pause(pollInterval),
 ): Promise<void> {
   await until(async () => (await holds()) || (await step(), false));
 }
