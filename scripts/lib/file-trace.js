@@ -1,4 +1,5 @@
 // Reads from a trace of strace what processes changed below a folder, and refuses calls whose effect is not known.
+// cspell:ignore FDCWD creat fallocate linkat mkdirat mknod mknodat mmap pwritev renameat symlinkat unlinkat
 import { createReadStream } from 'node:fs';
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -45,7 +46,7 @@ export const traceOptions = [
 /**
  * Reads the calls that changed files below a folder, in order, except SQLite's -shm files, which need not survive. A
  * write counts from its start, since it may reach the disk before the call returns; any other call counts when it
- * succeeds.
+ * succeeds. A relative path is only recognized in calls that name its folder; `ReplayedDisk.compare` finds the others.
  * @param {string} trace - The file that strace wrote with `traceOptions`.
  * @param {string} folder
  * @param {number} first - The number of the first event.

@@ -109,7 +109,8 @@ export class ReplayedDisk {
       if (left === 'none' || (left === 'some' && Math.random() > kept)) ended.add(folder);
       if (!ended.has(folder)) rename(names, renaming);
     }
-    const isLost = (/** @type {string} */ path) => {
+    /** @type {(path: string) => boolean} */
+    const isLost = (path) => {
       const folder = dirname(path);
       return this.#names.has(folder) && (!names.has(folder) || isLost(folder));
     };

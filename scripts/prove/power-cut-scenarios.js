@@ -1,4 +1,5 @@
 // Defines the scenarios of the proof of power cuts, and records what the real processes do to the disk in each.
+// cspell:ignore seccomp
 import { DatabaseSync } from '@photostructure/sqlite';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,7 +24,11 @@ import { nameOf } from './power-cut-ledger.js';
  * ready.
  * @typedef {(FileEvent | { kind: 'journal', path: string, lines: string }) & { starting: boolean }} RunEvent
  */
-/** A recorded run. The simulated disk is the folder `disk`. @typedef {{ disk: string, events: RunEvent[] }} Run */
+/**
+ * A recorded run. The simulated disk is the folder `disk`. Before the event with the index `first`, nothing is promised:
+ * an operator may have copied only a part of a file.
+ * @typedef {{ disk: string, events: RunEvent[], first: number }} Run
+ */
 /** @typedef {{ name: string, stages: Stage[] }} Scenario */
 /** The number of plants in the files that an operator puts into place. */
 const restoredPlants = 300;
@@ -106,7 +111,7 @@ async function makeOldStore(file) {
   database.prepare('INSERT INTO migrations VALUES (?, ?, ?, 0)').run(version, name, oldestApplication);
   const insert = database.prepare("INSERT INTO plants VALUES ('alice', ?, ?)");
   database.exec('BEGIN');
-  for (let id = 0; id < restoredPlants; id++) insert.run(id, JSON.stringify({ id, name: nameOf(id) }));
+  for (let id = 0; id < restoredPlants; id++) insert.run(id, JSON.stringify({ name: nameOf(id) }));
   database.exec('COMMIT');
   const token = await issue(new SqliteTokens(database));
   database.close();
@@ -158,7 +163,10 @@ export async function record({ stages }, plants) {
       }
       replayed.compare(disk);
     }
-    return { disk, events };
+    const isPromise = (/** @type {RunEvent} */ event) =>
+      event.kind === 'journal' && event.lines.includes(' done');
+    const first = stages[0]?.restored === undefined ? 0 : events.findIndex(isPromise);
+    return { disk, events, first };
   } finally {
     rmSync(root, { recursive: true });
     rmSync(trace, { force: true });
@@ -173,9 +181,7 @@ async function runTraced(options, trace) {
   const { killAt } = options;
   // With --seccomp-bpf, which is faster, strace 6.1 does not inject.
   const kill =
-    killAt === undefined
-      ? ['--seccomp-bpf']
-      : ['-e', `inject=fsync,fdatasync:signal=SIGKILL:when=${killAt}`];
+    killAt === undefined ? ['--seccomp-bpf'] : ['-e', `inject=fsync,fdatasync:signal=SIGKILL:when=${killAt}`];
   const script = fileURLToPath(new URL('power-cut-stage.js', import.meta.url));
   const child = spawn(
     'strace',
@@ -183,5 +189,6 @@ async function runTraced(options, trace) {
     { stdio: ['ignore', 'inherit', 'inherit'], env: { ...process.env, UV_USE_IO_URING: '0' } },
   );
   const [status] = await once(child, 'exit');
-  if (status !== 0) throw new Error(`a traced stage failed with status ${status}: ${JSON.stringify(options)}`);
+  if (status !== 0)
+    throw new Error(`a traced stage failed with status ${status}: ${JSON.stringify(options)}`);
 }

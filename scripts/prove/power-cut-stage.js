@@ -26,9 +26,16 @@ import { backupFolder, entry, Ledger, nameOf, storePath } from './power-cut-ledg
 const clients = 8;
 
 /** @type {StageOptions} */
-const { root, workers, restored, restoredPlants = 0, token, killAt, commands, plants } = JSON.parse(
-  process.argv[2] ?? '',
-);
+const {
+  root,
+  workers,
+  restored,
+  restoredPlants = 0,
+  token,
+  killAt,
+  commands,
+  plants,
+} = JSON.parse(process.argv[2] ?? '');
 const disk = join(root, 'disk');
 const store = join(disk, storePath);
 const environment = { DATABASE_URL: `file:${store}`, UV_USE_IO_URING: '0' };
@@ -114,10 +121,16 @@ async function use(origin) {
   const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
   const write = writerFor(origin, headers);
   const response = await fetch(`${origin}/plants`, { headers });
-  const present = new Set((await response.json()).map((/** @type {{ id: number }} */ { id }) => id));
+  const list = /** @type {{ name: string }[]} */ (await response.json());
+  const present = new Set(list.map(({ name }) => name));
   // The writes that took effect come first: until another write is committed, only the start has synced them.
-  const open = ledger.open.map(({ act, id }) => ({ act, id, missed: present.has(id) !== (act === 'create') }));
-  for (const { act, id } of open.sort((a, b) => Number(a.missed) - Number(b.missed))) await write(act, id, true);
+  const open = ledger.open.map(({ act, id }) => ({
+    act,
+    id,
+    missed: present.has(nameOf(id)) !== (act === 'create'),
+  }));
+  for (const { act, id } of open.sort((a, b) => Number(a.missed) - Number(b.missed)))
+    await write(act, id, true);
   let next = Math.max(ledger.plants, restoredPlants);
   const end = next + plants;
   let commanding = commands === true;
