@@ -1,103 +1,11 @@
-// Replays traced system calls on a simulated disk, and produces the contents that a power cut may leave.
-import { createReadStream } from 'node:fs';
-import { dirname } from 'node:path';
-import { createInterface } from 'node:readline';
+// Replays the changes of a folder on a simulated disk, and produces the contents that a power cut may leave.
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/** @typedef {import('./file-trace.js').FileEvent} FileEvent */
 
 /** The unit that a disk writes atomically, in bytes. */
 const sector = 512;
-
-/** The options of strace that `readTrace` needs. */
-export const traceOptions = [
-  ...['-f', '-y', '-xx', '-s', '65536', '-e', 'signal=none', '-e'],
-  'trace=openat,pwrite64,write,ftruncate,fsync,fdatasync,mkdir,unlink',
-];
-
-/**
- * The effect of a call. A sync covers the events with numbers below `began`.
- * @typedef {{ kind: 'open' | 'folder' | 'remove', path: string }
- *   | { kind: 'write', path: string, at: number | undefined, data: Buffer }
- *   | { kind: 'resize', path: string, size: number }
- *   | { kind: 'sync', path: string, began: number }} DiskEvent
- */
-
-/**
- * Reads the calls that changed files below a folder, in order. A write counts from its start, since it may reach the
- * disk before the call returns; any other call counts when it succeeds.
- * @param {string} trace - The file that strace wrote with `traceOptions`.
- * @param {string} folder
- * @param {number} first - The number of the first event.
- * @returns {AsyncGenerator<DiskEvent>}
- */
-export async function* readTrace(trace, folder, first) {
-  const mark = escaped(folder);
-  let next = first;
-  /** Calls that have not returned, by thread. @type {Map<string, { text: string, began: number }>} */
-  const unfinished = new Map();
-  for await (const line of createInterface(createReadStream(trace, 'latin1'))) {
-    const [, thread = '', rest = ''] = /^(\d+) +(.*)$/.exec(line) ?? [];
-    const begins = !rest.startsWith('<...');
-    if (begins && !rest.includes(mark)) continue;
-    const pending = begins ? undefined : unfinished.get(thread);
-    if (!begins) unfinished.delete(thread);
-    if (!begins && pending === undefined) continue;
-    const text = pending?.text ?? rest;
-    const ended = !rest.endsWith('<unfinished ...>');
-    const began = pending?.began ?? next;
-    if (!ended) unfinished.set(thread, { text, began });
-    const isWrite = /^p?write/.test(text);
-    if (isWrite ? !begins : !ended || !/ = \d+(<|$)/.test(rest)) continue;
-    const event = eventOf(text, began);
-    if (event === undefined) continue;
-    next++;
-    yield event;
-  }
-}
-
-/**
- * @param {string} text
- * @param {number} began
- * @returns {DiskEvent | undefined}
- */
-function eventOf(text, began) {
-  const [, call = ''] = /^(\w+)\(/.exec(text) ?? [];
-  if (/"\.\.\./.test(text)) throw new Error(`strace truncated the data of a write: ${text.slice(0, 200)}`);
-  const ofDescriptor = /^\w+\(\d+<([^>]*)>/.exec(text)?.[1];
-  const quoted = /"([^"]*)"/.exec(text)?.[1];
-  const path = unescaped(ofDescriptor ?? quoted ?? '').toString();
-  if (path.endsWith('-shm')) return undefined;
-  switch (call) {
-    case 'openat':
-      return text.includes('O_CREAT') ? { kind: 'open', path } : undefined;
-    case 'mkdir':
-      return { kind: 'folder', path };
-    case 'unlink':
-      return { kind: 'remove', path };
-    case 'ftruncate':
-      return { kind: 'resize', path, size: Number(/, (\d+)\)?/.exec(text)?.[1]) };
-    case 'fsync':
-    case 'fdatasync':
-      return { kind: 'sync', path, began };
-    default: {
-      const at = /", \d+, (\d+)/.exec(text)?.[1];
-      return {
-        kind: 'write',
-        path,
-        at: at === undefined ? undefined : Number(at),
-        data: unescaped(quoted ?? ''),
-      };
-    }
-  }
-}
-
-/** @param {string} text */
-function escaped(text) {
-  return [...Buffer.from(text)].map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('');
-}
-
-/** @param {string} text */
-function unescaped(text) {
-  return Buffer.from(text.replaceAll('\\x', ''), 'hex');
-}
 
 /** A growing sequence of bytes. */
 class Content {
@@ -153,39 +61,36 @@ export class ReplayedDisk {
     this.#index++;
   }
 
-  /** @param {DiskEvent} event */
+  /**
+   * @param {FileEvent} event
+   * @throws {Error} when the event concerns a file that no earlier event has created.
+   */
   apply(event) {
     const index = this.#index++;
     const { path } = event;
-    const known = this.#names.get(path);
-    const file = known === 'folder' ? undefined : known;
     switch (event.kind) {
       case 'open':
-        if (known === undefined) this.#name(index, path, { durable: new Content(), changes: [] });
+        if (!this.#names.has(path)) this.#name(index, path, { durable: new Content(), changes: [] });
+        else if (event.truncated) this.#file(path).changes.push({ index, size: 0 });
         break;
       case 'folder':
         this.#name(index, path, 'folder');
+        break;
+      case 'link':
+        this.#name(index, path, this.#file(event.from));
         break;
       case 'remove':
         this.#name(index, path, undefined);
         break;
       case 'write':
-        if (event.at === undefined)
-          throw new Error(`${path} was written without an offset, which is not supported`);
-        file?.changes.push({ index, at: event.at, data: event.data });
+        if (event.at === undefined) throw new Error(`${path} was written without an offset: not supported`);
+        this.#file(path).changes.push({ index, at: event.at, data: event.data });
         break;
       case 'resize':
-        file?.changes.push({ index, size: event.size });
+        this.#file(path).changes.push({ index, size: event.size });
         break;
-      case 'sync': {
-        const { began } = event;
-        for (const change of file?.changes ?? []) if (change.index < began) write(file?.durable, change);
-        if (file !== undefined) file.changes = file.changes.filter((change) => change.index >= began);
-        const covers = (/** @type {Renaming} */ renaming) =>
-          renaming.index < began && dirname(renaming.path) === path;
-        for (const renaming of this.#renamings.filter(covers)) rename(this.#durable, renaming);
-        this.#renamings = this.#renamings.filter((renaming) => !covers(renaming));
-      }
+      case 'sync':
+        this.#sync(path, event.began);
     }
   }
 
@@ -204,13 +109,66 @@ export class ReplayedDisk {
       if (left === 'none' || (left === 'some' && Math.random() > kept)) ended.add(folder);
       if (!ended.has(folder)) rename(names, renaming);
     }
+    /** @type {(path: string) => boolean} */
+    const isLost = (path) => {
+      const folder = dirname(path);
+      return this.#names.has(folder) && (!names.has(folder) || isLost(folder));
+    };
     /** @type {Map<string, Buffer | 'folder'>} */
     const image = new Map();
     for (const [path, file] of names) {
-      const lost = names.get(dirname(path)) === undefined && this.#names.get(dirname(path)) !== undefined;
-      if (!lost) image.set(path, file === 'folder' ? file : remains(file, left));
+      if (!isLost(path)) image.set(path, file === 'folder' ? file : remains(file, left));
     }
     return image;
+  }
+
+  /**
+   * Checks that the calls that were replayed are all that changed a folder: what processes see in it must be the same
+   * in the simulation, byte for byte, except SQLite's -shm files. Sockets are ignored.
+   * @param {string} folder
+   * @throws {Error} when a file or a folder differs.
+   */
+  compare(folder) {
+    const expected = this.image('all');
+    for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+      const path = join(entry.parentPath, entry.name);
+      if (entry.name.endsWith('-shm') || entry.isSocket()) continue;
+      const content = expected.get(path);
+      const same = entry.isDirectory()
+        ? content === 'folder'
+        : content instanceof Buffer && content.equals(readFileSync(path));
+      if (!same) throw new Error(`${path} differs from its replay: a call that changed it was not replayed`);
+      expected.delete(path);
+    }
+    const [path] = expected.keys();
+    if (path !== undefined) throw new Error(`${path} is in the replay only: its removal was not replayed`);
+  }
+
+  /**
+   * @param {string} path
+   * @returns {ReplayedFile}
+   */
+  #file(path) {
+    const file = this.#names.get(path);
+    if (file === undefined || file === 'folder') throw new Error(`${path} was changed, but never created`);
+    return file;
+  }
+
+  /**
+   * Makes durable what changed before a sync of a file or folder began.
+   * @param {string} path
+   * @param {number} began
+   */
+  #sync(path, began) {
+    const file = this.#names.get(path);
+    if (file !== undefined && file !== 'folder') {
+      for (const change of file.changes) if (change.index < began) write(file.durable, change);
+      file.changes = file.changes.filter((change) => change.index >= began);
+    }
+    const covers = (/** @type {Renaming} */ renaming) =>
+      renaming.index < began && dirname(renaming.path) === path;
+    for (const renaming of this.#renamings.filter(covers)) rename(this.#durable, renaming);
+    this.#renamings = this.#renamings.filter((renaming) => !covers(renaming));
   }
 
   /**
@@ -235,12 +193,12 @@ function rename(names, { path, file }) {
 }
 
 /**
- * @param {Content | undefined} content
+ * @param {Content} content
  * @param {Change} change
  */
 function write(content, change) {
-  if ('data' in change) content?.write(change.at, change.data);
-  else content?.resize(change.size);
+  if ('data' in change) content.write(change.at, change.data);
+  else content.resize(change.size);
 }
 
 /**

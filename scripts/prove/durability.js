@@ -1,129 +1,177 @@
-// Proves with strace that no write is acknowledged before it is on disk: after a commit's last write to the write-ahead
-// log, the log is synced before the response is sent. As a control, the proof must fail with syncing disabled.
-// Linux only; run "npm run build" first.
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+// Proves with strace that nothing is acknowledged before it is on disk: a create, a delete, a new token, a revocation
+// and a backup. As controls, the proof must fail for a server that does not sync, and for commands whose syncs it ignores.
+// cspell:ignore linkat
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { issueToken } from '../../dist/http/security/access-token.js';
+import { parseArgs } from 'node:util';
 import { buildApp } from '../../dist/app.js';
 import { openSqlite } from '../../dist/storage/sqlite/storage.js';
+import { startServer } from '../../test/support/server-process.js';
 
-const writes = 50;
+const usage = `Usage: npm run prove:durability -- [--plants NUMBER]
 
-if (process.argv[2] === 'serve')
-  await serve(process.argv[3] ?? '', process.argv[4] === 'OFF' ? 'OFF' : 'FULL');
-else await prove();
+Creates and deletes plants one by one on a traced server, with one process and with two workers, and runs the commands
+that change tokens and back up. After the last write to the log or to the copy, that file must be synced, and after a
+new name its folder, before the response or the message is sent.
+
+  --plants  number of plants that are created and deleted on each server (50)
+  --help    show this help
+
+Linux only; needs strace. Run "npm run build" first.`;
+
+const { values, positionals } = parseArgs({
+  options: { plants: { type: 'string', default: '50' }, help: { type: 'boolean', default: false } },
+  allowPositionals: true,
+});
+const plants = Number(values.plants);
+const self = fileURLToPath(import.meta.url);
+const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+
+/** Writes to a socket that start a response of success, and messages of the commands that report success. */
+const acknowledgments =
+  /^writev?\((\d+<(socket|TCP)[^]*"HTTP\/1\.1 20|[12]<[^]*"(pst_|Token \w+ is re|Copied))/;
+
+if (values.help) console.log(usage);
+else if (positionals[0] === 'serve') await serveWithoutSync();
+else if (spawnSync('strace', ['-V']).error !== undefined) {
+  console.error('SKIPPED: the durability proof needs strace, which is not installed.');
+  process.exitCode = process.env['CI'] ? 1 : 0;
+} else await prove();
 
 async function prove() {
-  if (spawnSync('strace', ['-V']).error !== undefined) {
-    console.error('SKIPPED: the durability proof needs strace, which is not installed.');
-    process.exit(process.env['CI'] ? 1 : 0);
-  }
-  const full = await trace('FULL');
-  console.log(
-    `synchronous = FULL: ${full} of ${2 * writes} acknowledged writes were on disk before their response`,
-  );
-  const off = await trace('OFF');
-  console.log(`synchronous = OFF:  ${off} of ${2 * writes} (the control: must be lower)`);
-  if (full !== 2 * writes || off === 2 * writes) {
+  const folder = mkdtempSync(join(tmpdir(), 'plant-store-'));
+  try {
+    const store = join(folder, 'plants.db');
+    const writes = 2 * plants;
+    const rows = [
+      ['one process', writes, count(await traceServer(folder, { WORKERS: '1' }))],
+      ['two workers', writes, count(await traceServer(folder, { WORKERS: '2' }))],
+    ];
+    const commands = traceCommands(folder, store);
+    for (const [name, text] of commands) rows.push([name, 1, count(text)]);
+    const off = count(await traceServer(folder, {}, self));
+    const ignored = commands.reduce((sum, [, text]) => sum + count(text.replaceAll('sync(', 'ignored(')), 0);
+
+    console.log('acknowledged by        number   on disk before');
+    for (const [name, number, proven] of rows) {
+      console.log(`${String(name).padEnd(22)} ${String(number).padStart(6)} ${String(proven).padStart(16)}`);
+    }
+    console.log(
+      `controls (must be 0): a server without sync ${off}, commands whose syncs are ignored ${ignored}`,
+    );
+    if (rows.every(([, number, proven]) => number === proven) && off === 0 && ignored === 0) return;
     console.error('FAILED: durability is not proved.');
-    process.exit(1);
+    process.exitCode = 1;
+  } finally {
+    rmSync(folder, { recursive: true });
   }
+}
+
+/** @param {string} output */
+function strace(output) {
+  const calls = 'trace=fdatasync,fsync,pwrite64,write,writev,?link,?linkat';
+  return ['strace', '-f', '-y', '-s', '24', '-e', 'signal=none', '-e', calls, '-o', output];
 }
 
 /**
  * Creates and deletes plants one by one on a traced server.
- * @param {'FULL' | 'OFF'} synchronous
- * @returns {Promise<number>} How many responses were sent after a sync of all writes to the log.
+ * @param {string} folder
+ * @param {Record<string, string>} env
+ * @param {string} [script] - The server; by default the real one.
+ * @returns {Promise<string>} The trace.
  */
-async function trace(synchronous) {
-  const folder = mkdtempSync(join(tmpdir(), 'plant-store-'));
+async function traceServer(folder, env, script) {
   const output = join(folder, 'trace');
-  const calls = 'trace=fdatasync,fsync,pwrite64,write,writev';
-  const self = [
-    process.execPath,
-    fileURLToPath(import.meta.url),
-    'serve',
-    join(folder, 'plants.db'),
-    synchronous,
-  ];
-  const server = spawn('strace', ['-f', '-y', '-s', '16', '-e', calls, '-o', output, ...self], {
-    stdio: ['pipe', 'pipe', 'inherit'],
+  const store = join(folder, script === undefined ? 'plants.db' : 'unsynced.db');
+  let pid = 0;
+  const server = await startServer({
+    env: { ...env, DATABASE_URL: `file:${store}`, UV_USE_IO_URING: '0' },
+    launcher: strace(output),
+    ...(script !== undefined && { script, args: ['serve'] }),
+    onLog: (entry) => {
+      if (entry['contract'] !== undefined) pid = Number(entry['pid']);
+    },
   });
-  const [line] = await once(createInterface(server.stdout), 'line');
-  const { origin, token } = JSON.parse(String(line));
+  const token = await server.createToken('alice');
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-  for (let id = 0; id < writes; id++) {
+  for (let id = 0; id < plants; id++) {
     const body = JSON.stringify({ id, name: 'a' });
-    const created = await fetch(`${origin}/plants`, { method: 'POST', headers, body });
+    const created = await fetch(`${server.origin}/plants`, { method: 'POST', headers, body });
     await created.text();
-    const deleted = await fetch(`${origin}/plants/${id}`, { method: 'DELETE', headers });
+    const deleted = await fetch(`${server.origin}/plants/${id}`, { method: 'DELETE', headers });
     if (created.status !== 200 || deleted.status !== 204) throw new Error('a write was not acknowledged');
   }
-  server.stdin.end();
-  await once(server, 'exit');
-  const proven = countSynced(readFileSync(output, 'utf8'));
-  rmSync(folder, { recursive: true });
-  return proven;
+  // strace does not pass on signals.
+  process.kill(pid, 'SIGTERM');
+  await server.end();
+  return readFileSync(output, 'utf8');
 }
 
 /**
- * Counts the responses in a trace before which the log was written and then synced, since the previous response.
+ * Runs the traced commands on a store.
+ * @param {string} folder
+ * @param {string} store
+ * @returns {[string, string][]} Their names and traces.
+ */
+function traceCommands(folder, store) {
+  const output = join(folder, 'trace');
+  const run = (/** @type {string[]} */ ...args) => {
+    const [command = '', ...rest] = [...strace(output), process.execPath, cli, ...args];
+    const env = { ...process.env, DATABASE_URL: `file:${store}`, UV_USE_IO_URING: '0' };
+    const { status, stdout, stderr } = spawnSync(command, rest, { env, encoding: 'utf8' });
+    if (status !== 0) throw new Error(`plant-store ${args.join(' ')}: ${stderr}`);
+    const id = /Token (\w+)/.exec(stderr)?.[1] ?? '';
+    return { stdout, id, trace: readFileSync(output, 'utf8') };
+  };
+  const created = run('token', 'create', 'alice');
+  return [
+    ['token create', created.trace],
+    ['token revoke', run('token', 'revoke', created.id).trace],
+    ['backup', run('backup', join(folder, 'copy.db')).trace],
+  ];
+}
+
+/**
+ * Counts the acknowledgments in a trace before which something was written since the previous one, and then synced.
  * @param {string} text
  */
-function countSynced(text) {
-  let written = false;
-  let synced = false;
+function count(text) {
+  /** What was changed since the last acknowledgment, and whether it was synced. @type {Map<string, boolean>} */
+  const changed = new Map();
   let proven = 0;
   /** Calls whose trace line another thread's call interrupts, by thread. @type {Map<string, string>} */
   const unfinished = new Map();
   for (const line of text.split('\n')) {
-    const [, pid = '', rest = ''] = /^(\d+) +(.*)$/.exec(line) ?? [];
-    if (rest.endsWith('<unfinished ...>')) {
-      unfinished.set(pid, rest);
-      // A response counts when its write begins, a sync when it returns.
-      if (!isAnswer(rest)) continue;
-    }
-    const call = rest.startsWith('<...') ? (unfinished.get(pid) ?? '') : rest;
-    if (isAnswer(call) && !rest.startsWith('<...')) {
-      if (written && synced) proven++;
-      written = synced = false;
-    } else if (/^pwrite64\(\d+<[^>]*-wal>/.test(call)) {
-      written = true;
-      synced = false;
-    } else if (/^f(data)?sync\(\d+<[^>]*-wal>/.test(call) && rest.endsWith('= 0')) {
-      synced = true;
+    const [, thread = '', rest = ''] = /^(\d+) +(.*)$/.exec(line) ?? [];
+    const begins = !rest.startsWith('<...');
+    const call = begins ? rest : (unfinished.get(thread) ?? '');
+    if (rest.endsWith('<unfinished ...>')) unfinished.set(thread, rest);
+    // An acknowledgment and a change count when they begin, a sync when it returns.
+    const [, written] = /^pwrite64\(\d+<([^>]*(?:-wal|\.partial))>/.exec(call) ?? [];
+    // The name of a complete copy; the links for workers need not survive.
+    const [, linked] = /^link(?:at)?\(.*\.partial", .*"([^"]*)\/[^/"]*"/.exec(call) ?? [];
+    const [, synced] = /^f(?:data)?sync\(\d+<([^>]*)>/.exec(call) ?? [];
+    if (begins && acknowledgments.test(call)) {
+      if (changed.size > 0 && [...changed.values()].every(Boolean)) proven++;
+      changed.clear();
+    } else if (begins && (written ?? linked) !== undefined) {
+      changed.set(written ?? linked ?? '', false);
+    } else if (synced !== undefined && / = 0$/.test(rest) && changed.has(synced)) {
+      changed.set(synced, true);
     }
   }
   return proven;
 }
 
-/** @param {string} call */
-function isAnswer(call) {
-  return /^writev?\(\d+<(socket|TCP)[^]*"HTTP\/1\.1 20/.test(call);
-}
-
-/**
- * Runs the traced server until its standard input ends.
- * @param {string} file
- * @param {'FULL' | 'OFF'} synchronous
- */
-async function serve(file, synchronous) {
-  const storage = await openSqlite({ file, synchronous });
+/** Runs a server that does not sync, on the store of DATABASE_URL. */
+async function serveWithoutSync() {
+  const file = (process.env['DATABASE_URL'] ?? '').replace('file:', '');
+  const storage = await openSqlite({ file, synchronous: 'OFF' });
   const app = await buildApp({ storage });
   await app.listen({ host: '127.0.0.1', port: 0 });
-  const { secret } = await issueToken(storage.tokens, {
-    subject: 'dev',
-    scopes: ['plants:read', 'plants:write'],
-    now: Date.now(),
-  });
-  console.log(JSON.stringify({ origin: app.listeningOrigin, token: secret }));
-  process.stdin.resume();
-  await once(process.stdin, 'end');
-  await app.close();
-  await storage.close();
+  console.log(JSON.stringify({ pid: process.pid, contract: `${app.listeningOrigin}/openapi.yaml` }));
+  process.once('SIGTERM', () => void app.close().then(() => storage.close()));
 }

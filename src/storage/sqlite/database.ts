@@ -17,8 +17,10 @@ const oldestSqlite = '3.51.3';
 export function openDatabase(file: string): DatabaseSyncInstance {
   makeFolder(dirname(file));
   checkComplete(file);
-  // SQLite creates its other files with the permissions of this one.
-  closeSync(openSync(file, 'a', 0o600));
+  // Creates the file; SQLite creates its other files with the permissions of this one. If somebody has put the file into
+  // place, it may not be on disk yet, and until a checkpoint SQLite syncs only the log. Later would be unsafe: closing a
+  // descriptor of the file removes the locks that SQLite holds on it in this process.
+  syncPath(file, 'a', 0o600);
   const database = new DatabaseSync(existing(file), { timeout: 5_000 });
   const { version } = database.prepare('SELECT sqlite_version() AS version').get() as { version: string };
   if (version.localeCompare(oldestSqlite, 'en', { numeric: true }) < 0) {
@@ -44,9 +46,9 @@ export function syncRecovered(database: DatabaseSyncInstance, file: string): voi
   syncFolder(dirname(log));
 }
 
-/** Syncs a file to disk. */
-export function syncPath(path: string): void {
-  const descriptor = openSync(path, 'r');
+/** Syncs a file or folder to disk. The flags and the mode are those of `openSync`. */
+export function syncPath(path: string, flags = 'r', mode?: number): void {
+  const descriptor = openSync(path, flags, mode);
   try {
     fsyncSync(descriptor);
   } finally {

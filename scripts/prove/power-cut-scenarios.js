@@ -1,0 +1,194 @@
+// Defines the scenarios of the proof of power cuts, and records what the real processes do to the disk in each.
+// cspell:ignore seccomp
+import { DatabaseSync } from '@photostructure/sqlite';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { issueToken } from '../../dist/http/security/access-token.js';
+import { loadMigrations } from '../../dist/storage/migrations.js';
+import { SqliteTokens } from '../../dist/storage/sqlite/tokens.js';
+import { backUp } from '../../dist/storage/sqlite/backup.js';
+import { openSqlite } from '../../dist/storage/sqlite/storage.js';
+import { readTrace, traceOptions } from '../lib/file-trace.js';
+import { ReplayedDisk } from '../lib/replayed-disk.js';
+import { nameOf } from './power-cut-ledger.js';
+
+/** @typedef {import('../lib/file-trace.js').FileEvent} FileEvent */
+/** @typedef {import('./power-cut-stage.js').Stage} Stage */
+
+/**
+ * An event of a run: a change of the disk, or lines of the journal. `starting` is true until the server of its stage is
+ * ready.
+ * @typedef {(FileEvent | { kind: 'journal', path: string, lines: string }) & { starting: boolean }} RunEvent
+ */
+/**
+ * A recorded run. The simulated disk is the folder `disk`. Before the event with the index `first`, nothing is promised:
+ * an operator may have copied only a part of a file.
+ * @typedef {{ disk: string, events: RunEvent[], first: number }} Run
+ */
+/** @typedef {{ name: string, stages: Stage[] }} Scenario */
+/** The number of plants in the files that an operator puts into place. */
+const restoredPlants = 300;
+
+/**
+ * Makes the stores that operators put into place, and returns the scenarios with them.
+ * @param {string} folder - An empty folder for these stores.
+ * @returns {Promise<Scenario[]>}
+ */
+export async function makeScenarios(folder) {
+  const stopped = join(folder, 'stopped.db');
+  const killed = join(folder, 'killed.db');
+  const copied = join(folder, 'copied.db');
+  const old = join(folder, 'old.db');
+
+  const storage = await openSqlite({ file: stopped });
+  const token = await issue(storage.tokens);
+  const creates = Array.from({ length: restoredPlants }, (_, id) =>
+    storage.plants.create('alice', BigInt(id), { name: nameOf(id) }),
+  );
+  await Promise.all(creates);
+  // A killed process would leave these files.
+  copyFileSync(stopped, killed);
+  copyFileSync(`${stopped}-wal`, `${killed}-wal`);
+  backUp(`file:${stopped}`, copied);
+  await storage.close();
+
+  const oldToken = await makeOldStore(old);
+
+  const killedTwice = (/** @type {number} */ workers) => [
+    { workers, killAt: 60 },
+    { workers, killAt: 40 },
+    { workers, commands: true },
+  ];
+  return [
+    { name: 'one process', stages: killedTwice(1) },
+    { name: 'two workers', stages: killedTwice(2) },
+    {
+      name: 'older store',
+      stages: [
+        { workers: 0, restored: { 'plants.db': old }, restoredPlants, token: oldToken },
+        { workers: 2, killAt: 3 },
+        { workers: 2 },
+      ],
+    },
+    {
+      name: 'stopped store',
+      stages: [{ workers: 1, restored: { 'plants.db': stopped }, restoredPlants, token }],
+    },
+    {
+      name: 'killed store',
+      stages: [
+        {
+          workers: 2,
+          restored: { 'plants.db': killed, 'plants.db-wal': `${killed}-wal` },
+          restoredPlants,
+          token,
+        },
+      ],
+    },
+    {
+      name: 'backup',
+      stages: [{ workers: 1, restored: { 'plants.db': copied }, restoredPlants, token }],
+    },
+  ];
+}
+
+/**
+ * Makes a store with the first schema, and returns its token.
+ * @param {string} file
+ */
+async function makeOldStore(file) {
+  const [first] = loadMigrations('sqlite');
+  if (first === undefined) throw new Error('there are no migrations');
+  const { version, name, oldestApplication, sql } = first;
+  const database = new DatabaseSync(file);
+  database.exec(`PRAGMA journal_mode = WAL; ${sql}
+    CREATE TABLE migrations (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL,
+      oldest_application TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT`);
+  database.prepare('INSERT INTO migrations VALUES (?, ?, ?, 0)').run(version, name, oldestApplication);
+  const insert = database.prepare("INSERT INTO plants VALUES ('alice', ?, ?)");
+  database.exec('BEGIN');
+  for (let id = 0; id < restoredPlants; id++) insert.run(id, JSON.stringify({ name: nameOf(id) }));
+  database.exec('COMMIT');
+  const token = await issue(new SqliteTokens(database));
+  database.close();
+  return token;
+}
+
+/**
+ * @param {import('../../dist/domain/tokens.js').TokenRepository} tokens
+ * @returns {Promise<import('./power-cut-stage.js').Token>}
+ */
+async function issue(tokens) {
+  const { token, secret } = await issueToken(tokens, {
+    subject: 'alice',
+    scopes: ['plants:read', 'plants:write'],
+    now: Date.now(),
+  });
+  return { id: token.id, token: secret };
+}
+
+/**
+ * Runs the stages of a scenario one after the other on an empty disk, and traces them.
+ * @param {Scenario} scenario
+ * @param {number} plants - The number of plants that the clients of each stage create.
+ * @returns {Promise<Run>}
+ * @throws {Error} when a stage fails, or a call changes the disk that cannot be replayed.
+ */
+export async function record({ stages }, plants) {
+  const root = mkdtempSync(join(tmpdir(), 'plant-store-'));
+  const trace = `${root}.trace`;
+  const disk = join(root, 'disk');
+  mkdirSync(disk);
+  const replayed = new ReplayedDisk();
+  /** @type {RunEvent[]} */
+  const events = [];
+  try {
+    for (const stage of stages) {
+      await runTraced({ ...stage, root, plants }, trace);
+      let starting = true;
+      for await (const event of readTrace(trace, root, events.length)) {
+        if (!event.path.startsWith(`${disk}/`) && event.path !== disk) {
+          replayed.skip();
+          const lines = event.kind === 'write' ? event.data.toString() : '';
+          starting &&= !lines.startsWith('serve');
+          events.push({ kind: 'journal', path: event.path, lines, starting });
+        } else {
+          replayed.apply(event);
+          events.push({ ...event, starting });
+        }
+      }
+      replayed.compare(disk);
+    }
+    const isPromise = (/** @type {RunEvent} */ event) =>
+      event.kind === 'journal' && event.lines.includes(' done');
+    const first = stages[0]?.restored === undefined ? 0 : events.findIndex(isPromise);
+    return { disk, events, first };
+  } finally {
+    rmSync(root, { recursive: true });
+    rmSync(trace, { force: true });
+  }
+}
+
+/**
+ * @param {import('./power-cut-stage.js').StageOptions} options
+ * @param {string} trace
+ */
+async function runTraced(options, trace) {
+  const { killAt } = options;
+  // With --seccomp-bpf, which is faster, strace 6.1 does not inject.
+  const kill =
+    killAt === undefined ? ['--seccomp-bpf'] : ['-e', `inject=fsync,fdatasync:signal=SIGKILL:when=${killAt}`];
+  const script = fileURLToPath(new URL('power-cut-stage.js', import.meta.url));
+  const child = spawn(
+    'strace',
+    [...traceOptions, ...kill, '-o', trace, process.execPath, script, JSON.stringify(options)],
+    { stdio: ['ignore', 'inherit', 'inherit'], env: { ...process.env, UV_USE_IO_URING: '0' } },
+  );
+  const [status] = await once(child, 'exit');
+  if (status !== 0)
+    throw new Error(`a traced stage failed with status ${status}: ${JSON.stringify(options)}`);
+}
