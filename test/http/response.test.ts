@@ -128,9 +128,9 @@ t.test('responses are compressed for clients that accept it, with Vary for cache
 t.test('a compressed list that stalls is aborted like any other', async (t) => {
   const request = (token: string) =>
     `GET /plants HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\nAuthorization: Bearer ${token}\r\n\r\n`;
-  const options = { limits: { stallTimeout: 100 }, plugins: { compression: true } };
+  const plugins = { compression: true };
 
-  const stalled = await startListening(t, { ...options, wrap: endless(200_000) });
+  const stalled = await startListening(t, { plugins, limits: { stallTimeout: 100 }, wrap: endless(200_000) });
   const connected = once(stalled.app.server, 'connection') as Promise<[Socket]>;
   const reader = await stalled.open();
   const [socket] = await connected;
@@ -147,7 +147,7 @@ t.test('a compressed list that stalls is aborted like any other', async (t) => {
           : Promise.reject(new Error('the disk is gone')),
     },
   }));
-  const broken = await startListening(t, { ...options, wrap: failing });
+  const broken = await startListening(t, { plugins, wrap: failing });
   const connection = await broken.open();
   connection.send(request(broken.token));
   const whole = await connection.answer('GET', '/plants');
