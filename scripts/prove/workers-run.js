@@ -1,0 +1,242 @@
+// A run of prove:workers: injects faults under load, and records every broken promise.
+import { performance } from 'node:perf_hooks';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Load, subjects } from './workers-load.js';
+import { kinds, Meter } from './workers-meter.js';
+import { until } from './workers-processes.js';
+import { World } from './workers-world.js';
+
+/** @typedef {import('./workers-faults.js').Fault} Fault */
+/** @typedef {import('./workers-ends.js').End} End */
+/** @typedef {import('./workers-random.js').Random} Random */
+/** @typedef {import('./workers-meter.js').PerKind} PerKind */
+
+/** How long a start of the server may take, in s, and how long until it then serves every request. */
+const startTime = 30;
+const serviceTime = 10;
+/** How many broken promises are printed. */
+const mostPrinted = 12;
+/** How many of the last faults are printed if one breaks a promise. */
+const lastFaults = 8;
+
+/** What happened to one kind of fault. @typedef {{ times: number, longest: PerKind }} Tally */
+
+/** A server, its clients, and what they have seen. */
+export class Run {
+  /** What broke a promise. @type {string[]} */
+  violations = [];
+  /** @type {Map<string, Tally>} */
+  tallies = new Map();
+  /** @type {string[]} */
+  #history = [];
+  #begin = performance.now();
+  #print;
+  #world;
+  #meter;
+  /** @type {Load | undefined} */
+  #load;
+
+  /** @param {string} dist - The folder of the build. @param {(line: string) => void} print */
+  constructor(dist, print) {
+    this.#print = print;
+    this.#world = new World(dist);
+    this.#meter = new Meter((what) => {
+      this.violate(what);
+    });
+  }
+
+  /** The clients, which run from `begin` on. */
+  get load() {
+    if (this.#load === undefined) throw new Error('the run has not begun');
+    return this.#load;
+  }
+
+  get begun() {
+    return this.#load !== undefined;
+  }
+
+  get meter() {
+    return this.#meter;
+  }
+
+  /** Creates the store, and starts the server for the first time. @param {number} seed @param {number} workers */
+  async begin(seed, workers) {
+    const tokens = await this.#world.prepare(Object.keys(subjects));
+    await this.#world.start(workers, startTime);
+    const violation = (/** @type {string} */ what) => {
+      this.violate(what);
+    };
+    this.#load = new Load({ port: this.#world.port, tokens, seed, meter: this.#meter, violation });
+  }
+
+  /** Records a broken promise. @param {string} what */
+  violate(what) {
+    this.violations.push(what);
+    if (this.violations.length <= mostPrinted) this.#print(`${this.#time()} VIOLATION: ${what}`);
+  }
+
+  /**
+   * Injects a fault, repairs it, and waits until the service has recovered.
+   * @param {Fault} fault
+   * @param {Random} random
+   * @param {Fault} [possibleDeath] - The death of workers meanwhile, if the fault allows it.
+   */
+  async disturb(fault, random, possibleDeath) {
+    const death = fault.withDeath === true ? possibleDeath : undefined;
+    const name = death === undefined ? fault.name : `${fault.name}, and ${death.name}`;
+    const down = [...(fault.down ?? []), ...((death && fault.downWithDeath) ?? []), ...(death?.down ?? [])];
+    const up = kinds.filter((kind) => !down.includes(kind));
+    const failures = this.#meter.failed;
+    const outage = this.#meter.beginFault(down);
+    this.load.allow500 = fault.allow500 === true;
+    const repair = fault.inject(this.#world, random);
+    await this.#hold(name, fault, random, death);
+    await this.#attempt(name, repair);
+    outage.repaired();
+    const after = Math.max(fault.bound.after, death?.bound.after ?? 0);
+    const recovered = await this.#recover(name, after);
+    this.load.allow500 = false;
+    const longest = this.#meter.endFault(recovered);
+    for (const kind of kinds) {
+      const limit = this.#boundOf(up.includes(kind) ? fault.bound.during : after);
+      if (longest[kind] <= limit * 1_000) continue;
+      this.violate(`${name}: no ${kind} for ${seconds(longest[kind])} s, and the bound is ${limit} s`);
+    }
+    this.#report(fault.name, name, longest, this.#meter.failed - failures);
+    await pause(random.integer(100, 500));
+  }
+
+  /**
+   * Waits while a fault lasts, and until the service works as far as it must meanwhile.
+   * @param {string} name
+   * @param {Fault} fault
+   * @param {Random} random
+   * @param {Fault | undefined} death
+   */
+  async #hold(name, { hold, replaced, bound, down = [], downWithDeath = [] }, random, death) {
+    const time = random.integer(...hold);
+    const before = random.integer(0, time);
+    await pause(before);
+    death?.inject(this.#world, random);
+    const moment = performance.now();
+    await pause(time - before);
+    const awaitsWorkers = death !== undefined && replaced !== undefined;
+    // Once workers have been replaced, what their death may have stopped must work again.
+    const stopped =
+      awaitsWorkers || death === undefined ? down : [...down, ...downWithDeath, ...(death.down ?? [])];
+    const up = kinds.filter((kind) => !stopped.includes(kind));
+    const works = async () =>
+      this.#meter.hasSuccess(moment, up) && (!awaitsWorkers || (await this.#allServe()));
+    const limit = this.#boundOf(awaitsWorkers ? replaced : bound.during);
+    if (await until(works, limit)) return;
+    this.violate(`${name}: meanwhile no ${up.join(', ')}, or no new worker, for ${limit} s`);
+  }
+
+  /** @param {string} name @param {() => void | Promise<void>} action - Throws an Error when a promise is broken. */
+  async #attempt(name, action) {
+    try {
+      await action();
+    } catch (error) {
+      this.violate(`${name}: ${/** @type {Error} */ (error).message}`);
+    }
+  }
+
+  /**
+   * Ends the server, starts it again, and compares all lists.
+   * @param {End} end
+   * @param {Random} random
+   * @param {number} workers - Of the next server.
+   */
+  async restart(end, random, workers) {
+    const failures = this.#meter.failed;
+    const outage = this.#meter.beginFault(kinds);
+    const begun = performance.now();
+    await this.#attempt(end.name, () => end.run(this.#world, random));
+    this.#world.kill();
+    const ended = performance.now();
+    await this.#world.start(workers, startTime);
+    const times = `${seconds(ended - begun)} s, and start with ${workers} workers: ${seconds(performance.now() - ended)} s`;
+    outage.repaired();
+    const recovered = await this.#recover(end.name, serviceTime);
+    const longest = this.#meter.endFault(recovered);
+    this.#report(end.name, `${end.name}: ${times}`, longest, this.#meter.failed - failures);
+    await this.load.verify();
+  }
+
+  /** Ends the clients, compares all lists once more, and ends the server. @param {End} end @param {Random} random */
+  async finish(end, random) {
+    await this.load.end();
+    await this.load.verify();
+    this.#meter.beginFault(kinds);
+    await this.#attempt(end.name, () => end.run(this.#world, random));
+    const integrity = this.#world.checkIntegrity();
+    if (integrity !== 'ok') this.violate(`the store is damaged: ${integrity}`);
+  }
+
+  /** Ends the clients, kills what still runs, and removes all files. */
+  async abandon() {
+    this.#meter.beginFault(kinds);
+    this.#world.kill();
+    await this.#load?.end();
+    this.#world.remove();
+  }
+
+  /** Prints what led to a violation. */
+  explain() {
+    this.#print(['the last faults:', ...this.#history.slice(-lastFaults)].join('\n  '));
+    this.#print(['the last lines of the log:', ...this.#world.lines].join('\n  '));
+  }
+
+  /** @param {string} name @param {number} bound - In s. @returns {Promise<boolean>} Whether it has recovered. */
+  async #recover(name, bound) {
+    const repaired = performance.now();
+    const since = Date.now();
+    const all = { kinds, connections: /** @type {const} */ (['kept', 'new']) };
+    const recovered = async () =>
+      (await this.#allServe()) &&
+      this.#meter.succeedsSince(repaired, all) &&
+      this.#world.workersWithNewConnections(since) >= this.#world.workers &&
+      (await this.#world.ready());
+    if (await until(recovered, this.#boundOf(bound))) return true;
+    const serving = await this.#world.servingWorkers();
+    this.violate(
+      `${name}: not recovered after ${bound} s: ${serving ?? 'unknown'} of ${this.#world.workers} workers serve, ` +
+        `${this.#world.workersWithNewConnections(since)} with new connections, ` +
+        `${(await this.#world.ready()) ? 'ready' : 'not ready'}, last failure: ${this.#meter.lastFailure}`,
+    );
+    return false;
+  }
+
+  async #allServe() {
+    const { workers } = this.#world;
+    return (
+      this.#world.workerProcesses().length === workers && (await this.#world.servingWorkers()) === workers
+    );
+  }
+
+  /** A bound, and the pause before a restart, in s. @param {number} bound */
+  #boundOf(bound) {
+    return bound + this.#world.longestPause;
+  }
+
+  /** @param {string} kind @param {string} what @param {PerKind} longest @param {number} failed */
+  #report(kind, what, longest, failed) {
+    const tally = this.tallies.get(kind) ?? { times: 0, longest: { create: 0, delete: 0, list: 0 } };
+    tally.times++;
+    for (const request of kinds) tally.longest[request] = Math.max(tally.longest[request], longest[request]);
+    this.tallies.set(kind, tally);
+    const silences = kinds.map((request) => `${request} ${seconds(longest[request])} s`).join(', ');
+    const line = `${this.#time()} ${what}: without ${silences}; failed requests: ${failed}`;
+    this.#history.push(line);
+    this.#print(line);
+  }
+
+  #time() {
+    return `${((performance.now() - this.#begin) / 1_000).toFixed(1).padStart(6)} s`;
+  }
+}
+
+/** A time in s, from ms. @param {number} milliseconds */
+export function seconds(milliseconds) {
+  return (Math.max(0, milliseconds) / 1_000).toFixed(2);
+}

@@ -1,0 +1,283 @@
+// The server that prove:workers disturbs: its folders, its processes, its log, and what it must not leave behind.
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, constants, mkdirSync, mkdtempSync, openSync, readdirSync, rmSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
+import { DatabaseSync } from '@photostructure/sqlite';
+import getPort from 'get-port';
+import { endWithThisProcess } from '../../test/support/server-process.js';
+import { newConnectionId } from './workers-client.js';
+import { allProcesses, readProcess, signalAll, stateOf, until } from './workers-processes.js';
+
+/** Marks the processes of this run, by their environment. */
+const markerVariable = 'PROVE_WORKERS_RUN';
+/** The server's limit of descriptors: few enough for idle connections to take them all. */
+export const descriptors = 256;
+/** How many lines of the log are kept for the report. */
+const keptLines = 40;
+
+/** One run of the server after another, on one store. */
+export class World {
+  #dist;
+  #root = mkdtempSync(join(tmpdir(), 'prove-workers-'));
+  #marker = `${process.pid}-${Date.now()}`;
+  #port = 0;
+  #operationsPort = 0;
+  /** @type {import('node:child_process').ChildProcess | undefined} */
+  #supervisor;
+  /** @type {Promise<number | string> | undefined} */
+  #ended;
+  /** @type {Socket | undefined} */
+  #log;
+  /** When each worker last served a new connection, in ms since the epoch. @type {Map<string, number>} */
+  #served = new Map();
+  /** The last lines of the log, and what the processes printed besides. @type {string[]} */
+  lines = [];
+  /** How many workers the running server has. */
+  workers = 0;
+  /** The longest pause before a worker was restarted, as the running server logged it, in s. */
+  longestPause = 0;
+
+  /** @param {string} dist - The folder of the build. */
+  constructor(dist) {
+    this.#dist = dist;
+    for (const folder of [this.storeFolder, this.awayFolder, this.temporaryFolder]) mkdirSync(folder);
+  }
+
+  get storeFolder() {
+    return join(this.#root, 'store');
+  }
+
+  /** Where files of the store are moved; on the same file system. */
+  get awayFolder() {
+    return join(this.#root, 'away');
+  }
+
+  /** The TMPDIR of the server. */
+  get temporaryFolder() {
+    return join(this.#root, 'tmp');
+  }
+
+  /** The port of the service; the same for all runs. */
+  get port() {
+    return this.#port;
+  }
+
+  get #environment() {
+    return {
+      PATH: process.env['PATH'],
+      DATABASE_URL: `file:${join(this.storeFolder, 'plants.db')}`,
+      TMPDIR: this.temporaryFolder,
+      [markerVariable]: this.#marker,
+    };
+  }
+
+  /** Creates the store. @param {readonly string[]} subjects @returns {Promise<string[]>} A token for each subject. */
+  async prepare(subjects) {
+    this.#port = await getPort({ host: '127.0.0.1' });
+    this.#operationsPort = await getPort({ host: '127.0.0.1', exclude: [this.#port] });
+    const command = async (/** @type {string[]} */ ...args) => {
+      const program = [join(this.#dist, 'cli.js'), ...args];
+      return (await promisify(execFile)(process.execPath, program, { env: this.#environment })).stdout.trim();
+    };
+    await command('migrate');
+    const tokens = [];
+    for (const subject of subjects) tokens.push(await command('token', 'create', subject));
+    return tokens;
+  }
+
+  /**
+   * Starts the server, and waits until all of its workers serve.
+   * @param {number} workers
+   * @param {number} patience - The longest time that it may take, in s.
+   * @throws {Error} when it ends instead, or takes longer.
+   */
+  async start(workers, patience) {
+    this.launch(workers);
+    /** @type {number | string | undefined} */
+    let status;
+    void this.ended.then((ended) => (status = ended));
+    const serves = async () => status !== undefined || (await this.servingWorkers()) === workers;
+    const inTime = await until(serves, patience);
+    if (status !== undefined) throw new Error(`the server ended with ${status} at its start`);
+    if (!inTime) throw new Error(`the server did not start within ${patience} s`);
+    const folders = this.#filesLeft();
+    if (folders.length > 1)
+      throw new Error(`left by a killed server after the next start: ${folders.join(', ')}`);
+  }
+
+  /** Starts the server. @param {number} workers */
+  launch(workers) {
+    this.workers = workers;
+    this.longestPause = 0;
+    this.#served.clear();
+    const pipe = this.#makePipe();
+    const program = [process.execPath, join(this.#dist, 'main.js')];
+    const supervisor = spawn('prlimit', [`--nofile=${descriptors}`, ...program], {
+      env: {
+        ...this.#environment,
+        HOST: '127.0.0.1',
+        PORT: String(this.#port),
+        OPS_PORT: String(this.#operationsPort),
+        WORKERS: String(workers),
+        WORKER_TIMEOUT_SECONDS: '5',
+        SHUTDOWN_SECONDS: '1',
+      },
+      stdio: ['ignore', pipe, 'pipe'],
+    });
+    closeSync(pipe);
+    this.#supervisor = supervisor;
+    this.#ended = once(supervisor, 'exit').then(([code, signal]) => code ?? signal);
+    const stderr = /** @type {import('node:stream').Readable} */ (supervisor.stderr);
+    createInterface({ input: stderr }).on('line', (line) => {
+      this.#keep(line);
+    });
+    endWithThisProcess(supervisor, () => {
+      this.kill();
+      this.remove();
+    });
+  }
+
+  /** A pipe to which the server logs: `spawn` alone would make it a socket. @returns {number} */
+  #makePipe() {
+    const path = join(this.#root, 'log');
+    execFileSync('mkfifo', [path]);
+    const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const writer = openSync(path, constants.O_WRONLY);
+    rmSync(path);
+    const log = new Socket({ fd: reader, readable: true, writable: false });
+    // Without a listener of readline, which would resume a paused stream.
+    let rest = '';
+    log.setEncoding('utf8').on('data', (text) => {
+      const lines = `${rest}${text}`.split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) this.#readLog(line);
+    });
+    log.on('error', () => undefined);
+    this.#log = log;
+    return writer;
+  }
+
+  /** @param {string} line */
+  #readLog(line) {
+    if (!line.includes('"requestId"')) this.#keep(line);
+    const worker = /"process":"(worker \d+)"/.exec(line)?.[1];
+    const time = /"time":(\d+)/.exec(line)?.[1];
+    if (worker !== undefined && line.includes(newConnectionId)) this.#served.set(worker, Number(time));
+  }
+
+  /**
+   * How many workers have served new connections since a moment, as they logged it.
+   * @param {number} moment - In ms since the epoch.
+   */
+  workersWithNewConnections(moment) {
+    return [...this.#served.values()].filter((time) => time > moment).length;
+  }
+
+  /** @param {string} line */
+  #keep(line) {
+    const wait = Number(/"wait":(\d+)/.exec(line)?.[1] ?? 0) / 1_000;
+    this.longestPause = Math.max(this.longestPause, wait);
+    this.lines.push(`${new Date().toISOString().slice(11, 23)} ${line.slice(0, 300)}`);
+    if (this.lines.length > keptLines) this.lines.shift();
+  }
+
+  /** From now on nothing reads the log. */
+  stallLog() {
+    this.#log?.pause();
+  }
+
+  resumeLog() {
+    this.#log?.resume();
+  }
+
+  /** The supervisor. @returns {number} */
+  get supervisor() {
+    const { pid } = this.#supervisor ?? {};
+    if (pid === undefined) throw new Error('no server has been started');
+    return pid;
+  }
+
+  /** Resolves when the supervisor has exited, to its status or signal. */
+  get ended() {
+    return /** @type {Promise<number | string>} */ (this.#ended);
+  }
+
+  /** All processes of this run that exist, except those that have exited and only wait for their parent. */
+  processes() {
+    const own = `${markerVariable}=${this.#marker}`;
+    return allProcesses().filter(
+      (pid) => readProcess(pid, 'environ').split('\0').includes(own) && stateOf(pid) !== 'Z',
+    );
+  }
+
+  /** The processes of the workers, in the order of their ids. */
+  workerProcesses() {
+    return this.processes().filter((pid) => pid !== this.supervisor);
+  }
+
+  /** How many workers serve, as the supervisor reports it; undefined if it does not. */
+  async servingWorkers() {
+    const text = await this.#operations('/metrics');
+    const found = /^plant_store_workers (\d+)/m.exec(text ?? '')?.[1];
+    return found === undefined ? undefined : Number(found);
+  }
+
+  /** Whether the service reports that it is ready. */
+  async ready() {
+    return (await this.#operations('/readyz')) !== undefined;
+  }
+
+  /** @param {string} path */
+  async #operations(path) {
+    try {
+      const signal = AbortSignal.timeout(2_000);
+      const response = await globalThis.fetch(`http://127.0.0.1:${this.#operationsPort}${path}`, { signal });
+      const text = await response.text();
+      return response.status === 200 ? text : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** What a graceful exit must not leave: processes, and anything in its folders but the store itself. */
+  leftovers() {
+    const describe = (/** @type {number} */ pid) => `process ${pid} (${readProcess(pid, 'comm').trim()})`;
+    return [...this.processes().map(describe), ...this.#filesLeft()];
+  }
+
+  #filesLeft() {
+    const known = ['plants.db', 'plants.db-wal', 'plants.db-shm'];
+    const beside = readdirSync(this.storeFolder).filter((name) => !known.includes(name));
+    return [
+      ...readdirSync(this.temporaryFolder).map((name) => `${name} in the folder of temporary files`),
+      ...readdirSync(this.awayFolder).map((name) => `${name} in the folder of moved files`),
+      ...beside.map((name) => `${name} beside the store`),
+    ];
+  }
+
+  /** Checks the file of the store, which no process may have open. @returns {string} "ok", or what is wrong. */
+  checkIntegrity() {
+    const database = new DatabaseSync(join(this.storeFolder, 'plants.db'), { readOnly: true });
+    try {
+      return String(Object.values(database.prepare('PRAGMA integrity_check').get() ?? {})[0]);
+    } finally {
+      database.close();
+    }
+  }
+
+  /** Kills all processes. */
+  kill() {
+    signalAll(this.processes(), 'SIGKILL');
+  }
+
+  /** Removes all folders. */
+  remove() {
+    this.#log?.destroy();
+    rmSync(this.#root, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
