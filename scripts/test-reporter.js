@@ -18,7 +18,11 @@ const sourceOf = (file) => file.replace(/^dist-test(.*)js$/, 'test$1ts');
  */
 function repeatCommand(file, test) {
   const pattern = test?.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll("'", "'\\''");
-  return `npm test -- ${file}${pattern === undefined ? '' : ` '--grep=^${pattern}$'`}`;
+  // What selects other tests, or other data.
+  const settings = ['TEST_ENGINES', 'FUZZ_SEED', 'FUZZ_REQUESTS'].flatMap((name) =>
+    process.env[name] === undefined ? [] : [`${name}='${process.env[name]}' `],
+  );
+  return `${settings.join('')}npm test -- ${file}${pattern === undefined ? '' : ` '--grep=^${pattern}$'`}`;
 }
 
 /** Transforms TAP into the report; tap pipes the tests' output through it. */

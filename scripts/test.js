@@ -12,11 +12,13 @@ const usage = `Usage: npm test [-- [WORD...] [OPTION...]]
 Builds everything that the tests need, then runs them.
 
   WORD     run only the files whose path contains it: "connection", "storage/sqlite", "test/docs"
-  --quick  check the types, and run the tests of the API, the contract and the storage, with stores on SQLite only
-  OPTION   any option of tap: --grep=REGEX runs the tests whose name matches, --disable-coverage starts faster
+  --quick  check the types, and run the tests of the API, the contract and the storage, on SQLite only; leaves out
+           connections, processes and everything else
+  --built  use dist/ as it is, and compile only the tests
+  OPTION   an option of tap, as --NAME=VALUE: --grep=REGEX runs the tests whose name matches
   --help   show this help`;
 
-/** The tests of `--quick`: what most changes can break, and no test that starts the server's processes. */
+/** The tests of `--quick`: what most changes can break, but none that starts the server's processes. */
 const quick = [
   'contract/',
   'operations/',
@@ -37,6 +39,10 @@ else process.exitCode = await main();
 
 /** @returns {Promise<number>} The exit status. */
 async function main() {
+  if (isQuick && words.length > 0) {
+    console.error('--quick selects the tests itself; leave out the words, or --quick.');
+    return 1;
+  }
   const files = select(isQuick ? quick : words);
   if (files.length === 0) {
     console.error(`No test file has a path that contains ${words.join(' or ')}.`);
@@ -44,7 +50,7 @@ async function main() {
   }
   if (!(await buildAll())) return 1;
   const tap = [join(dirname(require.resolve('tap/package.json')), 'dist/esm/run.mjs')];
-  const given = options.filter((option) => option !== '--quick');
+  const given = options.filter((option) => option !== '--quick' && option !== '--built');
   // Coverage of a part of the tests says nothing.
   if (isQuick || words.length > 0) given.push('--disable-coverage');
   const env = isQuick ? { TEST_ENGINES: 'sqlite' } : {};
@@ -85,7 +91,7 @@ async function buildAll() {
     target: 'node20',
     sourcemap: true,
   });
-  const built = (await npmRun('build')) && (await npmRun('build:client'));
+  const built = options.includes('--built') || ((await npmRun('build')) && (await npmRun('build:client')));
   await tests;
   return built;
 }

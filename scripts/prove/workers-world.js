@@ -1,8 +1,7 @@
 // The server that prove:workers disturbs: its folders, its processes, its log, and what it must not leave behind.
-import { execFile, execFileSync, spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, constants, mkdirSync, mkdtempSync, openSync, readdirSync, rmSync } from 'node:fs';
-import { Socket } from 'node:net';
+import { closeSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -11,6 +10,7 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import getPort from 'get-port';
 import { endWithThisProcess } from '../../test/support/server-process.js';
 import { newConnectionId } from './workers-client.js';
+import { LogPipe } from './workers-log.js';
 import { allProcesses, readProcess, signalAll, stateOf, until } from './workers-processes.js';
 
 /** Marks the processes of this run, by their environment. */
@@ -31,7 +31,7 @@ export class World {
   #supervisor;
   /** @type {Promise<number | string> | undefined} */
   #ended;
-  /** @type {Socket | undefined} */
+  /** @type {LogPipe | undefined} */
   #log;
   /** When each worker last served a new connection, in ms since the epoch. @type {Map<string, number>} */
   #served = new Map();
@@ -115,7 +115,11 @@ export class World {
     this.workers = workers;
     this.longestPause = 0;
     this.#served.clear();
-    const pipe = this.#makePipe();
+    this.#log?.close();
+    const log = new LogPipe(join(this.#root, 'log'), (line) => {
+      this.#readLog(line);
+    });
+    this.#log = log;
     const program = [process.execPath, join(this.#dist, 'main.js')];
     const supervisor = spawn('prlimit', [`--nofile=${descriptors}`, ...program], {
       env: {
@@ -127,9 +131,9 @@ export class World {
         WORKER_TIMEOUT_SECONDS: '5',
         SHUTDOWN_SECONDS: '1',
       },
-      stdio: ['ignore', pipe, 'pipe'],
+      stdio: ['ignore', log.writer, 'pipe'],
     });
-    closeSync(pipe);
+    closeSync(log.writer);
     this.#supervisor = supervisor;
     this.#ended = once(supervisor, 'exit').then(([code, signal]) => code ?? signal);
     const stderr = /** @type {import('node:stream').Readable} */ (supervisor.stderr);
@@ -140,26 +144,6 @@ export class World {
       this.kill();
       this.remove();
     });
-  }
-
-  /** A pipe to which the server logs: `spawn` alone would make it a socket. @returns {number} */
-  #makePipe() {
-    const path = join(this.#root, 'log');
-    execFileSync('mkfifo', [path]);
-    const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    const writer = openSync(path, constants.O_WRONLY);
-    rmSync(path);
-    const log = new Socket({ fd: reader, readable: true, writable: false });
-    // Without a listener of readline, which would resume a paused stream.
-    let rest = '';
-    log.setEncoding('utf8').on('data', (text) => {
-      const lines = `${rest}${text}`.split('\n');
-      rest = lines.pop() ?? '';
-      for (const line of lines) this.#readLog(line);
-    });
-    log.on('error', () => undefined);
-    this.#log = log;
-    return writer;
   }
 
   /** @param {string} line */
@@ -188,7 +172,7 @@ export class World {
 
   /** From now on nothing reads the log. */
   stallLog() {
-    this.#log?.pause();
+    this.#log?.stall();
   }
 
   resumeLog() {
@@ -277,7 +261,8 @@ export class World {
 
   /** Removes all folders. */
   remove() {
-    this.#log?.destroy();
+    this.#log?.close();
+    this.#log = undefined;
     rmSync(this.#root, { recursive: true, force: true, maxRetries: 5 });
   }
 }

@@ -60,7 +60,6 @@ t.test(
         ...place,
         DATABASE_URL,
         DRAIN_SECONDS: DRAIN_SECONDS!,
-        MAX_EVENT_LOOP_DELAY_MS: '0',
       };
       return startServer(t, { env });
     };
@@ -339,3 +338,21 @@ for (const { name, engine, env } of [
     t.equal(inserts.length > 0, engine === postgres);
   });
 }
+
+t.test(
+  'the systemd unit is valid and restricts privileges',
+  skipFor(lacks('systemd-analyze', '--version')),
+  async (t) => {
+    const unit = await projectFile('deploy/plant-store.service');
+    const file = join(await temporaryFolder(t), 'plant-store.service');
+    // The verification wants a program and a user that this machine has.
+    await writeFile(
+      file,
+      unit.replace('/usr/bin/node', process.execPath).replaceAll('=plant-store\n', '=root\n'),
+    );
+    const verified = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
+    t.match(verified, { status: 0, stderr: '' });
+    const rated = spawnSync('systemd-analyze', ['security', '--offline=true', '--threshold=20', file]);
+    t.equal(rated.status, 0, 'exposed to 2.0 at most');
+  },
+);

@@ -148,7 +148,7 @@ t.test('every variable is checked and documented', async (t) => {
 });
 
 t.test(
-  'the server process speaks TLS, and takes all of these from its environment',
+  'TLS, proxies, CORS, compression, security headers and limits come from the environment',
   skipFor(certificateLack),
   async (t) => {
     const ca = await makeCertificate();

@@ -243,7 +243,7 @@ t.test('SIGTERM under load loses no acknowledged write and resets no connection'
   for (const drain of ['0', '600']) {
     const server = await startServer(t, {
       // A slow machine must not cause overload errors.
-      env: { ...env, OPS_PORT: '0', DRAIN_SECONDS: drain, LOG_LEVEL: 'info', MAX_EVENT_LOOP_DELAY_MS: '0' },
+      env: { ...env, OPS_PORT: '0', DRAIN_SECONDS: drain, LOG_LEVEL: 'info' },
     });
     const operations = operationsOf(server);
     const acknowledged: number[] = [];
@@ -306,44 +306,45 @@ t.test('SIGTERM under load loses no acknowledged write and resets no connection'
   }
 });
 
-t.test('a stalled reader does not delay the exit beyond SHUTDOWN_SECONDS', async (t) => {
-  const { env, token } = await fillStore(t, 2_500, (i) => `${i}:`.padEnd(8_000, 'x'));
-  const server = await startServer(t, { env: { ...env, OPS_PORT: '0', SHUTDOWN_SECONDS: '5' } });
-  const operations = operationsOf(server);
-  const { hostname, port } = new URL(server.origin);
-  const socket = connect(Number(port), hostname);
-  socket.on('error', () => undefined);
-  socket.write(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
-  await once(socket, 'data');
-  socket.pause();
-  // Nothing is ever sent on this connection.
-  const unused = connect(Number(port), hostname);
-  unused.on('error', () => undefined);
-  await once(unused, 'connect');
+t.test(
+  'while a stalled reader delays the exit, operators are served; a second signal does not wait',
+  async (t) => {
+    const { env, token } = await fillStore(t, 2_500, (i) => `${i}:`.padEnd(8_000, 'x'));
+    const server = await startServer(t, { env: { ...env, OPS_PORT: '0', SHUTDOWN_SECONDS: '600' } });
+    const operations = operationsOf(server);
+    const { hostname, port } = new URL(server.origin);
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => undefined);
+    socket.write(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+    await once(socket, 'data');
+    socket.pause();
+    // Nothing is ever sent on this connection.
+    const unused = connect(Number(port), hostname);
+    unused.on('error', () => undefined);
+    await once(unused, 'connect');
 
-  server.child.kill('SIGTERM');
-  const agent = new Agent();
-  let refused = false;
-  const tryToConnect = async () => {
-    try {
-      await send(agent, `${server.origin}/openapi.json`);
-    } catch (error) {
-      // A connection that is reset had not been accepted.
-      const { code } = error as NodeJS.ErrnoException;
-      if (code !== 'ECONNRESET' && code !== 'ECONNREFUSED') throw error;
-      refused = code === 'ECONNREFUSED';
-    }
-  };
-  await repeatUntil(() => refused, tryToConnect);
-  t.match(await send(agent, `${operations}/livez`), { status: 200 }, 'operators are served to the end');
-  t.match(await send(agent, `${operations}/readyz`), { status: 503 });
-  t.equal(await server.end('SIGCONT'), 0);
-  socket.destroy();
-  unused.destroy();
-  const messages = server.log.map(({ msg }) => msg);
-  t.ok(messages.includes('requests were still running at the end of SHUTDOWN_SECONDS'));
-  t.equal(messages.at(-1), 'plant-store has shut down');
-});
+    server.child.kill('SIGTERM');
+    const agent = new Agent();
+    let refused = false;
+    const tryToConnect = async () => {
+      try {
+        await send(agent, `${server.origin}/openapi.json`);
+      } catch (error) {
+        // A connection that is reset had not been accepted.
+        const { code } = error as NodeJS.ErrnoException;
+        if (code !== 'ECONNRESET' && code !== 'ECONNREFUSED') throw error;
+        refused = code === 'ECONNREFUSED';
+      }
+    };
+    await repeatUntil(() => refused, tryToConnect);
+    t.match(await send(agent, `${operations}/livez`), { status: 200 }, 'operators are served to the end');
+    t.match(await send(agent, `${operations}/readyz`), { status: 503 });
+    // That SHUTDOWN_SECONDS ends the delay, test/http/connection/connection.test.ts shows.
+    t.equal(await server.end('SIGTERM'), 1);
+    socket.destroy();
+    unused.destroy();
+  },
+);
 
 t.test('a host name with several addresses gets one complete listener', async (t) => {
   const { env } = await fillStore(t, 0, String);

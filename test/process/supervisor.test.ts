@@ -1,5 +1,5 @@
 // The processes of a service with workers: whatever ends one, the others serve, no acknowledged write is lost, and
-// operators see what happens. First the lifecycle with a fork and a clock of the test, then real processes from dist.
+// operators see what happens. First real processes from dist, then the lifecycle with a fork and a clock of the test.
 import { EventEmitter } from 'node:events';
 import { join } from 'node:path';
 import { mock } from 'node:test';

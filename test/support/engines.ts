@@ -66,7 +66,7 @@ export const enginesToTest = engines.filter(({ name }) => chosen?.includes(name)
  */
 async function openThroughSupervisor(url: string, writer: Partial<GroupWriterLimits> = {}): Promise<Storage> {
   const script = new URL('./writing-process.js', import.meta.url);
-  // Without the test runner's loader, which takes longer to start than the store.
+  // Without what the test runner imports, which takes longer to start than the store.
   const child = fork(script, [url], { execArgv: [] });
   const [writerAddress] = (await once(child, 'message')) as [string];
   const command = await openStorage(url);
@@ -106,8 +106,8 @@ export async function openEmptyStorage(
 const shared = new Map<Engine, Promise<Storage>>();
 
 /**
- * A store that all tests of a file share, each with its own subjects: opening one takes a second under the test
- * runner's loader.
+ * A store that all tests of a file share, each with its own subjects: opening one starts
+ * a thread.
  */
 export function sharedStorage(engine: Engine): Promise<Storage> {
   const known = shared.get(engine);

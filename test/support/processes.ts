@@ -39,7 +39,12 @@ export async function startServer(t: Test, options: processes.ServerOptions): Pr
     log.push(entry);
     lines.emit('line');
   };
-  const server = await processes.startServer({ ...options, onLog });
+  const server = await processes.startServer({
+    ...options,
+    // A slow machine must not cause overload errors.
+    env: { MAX_EVENT_LOOP_DELAY_MS: '0', ...options.env },
+    onLog,
+  });
   const logged = (holds: () => boolean) => repeatUntil(holds, () => once(lines, 'line'));
   t.teardown(() => server.end('SIGKILL'));
   return { ...server, log, logged, createToken: (subject) => createToken(server.databaseUrl, subject) };

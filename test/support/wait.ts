@@ -1,5 +1,6 @@
 // Waiting in tests: for a condition, bounded by a deadline that no slow machine reaches.
 import { setTimeout as pause } from 'node:timers/promises';
+import { inspect } from 'node:util';
 
 /** How long a test waits for anything, in ms: far longer than a slow machine takes, shorter than the runner's limit. */
 const patience = 120_000;
@@ -10,15 +11,24 @@ const pollInterval = 10;
 /**
  * Repeats a step until its result is as expected, by default until it is truthy.
  * @returns That result.
- * @throws Error when it is not so after two minutes.
+ * @throws Error with the last result when it is not so after two minutes, even if a step is still under way.
  */
 export async function until<T>(step: () => Promise<T>, holds: (result: T) => boolean = Boolean): Promise<T> {
-  const deadline = performance.now() + patience;
-  for (;;) {
-    const result = await step();
-    if (holds(result)) return result;
-    if (performance.now() > deadline)
-      throw new Error(`not so after two minutes: ${String(step)} ${String(holds)}`);
+  const over = new AbortController();
+  let last: T | undefined;
+  const deadline = pause(patience, undefined, { signal: over.signal }).then(() => {
+    const expected = holds === Boolean ? String(step) : String(holds);
+    throw new Error(`not so after two minutes: ${expected}; last: ${inspect(last)}`);
+  });
+  // It is aborted when the wait has ended.
+  deadline.catch(() => undefined);
+  try {
+    for (;;) {
+      last = await Promise.race([step(), deadline]);
+      if (holds(last)) return last;
+    }
+  } finally {
+    over.abort();
   }
 }
 
@@ -30,5 +40,9 @@ export async function repeatUntil(
   holds: () => boolean | Promise<boolean>,
   step: () => Promise<unknown> = () => pause(pollInterval),
 ): Promise<void> {
-  await until(async () => (await holds()) || (await step(), false));
+  let result: boolean;
+  await until(
+    async () => (result = await holds()) || (await step(), false),
+    Object.assign(() => result, { toString: () => String(holds) }),
+  );
 }

@@ -19,7 +19,7 @@ export interface WriterProcess {
 
 /** Starts a process that opens the store of a URL and writes to it. It is gone with the test. */
 export async function startWriter(t: Test, url: string): Promise<WriterProcess> {
-  // Without the test runner's loader, which takes longer to start than the store.
+  // Without what the test runner imports, which takes longer to start than the store.
   const child = fork(new URL('./writing-process.js', import.meta.url), [url], { execArgv: [] });
   const exited = once(child, 'exit');
   t.teardown(() => child.kill('SIGKILL'));

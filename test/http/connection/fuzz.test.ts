@@ -7,6 +7,7 @@ import { strict as assert } from 'node:assert';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
+import { until } from '../../support/wait.js';
 import { startServer, type ServerProcess } from '../../support/server-process.js';
 import { checkAnswer, type Answer } from '../../support/contract-check.js';
 import { temporaryFolder } from '../../support/engines.js';
@@ -273,7 +274,7 @@ const server = await startServer({
     BODY_BUDGET_BYTES: String(20 * bodyLimit),
     // Longer than a busy machine needs for complete requests, and short enough to wait for.
     REQUEST_TIMEOUT_SECONDS: '5',
-    KEEP_ALIVE_SECONDS: '1',
+    KEEP_ALIVE_SECONDS: '5',
     // Over TLS, the server regards some clients that reset their connection as stalled readers.
     STALL_TIMEOUT_SECONDS: '5',
     ...(tls && { TLS_CERT_FILE: pemFile, TLS_KEY_FILE: pemFile }),
@@ -321,11 +322,10 @@ async function statuses(bytes: string, ending: Script['ending'] = 'finish'): Pro
 
 /** Sends a large body until there is memory for it: the server may notice late that other clients have disconnected. */
 async function findRoom(): Promise<void> {
-  let status: number | undefined;
-  while (status !== 200) {
+  await until(async () => {
     const { received } = await converse(server.port, [Buffer.from(create(150_000))], 'finish');
-    status = readAnswers(received, () => false).answers[0]?.status;
-  }
+    return readAnswers(received, () => false).answers[0]?.status === 200;
+  });
 }
 
 t.test('a client that has half-closed its connection receives all responses', async (t) => {
@@ -418,8 +418,7 @@ t.test(
 );
 
 t.test('whatever bytes arrive, the server stays within the contract and keeps running', async (t) => {
-  // A generous bound, for slow machines: about 50 ms for each request.
-  t.setTimeout(60_000 + requests * 50);
+  t.setTimeout(600_000 + requests * 500);
   const batch = fc.array(scripts('finish', 'finish', 'finish', 'finish', 'finish', 'reset'), {
     minLength: 1,
     maxLength: 16,
@@ -432,7 +431,7 @@ t.test('whatever bytes arrive, the server stays within the contract and keeps ru
 });
 
 t.test('clients that never finish are answered or disconnected in time', async (t) => {
-  t.setTimeout(120_000);
+  t.setTimeout(600_000);
   const batch = fc.array(scripts('wait'), { minLength: 64, maxLength: 64 });
   await fc.assert(fc.asyncProperty(batch, playAll), { seed, numRuns: 1, endOnFailure: true });
 });
