@@ -49,7 +49,8 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
     const url = await server.createDatabase(t);
     await server.sql(statements.join(';'), new URL(url).pathname.slice(1));
     for (const prepared of [false, true]) {
-      t.test(`${name}${prepared ? ', statements prepared' : ''}`, async (t) => {
+      // Awaited, because the next database must not be filled while the log shows the statements of this one.
+      await t.test(`${name}${prepared ? ', statements prepared' : ''}`, async (t) => {
         const storage = await openPostgres({ url, timeout: 90_000, poolSize: 1, prepared });
         t.teardown(() => storage.close());
 
