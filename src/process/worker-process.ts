@@ -24,7 +24,7 @@ export interface Child {
  * - starting: it does not listen yet; then serving, ending or ended.
  * - serving: it accepts connections; then leaving, ending or ended.
  * - leaving: it cannot write, accepts no further connections, and exits by itself; then ending or ended.
- * - ending: it was told to exit, or was killed; then ended.
+ * - ending: it has been asked to exit, or was killed; then ended.
  * - ended: it has exited; final.
  */
 export type WorkerState = 'never created' | 'starting' | 'serving' | 'leaving' | 'ending' | 'ended';

@@ -1,10 +1,10 @@
 // A worker process: it serves requests and reads the store itself, and the supervisor controls it.
 import type { Worker } from 'node:cluster';
-import { Server, type Socket } from 'node:net';
+import type { Server, Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config.js';
 import { messageOf } from '../domain/storage.js';
-import { shutDown } from '../http/connection/shutdown.js';
+import { shutDown, stopListening } from '../http/connection/shutdown.js';
 import { logDescriptor, type SupervisorMessage, type WorkerMessage } from './messages.js';
 import { buildService, describeFault, listen, loadMetrics, shutdownTimes } from './service.js';
 
@@ -88,8 +88,7 @@ async function serve(config: Config, worker: Worker, writerAddress: string | und
 function leave(app: FastifyInstance): void {
   app.drain();
   setTimeout(() => process.exit(1), leaveTime);
-  // http.Server's close() would also cut off responses, as src/http/connection/shutdown.ts explains.
-  Server.prototype.close.call(app.server, () => process.exit(1));
+  stopListening(app.server, () => process.exit(1));
 }
 
 function report(worker: Worker, message: WorkerMessage, done: () => void = () => undefined): void {

@@ -60,16 +60,24 @@ export function prepareShutdown(app: FastifyInstance): void {
   app.addHook('preClose', async () => {
     draining = true;
     if (!app.server.listening) return;
-    // Promise: every response is sent to its last byte (test/http/connection/connection.test.ts, "while it closes, ..."). http.Server's
-    // close() breaks it, because it also closes connections that it considers idle, and has no option not to. The
-    // documented close() of net.Server, which it extends, only stops listening.
-    Server.prototype.close.call(app.server);
+    stopListening(app.server);
     // Repeatedly, because a response that started before the shutdown does not close its connection.
     while (openedAt.size > 0) {
       closeQuietConnections();
       await pause(checkInterval);
     }
   });
+}
+
+/**
+ * Stops listening, and lets every open connection end by itself. Promise: every response is sent to its last byte
+ * (test/http/connection/connection.test.ts, "while it closes, ..."). http.Server's close() breaks it, because it also
+ * closes connections that it considers idle, and has no option not to. The documented close() of net.Server, which it
+ * extends, only stops listening.
+ * @param closed - Called when no connection is left.
+ */
+export function stopListening(server: Server, closed?: () => void): void {
+  Server.prototype.close.call(server, closed);
 }
 
 /** The durations of a shutdown's phases, in ms. */
