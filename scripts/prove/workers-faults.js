@@ -228,15 +228,7 @@ const workerDescriptors = {
   hold: [300, 1_500],
   allow500: true,
   bound: { during: 6, after: 10 },
-  inject: (world, random) => {
-    const pid = random.pick(world.workerProcesses());
-    const repair = takeDescriptors(pid, random);
-    return async () => {
-      await repair();
-      // node:cluster passes no further connections to a worker that could not receive one. An operator must end it.
-      signalAll([pid], 'SIGKILL');
-    };
-  },
+  inject: (world, random) => takeDescriptors(random.pick(world.workerProcesses()), random),
 };
 
 /** All faults that a server must survive. */

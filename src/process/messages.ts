@@ -3,7 +3,7 @@
 /** The environment variable in which the supervisor tells workers where to send their writes. */
 export const writerVariable = 'PLANT_STORE_WRITER';
 
-/** The environment variable that makes a process a worker. */
+/** The environment variable that makes a process a worker: its number. */
 export const workerVariable = 'PLANT_STORE_WORKER';
 
 /**
@@ -13,21 +13,24 @@ export const workerVariable = 'PLANT_STORE_WORKER';
 export const logDescriptor = 4;
 
 /**
- * From a worker: it listens; it cannot start; it can no longer write, and accepts no further connections; its metrics in
- * the JSON format of prom-client; whether its storage can serve; it is alive.
+ * From a worker: it can take connections; it cannot start; it accepts no further connections; how many connections are
+ * open, and the number of the last that it received; its metrics in the JSON format of prom-client; whether its storage
+ * can serve; it is alive.
  */
 export type WorkerMessage =
-  | { readonly kind: 'serving'; readonly origin: string }
+  | { readonly kind: 'serving' }
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'leaving'; readonly reason: string }
+  | { readonly kind: 'connections'; readonly open: number; readonly received: number }
   | { readonly kind: 'metrics'; readonly metrics: readonly object[] }
   | { readonly kind: 'storage'; readonly fault: string | undefined }
   | { readonly kind: 'alive' };
 
 /**
- * From the supervisor: finish the open requests and exit; send the metrics; check the storage; report that you are
- * alive.
+ * From the supervisor: serve the connection that comes with this message; ask clients to reconnect; finish the open
+ * requests and exit; send the metrics; check the storage; report that you are alive. Connections have consecutive
+ * numbers from 1, and `passed` is the last one so far, so that a worker notices if one did not reach it.
  */
-export interface SupervisorMessage {
-  readonly kind: 'end' | 'measure' | 'storage' | 'check';
-}
+export type SupervisorMessage =
+  | { readonly kind: 'connection' | 'check'; readonly passed: number }
+  | { readonly kind: 'drain' | 'end' | 'measure' | 'storage' };

@@ -112,8 +112,8 @@ export async function buildService(
   config: Config,
   metrics: Metrics | undefined,
   options: ProcessOptions = {},
-): Promise<{ app: FastifyInstance; storage: Storage; maxConnections: number }> {
-  const maxConnections = connectionLimit(config);
+): Promise<{ app: FastifyInstance; storage: Storage }> {
+  const maxConnections = Math.min(config.MAX_CONNECTIONS, connectionRoom(config));
   // The storage's thread starts while the modules of the service load.
   const [storage, { buildApp }] = await Promise.all([
     openConfiguredStorage(config, metrics, options),
@@ -132,8 +132,7 @@ export async function buildService(
       requestTimeout: config.REQUEST_TIMEOUT_SECONDS * 1000,
       keepAliveTimeout: config.KEEP_ALIVE_SECONDS * 1000,
       stallTimeout: config.STALL_TIMEOUT_SECONDS * 1000,
-      // A worker limits its connections itself, when it accepts them.
-      maxConnections: options.isWorker === true ? Infinity : maxConnections,
+      maxConnections,
       rates: {
         perSubject: config.RATE_LIMIT_PER_SUBJECT,
         perAddress: config.RATE_LIMIT_PER_ADDRESS,
@@ -149,19 +148,35 @@ export async function buildService(
     trustedProxies: config.TRUST_PROXY,
     tls: readTls(config),
   });
-  if (maxConnections < config.MAX_CONNECTIONS) {
-    app.log.warn({ maxConnections }, 'MAX_CONNECTIONS is lowered to fit the limit of open files');
+  if (options.isWorker !== true) {
+    warnOfLimits(app.log, config, maxConnections);
+    warnOfMisspelledVariables(app.log);
   }
-  if (options.isWorker !== true) warnOfMisspelledVariables(app.log);
-  return { app, storage, maxConnections };
+  return { app, storage };
+}
+
+/** Logs a warning if the limit of open files lowers MAX_CONNECTIONS. */
+export function warnOfLimits(
+  log: FastifyBaseLogger,
+  { MAX_CONNECTIONS }: Config,
+  maxConnections: number,
+): void {
+  if (maxConnections === MAX_CONNECTIONS) return;
+  log.warn({ maxConnections }, 'MAX_CONNECTIONS is lowered to fit the limit of open files');
 }
 
 /**
  * Listens on the configured address.
+ * @returns What the listener returns.
  * @throws ConfigError naming the variable that prevents it.
  */
-export async function listen(app: FastifyInstance, { HOST: host, PORT: port }: Config): Promise<void> {
-  await listenOn(app, { host, port, variables: ['HOST', 'PORT'] });
+export function listen<T>(listener: Listener<T>, { HOST: host, PORT: port }: Config): Promise<T> {
+  return listenOn(listener, { host, port, variables: ['HOST', 'PORT'] });
+}
+
+/** What can listen on an address: an app of Fastify, or the acceptor of a service with workers. */
+export interface Listener<T> {
+  listen(address: { host: string; port: number }): Promise<T>;
 }
 
 /** An address to listen on. */
@@ -174,16 +189,17 @@ export interface Place {
 
 /**
  * Listens on an address.
+ * @returns What the listener returns.
  * @throws ConfigError naming the variable that prevents it.
  */
-export async function listenOn(app: FastifyInstance, { host, port, variables }: Place): Promise<void> {
+export async function listenOn<T>(listener: Listener<T>, { host, port, variables }: Place): Promise<T> {
   const [hostName, portName] = variables;
   // Only one address: for a name with several, Fastify opens servers that it neither lists nor waits for on close.
   const { address } = await lookup(host, { order: 'ipv4first' }).catch((error: unknown) => {
     throw new ConfigError(`${hostName}: ${(error as Error).message}`);
   });
   try {
-    await app.listen({ host: address, port });
+    return await listener.listen({ host: address, port });
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'EADDRINUSE') {
@@ -239,12 +255,11 @@ export function endOnSignal({ log, storage, operations, stop }: Ending): void {
 }
 
 /**
- * The maximum number of connections: MAX_CONNECTIONS, lowered if necessary to leave file descriptors for the process
- * itself. If clients could use all descriptors, the service could not open a file.
+ * How many connections a process may have and still open files: if clients could use all descriptors, it could not. At
+ * least 1.
  */
-function connectionLimit({ MAX_CONNECTIONS, DATABASE_POOL_SIZE }: Config): number {
-  const room = openFilesLimit() - maxFiles - maxOperatorConnections - DATABASE_POOL_SIZE;
-  return Math.max(1, Math.min(MAX_CONNECTIONS, room));
+export function connectionRoom({ DATABASE_POOL_SIZE }: Config): number {
+  return Math.max(1, openFilesLimit() - maxFiles - maxOperatorConnections - DATABASE_POOL_SIZE);
 }
 
 /** How many files this process may have open: from /proc on Linux, otherwise Infinity. */

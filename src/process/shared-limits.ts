@@ -3,7 +3,6 @@ import type { Config } from '../config.js';
 
 /** The limits that hold for all workers together, each with the least part that a worker needs. */
 const divided = [
-  ['MAX_CONNECTIONS', 1],
   ['BODY_BUDGET_BYTES', 1_024],
   ['LIST_BUDGET_BYTES', 1_024],
   ['WRITE_QUEUE_ROWS', 1],

@@ -33,10 +33,9 @@ async function startAs(environment: NodeJS.ProcessEnv, args: readonly string[]):
   // A reader that exits is no fault. Reading the property also makes a pipe or socket non-blocking, so that no warning
   // of Node.js waits for a reader that stalls.
   process.stderr.on('error', () => undefined);
-  if (environment[workerVariable] !== undefined) {
-    const { worker } = (await import('node:cluster')).default;
-    const { serveAsWorker } = await import('./worker.js');
-    if (worker !== undefined) await serveAsWorker(config, worker, environment[writerVariable]);
+  const worker = environment[workerVariable];
+  if (worker !== undefined) {
+    await (await import('./worker.js')).serveAsWorker(config, worker, environment[writerVariable]);
   } else if (config.WORKERS === 1) {
     await serveAlone(config, dev);
   } else {

@@ -1,21 +1,26 @@
 // The parent of the workers, which owns the port, the writer, the operations listener and the shutdown.
-import cluster from 'node:cluster';
+import { fork } from 'node:child_process';
+import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import Fastify, { type FastifyBaseLogger } from 'fastify';
 import type { Config } from '../config.js';
 import type { GatheredMetrics } from '../observability/gathered-metrics.js';
 import { openLog, openOutput } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
-import { workerVariable, writerVariable } from './messages.js';
+import { drained } from '../http/connection/shutdown.js';
+import { Acceptor } from './acceptor.js';
 import { greetDeveloper } from './developer.js';
-import { DescriptorReserve } from './descriptor-reserve.js';
+import { workerVariable, writerVariable } from './messages.js';
 import { listenForOperators, reportReady } from './operators.js';
 import {
+  connectionRoom,
   endOnSignal,
+  listen,
   loadMetrics,
   logOptions,
   openConfiguredStorage,
   shutdownTimes,
+  warnOfLimits,
   warnOfMisspelledVariables,
 } from './service.js';
 import { countWorkers, shareLimits } from './shared-limits.js';
@@ -25,16 +30,11 @@ import { Workers } from './workers.js';
 /** How long to wait for workers to exit after their own time limits have passed, in ms. */
 const endGrace = 5_000;
 
-/** The descriptors that a worker takes in this process: its channel and its two streams. */
-const descriptorsPerWorker = 3;
-/** The further descriptors that the creation of a process takes for a moment. */
-const descriptorsPerFork = 16;
-
 /**
  * Starts the configured number of workers, and restarts those that die. Resolves when all of them serve.
  * @param dev - Whether the server runs in development mode.
  * @throws StorageError when the storage cannot be opened.
- * @throws ConfigError when the operations listener cannot listen.
+ * @throws ConfigError when it or the operations listener cannot listen.
  * @throws WorkerStartError when a worker cannot start.
  */
 export async function supervise(config: Config, dev: boolean): Promise<void> {
@@ -48,15 +48,23 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
   }
   const metrics = await loadMetrics(config);
   const storage = await openConfiguredStorage(config, metrics, { forWorkers: true });
+  const room = connectionRoom(config);
+  const maxConnections = Math.min(config.MAX_CONNECTIONS, count * room);
+  warnOfLimits(log, config, maxConnections);
   const workers: Workers = new Workers({
     count,
+    maxConnections: room,
     fork: createFork(shareLimits(config, count), output, storage.writerAddress),
     timeout: config.WORKER_TIMEOUT_SECONDS * 1000,
     log,
     replaced: (worker) => {
       gathered?.replace(worker);
     },
+    freed: () => {
+      acceptor.distribute();
+    },
   });
+  const acceptor = new Acceptor(workers, { waiting: room, total: maxConnections });
   const gathered = metrics && (await gatherMetrics(metrics, workers));
   // Whatever ends this process, no worker outlives it.
   process.once('exit', () => {
@@ -76,8 +84,17 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
     },
     config,
   );
-  endOnSignal({ log, storage, operations, stop: () => workers.end(drainTime + patience + endGrace) });
-  const [origin] = await Promise.all([started, operations]);
+  const stop = async () => {
+    if (workers.open) {
+      workers.drain();
+      await drained(drainTime, () => acceptor.connections);
+    }
+    acceptor.close();
+    await workers.end(patience + endGrace);
+  };
+  endOnSignal({ log, storage, operations, stop });
+  await Promise.all([started, operations]);
+  const origin = originOf(await listen(acceptor, config), config);
   reportReady(log, origin);
   if (dev) await greetDeveloper(origin, storage, config);
 }
@@ -95,26 +112,30 @@ function createFork(
   writerAddress: string | undefined,
 ) {
   const printed = openLog(() => undefined, openOutput(2));
-  cluster.setupPrimary({
-    exec: fileURLToPath(new URL('../main.js', import.meta.url)),
-    args: [],
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc', output],
-  });
-  const environment = {
-    [workerVariable]: 'true',
-    ...(writerAddress !== undefined && { [writerVariable]: writerAddress }),
-  };
-  const reserve = new DescriptorReserve(descriptorsPerFork + shares.length * descriptorsPerWorker);
-  return (slot: number) => {
-    const worker = reserve.use(() => cluster.fork({ ...shares[slot], ...environment }));
+  const program = fileURLToPath(new URL('../main.js', import.meta.url));
+  return (slot: number, id: number) => {
+    const child = fork(program, {
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc', output],
+      env: {
+        ...process.env,
+        ...shares[slot],
+        [workerVariable]: String(id),
+        ...(writerAddress !== undefined && { [writerVariable]: writerAddress }),
+      },
+    });
     // A process that was never created has no streams.
-    for (const stream of [worker.process.stdout, worker.process.stderr]) {
+    for (const stream of [child.stdout, child.stderr]) {
       stream?.setEncoding('utf8').on('data', (text: string) => {
         printed.write(text);
       });
     }
-    return worker;
+    return child;
   };
+}
+
+function originOf({ address, family, port }: AddressInfo, { TLS_CERT_FILE }: Config): string {
+  const scheme = TLS_CERT_FILE === undefined ? 'http' : 'https';
+  return `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
 
 async function gatherMetrics(

@@ -1,20 +1,24 @@
 // The lifecycle of one worker process, as its supervisor sees it.
+import type { Socket } from 'node:net';
 import type { Measured, Source } from '../observability/gathered-metrics.js';
 import type { SupervisorMessage, WorkerMessage } from './messages.js';
 
-/** What the lifecycle needs of a process: a Worker of node:cluster has it. */
+/**
+ * How many connections may be on their way to a worker. Node.js passes one at a time, and the next should be ready when
+ * it has arrived. Those of a worker that does not respond wait until it does or is killed.
+ */
+const maxInFlight = 2;
+
+/** What the lifecycle needs of a process: a ChildProcess of node:child_process has it. */
 export interface Child {
-  readonly id: number;
-  readonly process: {
-    /** Undefined if the system could not create the process. */
-    readonly pid?: number | undefined;
-    kill(signal: 'SIGKILL'): unknown;
-    /** The process has exited, and everything that it wrote to its standard streams has been read. */
-    on(event: 'close', listener: (code: number | null, signal: string | null) => void): unknown;
-  };
-  send(message: SupervisorMessage, sent: () => void): unknown;
+  /** Undefined if the system could not create the process. */
+  readonly pid?: number | undefined;
+  kill(signal: 'SIGKILL'): unknown;
+  send(message: SupervisorMessage, socket: Socket | undefined, options: undefined, sent: () => void): unknown;
   on(event: 'message', listener: (message: WorkerMessage) => void): unknown;
   on(event: 'error', listener: (error: Error) => void): unknown;
+  /** The process has exited, and everything that it wrote to its standard streams has been read. */
+  on(event: 'close', listener: (code: number | null, signal: string | null) => void): unknown;
 }
 
 /**
@@ -22,8 +26,8 @@ export interface Child {
  *
  * - never created: the system has no process for it; final.
  * - starting: it does not listen yet; then serving, ending or ended.
- * - serving: it accepts connections; then leaving, ending or ended.
- * - leaving: it cannot write, accepts no further connections, and exits by itself; then ending or ended.
+ * - serving: it takes connections; then leaving, ending or ended.
+ * - leaving: it cannot write or take connections, finishes those that it has, and exits; then ending or ended.
  * - ending: it has been asked to exit, or was killed; then ended.
  * - ended: it has exited; final.
  */
@@ -39,7 +43,7 @@ export interface WorkerEnd {
   readonly overdue: boolean;
 }
 
-/** How many health checks in a row a worker may leave without a response. */
+/** How many health checks in a row a worker may leave without a response before it is killed. */
 export interface Patience {
   /** Until it serves. */
   readonly starting: number;
@@ -47,17 +51,28 @@ export interface Patience {
   readonly serving: number;
 }
 
+/** What others do when something about a worker has changed. */
+export interface WorkerEvents {
+  /** It has started to serve or left service. */
+  readonly changed: (worker: WorkerProcess) => void;
+  /** It may be able to take another connection. */
+  readonly freed: () => void;
+}
+
 /** One worker process. */
 export class WorkerProcess implements Source {
-  /** Identifies the process in the log; undefined if it was never created. */
-  readonly id: number | undefined;
+  /** Identifies the process in the log. */
+  readonly id: number;
   /** Resolves when there is no process, or no longer one. Never rejects. */
   readonly ended: Promise<WorkerEnd>;
   readonly #child: Child | undefined;
   readonly #patience: Patience;
-  readonly #changed: (worker: WorkerProcess) => void;
+  readonly #events: WorkerEvents;
+  /** The connections that have been passed to it and that it has not received yet, by their numbers. */
+  readonly #inFlight = new Map<number, Socket>();
+  #passed = 0;
+  #open = 0;
   #state: WorkerState = 'starting';
-  #origin = '';
   #reason: string | undefined;
   #overdue = false;
   #unanswered = 0;
@@ -68,15 +83,16 @@ export class WorkerProcess implements Source {
   /**
    * Creates the process.
    * @param fork - Creates it; may throw.
-   * @param changed - Called when the process starts to serve or leaves service.
    */
-  constructor(fork: () => Child, patience: Patience, changed: (worker: WorkerProcess) => void) {
+  constructor(id: number, fork: () => Child, patience: Patience, events: WorkerEvents) {
+    this.id = id;
     this.#patience = patience;
-    this.#changed = changed;
+    this.#events = events;
     this.ended = new Promise((resolve) => {
       this.#end = (code, signal) => {
         resolve({ code, signal, reason: this.#reason, overdue: this.#overdue });
         for (const settle of this.#probing.splice(0)) settle('a worker has ended');
+        for (const socket of this.#inFlight.values()) socket.destroy();
       };
     });
     try {
@@ -87,8 +103,7 @@ export class WorkerProcess implements Source {
       this.#end(null, null);
       return;
     }
-    if (this.#child.process.pid === undefined) this.#state = 'never created';
-    this.id = this.#child.id;
+    if (this.#child.pid === undefined) this.#state = 'never created';
     this.#follow(this.#child);
   }
 
@@ -96,20 +111,36 @@ export class WorkerProcess implements Source {
     return this.#state;
   }
 
-  get pid(): number | undefined {
-    return this.#child?.process.pid;
+  /** Why it leaves service or has ended, if the worker or the system reported it. */
+  get reason(): string | undefined {
+    return this.#reason;
   }
 
-  /** The origin on which it listens; empty until it serves. */
-  get origin(): string {
-    return this.#origin;
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  /** The number of its connections: those that it has reported as open, and those on their way to it. */
+  get connections(): number {
+    return this.#open + this.#inFlight.size;
+  }
+
+  /** Whether it can take another connection now. */
+  get isFree(): boolean {
+    return this.#state === 'serving' && this.#inFlight.size < maxInFlight;
+  }
+
+  /** Passes a connection to it, from which nothing has been read. It is closed if the worker ends before it arrives. */
+  take(socket: Socket): void {
+    this.#inFlight.set(++this.#passed, socket);
+    this.#send({ kind: 'connection', passed: this.#passed }, socket);
   }
 
   /** Requests its metrics. Does not resolve if it does not respond. */
   measure(): Promise<Measured> {
     return new Promise((resolve) => {
       this.#measuring.push(resolve);
-      this.#tell('measure');
+      this.#send({ kind: 'measure' });
     });
   }
 
@@ -117,7 +148,7 @@ export class WorkerProcess implements Source {
   storageFault(): Promise<string | undefined> {
     return new Promise((resolve) => {
       this.#probing.push(resolve);
-      this.#tell('storage');
+      this.#send({ kind: 'storage' });
     });
   }
 
@@ -129,7 +160,7 @@ export class WorkerProcess implements Source {
     const starts = this.#state === 'starting';
     if (!starts && this.#state !== 'serving' && this.#state !== 'leaving') return false;
     if (this.#unanswered++ < (starts ? this.#patience.starting : this.#patience.serving)) {
-      if (!starts) this.#tell('check');
+      if (!starts) this.#send({ kind: 'check', passed: this.#passed });
       return false;
     }
     this.#overdue = true;
@@ -138,19 +169,24 @@ export class WorkerProcess implements Source {
     return true;
   }
 
+  /** Makes it ask its clients to reconnect. */
+  drain(): void {
+    if (this.#state === 'serving') this.#send({ kind: 'drain' });
+  }
+
   /** Ends it: with its open requests, if it serves. */
   end(): void {
     if (this.#state === 'starting') this.kill();
     if (this.#state !== 'serving' && this.#state !== 'leaving') return;
     this.#state = 'ending';
-    this.#tell('end');
+    this.#send({ kind: 'end' });
   }
 
   /** Kills it, if there is a process. */
   kill(): void {
     if (this.#state === 'never created' || this.#state === 'ended') return;
     this.#state = 'ending';
-    this.#child?.process.kill('SIGKILL');
+    this.#child?.kill('SIGKILL');
   }
 
   #follow(child: Child): void {
@@ -162,7 +198,7 @@ export class WorkerProcess implements Source {
       // Other errors, of messages that cannot be sent, do not end a process.
       if (this.#state === 'never created') this.#end(null, null);
     });
-    child.process.on('close', (code, signal) => {
+    child.on('close', (code, signal) => {
       if (this.#state === 'never created') return;
       this.#state = 'ended';
       this.#end(code, signal);
@@ -174,18 +210,26 @@ export class WorkerProcess implements Source {
       case 'serving':
         if (this.#state !== 'starting') return;
         this.#state = 'serving';
-        this.#origin = message.origin;
         this.#unanswered = 0;
-        this.#changed(this);
+        this.#events.changed(this);
         break;
       case 'leaving':
         this.#reason ??= message.reason;
         if (this.#state !== 'serving') return;
         this.#state = 'leaving';
-        this.#changed(this);
+        this.#events.changed(this);
+        // After the connections that are on their way to it.
+        this.#send({ kind: 'end' });
         break;
       case 'failed':
         this.#reason ??= message.reason;
+        break;
+      case 'connections':
+        this.#open = message.open;
+        for (const number of this.#inFlight.keys()) {
+          if (number <= message.received) this.#inFlight.delete(number);
+        }
+        this.#events.freed();
         break;
       case 'metrics':
         for (const resolve of this.#measuring.splice(0)) resolve(message.metrics);
@@ -198,8 +242,8 @@ export class WorkerProcess implements Source {
     }
   }
 
-  #tell(kind: SupervisorMessage['kind']): void {
+  #send(message: SupervisorMessage, socket?: Socket): void {
     // A worker that has exited does not need the message.
-    this.#child?.send({ kind }, () => undefined);
+    this.#child?.send(message, socket, undefined, () => undefined);
   }
 }

@@ -1,114 +1,163 @@
-// A worker process: it serves requests and reads the store itself, and the supervisor controls it.
-import type { Worker } from 'node:cluster';
-import type { Server, Socket } from 'node:net';
+// A worker process: it serves the connections that the supervisor passes to it, and reads the store itself.
+import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config.js';
-import { messageOf } from '../domain/storage.js';
-import { shutDown, stopListening } from '../http/connection/shutdown.js';
+import { messageOf, type Storage } from '../domain/storage.js';
+import { closeWithin } from '../http/connection/shutdown.js';
+import type { Metrics } from '../observability/metrics.js';
 import { logDescriptor, type SupervisorMessage, type WorkerMessage } from './messages.js';
-import { buildService, describeFault, listen, loadMetrics, shutdownTimes } from './service.js';
+import { buildService, describeFault, loadMetrics, shutdownTimes } from './service.js';
 
-/** How long a worker that cannot write any more stays to finish its open connections, in ms. */
+/** How long a worker that leaves service stays to finish its open connections, in ms. */
 const leaveTime = 5_000;
 
 /**
  * Serves until the supervisor ends this worker or exits. Reports to the supervisor when it cannot start.
  * @param config - With this worker's part of the shared limits.
- * @param worker - This process.
+ * @param id - The number of this process.
  * @param writerAddress - Where the supervisor commits writes, if it does.
  */
 export async function serveAsWorker(
   config: Config,
-  worker: Worker,
+  id: string,
   writerAddress: string | undefined,
 ): Promise<void> {
   // Without the supervisor, this process could not write, and nothing would end it.
-  process.on('disconnect', () => process.exit(1));
-  worker.on('error', () => process.exit(1));
+  process.on('disconnect', () => process.exit(1)).on('error', () => process.exit(1));
   try {
-    report(worker, { kind: 'serving', origin: await serve(config, worker, writerAddress) });
+    const metrics = await loadMetrics(config);
+    const service = await buildService(config, metrics, {
+      name: `worker ${id}`,
+      output: logDescriptor,
+      isWorker: true,
+      writerAddress,
+    });
+    await service.app.ready();
+    new WorkerService(service.app, service.storage, metrics, config).start();
   } catch (error) {
-    report(worker, { kind: 'failed', reason: describeFault(error) }, () => process.exit(1));
+    report({ kind: 'failed', reason: describeFault(error) }, () => process.exit(1));
   }
 }
 
-/** @returns The origin on which it listens. */
-async function serve(config: Config, worker: Worker, writerAddress: string | undefined): Promise<string> {
-  const metrics = await loadMetrics(config);
-  const name = `worker ${worker.id}`;
-  const { app, storage, maxConnections } = await buildService(config, metrics, {
-    name,
-    output: logDescriptor,
-    isWorker: true,
-    writerAddress,
-  });
-  let phase: 'serving' | 'leaving' | 'ending' = 'serving';
-  worker.on('message', ({ kind }: SupervisorMessage) => {
-    switch (kind) {
-      case 'end':
-        if (phase !== 'serving') return;
-        phase = 'ending';
-        void shutDown(app, shutdownTimes(config))
-          .then(() => storage.close())
-          .then(() => process.exit(0));
+/**
+ * The service of this process. It is serving; then leaving, when it cannot write or take connections any more; then
+ * ending, when the supervisor says that no further connection is on its way.
+ */
+class WorkerService {
+  readonly #app: FastifyInstance;
+  readonly #storage: Storage;
+  readonly #metrics: Metrics | undefined;
+  readonly #patience: number;
+  #phase: 'serving' | 'leaving' | 'ending' = 'serving';
+  /** The number of the last connection that the supervisor has passed and that has arrived, or never will. */
+  #received = 0;
+  #open = 0;
+  #reports = false;
+
+  constructor(app: FastifyInstance, storage: Storage, metrics: Metrics | undefined, config: Config) {
+    this.#app = app;
+    this.#storage = storage;
+    this.#metrics = metrics;
+    this.#patience = shutdownTimes(config).patience;
+  }
+
+  start(): void {
+    void this.#storage.broken.then((error) => {
+      this.#app.log.error({ err: error }, 'the storage is broken');
+      this.#leave(error.message);
+    });
+    // A server that does not listen itself starts its limits of time with this event, which the server's own method to
+    // listen would emit. Promise: they hold in workers, too (test/process/workers.test.ts, "a request that ...").
+    this.#app.server.emit('listening');
+    process.on('message', (message: SupervisorMessage, socket: Socket | undefined) => {
+      this.#receive(message, socket);
+    });
+    report({ kind: 'serving' });
+  }
+
+  #receive(message: SupervisorMessage, socket: Socket | undefined): void {
+    switch (message.kind) {
+      case 'connection':
+        this.#checkReceived(message.passed - 1);
+        this.#received = message.passed;
+        this.#serve(socket);
         break;
       case 'check':
-        report(worker, { kind: 'alive' });
+        this.#checkReceived(message.passed);
+        report({ kind: 'alive' });
+        break;
+      case 'drain':
+        this.#app.drain();
+        break;
+      case 'end':
+        void this.#end();
         break;
       case 'storage':
-        void storage
+        void this.#storage
           .check()
           .then(() => undefined, messageOf)
           .then((fault) => {
-            report(worker, { kind: 'storage', fault });
+            report({ kind: 'storage', fault });
           });
         break;
       case 'measure':
-        void metrics?.registry.getMetricsAsJSON().then((all) => {
-          report(worker, { kind: 'metrics', metrics: all });
+        void this.#metrics?.registry.getMetricsAsJSON().then((all) => {
+          report({ kind: 'metrics', metrics: all });
         });
     }
-  });
-  closeExcess(app.server, maxConnections);
-  void storage.broken.then((error) => {
-    if (phase !== 'serving') return;
-    phase = 'leaving';
-    app.log.error({ err: error }, 'the storage is broken');
-    report(worker, { kind: 'leaving', reason: error.message });
-    leave(app);
-  });
-  await listen(app, config);
-  return app.listeningOrigin;
+  }
+
+  /** @param socket - Undefined if its client has gone. */
+  #serve(socket: Socket | undefined): void {
+    this.#reportConnections();
+    if (socket === undefined) return;
+    this.#open++;
+    socket.once('close', () => {
+      this.#open--;
+      this.#reportConnections();
+    });
+    // As http.Server does for the connections that it accepts itself.
+    socket.allowHalfOpen = true;
+    this.#app.server.emit('connection', socket);
+  }
+
+  /** Without a descriptor for it, this process does not receive a connection. It would lose all further ones, too. */
+  #checkReceived(passed: number): void {
+    if (this.#received >= passed) return;
+    this.#received = passed;
+    this.#reportConnections();
+    this.#leave('a connection did not reach it');
+  }
+
+  /** Once for all that happens in one iteration of the event loop. */
+  #reportConnections(): void {
+    if (this.#reports) return;
+    this.#reports = true;
+    setImmediate(() => {
+      this.#reports = false;
+      report({ kind: 'connections', open: this.#open, received: this.#received });
+    });
+  }
+
+  /** Leaves service: responses ask clients to reconnect, to another worker, and this process exits soon. */
+  #leave(reason: string): void {
+    if (this.#phase !== 'serving') return;
+    this.#phase = 'leaving';
+    report({ kind: 'leaving', reason });
+    this.#app.drain();
+    setTimeout(() => process.exit(1), leaveTime);
+  }
+
+  async #end(): Promise<void> {
+    if (this.#phase === 'ending') return;
+    const status = this.#phase === 'leaving' ? 1 : 0;
+    this.#phase = 'ending';
+    await closeWithin(this.#app, this.#patience);
+    await this.#storage.close();
+    process.exit(status);
+  }
 }
 
-/**
- * Takes a worker out of service that cannot write any more: it accepts no further connections, and exits when those that
- * are open have ended. Their next responses have `Connection: close`, so that clients reconnect to another worker.
- */
-function leave(app: FastifyInstance): void {
-  app.drain();
-  setTimeout(() => process.exit(1), leaveTime);
-  stopListening(app.server, () => process.exit(1));
-}
-
-function report(worker: Worker, message: WorkerMessage, done: () => void = () => undefined): void {
-  worker.send(message, done);
-}
-
-/**
- * Closes connections beyond a limit. With the server's own maxConnections, a worker would return them to the
- * supervisor, which would offer them to one worker after another for as long as all are full.
- */
-function closeExcess(server: Server, most: number): void {
-  const open = new Set<Socket>();
-  server.on('connection', (socket) => {
-    // The server emits the event again for a socket that has requested an Upgrade.
-    if (open.has(socket)) return;
-    if (open.size >= most) {
-      socket.destroy();
-      return;
-    }
-    open.add(socket);
-    socket.once('close', () => open.delete(socket));
-  });
+function report(message: WorkerMessage, done: () => void = () => undefined): void {
+  process.send?.(message, done);
 }

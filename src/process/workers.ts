@@ -16,6 +16,8 @@ const steadyTime = 60_000;
 const checks = 5;
 /** The least time that a worker has to start, in ms: even a slow machine loads its modules in this time. */
 const leastStartTime = 10_000;
+/** How often workers are checked that are never killed, in ms: they notice then that a connection did not reach them. */
+const idleCheckInterval = 5_000;
 
 /** Why a worker could not start; the message is for the operator, as it is. */
 export class WorkerStartError extends Error {
@@ -26,16 +28,21 @@ export class WorkerStartError extends Error {
 export interface WorkersOptions {
   /** The number of workers. */
   readonly count: number;
+  /** The maximum number of connections of a worker. */
+  readonly maxConnections: number;
   /**
    * Creates the process of a worker; may throw.
    * @param slot - Which of the workers it is, from 0 to `count` - 1. Two processes never have one slot at a time.
+   * @param id - Which of all processes it is, from 1.
    */
-  readonly fork: (slot: number) => Child;
-  /** How long a worker may be unresponsive before it is killed and replaced, in ms; 0 disables. */
+  readonly fork: (slot: number, id: number) => Child;
+  /** How long a worker may be unresponsive before it is killed and replaced, in ms; with 0, none is. */
   readonly timeout: number;
   readonly log: Pick<FastifyBaseLogger, 'info' | 'warn' | 'error'>;
   /** Called when another worker is to take the place of one that has ended. */
   readonly replaced?: (worker: WorkerProcess) => void;
+  /** Called when a worker may be able to take another connection. */
+  readonly freed?: () => void;
   /** A monotonic clock, in ms. */
   readonly now?: () => number;
 }
@@ -45,29 +52,34 @@ export class Workers {
   readonly #options: Required<WorkersOptions>;
   readonly #workers = new Set<WorkerProcess>();
   #phase: 'starting' | 'serving' | 'ending' = 'starting';
+  #created = 0;
   #checking: NodeJS.Timeout | undefined;
-  #started!: { resolve: (origin: string) => void; reject: (error: Error) => void };
+  #started!: { resolve: () => void; reject: (error: Error) => void };
 
   constructor(options: WorkersOptions) {
-    this.#options = { now: () => performance.now(), replaced: () => undefined, ...options };
+    this.#options = {
+      now: () => performance.now(),
+      replaced: () => undefined,
+      freed: () => undefined,
+      ...options,
+    };
   }
 
   /**
    * Starts the workers, and from then on replaces those that end.
-   * @returns The origin on which they listen, when all of them serve.
+   * @returns When all of them serve.
    * @throws WorkerStartError when one cannot be created, or exits before all serve. The others still run then.
    */
-  start(): Promise<string> {
+  start(): Promise<void> {
     const { count, timeout, log } = this.#options;
-    const started = new Promise<string>((resolve, reject) => (this.#started = { resolve, reject }));
+    const started = new Promise<void>((resolve, reject) => (this.#started = { resolve, reject }));
     for (let slot = 0; slot < count; slot++) this.#run(slot, firstPause);
-    if (timeout > 0) {
-      this.#checking = setInterval(() => {
-        for (const worker of this.#workers) {
-          if (worker.check()) log.error({ worker: worker.id }, 'a worker does not respond, and is killed');
-        }
-      }, timeout / checks);
-    }
+    const check = () => {
+      for (const worker of this.#workers) {
+        if (worker.check()) log.error({ worker: worker.id }, 'a worker does not respond, and is killed');
+      }
+    };
+    this.#checking = setInterval(check, timeout > 0 ? timeout / checks : idleCheckInterval);
     return started;
   }
 
@@ -79,6 +91,29 @@ export class Workers {
   /** The workers that serve. */
   serving(): readonly WorkerProcess[] {
     return [...this.#workers].filter(({ state }) => state === 'serving');
+  }
+
+  /** The number of connections of all workers. */
+  get connections(): number {
+    let sum = 0;
+    for (const worker of this.#workers) sum += worker.connections;
+    return sum;
+  }
+
+  /**
+   * The worker for the next connection: of those that are free, one with the fewest connections; of several, the one
+   * whose last new connection is the oldest. Undefined if none is free.
+   */
+  next(): WorkerProcess | undefined {
+    let least: WorkerProcess | undefined;
+    for (const worker of this.#workers) {
+      if (!worker.isFree || worker.connections >= this.#options.maxConnections) continue;
+      if (least === undefined || worker.connections < least.connections) least = worker;
+    }
+    if (least === undefined) return undefined;
+    this.#workers.delete(least);
+    this.#workers.add(least);
+    return least;
   }
 
   /**
@@ -106,6 +141,12 @@ export class Workers {
     });
   }
 
+  /** Makes all ask their clients to reconnect, and replaces none from now on. */
+  drain(): void {
+    this.#phase = 'ending';
+    for (const worker of this.#workers) worker.drain();
+  }
+
   /**
    * Ends the workers with their open requests, and kills those that do not serve yet.
    * @param patience - How long to wait before all that are left are killed, in ms.
@@ -128,22 +169,24 @@ export class Workers {
   /** Kills all workers, and replaces none. */
   kill(): void {
     this.#phase = 'ending';
+    clearInterval(this.#checking);
     for (const worker of this.#workers) worker.kill();
   }
 
   /** @param pause - The pause before it is replaced if it ends soon, in ms. */
   #run(slot: number, pause: number): void {
     if (this.#phase === 'ending') return;
-    const { fork, timeout, now } = this.#options;
-    const startChecks = timeout > 0 ? Math.ceil((checks * Math.max(timeout, leastStartTime)) / timeout) : 0;
+    const { fork, timeout, now, freed } = this.#options;
+    const patience =
+      timeout > 0
+        ? { starting: Math.ceil((checks * Math.max(timeout, leastStartTime)) / timeout), serving: checks }
+        : { starting: Infinity, serving: Infinity };
     const since = now();
-    const worker = new WorkerProcess(
-      () => fork(slot),
-      { starting: startChecks, serving: checks },
-      (changed) => {
-        this.#report(changed);
-      },
-    );
+    const id = ++this.#created;
+    const changed = (worker: WorkerProcess) => {
+      this.#report(worker);
+    };
+    const worker = new WorkerProcess(id, () => fork(slot, id), patience, { changed, freed });
     this.#workers.add(worker);
     void worker.ended.then((end) => {
       this.#workers.delete(worker);
@@ -151,16 +194,17 @@ export class Workers {
     });
   }
 
-  #report({ id, pid, state, origin }: WorkerProcess): void {
-    const { log, count } = this.#options;
+  #report({ id, pid, state, reason }: WorkerProcess): void {
+    const { log, count, freed } = this.#options;
     if (state !== 'serving') {
-      log.warn({ worker: id }, 'a worker cannot write, and leaves service');
+      log.warn({ worker: id, reason }, 'a worker leaves service');
       return;
     }
     log.info({ worker: id, workerPid: pid }, 'a worker serves');
+    freed();
     if (this.#phase !== 'starting' || this.serving().length < count) return;
     this.#phase = 'serving';
-    this.#started.resolve(origin);
+    this.#started.resolve();
   }
 
   #replace(worker: WorkerProcess, { code, signal, reason, overdue }: WorkerEnd, slot: number, pause: number) {

@@ -1,8 +1,7 @@
 // How the processes of a service start and end, from dist: signals are handled from the start, nothing is lost, reset or
 // left behind, limits hold in sum, and workers that cannot write leave service.
 import { DatabaseSync } from '@photostructure/sqlite';
-import { spawn, spawnSync } from 'node:child_process';
-import cluster from 'node:cluster';
+import { fork, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { Agent, get, type IncomingMessage } from 'node:http';
@@ -159,14 +158,60 @@ async function answers(t: Test, port: number): Promise<boolean> {
 }
 
 t.test('limits hold for all workers together, even if there are more workers', async (t) => {
-  const server = await startServer(t, { env: { WORKERS: '4', MAX_CONNECTIONS: '3' } });
+  const server = await startServer(t, {
+    env: { WORKERS: '4', MAX_CONNECTIONS: '3', WRITE_QUEUE_ROWS: '3' },
+  });
   t.match(
     server.log.find(({ workers }) => workers !== undefined),
     { level: 40, workers: 3 },
   );
   const answered: boolean[] = [];
   for (let i = 0; i < 9; i++) answered.push(await answers(t, server.port));
-  t.equal(answered.filter(Boolean).length, 3);
+  t.strictSame(answered, [true, true, true, false, false, false, false, false, false]);
+  t.equal(await server.end(), 0);
+});
+
+t.test('connections that wait in the supervisor count toward MAX_CONNECTIONS', needsPrlimit, async (t) => {
+  const server = await startServer(t, {
+    env: { WORKERS: '2', MAX_CONNECTIONS: '10', WORKER_TIMEOUT_SECONDS: '0' },
+  });
+  const workers = childrenOf(server.child.pid!);
+  for (const pid of workers) process.kill(pid, 'SIGSTOP');
+  t.teardown(async () => {
+    for (const pid of workers) if (await lives(pid)) process.kill(pid, 'SIGKILL');
+  });
+  const first = Array.from({ length: 10 }, () => answers(t, server.port));
+  t.equal(await answers(t, server.port), false, 'the eleventh is closed at once');
+  for (const pid of workers) process.kill(pid, 'SIGCONT');
+  t.strictSame(await Promise.all(first), Array<boolean>(10).fill(true), 'those that waited are served');
+  t.equal(await server.end(), 0);
+});
+
+t.test('a worker that connections do not reach is replaced', needsPrlimit, async (t) => {
+  const server = await startServer(t, { env: { WORKERS: '2', WORKER_TIMEOUT_SECONDS: '60' } });
+  const [failing = 0] = childrenOf(server.child.pid!);
+  t.equal(spawnSync('prlimit', ['--pid', String(failing), '--nofile=10:']).status, 0);
+  await repeatUntil(
+    () => server.log.some(({ msg }) => msg === 'a worker leaves service'),
+    () => answers(t, server.port),
+  );
+  t.match(
+    server.log.find(({ msg }) => msg === 'a worker leaves service'),
+    { level: 40, process: 'supervisor', reason: 'a connection did not reach it' },
+  );
+  await server.logged(() => server.log.filter((line) => 'workerPid' in line).length === 3);
+  t.ok(await answers(t, server.port));
+  t.ok(await answers(t, server.port));
+  t.equal(await server.end(), 0);
+});
+
+t.test('a request that stays incomplete is ended in workers, too', async (t) => {
+  const server = await startServer(t, { env: { WORKERS: '2', REQUEST_TIMEOUT_SECONDS: '1' } });
+  const socket = connect(server.port, '127.0.0.1');
+  socket.write('GET /openapi.json HTTP/1.1\r\n');
+  let received = '';
+  for await (const chunk of socket) received += String(chunk);
+  t.match(received, /^HTTP\/1\.1 408 [^]*"error":40800,/);
   t.equal(await server.end(), 0);
 });
 
@@ -199,19 +244,13 @@ t.test(
 t.test('a worker that has lost its way to the writer leaves service', async (t) => {
   const url = `file:${join(await temporaryFolder(t), 'plants.db')}`;
   const storage = await openStorage(url, {}, {}, { forWorkers: true });
-  cluster.setupPrimary({
-    exec: main,
-    args: [],
-    execArgv: [],
-    stdio: ['ignore', 'ignore', 'ignore', 'ipc', 'ignore'],
-  });
   const env = {
     NODE_OPTIONS: '',
     DATABASE_URL: url,
     HOST: '127.0.0.1',
     PORT: '0',
     WORKERS: '2',
-    PLANT_STORE_WORKER: 'true',
+    PLANT_STORE_WORKER: '1',
     PLANT_STORE_WRITER: storage.writerAddress ?? '',
   };
   const patience = { starting: 1, serving: 1 };
@@ -219,11 +258,15 @@ t.test('a worker that has lost its way to the writer leaves service', async (t) 
   let changed: () => void = () => undefined;
   const serves = new Promise<void>((resolve) => (changed = resolve));
   const worker = new WorkerProcess(
-    () => cluster.fork(env),
+    1,
+    () => fork(main, { env, execArgv: [], stdio: ['ignore', 'ignore', 'ignore', 'ipc', 'ignore'] }),
     patience,
-    ({ state }) => {
-      states.push(state);
-      changed();
+    {
+      changed: ({ state }) => {
+        states.push(state);
+        changed();
+      },
+      freed: () => undefined,
     },
   );
   t.teardown(() => {

@@ -1,6 +1,7 @@
 // The processes of a service with workers: whatever ends one, the others serve, no acknowledged write is lost, and
 // operators see what happens. First real processes from dist, then the lifecycle with a fork and a clock of the test.
 import { EventEmitter } from 'node:events';
+import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import t, { type Test } from 'tap';
@@ -12,7 +13,16 @@ import { temporaryFolder } from '../support/engines.js';
 import { create, list, run, samples, type ServerProcess } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
-import { Client, clientsOf, lives, noProc, startWorkers, stores, workersOf } from '../support/workers.js';
+import {
+  childrenOf,
+  Client,
+  clientsOf,
+  lives,
+  noProc,
+  startWorkers,
+  stores,
+  workersOf,
+} from '../support/workers.js';
 
 for (const engine of stores) {
   t.test(
@@ -30,10 +40,8 @@ for (const engine of stores) {
           its = server.log.find(({ requestId }) => requestId === `round-${round}`)?.['pid'];
           return its !== undefined;
         });
-        process.kill(
-          workersOf(server).findLast((pid) => pid !== its)!,
-          'SIGKILL',
-        );
+        const others = childrenOf(server.child.pid!).filter((pid) => pid !== its);
+        process.kill(others[0]!, 'SIGKILL');
         await repeatUntil(
           () => workersOf(server).length === 3 + round,
           async () => {
@@ -193,24 +201,20 @@ t.test('acknowledged writes survive SIGKILL of workers, of the supervisor and of
   await surviveKills(t, { file, env, token: stdout.trim(), rounds: 2, kill });
 });
 
-const origin = 'http://127.0.0.1:1';
-let ids = 0;
-
-/** A process, as node:cluster presents it, that does what a test says. */
+/** A process, as node:child_process presents it, that does what a test says. */
 class FakeChild extends EventEmitter implements Child {
-  readonly id = ++ids;
   readonly signals: string[] = [];
   readonly received: string[] = [];
-  readonly process: Child['process'];
-  readonly #process = new EventEmitter();
+  readonly pid: number | undefined;
 
   /** @param pid - Undefined if the system could not create the process. */
   constructor(pid: number | undefined) {
     super();
-    this.process = Object.assign(this.#process, {
-      pid,
-      kill: (signal: string) => this.signals.push(signal),
-    });
+    this.pid = pid;
+  }
+
+  kill(signal: string): void {
+    this.signals.push(signal);
   }
 
   send({ kind }: SupervisorMessage): void {
@@ -222,7 +226,7 @@ class FakeChild extends EventEmitter implements Child {
   }
 
   exit(code: number | null, signal: string | null = null): void {
-    this.#process.emit('close', code, signal);
+    this.emit('close', code, signal);
   }
 }
 
@@ -241,9 +245,11 @@ function fakeFork(...plan: ('process' | 'no process' | Error)[]) {
   return { fork, children, slots };
 }
 
+const maxConnections = 100;
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const patience = { starting: 5, serving: 5 };
 const ignored = () => undefined;
+const events = { changed: ignored, freed: ignored };
 
 /** Timers that a test moves, which Workers uses. */
 function controlTime(t: Test) {
@@ -266,7 +272,7 @@ function controlTime(t: Test) {
 
 t.test('a process that the system could not create is never signalled', async (t) => {
   const child = new FakeChild(undefined);
-  const worker = new WorkerProcess(() => child, patience, ignored);
+  const worker = new WorkerProcess(1, () => child, patience, events);
   t.equal(worker.state, 'never created');
   worker.kill();
   worker.end();
@@ -284,7 +290,7 @@ t.test('a fork that throws is a process that was never created', async (t) => {
   const fork = () => {
     throw new Error('spawn ENOMEM');
   };
-  const worker = new WorkerProcess(fork, patience, ignored);
+  const worker = new WorkerProcess(1, fork, patience, events);
   t.equal(worker.state, 'never created');
   worker.kill();
   t.match(await worker.ended, { reason: 'spawn ENOMEM' });
@@ -292,22 +298,22 @@ t.test('a fork that throws is a process that was never created', async (t) => {
 
 t.test('a process that has exited is not signalled any more', async (t) => {
   const child = new FakeChild(1);
-  const worker = new WorkerProcess(() => child, patience, ignored);
-  child.say({ kind: 'serving', origin });
+  const worker = new WorkerProcess(1, () => child, patience, events);
+  child.say({ kind: 'serving' });
   t.equal(worker.state, 'serving');
   child.exit(null, 'SIGSEGV');
   t.match(await worker.ended, { signal: 'SIGSEGV', overdue: false });
   worker.kill();
   worker.end();
-  child.say({ kind: 'serving', origin });
+  child.say({ kind: 'serving' });
   t.equal(worker.state, 'ended', 'a message that arrives late has no effect');
   t.strictSame(child.signals, []);
 });
 
 t.test('an error of the channel does not end a process', async (t) => {
   const child = new FakeChild(1);
-  const worker = new WorkerProcess(() => child, patience, ignored);
-  child.say({ kind: 'serving', origin });
+  const worker = new WorkerProcess(1, () => child, patience, events);
+  child.say({ kind: 'serving' });
   child.emit('error', new Error('write EPIPE'));
   t.equal(worker.state, 'serving');
   worker.end();
@@ -320,12 +326,9 @@ t.test('an error of the channel does not end a process', async (t) => {
 t.test('a worker that leaves service counts neither as serving nor as ended', async (t) => {
   const child = new FakeChild(1);
   const states: string[] = [];
-  const worker = new WorkerProcess(
-    () => child,
-    patience,
-    ({ state }) => states.push(state),
-  );
-  child.say({ kind: 'serving', origin });
+  const changed = ({ state }: WorkerProcess) => states.push(state);
+  const worker = new WorkerProcess(1, () => child, patience, { changed, freed: ignored });
+  child.say({ kind: 'serving' });
   child.say({ kind: 'leaving', reason: 'no way to the writer' });
   const fault = worker.storageFault();
   child.exit(1);
@@ -340,7 +343,7 @@ for (const [name, ...plan] of [
 ] as const) {
   t.test(`the start fails when ${name}, and signals only processes that exist`, async (t) => {
     const { fork, children } = fakeFork(...plan);
-    const workers = new Workers({ count: 2, fork, timeout: 0, log: silent });
+    const workers = new Workers({ count: 2, maxConnections, fork, timeout: 0, log: silent });
     const started = workers.start();
     children[1]?.emit('error', new Error('spawn EAGAIN'));
     await t.rejects(started, {
@@ -357,11 +360,12 @@ for (const [name, ...plan] of [
 
 t.test('the start fails with what the worker reports', async (t) => {
   const { fork, children } = fakeFork();
-  const workers = new Workers({ count: 1, fork, timeout: 0, log: silent });
+  const workers = new Workers({ count: 1, maxConnections, fork, timeout: 0, log: silent });
   const started = workers.start();
   children[0]?.say({ kind: 'failed', reason: 'plant-store: PORT: in use' });
   children[0]?.exit(1);
   await t.rejects(started, new WorkerStartError('plant-store: PORT: in use'));
+  workers.kill();
 });
 
 t.test('a worker that cannot be created is tried again, after longer and longer pauses', async (t) => {
@@ -370,6 +374,7 @@ t.test('a worker that cannot be created is tried again, after longer and longer 
   const replaced: (number | undefined)[] = [];
   const workers = new Workers({
     count: 2,
+    maxConnections,
     fork,
     timeout: 0,
     log: silent,
@@ -377,8 +382,8 @@ t.test('a worker that cannot be created is tried again, after longer and longer 
     replaced: ({ id }) => replaced.push(id),
   });
   const started = workers.start();
-  for (const child of children) child.say({ kind: 'serving', origin });
-  t.equal(await started, origin);
+  for (const child of children) child.say({ kind: 'serving' });
+  await started;
   t.ok(workers.open);
   const [first, second] = children;
   second?.exit(null, 'SIGKILL');
@@ -393,9 +398,9 @@ t.test('a worker that cannot be created is tried again, after longer and longer 
   t.equal(slots.length, 4);
   await pass(1);
   t.strictSame(slots, [0, 1, 1, 1, 1]);
-  children[3]?.say({ kind: 'serving', origin });
+  children[3]?.say({ kind: 'serving' });
   t.equal(workers.serving().length, 2);
-  t.strictSame(replaced, [second?.id, undefined, children[2]?.id]);
+  t.strictSame(replaced, [2, 3, 4]);
   workers.kill();
   t.strictSame(
     children.map(({ signals }) => signals),
@@ -404,12 +409,64 @@ t.test('a worker that cannot be created is tried again, after longer and longer 
   t.strictSame(first?.signals, ['SIGKILL']);
 });
 
+t.test('a connection goes to the free worker that has the fewest', async (t) => {
+  const { fork, children } = fakeFork();
+  let freed = 0;
+  const workers = new Workers({
+    count: 3,
+    maxConnections: 4,
+    fork,
+    timeout: 0,
+    log: silent,
+    freed: () => freed++,
+  });
+  const started = workers.start();
+  t.equal(workers.next(), undefined, 'none serves');
+  for (const child of children) child.say({ kind: 'serving' });
+  await started;
+  const pass = (count: number) =>
+    Array.from({ length: count }, () => {
+      const worker = workers.next();
+      worker?.take(new Socket());
+      return worker?.id;
+    });
+  t.strictSame(pass(4), [1, 2, 3, 1], 'of several with as many, in turns');
+  t.strictSame(pass(3), [2, 3, undefined], 'two are on their way to each');
+  t.equal(workers.connections, 6);
+  t.equal(freed, 3);
+  children[0]?.say({ kind: 'connections', received: 2, open: 2 });
+  children[1]?.say({ kind: 'connections', received: 1, open: 1 });
+  children[2]?.say({ kind: 'connections', received: 2, open: 0 });
+  t.equal(freed, 6);
+  t.equal(workers.connections, 4);
+  t.strictSame(pass(3), [3, 3, 1]);
+  children[0]?.say({ kind: 'connections', received: 3, open: 4 });
+  t.equal(workers.next()?.id, 2, 'another one has as many as a worker may have');
+  children[1]?.say({ kind: 'leaving', reason: 'no way to the writer' });
+  t.equal(workers.next(), undefined);
+  workers.kill();
+});
+
+t.test('connections on their way to a worker that ends are closed', async (t) => {
+  const child = new FakeChild(1);
+  const worker = new WorkerProcess(1, () => child, patience, events);
+  child.say({ kind: 'serving' });
+  const [received, lost] = [new Socket(), new Socket()];
+  worker.take(received);
+  worker.take(lost);
+  child.say({ kind: 'connections', received: 1, open: 1 });
+  child.exit(null, 'SIGKILL');
+  await worker.ended;
+  t.notOk(received.destroyed);
+  t.ok(lost.destroyed);
+});
+
 t.test('a worker that does not serve in time is killed and replaced, also at the first start', async (t) => {
   const { now, pass } = controlTime(t);
   const { fork, children } = fakeFork();
-  const workers = new Workers({ count: 2, fork, timeout: 30_000, log: silent, now });
+  const workers = new Workers({ count: 2, maxConnections, fork, timeout: 30_000, log: silent, now });
   const started = workers.start();
-  children[0]?.say({ kind: 'serving', origin });
+  children[0]?.say({ kind: 'serving' });
   for (let i = 0; i < 5; i++) {
     await pass(6_000);
     children[0]?.say({ kind: 'alive' });
@@ -420,20 +477,20 @@ t.test('a worker that does not serve in time is killed and replaced, also at the
   t.strictSame(children[0]?.signals, [], 'the one that serves and responds stays');
   children[1]?.exit(null, 'SIGKILL');
   await pass(100);
-  children[2]?.say({ kind: 'serving', origin });
-  t.equal(await started, origin, 'the start succeeds with the replacement');
+  children[2]?.say({ kind: 'serving' });
+  await started;
   t.equal(workers.serving().length, 2);
 });
 
 t.test('a worker that does not respond is killed, and not before it has missed five checks', async (t) => {
   const { now, pass } = controlTime(t);
   const { fork, children } = fakeFork();
-  const workers = new Workers({ count: 1, fork, timeout: 1_000, log: silent, now });
+  const workers = new Workers({ count: 1, maxConnections, fork, timeout: 1_000, log: silent, now });
   const started = workers.start();
   // A slow machine may take longer than the timeout to start.
   for (let i = 0; i < 10; i++) await pass(200);
   t.strictSame(children[0]?.signals, []);
-  children[0]?.say({ kind: 'serving', origin });
+  children[0]?.say({ kind: 'serving' });
   await started;
   for (let i = 0; i < 5; i++) await pass(200);
   t.strictSame(children[0]?.signals, []);
@@ -446,10 +503,10 @@ t.test('a worker that does not respond is killed, and not before it has missed f
 t.test('the end waits for all, kills those that start, and in the end all', async (t) => {
   const { now, pass } = controlTime(t);
   const { fork, children } = fakeFork('process', 'process', 'no process');
-  const workers = new Workers({ count: 3, fork, timeout: 0, log: silent, now });
+  const workers = new Workers({ count: 3, maxConnections, fork, timeout: 0, log: silent, now });
   workers.start().catch(ignored);
   const [serving, starting, none] = children;
-  serving?.say({ kind: 'serving', origin });
+  serving?.say({ kind: 'serving' });
   let ended = false;
   const end = workers.end(20_000).then(() => (ended = true));
   t.strictSame(starting?.signals, ['SIGKILL']);
@@ -469,9 +526,9 @@ t.test('the end waits for all, kills those that start, and in the end all', asyn
 
 t.test('the service is ready if half of the workers can use their storage', async (t) => {
   const { fork, children } = fakeFork();
-  const workers = new Workers({ count: 3, fork, timeout: 0, log: silent });
+  const workers = new Workers({ count: 3, maxConnections, fork, timeout: 0, log: silent });
   const started = workers.start();
-  for (const child of children) child.say({ kind: 'serving', origin });
+  for (const child of children) child.say({ kind: 'serving' });
   await started;
   const [one, two, three] = children;
   const answer = (faults: (string | undefined)[]) => {
@@ -490,4 +547,5 @@ t.test('the service is ready if half of the workers can use their storage', asyn
   for (const child of [one, two]) child?.say({ kind: 'leaving', reason: 'no way to the writer' });
   await t.rejects(workers.check(), { message: 'too few workers serve' });
   t.strictSame(three?.signals, []);
+  workers.kill();
 });

@@ -1,7 +1,6 @@
 // Graceful shutdown: requests that clients have sent get their responses, and no connection delays the exit.
 import { Server, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import type { FastifyInstance } from 'fastify';
 import { connectionOf } from './connection.js';
 
@@ -16,6 +15,8 @@ declare module 'fastify' {
     drain(): void;
     /** Whether drain() has been called, or the service is closing. */
     readonly draining: boolean;
+    /** The number of open connections. */
+    readonly openConnections: number;
     /** Closes every connection at once, even during a response. */
     cutOff(): void;
   }
@@ -45,6 +46,7 @@ export function prepareShutdown(app: FastifyInstance): void {
   };
   // A TLS socket counts its bytes from the end of the handshake.
   app.server.on('connection', track).on('secureConnection', track);
+  app.decorate('openConnections', { getter: () => openedAt.size });
   app.decorate('cutOff', () => {
     for (const socket of openedAt.keys()) socket.destroy();
   });
@@ -59,8 +61,7 @@ export function prepareShutdown(app: FastifyInstance): void {
   };
   app.addHook('preClose', async () => {
     draining = true;
-    if (!app.server.listening) return;
-    stopListening(app.server);
+    if (app.server.listening) stopListening(app.server);
     // Repeatedly, because a response that started before the shutdown does not close its connection.
     while (openedAt.size > 0) {
       closeQuietConnections();
@@ -74,10 +75,9 @@ export function prepareShutdown(app: FastifyInstance): void {
  * (test/http/connection/connection.test.ts, "while it closes, ..."). http.Server's close() breaks it, because it also
  * closes connections that it considers idle, and has no option not to. The documented close() of net.Server, which it
  * extends, only stops listening.
- * @param closed - Called when no connection is left.
  */
-export function stopListening(server: Server, closed?: () => void): void {
-  Server.prototype.close.call(server, closed);
+function stopListening(server: Server): void {
+  Server.prototype.close.call(server);
 }
 
 /** The durations of a shutdown's phases, in ms. */
@@ -88,18 +88,28 @@ export interface ShutdownTimes {
   patience: number;
 }
 
-/**
- * Shuts the service down gracefully. When a server stops listening, Node closes idle connections and loses requests
- * that are already on their way. The service therefore keeps listening for at least one second, unless no connection
- * is left, and adds `Connection: close` to its responses.
- */
+/** Shuts the service down gracefully: clients reconnect elsewhere while it drains, then it closes. */
 export async function shutDown(app: FastifyInstance, { drainTime, patience }: ShutdownTimes): Promise<void> {
   app.drain();
-  const countConnections = promisify(app.server.getConnections.bind(app.server));
+  await drained(drainTime, () => app.openConnections);
+  await closeWithin(app, patience);
+}
+
+/**
+ * Waits until a draining service may stop listening. Node would lose requests that are already on their way. The service
+ * therefore keeps listening for at least one second, unless no connection is left.
+ * @param drainTime - How long the service still accepts connections in any case, in ms.
+ */
+export async function drained(drainTime: number, openConnections: () => number): Promise<void> {
   const end = performance.now() + Math.max(drainTime, requestTravelTime);
-  while (performance.now() < end && (drainTime > 0 || (await countConnections()) > 0)) {
-    await pause(checkInterval);
-  }
+  while (performance.now() < end && (drainTime > 0 || openConnections() > 0)) await pause(checkInterval);
+}
+
+/**
+ * Closes the service when all requests that have arrived have their responses.
+ * @param patience - How long that may take before the rest is cut off, in ms.
+ */
+export async function closeWithin(app: FastifyInstance, patience: number): Promise<void> {
   const deadline = setTimeout(() => {
     app.log.warn('requests were still running at the end of SHUTDOWN_SECONDS');
     app.cutOff();
