@@ -20,7 +20,7 @@ const kinds = new Map<number, ErrorKind>(
 interface FailedCall {
   /** The id of the last attempt in the service's logs. */
   readonly requestId: string;
-  /** How often the request was sent, including retries. */
+  /** The number of attempts, including retries. */
   readonly attempts: number;
   /** Whether a create or delete may have taken effect despite the error; false means that it has not. */
   readonly mayHaveTakenEffect: boolean;
@@ -82,8 +82,14 @@ export class ApiError extends PlantStoreError {
   /** How long to wait before repeating the call, in ms, from the response's Retry-After. */
   readonly retryAfter: number | undefined;
 
-  constructor(call: Omit<FailedCall, 'requestId'>, { status, error, requestId, retryAfter }: Answer) {
-    super(error?.message ?? `Unexpected response with status ${status}, not from the Plant Store.`, {
+  /** @param fault - What is wrong with a response whose status means success. */
+  constructor(
+    call: Omit<FailedCall, 'requestId'>,
+    { status, error, requestId, retryAfter }: Answer,
+    fault?: string,
+  ) {
+    const unexpected = `Unexpected response with status ${status}, not from the Plant Store`;
+    super(error?.message ?? (fault === undefined ? `${unexpected}.` : `${unexpected}: ${fault}.`), {
       ...call,
       requestId,
     });
@@ -100,6 +106,9 @@ export class ApiError extends PlantStoreError {
     return this.kind === kind;
   }
 }
+
+/** A response whose status means success, but which is not what the contract promises. The message says why. */
+export class Fault extends Error {}
 
 /** The name of a code, if this client knows it. */
 export function kindOf(code: number | undefined): ErrorKind | undefined {

@@ -1,9 +1,19 @@
 // The Plant Store's client for Node.js and browsers: exact ids, typed errors, retries without duplicates.
 import type { components, operations } from '../contract/types.gen.js';
+import {
+  exactJson,
+  readBody,
+  readJson,
+  toCreated,
+  toPlant,
+  toPlants,
+  type Plant,
+  type SameAs,
+} from './bodies.js';
 import type { Answer } from './errors.js';
 import { readElements } from './json-array.js';
 import { systemClock, type Clock } from './retries.js';
-import { createSender, exactJson, type Answered } from './sending.js';
+import { createSender, type Answered } from './sending.js';
 
 export {
   ApiError,
@@ -14,10 +24,8 @@ export {
   type ErrorKind,
   type ErrorStatus,
 } from './errors.js';
-export type { Clock };
+export type { Clock, Plant };
 
-/** A plant as the service returns it, without its id. */
-export type Plant = components['schemas']['Plant'];
 /** A 64-bit signed integer. A number must be a safe integer; only a bigint is exact beyond 2^53. */
 export type PlantId = bigint | number;
 /** A plant to create. */
@@ -34,10 +42,17 @@ export interface ClientOptions {
   /** Maximum wait before a retry, in ms; 60,000 by default. A longer `Retry-After` ends the call. */
   maxWait?: number;
   /**
-   * Maximum time for an attempt, to the end of its response, in ms; 30,000 by default, 0 or Infinity for no limit. For
-   * streamPlants, it limits each wait for more of the list.
+   * Maximum time for an attempt, from the call of the token function to the end of the response, in ms; 30,000 by
+   * default, 0 or Infinity for no limit. For streamPlants, it limits the wait for the list to begin, then each wait for
+   * a complete plant or the end of the list.
    */
   timeout?: number;
+  /**
+   * Maximum number of bytes that streamPlants reads without completing a plant, white space included; 16 MiB by
+   * default, 16 times the longest body that the service accepts unless its operator allows more. It is checked after
+   * each chunk of the response, so a plant that exceeds it by less than two chunks may pass.
+   */
+  maxPlantBytes?: number;
   /** The runtime's fetch by default. */
   fetch?: (request: Request) => Promise<Response>;
   /** The system clock by default. */
@@ -48,7 +63,7 @@ export interface ClientOptions {
 export interface CallOptions {
   /** Ends the call, which rejects with the signal's reason. A write may still have taken effect. */
   signal?: AbortSignal;
-  /** Called for every response, including those that are followed by a retry. */
+  /** Called for every response, including those that are followed by a retry. If it throws, so does the call. */
   onAnswer?: (answer: Answer) => void;
 }
 
@@ -57,8 +72,11 @@ export interface ListOptions
   extends CallOptions, NonNullable<operations['listPlants']['parameters']['query']> {}
 
 /**
- * One method per operation of the contract. Each rejects with ApiError when the service returns an error, with
- * ConnectionError when no complete response arrives, and with the token function's error if that fails.
+ * One method per operation of the contract. Each rejects with ApiError when the service returns an error, or anything
+ * else that the contract does not promise, and with ConnectionError when no complete response arrives. All other errors
+ * are the caller's own: the signal's reason, what the token function or `onAnswer` throws, and, before anything is sent,
+ * a TypeError or RangeError for a URL, token or argument that cannot be sent. If one of them ends a create or delete
+ * between two attempts, the first may have taken effect.
  */
 export interface PlantStoreClient extends Record<keyof operations, unknown> {
   /**
@@ -75,7 +93,8 @@ export interface PlantStoreClient extends Record<keyof operations, unknown> {
   /**
    * Returns the same plants one by one, in constant memory, for lists of any length. The request is sent when the first
    * plant is requested; leaving the loop closes the connection. Only failures before the list begins are retried.
-   * @throws ConnectionError when the list is cut off, even after some plants.
+   * @throws ConnectionError when the list is cut off or pauses longer than `timeout`, and ApiError when a plant is
+   * invalid or longer than `maxPlantBytes`, even after some plants.
    */
   streamPlants(options?: ListOptions): AsyncGenerator<Plant, void, undefined>;
   /**
@@ -87,29 +106,8 @@ export interface PlantStoreClient extends Record<keyof operations, unknown> {
 }
 
 /**
- * The types that JSON.parse reads exactly. A response with an int64, which JSON.parse would round, does not compile: if
- * the contract gets one, read responses as text (`parseAs: 'text'`) and parse them exactly.
- */
-type ParsedJson =
-  | null
-  | boolean
-  | number
-  | string
-  | readonly ParsedJson[]
-  | { readonly [name: string]: ParsedJson | undefined };
-
-/** `Type` if both types are identical, otherwise never. Mutual assignability would not notice optional fields. */
-type SameAs<Other, Type> =
-  (<T>(value: T) => T extends Type ? 1 : 2) extends <T>(value: T) => T extends Other ? 1 : 2 ? Type : never;
-
-/** The parsed body of a response. */
-const parsed = <Data extends ParsedJson | undefined>({ data }: { data: Data }): Data => data;
-/** Parses one element of a stream. */
-const parsePlant = (json: string) => parsed({ data: JSON.parse(json) as Plant });
-
-/**
  * Creates a client. It holds no resources, so it need not be closed.
- * @throws TypeError when the token is missing, RangeError when the timeout is negative or not a number.
+ * @throws TypeError when the token is missing or invalid, RangeError when a number is negative or NaN.
  */
 export function createClient({
   baseUrl,
@@ -117,22 +115,27 @@ export function createClient({
   retries = 3,
   maxWait = 60_000,
   timeout = 30_000,
+  maxPlantBytes = 16 * 1024 * 1024,
   fetch = globalThis.fetch,
   clock = systemClock,
 }: ClientOptions): PlantStoreClient {
+  for (const [name, limit] of Object.entries({ retries, maxWait, timeout, maxPlantBytes })) {
+    if (!(limit >= 0)) throw new RangeError(`${name} must be 0 or a positive number: ${limit}`);
+  }
   const call = createSender({ baseUrl, token, retries, maxWait, timeout, fetch, clock });
   /** The last list that had an ETag, and the request that returned it. */
-  let kept: { request: string; etag: string; plants: Plant[] } | undefined;
+  let kept: { request: string; etag: string; text: string } | undefined;
 
   return {
     async createPlant({ id, ...rest }, options = {}) {
       const body = { id: exactId(id), ...rest };
+      const sent = asAnswered(rest);
       return call(options, {
         writes: true,
-        send: (api, sending) => api.POST('/plants', { ...sending, body }),
+        send: (api, sending) => api.POST('/plants', { ...sending, body, parseAs: 'text' }),
         succeeds: (status) => status === 200,
-        value: parsed<Plant>,
-        done: { kind: 'plantExists', value: asAnswered(rest) },
+        value: ({ data }) => readBody(data, (value) => toCreated(value, sent)),
+        done: { kind: 'plantExists', value: sent },
       });
     },
 
@@ -148,14 +151,14 @@ export function createClient({
             known = kept?.request === request ? kept : undefined;
             const condition = known === undefined ? {} : { 'if-none-match': known.etag };
             const headers = { ...sending.headers, ...condition };
-            return api.GET('/plants', { ...sending, headers, params: { query } });
+            return api.GET('/plants', { ...sending, headers, params: { query }, parseAs: 'text' });
           },
           succeeds: (status) => status === 200 || (status === 304 && known !== undefined),
-          value: (answered: Answered<Plant[]>) => {
-            if (answered.answer.status === 304) return structuredClone(known!.plants);
-            const plants = parsed(answered);
-            const etag = answered.response.headers.get('etag');
-            if (etag !== null) kept = { request, etag, plants: structuredClone(plants) };
+          value: ({ data, answer, response }: Answered<string>) => {
+            if (answer.status === 304) return readBody(known!.text, toPlants);
+            const plants = readBody(data, toPlants);
+            const etag = response.headers.get('etag');
+            if (etag !== null) kept = { request, etag, text: data };
             return plants;
           },
         },
@@ -163,13 +166,14 @@ export function createClient({
     },
 
     async *streamPlants({ signal, onAnswer, ...query } = {}) {
+      const parse = (json: string) => readJson(json, toPlant);
       yield* await call(
         { signal, onAnswer },
         {
           writes: false,
           send: (api, sending) => api.GET('/plants', { ...sending, params: { query }, parseAs: 'stream' }),
           succeeds: (status) => status === 200,
-          value: (answered) => readElements(answered, signal, parsePlant),
+          value: (answered) => readElements(answered, { signal, maxBytes: maxPlantBytes, parse }),
         },
       );
     },
@@ -180,7 +184,7 @@ export function createClient({
         writes: true,
         send: (api, sending) => api.DELETE('/plants/{id}', { ...sending, params: { path } }),
         succeeds: (status) => status === 204,
-        value: parsed<undefined>,
+        value: () => undefined,
         done: { kind: 'plantNotFound', value: undefined },
       });
     },

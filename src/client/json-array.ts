@@ -1,36 +1,49 @@
 // Parses a streamed list element by element, in constant memory, and reports a list that is cut off as an error.
-import { ApiError, ConnectionError } from './errors.js';
+import { ApiError, ConnectionError, Fault } from './errors.js';
 import type { Answered } from './sending.js';
+
+/** How a list is read. */
+interface Reading<Element> {
+  /** The caller's signal. */
+  signal: AbortSignal | undefined;
+  /** Maximum number of bytes that may arrive without completing an element. */
+  maxBytes: number;
+  /** Parses the JSON text of one element. */
+  parse: (json: string) => Element;
+}
 
 /**
  * Reads the elements of a response on demand. When the consumer stops, the connection closes.
- * @param signal - The caller's signal.
- * @param parse - Parses the JSON text of one element.
- * @throws ConnectionError when the list is cut off or stalls, ApiError when the body is not a list.
+ * @throws ConnectionError when the list is cut off, or no element is complete in time; ApiError when the body is not a
+ * list of such elements, or one is too long.
  */
 export async function* readElements<Element>(
   { data, answer, attempts, limits }: Answered<ReadableStream<Uint8Array>>,
-  signal: AbortSignal | undefined,
-  parse: (json: string) => Element,
+  { signal, maxBytes, parse }: Reading<Element>,
 ): AsyncGenerator<Element, void, undefined> {
   const call = { attempts, mayHaveTakenEffect: false, requestId: answer.requestId };
   const list = new ArraySplitter();
   const decoder = new TextDecoder();
   let count = 0;
   const reader = data.getReader();
+  /** Reads until an element is complete, or the list ends. */
   const read = async () => {
-    const { done, value } = await limits.within(reader.read());
-    const elements = list.push(decoder.decode(value, { stream: !done })).map(parse);
-    if (done && !list.ended) throw new Error('the closing bracket is missing');
-    count += elements.length;
-    return { done, elements };
+    for (let bytes = 0; ;) {
+      const { done, value } = await reader.read();
+      const elements = list.push(decoder.decode(value, { stream: !done })).map(parse);
+      if (done && !list.ended) throw new Error('the closing bracket is missing');
+      count += elements.length;
+      if (done || elements.length > 0) return { done, elements };
+      bytes += value.byteLength;
+      if (bytes > maxBytes) throw new Fault(`an element is longer than ${maxBytes} bytes`);
+    }
   };
 
   try {
     for (;;) {
-      const { done, elements } = await read().catch((cause: unknown) => {
+      const { done, elements } = await limits.within(read()).catch((cause: unknown) => {
         signal?.throwIfAborted();
-        if (cause instanceof SyntaxError) throw new ApiError(call, answer);
+        if (cause instanceof Fault) throw new ApiError(call, answer, cause.message);
         throw new ConnectionError(call, new Error(`the list was cut off after ${count} elements`, { cause }));
       });
       for (const element of elements) {
@@ -46,7 +59,7 @@ export async function* readElements<Element>(
 }
 
 /** Splits a JSON array that arrives in pieces into its elements. */
-class ArraySplitter {
+export class ArraySplitter {
   /** The number of open brackets and braces: 1 between elements. */
   #depth = 0;
   #quoted = false;
@@ -62,10 +75,15 @@ class ArraySplitter {
     return this.#ended;
   }
 
+  /** Whether an element has begun whose end has not arrived. */
+  get insideElement(): boolean {
+    return this.#depth > 1 || this.#quoted;
+  }
+
   /**
    * Adds the next piece of the text, of any length.
    * @returns The JSON text of each element that ends in this piece, unchecked: JSON.parse detects malformed elements.
-   * @throws SyntaxError when the text is not one array.
+   * @throws Fault when the text is not one array.
    */
   push(piece: string): string[] {
     const elements: string[] = [];
@@ -101,10 +119,13 @@ class ArraySplitter {
       }
     }
     this.#element += piece.slice(start);
-    if (this.#depth === 0 && !isBlank(this.#element)) throw notAnArray();
+    if (this.#depth > 0) return elements;
+    if (!isBlank(this.#element)) throw notAnArray();
+    this.#element = '';
     return elements;
   }
 }
 
-const isBlank = (text: string) => text.trim() === '';
-const notAnArray = () => new SyntaxError('the text is not a JSON array');
+/** Whether a text is empty or consists of white space. */
+export const isBlank = (text: string): boolean => text.trim() === '';
+const notAnArray = () => new Fault('the body is not a list');

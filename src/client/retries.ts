@@ -9,8 +9,12 @@ export interface Clock {
   sleep(time: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** How one attempt ended. `lost` is the reason for a missing response. */
-export type Outcome<Value> = { value: Value } | { answer: Answer } | { lost: unknown; requestId: string };
+/**
+ * How one attempt ended. `fault` is what is wrong with a response whose status means success; `lost`, the reason for a
+ * missing response; `sent`, whether the request may have reached the service.
+ */
+export type Outcome<Value> =
+  { value: Value } | { answer: Answer; fault?: string } | { lost: unknown; requestId: string; sent: boolean };
 
 /** A call that may take several attempts. */
 export interface Call<Value> {
@@ -51,7 +55,7 @@ export async function withRetries<Value>(
     // Most likely, an earlier attempt of this call took effect.
     if (done !== undefined && mayHaveTakenEffect && done.kind === kindOf(answer?.error?.error))
       return done.value;
-    if (writes) mayHaveTakenEffect ||= answer === undefined || leavesOpen(answer);
+    if (writes) mayHaveTakenEffect ||= 'answer' in outcome ? leavesOpen(outcome.answer) : outcome.sent;
 
     const backoff = firstWait * 2 ** (attempts - 1) * (0.5 + Math.random() / 2);
     const retryAfter = answer?.retryAfter ?? 0;
@@ -61,7 +65,7 @@ export async function withRetries<Value>(
       continue;
     }
     const call = { attempts, mayHaveTakenEffect };
-    if ('answer' in outcome) throw new ApiError(call, outcome.answer);
+    if ('answer' in outcome) throw new ApiError(call, outcome.answer, outcome.fault);
     throw new ConnectionError({ ...call, requestId: outcome.requestId }, outcome.lost);
   }
 }

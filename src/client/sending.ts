@@ -1,7 +1,8 @@
 // Sends each call's requests with a token, a request id and a timeout, and interprets the responses.
 import createFetchClient, { type Client } from 'openapi-fetch';
 import type { components, paths } from '../contract/types.gen.js';
-import type { Answer, ErrorKind } from './errors.js';
+import { exactJson } from './bodies.js';
+import { Fault, type Answer, type ErrorKind } from './errors.js';
 import { withRetries, type Clock, type Outcome } from './retries.js';
 
 /** The options of a sender; see ClientOptions. */
@@ -37,7 +38,7 @@ interface Received<Data> {
 
 /** An attempt that succeeded. */
 export interface Answered<Data> {
-  /** The parsed body; undefined with 204 and 304 only. */
+  /** The body; undefined with 204 and 304 only. */
   data: Data;
   response: Response;
   answer: Answer;
@@ -55,7 +56,10 @@ export interface Operation<Data, Value> {
   send: (api: Client<paths>, sending: Sending) => Promise<Received<Data>>;
   /** Whether a status means success. */
   succeeds: (status: number) => boolean;
-  /** Returns the call's value. */
+  /**
+   * Returns the call's value.
+   * @throws Fault when the response is not what the contract promises; any other error means that its end is missing.
+   */
   value: (answered: Answered<Exclude<Data, null>>) => Value;
   /** The error that tells a retry that an earlier attempt took effect, and the call's value in that case. */
   done?: { kind: ErrorKind; value: Value };
@@ -66,13 +70,11 @@ export type Sender = <Data, Value>(caller: Caller, operation: Operation<Data, Va
 
 /**
  * Creates a sender.
- * @throws TypeError when the token is missing, RangeError when the timeout is negative or not a number.
+ * @throws TypeError when the token is missing or invalid.
  */
 export function createSender(options: SenderOptions): Sender {
   const { baseUrl, token, timeout, fetch, clock } = options;
   if (typeof token !== 'function') checkToken(token);
-  if (!(timeout >= 0))
-    throw new RangeError(`timeout must be 0 or a positive number of milliseconds: ${timeout}`);
   const api = createFetchClient<paths>({
     baseUrl,
     bodySerializer: exactJson,
@@ -82,48 +84,67 @@ export function createSender(options: SenderOptions): Sender {
 
   return <Data, Value>(caller: Caller, operation: Operation<Data, Value>) => {
     const { signal, onAnswer } = caller;
-    const { writes, send, succeeds, value, done } = operation;
+    const { writes, send, done } = operation;
     const callId = newId();
 
     async function attempt(attempts: number): Promise<Outcome<Value>> {
       signal?.throwIfAborted();
-      const authorization = `Bearer ${checkToken(typeof token === 'function' ? await token() : token)}`;
       const requestId = `${callId}-${attempts}`;
       const limits = new Limits(timeout, signal);
       const progress: { sent: boolean; response?: Response } = { sent: false };
+      const exchange = async () => {
+        const authorization = `Bearer ${checkToken(typeof token === 'function' ? await token() : token)}`;
+        // The token may have come too late.
+        limits.signal.throwIfAborted();
+        const headers = { authorization, 'x-request-id': requestId };
+        const tracked = async (request: Request) => {
+          progress.sent = true;
+          return (progress.response = await fetch(request));
+        };
+        return send(api, { headers, signal: limits.signal, fetch: tracked });
+      };
       let received: Received<Data>;
       try {
-        const sending = {
-          headers: { authorization, 'x-request-id': requestId },
-          signal: limits.signal,
-          fetch: async (request: Request) => {
-            progress.sent = true;
-            return (progress.response = await fetch(request));
-          },
-        };
-        received = await limits.within(send(api, sending));
+        received = await limits.within(exchange());
       } catch (cause) {
-        // Errors before sending are the caller's, such as an invalid base URL.
-        if (!progress.sent) throw cause;
         signal?.throwIfAborted();
-        const { response } = progress;
-        // A complete response that is not JSON does not come from the Plant Store.
-        if (response === undefined || !(cause instanceof SyntaxError)) {
-          return { lost: cause, requestId: requestIdOf(response) ?? requestId };
-        }
-        received = { response };
+        const { sent, response } = progress;
+        // Other errors before sending are the caller's, such as an invalid base URL.
+        if (!sent && !limits.signal.aborted) throw cause;
+        const lost = sent ? cause : new Error('the token function did not return', { cause });
+        return { lost, requestId: requestIdOf(response) ?? requestId, sent };
       }
       const { data, error, response } = received;
       const answer = answerOf(response, error, requestId, clock);
       onAnswer?.(answer);
-      const hasBody = answer.status !== 204 && answer.status !== 304;
-      if (!succeeds(answer.status) || (hasBody && (data ?? undefined) === undefined)) return { answer };
-      const answered = { response, answer, attempts, limits };
-      return { value: value({ ...answered, data: data as Exclude<Data, null> }) };
+      return interpret(operation, { data, response, answer, attempts, limits });
     }
 
     return withRetries({ attempt, writes, done, signal }, options, clock);
   };
+}
+
+/** Returns the outcome of an attempt that got a response. */
+function interpret<Data, Value>(
+  { succeeds, value }: Operation<Data, Value>,
+  { data, ...rest }: Answered<Data | undefined>,
+): Outcome<Value> {
+  const { answer, response } = rest;
+  let outcome: Outcome<Value> = { answer };
+  try {
+    if (succeeds(answer.status)) {
+      checkBody(data, response);
+      return { value: value({ ...rest, data: data as Exclude<Data, null> }) };
+    }
+  } catch (cause) {
+    outcome =
+      cause instanceof Fault
+        ? { answer, fault: cause.message }
+        : { lost: cause, requestId: answer.requestId, sent: true };
+  }
+  // Closes the connection of a stream; a body that has been read cannot be cancelled.
+  response.body?.cancel().catch(() => undefined);
+  return outcome;
 }
 
 /** Limits the duration of an attempt by a timeout and the caller's signal. */
@@ -169,24 +190,24 @@ function checkToken(token: unknown): string {
   if (typeof token !== 'string' || token === '') {
     throw new TypeError('token is missing: it must be the access token or a function that returns it');
   }
+  // The runtime's own error would contain the token.
+  if (!/^[\x20-\x7e]*$/.test(token.trim())) throw new TypeError('token contains an invalid character');
   return token;
+}
+
+/** @throws Fault when a response that should have a JSON body has none, or one of another media type. */
+function checkBody(data: unknown, { status, headers }: Response): void {
+  if (status === 204 || status === 304) return;
+  if ((data ?? undefined) === undefined) throw new Fault('the body is missing');
+  const type = headers.get('content-type');
+  if (type?.split(';')[0]!.trim().toLowerCase() !== 'application/json')
+    throw new Fault(`the media type is ${type ?? 'missing'}, and should be application/json`);
 }
 
 /** Returns 64 random bits, in a form that the service accepts as a request id. */
 function newId(): string {
   // Pages without TLS have no randomUUID.
   return crypto.getRandomValues(new BigUint64Array(1))[0]!.toString(16).padStart(16, '0');
-}
-
-/** Serializes JSON with bigints as unquoted digits, which JSON.stringify cannot write. */
-export function exactJson(value: unknown): string {
-  if (typeof value === 'bigint') return value.toString();
-  if (Array.isArray(value)) return `[${value.map(exactJson).join(',')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null);
-  const fields = Object.entries(value)
-    .filter(([, field]) => field !== undefined)
-    .map(([name, field]) => `${JSON.stringify(name)}:${exactJson(field)}`);
-  return `{${fields.join(',')}}`;
 }
 
 function answerOf(response: Response, error: unknown, requestId: string, clock: Clock): Answer {

@@ -105,9 +105,12 @@ async function startSetting(t: Test): Promise<Setting> {
   };
 }
 
-/** Another server at the address of the service. */
+/** Another server at the address of the service. Its responses are JSON unless it says otherwise. */
 async function startStranger(t: Test, answer: RequestListener): Promise<string> {
-  const server = createServer(answer);
+  const server = createServer((request, response) => {
+    response.setHeader('content-type', 'application/json');
+    answer(request, response);
+  });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.teardown(() => {
@@ -380,12 +383,15 @@ t.test('an attempt without a complete response in time has failed', async (t) =>
   }
 });
 
-t.test('a timeout of 0 or Infinity means none, and an implausible one is rejected', async (t) => {
+t.test('a timeout of 0 or Infinity means none, and implausible limits are rejected', async (t) => {
   const { connect } = await startSetting(t);
   for (const timeout of [0, Infinity, 2 ** 31, Number.MAX_VALUE]) {
     t.strictSame(await connect({ timeout, retries: 0 }).listPlants(), [], `${timeout}`);
   }
-  for (const timeout of [-1, NaN]) t.throws(() => connect({ timeout }), RangeError, `${timeout}`);
+  for (const name of ['retries', 'maxWait', 'timeout', 'maxPlantBytes']) {
+    for (const limit of [-1, NaN])
+      t.throws(() => connect({ [name]: limit }), RangeError, `${name}: ${limit}`);
+  }
 });
 
 t.test('a refused connection is reported as such', async (t) => {
@@ -514,6 +520,114 @@ t.test('responses that are not the service’s are errors, never successes', asy
   const soon = new Date(clock.now() + 7_000).toUTCString();
   t.strictSame(await asked(503, { 'retry-after': soon }, page), { ...busy, attempts: 2, requests: 2 });
   t.ok(clock.waits[0]! >= 7_050 && clock.waits[0]! <= 7_100, `it waits ${clock.waits[0]} ms`);
+});
+
+t.test('a success that the contract does not promise is an ApiError that says what is wrong', async (t) => {
+  let status: number, headers: Record<string, string>, body: string;
+  const url = await startStranger(t, (request, response) => {
+    request.resume();
+    request.on('end', () => {
+      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+      if (headers['content-type'] === '') response.removeHeader('content-type');
+      response.writeHead(status).end(body);
+    });
+  });
+  const client = createClient({ baseUrl: url, token: 't', clock: fastClock() });
+  const calls = {
+    create: () => client.createPlant({ id: 1, name: 'a', tag: 'b' }),
+    list: () => client.listPlants(),
+    stream: async () => {
+      const seen: unknown[] = [];
+      for await (const plant of client.streamPlants()) seen.push(plant);
+      return seen;
+    },
+    delete: () => client.deletePlant(1),
+  };
+  const ask = (operation: keyof typeof calls, ...[next, text, type]: [number, string, string?]) => {
+    status = next;
+    body = text;
+    headers = type === undefined ? {} : { 'content-type': type };
+    return calls[operation]();
+  };
+
+  const plant = '{"name":"a","tag":"b"}';
+  const deep = '['.repeat(200_000) + ']'.repeat(200_000);
+  const refused: [Parameters<typeof ask>, reason: RegExp][] = [];
+  for (const operation of ['list', 'stream'] as const) {
+    for (const other of ['{}', '"x"', 'null', '1', deep.slice(1)])
+      refused.push([[operation, 200, other], /the body is not (a list|JSON)/]);
+    for (const other of ['{}', '"x"', 'null', '[]', '{"name":1}', deep])
+      refused.push([
+        [operation, 200, `[${plant},${other}]`],
+        /name of a plant is missing or has the wrong type/,
+      ]);
+    refused.push([[operation, 200, '[{"name":"a","tag":null}]'], /tag of a plant has the wrong type/]);
+    for (const type of ['text/html', 'application/jsonp', ''])
+      refused.push([[operation, 200, '[]', type], /the media type is .*, and should be application\/json/]);
+    refused.push([[operation, 206, '[]'], /status 206/]);
+  }
+  for (const other of ['{}', '"x"', 'null', '[]', '{"tag":"b"}', deep])
+    refused.push([['create', 200, other], /name of a plant is missing or has the wrong type/]);
+  for (const other of ['{"name":"A","tag":"b"}', '{"name":"a"}'])
+    refused.push([['create', 200, other], /the plant is not the one that was sent/]);
+  refused.push([['create', 200, plant, 'text/html; charset=utf-8'], /the media type is text\/html/]);
+  refused.push([['create', 200, `${plant}{}`], /the body is not JSON/]);
+  refused.push([['create', 204, ''], /status 204/], [['delete', 200, plant], /status 200/]);
+  for (const [response, reason] of refused) {
+    const [operation, status, text] = response;
+    const name = `${operation}: ${status} ${text.slice(0, 40)}`;
+    const error = await failure(ask(...response));
+    const mayHaveTakenEffect = operation === 'create' || operation === 'delete';
+    t.strictSame(
+      summary(error),
+      { attempts: 1, mayHaveTakenEffect, kind: undefined, code: undefined, status },
+      name,
+    );
+    t.match(error.message, reason, name);
+  }
+
+  const newer = `{"name":"a","tag":"b","in":${deep}}`;
+  t.match(
+    await ask('create', 200, newer, 'Application/JSON ; charset=utf-8'),
+    { name: 'a' },
+    'a newer field',
+  );
+  t.match(await ask('stream', 200, `[${newer}]`), [{ name: 'a' }]);
+  const etag = { 'content-type': 'application/json', etag: '"1"' };
+  const caching = createClient({ baseUrl: url, token: 't' });
+  [status, headers, body] = [200, etag, `[${newer}]`];
+  t.match(await caching.listPlants(), [{ name: 'a' }], 'a list to keep');
+  status = 304;
+  t.match(await caching.listPlants(), [{ name: 'a' }], 'a kept list');
+});
+
+t.test('a body that ends early without an error counts as a lost connection', async (t) => {
+  const bodies: string[] = [];
+  const url = await startStranger(t, (request, response) => {
+    const body = bodies.shift()!;
+    request.resume();
+    request.on('end', () => {
+      response.writeHead(body.includes('40011') ? 400 : 200).end(body);
+    });
+  });
+  const client = createClient({ baseUrl: url, token: 't', clock: fastClock() });
+  const list = '[{"name":"]"},{"name":"b"}]';
+  bodies.push('', '[', '[{"name":"]', list);
+  t.strictSame(await client.listPlants(), JSON.parse(list));
+  bodies.push(...['[{"name":"]"}', '[{"name":"]"},', '[{"name":"]"},{', ' [']);
+  const error = await failure(client.listPlants());
+  t.type(error, ConnectionError);
+  t.match(error.message, /the body ends early/);
+  t.strictSame(summary(error), { attempts: 4, mayHaveTakenEffect: false });
+
+  bodies.push('{"name":"a', '{"error":40011,"message":"You already have exactly this plant."}');
+  t.strictSame(await client.createPlant({ id: 1, name: 'a' }), { name: 'a' });
+  bodies.push('{"name":');
+  const cut = await failure(
+    createClient({ baseUrl: url, token: 't', retries: 0 }).createPlant({ id: 1, name: 'a' }),
+  );
+  t.type(cut, ConnectionError);
+  t.strictSame(summary(cut), { attempts: 1, mayHaveTakenEffect: true });
 });
 
 /** The plants of a stream until it ends or fails, and the error if it fails. */
@@ -659,6 +773,81 @@ t.test('a stalled stream is aborted; one with a slow reader is not', async (t) =
   t.strictSame(seen, [{ name: 'a' }, { name: 'b' }]);
 });
 
+t.test('a stream never holds more than one plant of limited length', async (t) => {
+  /** Writes a text again and again, until the client leaves or has read far more than it should. */
+  const endless = (response: ServerResponse, begin: string, filler: string) => {
+    let left = 64 * 1024 * 1024;
+    response.write(begin);
+    const chunk = filler.repeat(16_384);
+    const more = () => {
+      while (!response.destroyed && left > 0) {
+        left -= chunk.length;
+        if (!response.write(chunk)) return;
+      }
+      response.end();
+    };
+    response.on('drain', more);
+    more();
+  };
+  let answer: (response: ServerResponse) => void;
+  const closed: Promise<unknown>[] = [];
+  const url = await startStranger(t, (_request, response) => {
+    closed.push(once(response, 'close'));
+    answer(response);
+  });
+  const cases = [
+    ['[{"name":"a"},{"name":"', 'x'],
+    ['[{"name":"a"},{"name":"b","in":', '['],
+    ['[{"name":"a"},', ' '],
+    ['', ' '],
+    ['[{"name":"a"}]', '\n'],
+  ] as const;
+  for (const [limit, options, endings] of [
+    [16 * 1024 * 1024, {}, cases.slice(0, 1)],
+    [100_000, { maxPlantBytes: 100_000 }, cases],
+  ] as const) {
+    const client = createClient({ baseUrl: url, token: 't', ...options });
+    for (const [begin, filler] of endings) {
+      answer = (response) => {
+        endless(response, begin, filler);
+      };
+      const { seen, error } = await drain(client.streamPlants());
+      t.strictSame(seen, begin === '' ? [] : [{ name: 'a' }], begin);
+      t.match(error, { name: 'ApiError', status: 200 }, begin);
+      t.match(error, { message: new RegExp(`longer than ${limit} bytes`) });
+    }
+    const plant = { name: 'x'.repeat(limit - '{"name":""}'.length) };
+    answer = (response) => {
+      response.end(JSON.stringify([plant, plant]));
+    };
+    t.equal((await drain(client.streamPlants())).seen.length, 2, 'plants of exactly this length');
+  }
+  await Promise.all(closed);
+});
+
+t.test('a stream that sends bytes, but no plant in time, is aborted', async (t) => {
+  let begin = '';
+  const url = await startStranger(t, (_request, response) => {
+    response.write(begin);
+    const more = () => {
+      if (!response.destroyed) response.write(' ', () => setImmediate(more));
+    };
+    more();
+  });
+  const client = createClient({
+    baseUrl: url,
+    token: 't',
+    timeout: 200,
+    retries: 0,
+    maxPlantBytes: Infinity,
+  });
+  for (begin of ['', '[', '[{"name":', '[]']) {
+    const { seen, error } = await drain(client.streamPlants());
+    t.strictSame(seen, []);
+    t.match(error, { name: 'ConnectionError', message: /no complete response within 200 ms/ }, begin);
+  }
+});
+
 t.test('a stream of 100 MB takes no more than 16 MiB of heap', async (t) => {
   const plant = `{"name":"${'x'.repeat(87)}"}`;
   const url = await startStranger(t, (_request, response) => {
@@ -752,6 +941,13 @@ t.test('every response and every error has the request id of the service', async
     { status: 204, requestId: /-1$/ },
   ]);
   t.equal(new Set(answers.map(({ requestId }) => requestId)).size, 4);
+  const reason = new Error('not expected');
+  const thrown = client.listPlants({
+    onAnswer: () => {
+      throw reason;
+    },
+  });
+  await t.rejects(thrown, reason, 'what onAnswer throws ends the call');
   fates.push('lose answer', 'lose answer', 'lose answer', 'lose answer');
   const lost = await failure(client.listPlants());
   t.match(lost.requestId, /^[\da-f]{16}-4$/);
@@ -771,6 +967,53 @@ t.test('the token is requested before every attempt, and a failure to get it end
   const expired = new Error('log in again');
   await t.rejects(connect({ token: () => Promise.reject(expired) }).listPlants(), expired);
   await t.rejects(connect({ baseUrl: 'no URL' }).listPlants(), TypeError);
+});
+
+t.test('a token function that hangs is ended by the timeout and by the signal', async (t) => {
+  const { connect, stored } = await startSetting(t);
+  const release: ((token: string) => void)[] = [];
+  const token = () => new Promise<string>((resolve) => release.push(resolve));
+  let sent = 0;
+  const counting = (request: Request) => {
+    sent++;
+    return fetch(request);
+  };
+  const plant = { id: 1, name: 'a' };
+  const hung = await failure(connect({ token, timeout: 50, retries: 1, fetch: counting }).createPlant(plant));
+  t.type(hung, ConnectionError);
+  t.match(hung.message, /the token function did not return: no complete response within 50 ms/);
+  t.strictSame(summary(hung), { attempts: 2, mayHaveTakenEffect: false });
+
+  const reason = new Error('enough');
+  const ended = new AbortController();
+  const call = connect({ token, fetch: counting }).createPlant(plant, { signal: ended.signal });
+  ended.abort(reason);
+  await t.rejects(call, reason);
+
+  t.equal(release.length, 3);
+  for (const late of release) late(service.token);
+  t.strictSame(await stored(), [], 'a token that comes too late sends nothing');
+  t.equal(sent, 0);
+
+  const tokens = [service.token];
+  const second = connect({
+    token: () => tokens.shift() ?? token(),
+    timeout: 50,
+    retries: 1,
+    fetch: () => Promise.reject(new TypeError('lost')),
+  });
+  const unknown = await failure(second.createPlant(plant));
+  t.strictSame(summary(unknown), { attempts: 2, mayHaveTakenEffect: true }, 'the first attempt may have');
+});
+
+t.test('a token that a header cannot carry is an error that does not contain it', async (t) => {
+  for (const token of ['secret\nline', 'secret\u0000', 'secret\u20ac']) {
+    const error = { name: 'TypeError', message: /^token contains an invalid character$/ };
+    t.throws(() => createClient({ baseUrl: 'http://service', token }), error);
+    await t.rejects(createClient({ baseUrl: 'http://service', token: () => token }).listPlants(), error);
+  }
+  const { connect } = await startSetting(t);
+  t.strictSame(await connect({ token: `${await service.issue('of a file')}\n` }).listPlants(), []);
 });
 
 t.test('a signal ends a call: before it, while it waits for a response, and between attempts', async (t) => {
