@@ -633,13 +633,20 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
         if (forCommands) {
           const store = await openPostgres({ url: env.DATABASE_URL, timeout });
           const fault = new RegExp(`GRANT ${what} TO "plant_store"`);
-          const token = { id: 'x', subject: 's', scopes: [], createdAt: 0 };
-          const command = {
+          const token = {
+            id: 'x',
+            subject: 's',
+            scopes: [],
+            createdAt: 0,
+            expiresAt: undefined,
+            revokedAt: undefined,
+          };
+          const commands: Record<string, () => Promise<unknown>> = {
             INSERT: () => store.tokens.create(token, randomBytes(32)),
             UPDATE: () => store.tokens.revoke('x', 0),
             DELETE: () => store.tokens.prune(0),
-          }[privilege];
-          await t.rejects(command!(), { message: fault });
+          };
+          await t.rejects(commands[privilege]!(), { message: fault });
           await store.close();
           if (privilege === 'INSERT') {
             const { code, stderr } = await processes.run('cli.js', ['token', 'create', 's'], env);
