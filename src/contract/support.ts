@@ -1,4 +1,5 @@
 // Lists the OpenAPI features that this server supports; a contract that uses any other stops the start.
+import { isFast } from './pattern.js';
 
 /** The contract uses an unsupported feature; the message names the operation and the location. */
 export class ContractError extends Error {
@@ -44,6 +45,21 @@ function fields(
   for (const name of needed) must(name in value, place, `${name} is missing`);
   return value as Fields;
 }
+
+/** Checks a pattern that is applied to requests. */
+const pattern: Check = (value, place) => {
+  try {
+    new RegExp(String(value), 'u');
+  } catch (error) {
+    throw new ContractError(`${place}: ${(error as Error).message}`, { cause: error });
+  }
+  must(
+    isFast(String(value)),
+    place,
+    `${String(value)} could take too long to match: begin it with ^, repeat at most one part without a limit, ` +
+      'limit the others as in {1,20}, and repeat no part that can match in several ways',
+  );
+};
 
 const only =
   (...values: unknown[]): Check =>
@@ -107,12 +123,17 @@ export function refuseUnsupported(document: object): void {
       const exact = type === 'number' || !Number.isInteger(value) || Number.isSafeInteger(value);
       must(exact, where, 'must be a safe integer');
     };
+    const uniqueItems: Check = (value, where) => {
+      // Ajv compares all other items in pairs.
+      const isCheap = use === 'response' || resolved(node['items'], where)['type'] === 'string';
+      must(value === false || isCheap, where, 'is supported only for strings');
+    };
     const bounds = { minimum: number, maximum: number, multipleOf: number };
     const byType: Record<string, Record<string, Check>> = {
-      string: { minLength: number, maxLength: number, pattern: anything },
+      string: { minLength: number, maxLength: number, pattern: use === 'response' ? anything : pattern },
       integer: bounds,
       number: bounds,
-      array: { items: inner, minItems: number, maxItems: number, uniqueItems: anything },
+      array: { items: inner, minItems: number, maxItems: number, uniqueItems },
       object: {
         properties: each(inner),
         required: anything,

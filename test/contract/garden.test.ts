@@ -326,6 +326,45 @@ const refused: Record<string, [Edit, RegExp][]> = {
       /a schema that contains itself/,
     ],
   ],
+  'a `pattern` in a request that could take long to match': [
+    ...[
+      '^\\s+|\\s+$',
+      'a*a*$',
+      '(a+)+$',
+      '([a-zA-Z0-9])(([\\-.]|[_]+)?([a-zA-Z0-9]+))*@',
+      '^(a|a)*$',
+      '^(a|aa)+$',
+      '^(?:|a)*$',
+      '^(\\w+\\s?)*$',
+      '^(.*)(.*)(.*)x$',
+      '^(.)\\1*x',
+      '^(?<x>a)\\k<x>*$',
+      '^(a?){30}a{30}$',
+      '^(?:a{0,50}){50}$',
+      '^(?:a{1000}){1000}$',
+      '^a*a{1000}$',
+      '^(?=(a+)+b)',
+      'x{0,1000}y$',
+      '[a-z]+@',
+      `^${'(a|a)'.repeat(12)}$`,
+      `^${'a?'.repeat(12)}$`,
+    ].map((pattern): [Edit, RegExp] => [
+      field({ type: 'string', pattern }),
+      /replaceBed, requestBody.* properties extra, pattern: .* could take too long to match: begin it with \^/,
+    ]),
+    [query({ type: 'string', pattern: 'a+b' }), /parameter q, schema, pattern: a\+b could take too long/],
+    [field({ type: 'string', pattern: '(' }), /extra, pattern: Invalid regular expression/],
+  ],
+  '`uniqueItems` in a request, except for strings': [
+    ...['integer', 'number', 'boolean'].map((type): [Edit, RegExp] => [
+      field({ type: 'array', uniqueItems: true, items: { type } }),
+      /extra, uniqueItems: is supported only for strings/,
+    ]),
+    [
+      field({ type: 'array', uniqueItems: true, items: { $ref: '#/components/schemas/Corner' } }),
+      /extra, uniqueItems: is supported only for strings/,
+    ],
+  ],
   '`allOf`, `anyOf`, `oneOf`, `not`, `default`, `readOnly`, `writeOnly`, `discriminator`, `xml`, exclusive bounds':
     [
       [field({ type: 'string', oneOf: [] }), /replaceBed.* properties extra: oneOf is not supported/],
@@ -453,6 +492,55 @@ t.test(
     }
   },
 );
+
+t.test('patterns that match in linear time are accepted, and match as in JavaScript', async (t) => {
+  const patterns = [
+    '^[^\\x00]*$',
+    '^[a-z][a-z0-9_-]*$',
+    '^\\p{L}+$',
+    '^\\u{1f600}+$',
+    '^(?:red|green|blue)$',
+    '^(?<year>\\d{4})-\\d{2}$',
+    '^\\+?[1-9]\\d{1,14}$',
+    '^\\d{1,3}(\\.\\d{1,3}){3}$',
+    '^[A-Z]{2}\\d{2}[A-Z0-9]{1,30}$',
+    '^[a-z0-9]{1,20}-[a-z0-9]{1,20}$',
+    '^(?:ab)*[\\](){}|]?$',
+    '^https?://',
+    'x',
+  ];
+  const document = parse(gardenBytes.toString()) as unknown;
+  for (const [i, pattern] of patterns.entries()) {
+    params(document).push({ name: `q${i}`, in: 'query', schema: { type: 'string', pattern } });
+  }
+  const { options } = createGarden();
+  const app = await buildApp({
+    ...options,
+    storage: await sharedStorage(engine),
+    contract: loadContract(Buffer.from(JSON.stringify(document))),
+  });
+  t.teardown(() => app.close());
+  const texts = [
+    'abab',
+    'monstera-1',
+    '10.0.0.255',
+    '2026-11',
+    'red',
+    'äöü',
+    '😀',
+    'GB82WEST1234',
+    'https://x',
+  ];
+  for (const [i, pattern] of patterns.entries()) {
+    const found = texts.map(async (text) => {
+      const url = `/beds?q${i}=${encodeURIComponent(text)}`;
+      const headers = { host: 'x', 'x-garden-key': gardenKey };
+      return (await app.inject({ url, headers })).statusCode === 200;
+    });
+    const expected = texts.map((text) => new RegExp(pattern, 'u').test(text));
+    t.strictSame(await Promise.all(found), expected, pattern);
+  }
+});
 
 t.test('docs/contract.md lists what these tests cover', async (t) => {
   const text = await readFile(new URL('../../docs/contract.md', import.meta.url), 'utf8');

@@ -1,12 +1,13 @@
 // PostgreSQL with faults: each is provoked on a real server, and must have a true outcome.
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { rename, symlink, unlink, writeFile } from 'node:fs/promises';
+import { readFile, rename, symlink, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import t, { type Test } from 'tap';
 import { engines, noPostgres } from '../support/engines.js';
 import { startServer, type PostgresServer } from '../support/postgres-server.js';
+import * as processes from '../support/processes.js';
 import { startService } from '../support/service.js';
 import { skipFor } from '../support/skip.js';
 import { until } from '../support/wait.js';
@@ -601,6 +602,77 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     );
   });
 
+  t.test(
+    'a role with exactly the documented grants can do everything; without one, /readyz and the start fail and name it',
+    async (t) => {
+      const url = await server.createDatabase(t);
+      const database = new URL(url).pathname.slice(1);
+      const document = await readFile(new URL('../../docs/postgres.md', import.meta.url), 'utf8');
+      const block = /```sql\n(CREATE ROLE [^]*?)```/.exec(document)?.[1] ?? '';
+      await server.sql(
+        `REVOKE ALL ON DATABASE ${database} FROM PUBLIC; REVOKE ALL ON SCHEMA public FROM PUBLIC;
+         REVOKE ALL ON ALL TABLES IN SCHEMA public FROM PUBLIC;
+         REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC;
+         ${block.replace('DATABASE plants', `DATABASE ${database}`)}`,
+        database,
+      );
+      const env = { DATABASE_URL: url.replace('postgres@', 'plant_store@'), OPS_PORT: '0' };
+      const running = await processes.startServer(t, { env });
+      const operations = processes.operationsOf(running);
+      const ready = async () => (await fetch(`${operations}/readyz`)).status;
+      const token = await running.createToken('s');
+      t.equal((await processes.create(running, token, '{"id":1,"name":"Ficus"}')).status, 200);
+      t.equal((await processes.create(running, token, '{"id":1,"name":"Ficus"}')).status, 400, 'it compares');
+      t.equal(await (await processes.list(running, token)).text(), '[{"name":"Ficus"}]');
+      t.equal((await processes.remove(running, token, 1)).status, 204);
+      t.equal(await ready(), 200);
+
+      for (const { privilege, object, forCommands } of grantsOf(block, database)) {
+        const what = `${privilege} ON ${object}`;
+        await server.sql(`REVOKE ${what} FROM plant_store`, database);
+        if (forCommands) {
+          const store = await openPostgres({ url: env.DATABASE_URL, timeout });
+          const fault = new RegExp(`GRANT ${what} TO "plant_store"`);
+          const token = {
+            id: 'x',
+            subject: 's',
+            scopes: [],
+            createdAt: 0,
+            expiresAt: undefined,
+            revokedAt: undefined,
+          };
+          const commands: Record<string, () => Promise<unknown>> = {
+            INSERT: () => store.tokens.create(token, randomBytes(32)),
+            UPDATE: () => store.tokens.revoke('x', 0),
+            DELETE: () => store.tokens.prune(0),
+          };
+          await t.rejects(commands[privilege]!(), { message: fault });
+          await store.close();
+          if (privilege === 'INSERT') {
+            const { code, stderr } = await processes.run('cli.js', ['token', 'create', 's'], env);
+            t.match({ code, stderr }, { code: 1, stderr: fault }, 'the command prints the statement');
+          }
+        } else {
+          t.equal(await ready(), 503, what);
+          const error: unknown = await openPostgres({ url: env.DATABASE_URL, timeout }).catch(
+            (error: unknown) => error,
+          );
+          const statement = /GRANT .*$/.exec((error as Error).message)?.[0];
+          t.equal(statement?.replaceAll('"', ''), `GRANT ${what} TO plant_store`);
+          const names = ({ reason }: Record<string, unknown>) =>
+            String(reason).replaceAll('"', '').includes(what);
+          await running.logged(() => running.log.some(names));
+          if (object.startsWith('FUNCTION delete_plants')) {
+            await t.rejects(processes.startServer(t, { env }), { message: new RegExp(`GRANT ${what}`) });
+          }
+          await server.sql(String(statement), database);
+          t.equal(await ready(), 200, 'the statement is all that was missing');
+        }
+        await server.sql(`GRANT ${what} TO plant_store`, database);
+      }
+    },
+  );
+
   t.test('a server with unsafe settings is rejected', async (t) => {
     const url = await server.createDatabase(t);
     const database = new URL(url).pathname.slice(1);
@@ -699,6 +771,23 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     );
   });
 });
+
+/** The single privileges that the block of docs/postgres.md grants on the objects of a database. */
+function grantsOf(block: string, database: string) {
+  const [service = '', commands = ''] = block.split(/^--.*$/m);
+  return [service, commands].flatMap((part) =>
+    [...part.matchAll(/^GRANT (.+) ON (?:(DATABASE|SCHEMA|FUNCTION) )?(.+) TO/gm)].flatMap(
+      ([, privileges = '', kind, names = '']) =>
+        privileges.split(', ').flatMap((privilege) =>
+          names.split(', ').map((name) => ({
+            privilege,
+            object: kind === undefined ? name : `${kind} ${kind === 'DATABASE' ? database : name}`,
+            forCommands: part === commands,
+          })),
+        ),
+    ),
+  );
+}
 
 /** Queries until there is a row. */
 async function firstRow(server: PostgresServer, query: string): Promise<Record<string, unknown>> {

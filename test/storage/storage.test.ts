@@ -1,11 +1,15 @@
 // The guarantees of storage, by examples and against a model. Every engine must pass all of it.
+import { readFile } from 'node:fs/promises';
+import { DatabaseSync } from '@photostructure/sqlite';
 import fc from 'fast-check';
+import { Client } from 'pg';
 import t from 'tap';
 import { enginesToTest, openEmptyStorage, readPages, sharedStorage } from '../support/engines.js';
 import type { Creation, Plant, PlantPage, PlantRepository } from '../../dist/domain/plants.js';
 import { StorageError, type Storage } from '../../dist/domain/storage.js';
 import type { Token } from '../../dist/domain/tokens.js';
 import { defaultWriterLimits, GroupWriter } from '../../dist/storage/group-writer.js';
+import { fileOf, isPostgres } from '../../dist/storage/open.js';
 import { exactJson } from '../../dist/storage/plant-json.js';
 
 const maxId = 9223372036854775807n;
@@ -23,6 +27,21 @@ async function listAll(plants: PlantRepository, subject: string): Promise<string
 /** Whether a page is within the limits that PlantPage documents. */
 function isWithinBounds({ count, json }: PlantPage): boolean {
   return count <= 1 || (count <= 2_500 && Buffer.byteLength(json) <= 256 * 1024);
+}
+
+/** Runs an operator's statement next to an open store, and returns its rows as arrays of text. */
+async function runBeside(url: string, statement: string): Promise<string[][]> {
+  if (isPostgres(url)) {
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    const { rows } = await client.query<unknown[]>({ text: statement, rowMode: 'array' });
+    await client.end();
+    return rows.map((row) => row.map(String));
+  }
+  const database = new DatabaseSync(fileOf(url));
+  const rows = database.prepare(statement).all() as Record<string, unknown>[];
+  database.close();
+  return rows.map((row) => Object.values(row).map(String));
 }
 
 /** The outcome of a call, or the reason for its failure. */
@@ -152,6 +171,30 @@ for (const engine of enginesToTest) {
   t.test(engine.name, engine.options, async (t) => {
     const shared = await sharedStorage(engine);
     const { plants } = shared;
+
+    t.test('the statements of docs/operate.md show what subjects store, and delete it', async (t) => {
+      const page = await readFile(new URL('../../docs/operate.md', import.meta.url), 'utf8');
+      const [usage = '', deletion = ''] = [...page.matchAll(/```sql\n([^]*?)```/g)].map(
+        ([, sql = '']) => sql,
+      );
+      const url = await engine.createUrl(t);
+      const storage = await engine.open(url);
+      t.teardown(() => storage.close());
+      const create = (subject: string, id: number, name: string) =>
+        storage.plants.create(subject, BigInt(id), { name });
+      await Promise.all(Array.from({ length: 1_001 }, (_, i) => create('alice', i, 'a')));
+      await create('bob', 1, 'ü'.repeat(20_000));
+      t.strictSame(await runBeside(url, usage), [
+        ['bob', '1', `${Buffer.byteLength('{"name":""}') + 40_000}`],
+        ['alice', '1001', `${1_001 * Buffer.byteLength('{"name":"a"}')}`],
+      ]);
+      await runBeside(url, deletion);
+      t.equal(await listAll(storage.plants, 'alice'), '[{"name":"a"}]', 'a part at a time');
+      await runBeside(url, deletion);
+      t.equal(await listAll(storage.plants, 'alice'), '[]');
+      t.equal(await create('alice', 1, 'b'), 'created', 'the service goes on');
+      t.equal((await storage.plants.list('bob', { limit: 9 })).count, 1);
+    });
 
     t.test('create returns created, or identical or different if the id exists', async (t) => {
       const subject = newSubject();

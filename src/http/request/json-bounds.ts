@@ -1,13 +1,18 @@
-// Limits nesting and the number of values before JSON is parsed, since both can multiply the memory that it takes.
+// Limits nesting, the number of values and the length of keys before JSON is parsed, since they can multiply the memory
+// and the time that it takes.
 import { endOfString } from './exact-json.js';
 
 /** Texts up to this length, in bytes, are cheap to parse whatever they contain. */
 export const unboundedLength = 10_000;
 /** Maximum number of values and keys together in a longer text. */
 const maxValuesAndKeys = 10_000;
+/** Maximum length of a key in a longer text, in characters as written: each fault inside its value repeats it. */
+const maxKeyLength = 200;
 
 /** Matches an opening quote, a bracket or brace, or a whole number or literal. */
 const piece = /["[\]{}]|[^\s,:"[\]{}]+/g;
+/** Matches what follows a key. */
+const colon = /[ \t\n\r]*:/y;
 
 /**
  * Checks a JSON text, well-formed or not, against the limits. The cost is bounded by the number of values and keys,
@@ -26,8 +31,13 @@ export function findExcess(text: string, maxDepth: number): string | undefined {
       if (--depth < 0) return undefined;
       continue;
     }
-    if (last === '"') piece.lastIndex = endOfString(text, piece.lastIndex - 1);
-    else if ((last === '[' || last === '{') && ++depth > maxDepth) {
+    if (last === '"') {
+      const start = piece.lastIndex;
+      piece.lastIndex = colon.lastIndex = endOfString(text, start - 1);
+      if (piece.lastIndex - start > maxKeyLength + 1 && colon.test(text)) {
+        return `its keys may have at most ${maxKeyLength} characters`;
+      }
+    } else if ((last === '[' || last === '{') && ++depth > maxDepth) {
       return `it may be nested at most ${maxDepth} levels deep`;
     }
     if (++count > maxValuesAndKeys) {

@@ -14,6 +14,7 @@ import {
 import { distribute } from './citus.js';
 import { PostgresPlants } from './plants.js';
 import { checkEncoding, isMissingTable, PostgresPool, type PostgresOptions } from './pool.js';
+import { checkPrivileges } from './privileges.js';
 import { PostgresTokens } from './tokens.js';
 import { PostgresWriter } from './writer.js';
 
@@ -24,15 +25,15 @@ const migrationLockTime = '5s';
 
 /**
  * Opens PostgreSQL, whose schema must be up to date.
- * @throws StorageError when the server is unreachable, its settings would not make writes durable, or the schema is
- *   missing or out of date.
+ * @throws StorageError when the server is unreachable, its settings would not make writes durable, the role lacks a
+ *   privilege, or the schema is missing or out of date.
  */
 export async function openPostgres({
   writer: limits,
   ...options
 }: PostgresOptions & { writer?: Partial<GroupWriterLimits> }): Promise<Storage> {
   const pool = new PostgresPool(options);
-  const storage = new PostgresStorage(pool, { ...defaultWriterLimits, ...limits });
+  const storage = new PostgresStorage(options.url, pool, { ...defaultWriterLimits, ...limits });
   try {
     await storage.check();
     return storage;
@@ -108,10 +109,12 @@ class PostgresStorage implements Storage {
   readonly tokens: TokenRepository;
   /** Never resolves: new connections may succeed after any failure of the server. */
   readonly broken = new Promise<StorageError>(() => undefined);
+  readonly #url: string;
   readonly #pool: PostgresPool;
   readonly #writer: PostgresWriter;
 
-  constructor(pool: PostgresPool, limits: GroupWriterLimits) {
+  constructor(url: string, pool: PostgresPool, limits: GroupWriterLimits) {
+    this.#url = url;
     this.#pool = pool;
     this.#writer = new PostgresWriter(pool, limits);
     this.plants = new PostgresPlants(pool, this.#writer.group);
@@ -119,6 +122,7 @@ class PostgresStorage implements Storage {
   }
 
   async check(): Promise<void> {
+    await checkPrivileges(this.#pool, this.#url);
     const rows = await this.#pool.read(selectApplied).catch((error: unknown) => {
       if (error instanceof StorageError && isMissingTable(error.cause)) return [];
       throw error;

@@ -2,7 +2,8 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Token, TokenRepository } from '../../domain/tokens.js';
 import { tokenColumns, toToken, toTokenRow } from '../token-row.js';
-import { begunInTime, isolateFailures, type PostgresPool } from './pool.js';
+import { begunInTime, isolateFailures, type PostgresPool, type Row } from './pool.js';
+import { withPrivilege } from './privileges.js';
 
 /** A call of `find` that waits for the others of the same turn of the event loop. */
 interface Lookup {
@@ -23,7 +24,8 @@ export class PostgresTokens implements TokenRepository {
   }
 
   async create(token: Token, hash: Uint8Array): Promise<void> {
-    await this.#pool.write(
+    await this.#write(
+      'INSERT',
       `INSERT INTO tokens (${tokenColumns}, hash) SELECT $2, $3, $4, $5::bigint, $6::bigint, $7::bigint, $8::bytea
        WHERE ${begunInTime}`,
       [...toTokenRow(token), hash],
@@ -68,7 +70,8 @@ export class PostgresTokens implements TokenRepository {
   }
 
   async revoke(id: string, at: number): Promise<boolean> {
-    const rows = await this.#pool.write(
+    const rows = await this.#write(
+      'UPDATE',
       `UPDATE tokens SET revoked_at = coalesce(revoked_at, $2::bigint) WHERE id = $3 AND ${begunInTime} RETURNING id`,
       [at, id],
     );
@@ -76,10 +79,19 @@ export class PostgresTokens implements TokenRepository {
   }
 
   async prune(at: number): Promise<number> {
-    const rows = await this.#pool.write(
+    const rows = await this.#write(
+      'DELETE',
       `DELETE FROM tokens WHERE (revoked_at IS NOT NULL OR expires_at <= $2::bigint) AND ${begunInTime} RETURNING id`,
       [at],
     );
     return rows.length;
+  }
+
+  #write(
+    privilege: 'INSERT' | 'UPDATE' | 'DELETE',
+    text: string,
+    values: readonly unknown[],
+  ): Promise<Row[]> {
+    return withPrivilege(this.#pool, ['tokens', privilege], () => this.#pool.write(text, values));
   }
 }

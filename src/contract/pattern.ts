@@ -1,0 +1,91 @@
+// Bounds the time that a pattern takes on any text: Node.js matches by backtracking, which can hold the event loop.
+
+/** What an unbounded or long repetition counts, and the search for the start of a match that is not anchored. */
+const manyWays = 100;
+/** The maximum of the product below. It allows one long repetition, and some short ones next to it. */
+const maxSteps = 2_000;
+
+/** A part of a pattern: in how many ways it can match from one position, and the length of its shortest match. */
+interface Part {
+  readonly ways: number;
+  readonly length: number;
+}
+
+/** An escape, a character class or a single character, in a pattern with the u flag. */
+const atom = /\\(?:[pPu]\{[^}]*\}|[^])|\[(?:\\[^]|[^\]\\])*\]|[^]/uy;
+const quantifier = /(?:[*+?]|\{(?<min>\d+)(?<comma>,(?<max>\d*))?\})\??/uy;
+const group = /\((?:\?(?::|<?[=!]|<[^>]*>))?/uy;
+
+/**
+ * Whether a pattern matches every text in a time that is linear in its length, with a small factor. Refuses some
+ * patterns that do, because it does not compare the characters that neighboring parts match.
+ * @param pattern - Must be valid with the u flag (ECMA-262 section 22.2.1).
+ */
+export function isFast(pattern: string): boolean {
+  const { ways, length } = new Patterns(pattern).alternatives(true);
+  return ways * Math.max(1, length) <= maxSteps;
+}
+
+/** Reads a pattern, and counts as it reads. */
+class Patterns {
+  readonly #pattern: string;
+  #at = 0;
+
+  constructor(pattern: string) {
+    this.#pattern = pattern;
+  }
+
+  /** @param isSearched - Whether a match may start anywhere, unless an alternative begins with ^. */
+  alternatives(isSearched: boolean): Part {
+    let ways = 0;
+    let length = 0;
+    do {
+      const starts = isSearched && this.#pattern[this.#at] !== '^' ? manyWays : 1;
+      const one = this.#sequence();
+      ways += starts * one.ways;
+      length = Math.max(length, one.length);
+    } while (this.#read(/\|/y));
+    return { ways, length };
+  }
+
+  #sequence(): Part {
+    let ways = 1;
+    let length = 0;
+    while (this.#at < this.#pattern.length && !'|)'.includes(this.#pattern[this.#at]!)) {
+      const part = this.#repeated(this.#part());
+      ways *= part.ways;
+      length += part.length;
+    }
+    return { ways, length };
+  }
+
+  #part(): Part {
+    if (this.#read(group)) {
+      const inside = this.alternatives(false);
+      this.#read(/\)/y);
+      return inside;
+    }
+    const [text = ''] = this.#read(atom) ?? [];
+    // A reference compares a text of any length.
+    return { ways: /^\\[1-9k]/.test(text) ? Infinity : 1, length: 1 };
+  }
+
+  #repeated(part: Part): Part {
+    const found = this.#read(quantifier);
+    if (found === null) return part;
+    const { min: least, comma, max } = found.groups ?? {};
+    const min = Number(least ?? (found[0].startsWith('+') ? 1 : 0));
+    const most = found[0].startsWith('?') ? 1 : Number(max === '' ? Infinity : (max ?? Infinity));
+    const range = (least !== undefined && comma === undefined ? min : most) - min + 1;
+    // Several ways of one repetition multiply with those of the next.
+    const inside = part.ways > 1 ? part.ways ** (min + range - 1) : 1;
+    return { ways: Math.min(range, manyWays) * inside, length: min * part.length };
+  }
+
+  #read(token: RegExp): RegExpExecArray | null {
+    token.lastIndex = this.#at;
+    const found = token.exec(this.#pattern);
+    if (found !== null) this.#at = token.lastIndex;
+    return found;
+  }
+}

@@ -1,0 +1,111 @@
+// The privileges that the service's role needs, and the GRANT statements for those that it lacks.
+import { Client, DatabaseError, escapeIdentifier } from 'pg';
+import { StorageError } from '../../domain/storage.js';
+import type { PostgresPool } from './pool.js';
+
+/** A privilege on a whole table. docs/postgres.md grants the same ones. */
+type TablePrivilege = readonly [
+  table: 'plants' | 'tokens' | 'migrations',
+  privilege: 'SELECT' | 'INSERT' | 'UPDATE' | 'DELETE',
+];
+
+const tablePrivileges: readonly TablePrivilege[] = [
+  ['plants', 'SELECT'],
+  ['plants', 'INSERT'],
+  ['plants', 'DELETE'],
+  ['tokens', 'SELECT'],
+  ['migrations', 'SELECT'],
+];
+const functions = ['plant_pages', 'delete_plants'];
+const INSUFFICIENT_PRIVILEGE = '42501';
+
+/**
+ * Reads what the role lacks, each as what to grant. An object that does not exist lacks nothing: the version of the
+ * schema shows that it is missing. The tables of a schema without USAGE are invisible to the role, so that schema is
+ * looked up by its name in the search path.
+ */
+const readMissing = `
+  SELECT 'database', format('CONNECT ON DATABASE %I', current_database()), current_user::text
+  WHERE NOT has_database_privilege(current_database(), 'CONNECT')
+  UNION ALL
+  SELECT 'schema', format('USAGE ON SCHEMA %I', nspname), current_user::text
+  FROM pg_namespace AS schema
+  WHERE to_regclass('plants') IS NULL AND NOT has_schema_privilege(oid, 'USAGE')
+    AND quote_ident(nspname) = ANY (regexp_split_to_array(current_setting('search_path'), ',\\s*'))
+    AND EXISTS (SELECT FROM pg_class WHERE relnamespace = schema.oid AND relname = 'plants')
+  UNION ALL
+  SELECT 'table', format('%s ON %I', string_agg(privilege, ', '), name), current_user::text
+  FROM unnest($1::text[], $2::text[]) AS needed (name, privilege)
+  WHERE NOT has_table_privilege(to_regclass(name), privilege) GROUP BY name
+  UNION ALL
+  SELECT 'function', format('EXECUTE ON FUNCTION %I', name), current_user::text
+  FROM unnest($3::text[]) AS name WHERE NOT has_function_privilege(to_regproc(name), 'EXECUTE')`;
+
+/**
+ * Checks that the role has the privileges that the service needs.
+ * @param url - The URL of the database, to name it when the role may not connect to it.
+ * @throws StorageError with the GRANT statements for those that it lacks.
+ */
+export async function checkPrivileges(pool: PostgresPool, url: string): Promise<void> {
+  try {
+    await requirePrivileges(pool, tablePrivileges, functions);
+  } catch (error) {
+    if (isFatal(error)) throw new StorageError('unavailable', mayNotConnect(url), { cause: error });
+    throw error;
+  }
+}
+
+/**
+ * Checks privileges on tables and functions.
+ * @throws StorageError with the GRANT statements for those that the role lacks.
+ */
+async function requirePrivileges(
+  pool: PostgresPool,
+  tables: readonly TablePrivilege[],
+  functions: readonly string[],
+): Promise<void> {
+  const names = tables.map(([table]) => table);
+  const privileges = tables.map(([, privilege]) => privilege);
+  const rows = (await pool.read(readMissing, [names, privileges, functions])) as [string, string, string][];
+  // With Citus, the service calls no function of the schema.
+  const missing = rows.filter(([kind]) => kind !== 'function' || !pool.distributed);
+  if (missing.length === 0) return;
+  const statements = missing.map(([, grant, role]) => `GRANT ${grant} TO ${escapeIdentifier(role)}`);
+  throw new StorageError('unavailable', lacks(statements));
+}
+
+/**
+ * Runs a statement of the token commands, whose privileges the service does not need.
+ * @throws StorageError as the statement does, or with the GRANT statement if the role lacks the privilege.
+ */
+export async function withPrivilege<T>(
+  pool: PostgresPool,
+  needed: TablePrivilege,
+  statement: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await statement();
+  } catch (error) {
+    if (isDenied(error)) await requirePrivileges(pool, [needed], []);
+    throw error;
+  }
+}
+
+function lacks(statements: readonly string[]): string {
+  return `PostgreSQL: the role lacks privileges; as the owner of the tables, run: ${statements.join('; ')}`;
+}
+
+function mayNotConnect(url: string): string {
+  const { database = '', user = '' } = new Client({ connectionString: url });
+  return lacks([`GRANT CONNECT ON DATABASE ${escapeIdentifier(database)} TO ${escapeIdentifier(user)}`]);
+}
+
+function isDenied(error: unknown): error is StorageError & { cause: DatabaseError } {
+  if (!(error instanceof StorageError)) return false;
+  return error.cause instanceof DatabaseError && error.cause.code === INSUFFICIENT_PRIVILEGE;
+}
+
+/** Whether the server refused the connection itself because the role lacks a privilege. */
+function isFatal(error: unknown): boolean {
+  return isDenied(error) && error.cause.severity === 'FATAL';
+}
