@@ -318,7 +318,7 @@ t.test('the addresses of an IPv6 site have sixteen times the limit of one togeth
   t.equal(refused.headers['retry-after'], '40');
   t.equal(rate(await from('2001:db8:2::1')), '3 2 60', 'another site is another client');
   for (let i = 0; i < 100; i++)
-    t.equal((await from(`192.0.2.${i}`)).status, 200, 'neighbours in IPv4 are, too');
+    t.equal((await from(`192.0.2.${i}`)).status, 200, 'neighbors in IPv4 are, too');
   now = started + 60_001;
   t.equal(await admitted(), 16 * 3);
 });

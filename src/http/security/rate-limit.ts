@@ -19,7 +19,7 @@ export type RateLimitHook = (request: FastifyRequest, reply: FastifyReply) => Pr
 
 /**
  * How many times the limit of one address the addresses of an IPv6 /48 have together. A site has a /48 or less of it
- * (RFC 6177), so a client can have tens of thousands of /64 networks. An IPv4 address has no such limit: its neighbours
+ * (RFC 6177), so a client can have tens of thousands of /64 networks. An IPv4 address has no such limit: its neighbors
  * are strangers.
  */
 const addressesPerSite = 16;
