@@ -116,7 +116,7 @@ export async function buildApp({
   const limits = { ...defaultLimits, ...givenLimits };
   const app: FastifyInstance = Fastify({
     logger,
-    logController: new RequestLog(monotonic),
+    logController: new RequestLog(monotonic, () => storage.check()),
     genReqId: requestId,
     rewriteUrl: rewriteTarget,
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],

@@ -163,7 +163,7 @@ export const variables = {
   }),
   RATE_LIMIT_PER_ADDRESS: count({
     default: 0,
-    desc: 'Maximum requests per IP address (IPv6: per /64) in each time window, even without a token; further ones receive 429. 0 disables the limit',
+    desc: 'Maximum requests per IP address (IPv6: per /64, and 16 times as many per /48) in each time window, even without a token; further ones receive 429. 0 disables the limit',
   }),
   RATE_LIMIT_WINDOW_SECONDS: atLeastOneSecond({
     default: 60,

@@ -1,10 +1,11 @@
 // Keeps an outage from filling the log: logs a lasting failure occasionally, and counts the requests in between.
-import type { FastifyBaseLogger } from 'fastify';
+import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
+import { StorageError } from '../domain/storage.js';
 import type { ApiError } from '../errors.js';
 
 /** The interval at which a lasting failure is logged with its cause, in ms. */
 const showInterval = 60_000;
-/** How long after its last failure an outage is considered over, in ms. */
+/** How long after its last failure an outage can be over, and the minimum time between two checks of that, in ms. */
 const quietTime = 10_000;
 
 type Log = Pick<FastifyBaseLogger, 'error' | 'warn'>;
@@ -12,26 +13,36 @@ type Log = Pick<FastifyBaseLogger, 'error' | 'warn'>;
 interface Outage {
   readonly code: number;
   readonly since: number;
+  /** Whether the store failed. */
+  readonly ofStore: boolean;
+  /** The operations whose requests failed. */
+  readonly operations: Set<string>;
   last: number;
   shown: number;
+  checked: number;
   requests: number;
 }
 
-/** Logs requests that failed because of the server. */
+/** Logs requests that failed because of the server, and when such requests succeed again. */
 export class FailureLog {
   readonly #now: () => number;
+  readonly #checkStore: () => Promise<void>;
   readonly #outages = new Map<string, Outage>();
 
-  /** @param now - A monotonic clock, in ms. */
-  constructor(now: () => number) {
+  /**
+   * @param now - A monotonic clock, in ms.
+   * @param checkStore - Resolves if the store can serve; rejects otherwise.
+   */
+  constructor(now: () => number, checkStore: () => Promise<void>) {
     this.#now = now;
+    this.#checkStore = checkStore;
   }
 
   /**
    * Logs a failure with its cause and stack. For each kind of cause, logs a 503 at most once a minute, with the number
    * of requests that have failed so far. Always logs a 500, which is a bug in the program.
    */
-  failed(error: ApiError, log: Log): void {
+  failed(error: ApiError, request: FastifyRequest, log: Log): void {
     if (error.statusCode !== 503) {
       log.error({ err: error }, 'request failed');
       return;
@@ -41,11 +52,15 @@ export class FailureLog {
     const outage = this.#outages.get(kind) ?? {
       code: error.code,
       since: now,
+      ofStore: error.cause instanceof StorageError,
+      operations: new Set(),
       last: now,
       shown: -Infinity,
+      checked: -Infinity,
       requests: 0,
     };
     this.#outages.set(kind, outage);
+    outage.operations.add(operationOf(request));
     outage.last = now;
     outage.requests++;
     if (now - outage.shown < showInterval) return;
@@ -53,17 +68,43 @@ export class FailureLog {
     log.error({ err: error, requests: outage.requests }, 'requests fail');
   }
 
-  /** Logs which outages are over. Call it whenever a request has succeeded. */
-  succeeded(log: Log): void {
+  /**
+   * Logs which outages are over. Call it whenever a request has succeeded. An outage is over when nothing has failed for
+   * ten seconds and an operation that failed succeeds. That alone proves little of the store: a HEAD reads no row, and a
+   * token may be cached. If the store failed, it must also say that it can serve.
+   */
+  succeeded(request: FastifyRequest, log: Log): void {
     if (this.#outages.size === 0) return;
+    const operation = operationOf(request);
     const now = this.#now();
-    for (const [kind, { code, since, last, requests }] of this.#outages) {
-      if (now - last < quietTime) continue;
-      this.#outages.delete(kind);
-      log.warn(
-        { error: code, requests, seconds: Math.round((last - since) / 1000) },
-        'requests fail no longer',
-      );
+    for (const [kind, outage] of this.#outages) {
+      if (now - Math.max(outage.last, outage.checked) < quietTime || !outage.operations.has(operation))
+        continue;
+      outage.checked = now;
+      if (outage.ofStore) void this.#endIfStoreServes(kind, outage, log);
+      else this.#end(kind, outage, log);
     }
   }
+
+  async #endIfStoreServes(kind: string, outage: Outage, log: Log): Promise<void> {
+    const { requests } = outage;
+    try {
+      await this.#checkStore();
+    } catch {
+      return;
+    }
+    if (outage.requests === requests) this.#end(kind, outage, log);
+  }
+
+  #end(kind: string, { code, since, last, requests }: Outage, log: Log): void {
+    this.#outages.delete(kind);
+    log.warn(
+      { error: code, requests, seconds: Math.round((last - since) / 1000) },
+      'requests fail no longer',
+    );
+  }
+}
+
+function operationOf({ method, routeOptions }: FastifyRequest): string {
+  return `${method} ${routeOptions.url}`;
 }

@@ -21,10 +21,13 @@ const traceparent = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 export class RequestLog extends LogController {
   readonly #failures: FailureLog;
 
-  /** @param now - A monotonic clock, in ms. */
-  constructor(now: () => number) {
+  /**
+   * @param now - A monotonic clock, in ms.
+   * @param checkStore - Resolves if the store can serve; rejects otherwise.
+   */
+  constructor(now: () => number, checkStore: () => Promise<void>) {
     super({ requestIdLogLabel: 'requestId' });
-    this.#failures = new FailureLog(now);
+    this.#failures = new FailureLog(now, checkStore);
   }
 
   override incomingRequest(request: FastifyRequest, reply: FastifyReply): void {
@@ -32,10 +35,11 @@ export class RequestLog extends LogController {
     const address: string | undefined = request.ip;
     // Fastify does not call requestCompleted when the client disconnects.
     reply.raw.on('close', () => {
-      if (request.failure !== undefined && request.failure.statusCode >= 500) {
-        this.#failures.failed(request.failure, reply.log);
-      } else {
-        this.#failures.succeeded(reply.log);
+      const { failure } = request;
+      if (failure !== undefined && failure.statusCode >= 500) {
+        this.#failures.failed(failure, request, reply.log);
+      } else if (failure === undefined && reply.raw.headersSent) {
+        this.#failures.succeeded(request, reply.log);
       }
       logRequest(reply, address);
     });

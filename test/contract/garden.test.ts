@@ -202,6 +202,13 @@ t.test('getBed responds to HEAD as to GET, whether the bed exists or not', async
   t.match(await call('HEAD', otherBed, key), { status: 404, text: '' });
 });
 
+t.test('a path with an empty parameter is unknown, whichever operations have the parameter', async (t) => {
+  const { call } = await startGarden(t);
+  for (const method of ['GET', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])
+    t.match(await call(method, '/beds/', withKey(gardenKey)), error(40401, 'There is nothing at this path'));
+  t.equal((await call('HEAD', '/beds/')).status, 404);
+});
+
 t.test(
   'removeBed answers 500, and not outside the contract, when its handler fails in an undeclared way',
   async (t) => {

@@ -2,7 +2,7 @@
 // systemd, and the SDK of OpenTelemetry.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, get, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -278,14 +278,34 @@ async function collectSpans(t: Test): Promise<{ endpoint: string; spans: Span[] 
   return { endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, spans };
 }
 
-for (const { name, engine, env } of [
-  { name: 'SQLite', engine: engines[0]!, env: {} },
-  { name: 'SQLite and two workers', engine: engines[0]!, env: { WORKERS: '2' } },
-  { name: 'PostgreSQL', engine: postgres, env: {} },
+/** A copy of deploy/tracing.mjs without the instrumentation of Fastify. Ends with the test. */
+async function traceHttpAlone(t: Test): Promise<string> {
+  const text = await projectFile('deploy/tracing.mjs');
+  // Beside the compiled test, where the packages are found.
+  const file = fileURLToPath(new URL('tracing-http-alone.mjs', import.meta.url));
+  await writeFile(file, text.replace(/^ *new FastifyOtelInstrumentation.*$/m, ''));
+  t.teardown(() => rm(file));
+  return file;
+}
+
+const isNamed = ['POST /plants', 'request', /^handler/, 'wait for commit'];
+for (const { name, engine, env, expected, httpAlone } of [
+  { name: 'SQLite', engine: engines[0]!, env: {}, expected: isNamed },
+  { name: 'SQLite and two workers', engine: engines[0]!, env: { WORKERS: '2' }, expected: isNamed },
+  { name: 'PostgreSQL', engine: postgres, env: {}, expected: isNamed },
+  {
+    name: 'SQLite, with the instrumentation of HTTP alone',
+    engine: engines[0]!,
+    env: {},
+    expected: ['POST', 'wait for commit'],
+    httpAlone: true,
+  },
 ]) {
   t.test(`deploy/tracing.mjs makes each create one trace, on ${name}`, engine.options, async (t) => {
     const { endpoint, spans } = await collectSpans(t);
-    const tracing = fileURLToPath(new URL('../../deploy/tracing.mjs', import.meta.url));
+    const tracing = httpAlone
+      ? await traceHttpAlone(t)
+      : fileURLToPath(new URL('../../deploy/tracing.mjs', import.meta.url));
     const server = await startServer(t, {
       env: { ...env, DATABASE_URL: await engine.createUrl(t), OTEL_EXPORTER_OTLP_ENDPOINT: endpoint },
       nodeArgs: ['--import', tracing],
@@ -325,7 +345,7 @@ for (const { name, engine, env } of [
       while (parentOf(path[0]) !== undefined) path.unshift(parentOf(path[0]));
       t.match(
         path.map((span) => span?.name),
-        ['POST /plants', 'request', /^handler/, 'wait for commit'],
+        expected,
       );
       const writes = wait?.attributes.find(({ key }) => key === 'plant_store.commit.writes')?.value.intValue;
       t.ok(writes !== undefined && writes >= 1 && writes <= ids.length, `${writes} writes shared the commit`);

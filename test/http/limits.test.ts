@@ -11,6 +11,7 @@ import { startListening, startService, injectFaults, type ServiceOptions } from 
 import { repeatUntil, until } from '../support/wait.js';
 import type { Creation } from '../../dist/domain/plants.js';
 import { findExcess } from '../../dist/http/request/json-bounds.js';
+import { mostCounted, WindowCounts } from '../../dist/http/security/window-counts.js';
 
 const engine = engines[0]!;
 
@@ -293,6 +294,56 @@ t.test('the requests of an address per window are limited, with or without a tok
   t.equal(refused.headers['www-authenticate'], undefined);
   t.equal((await call('GET', '/plants', { token })).status, 429, 'a good token does not help');
   t.equal((await call('GET', '/openapi.json')).status, 429);
+});
+
+t.test('the addresses of an IPv6 site have sixteen times the limit of one together', async (t) => {
+  const started = 1_000;
+  let now = started;
+  const { call } = await startService(t, engine, {
+    limits: { rates: { ...noRates, perAddress: 3 } },
+    trustedProxies: ['127.0.0.1'],
+    monotonic: () => now,
+  });
+  const from = (address: string) => call('GET', '/openapi.json', { headers: { 'x-forwarded-for': address } });
+  const inSite = (i: number) => from(`2001:db8:1:${i.toString(16)}::1`);
+  /** How many of 500 addresses are admitted, with one request each. */
+  const admitted = async () => {
+    let count = 0;
+    for (let i = 0; i < 500; i++) if ((await inSite(i)).status === 200) count++;
+    return count;
+  };
+  t.equal(rate(await inSite(0)), '3 2 60');
+  t.equal(rate(await inSite(0)), '3 1 60');
+  t.equal(rate(await inSite(0)), '3 0 60');
+  for (let i = 0; i < 50; i++) t.equal((await inSite(0)).status, 429);
+  t.equal((await inSite(1)).status, 200, 'one address does not use up the limit of its site');
+  t.equal(await admitted(), 16 * 3 - 4);
+  now = started + 20_500;
+  const refused = await inSite(600);
+  t.equal(refused.status, 429);
+  t.equal(rate(refused), '48 0 40', 'the limit that refuses it');
+  t.equal(refused.headers['retry-after'], '40');
+  t.equal(rate(await from('2001:db8:2::1')), '3 2 60', 'another site is another client');
+  for (let i = 0; i < 100; i++)
+    t.equal((await from(`192.0.2.${i}`)).status, 200, 'neighbors in IPv4 are, too');
+  now = started + 60_001;
+  t.equal(await admitted(), 16 * 3);
+});
+
+t.test('counts of many keys: each is right, and a flood of new keys displaces no high one', async (t) => {
+  const counts = new WindowCounts(60_000, () => 1_000);
+  const keys = Array.from({ length: 5_001 }, (_, i) => `key ${i}`);
+  for (let round = 1; round <= 10; round++) {
+    const wrong = keys.filter((key) => counts.count(key).current !== round);
+    t.strictSame(wrong, [], `round ${round}`);
+  }
+  let inherited = 0;
+  for (let i = 0; i < mostCounted; i++) if (counts.count(`new ${i}`).current !== 1) inherited++;
+  t.equal(inherited, 0, 'a new key starts at one');
+  t.strictSame(
+    keys.filter((key) => counts.count(key).current !== 11),
+    [],
+  );
 });
 
 t.test('every request of an address is counted', async (t) => {

@@ -2,6 +2,7 @@
 // every worker once, whenever one ends. The log: one line of JSON for each request, and for an outage no flood of lines.
 import { readFile } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 import { Counter, Registry } from 'prom-client';
 import t from 'tap';
 import { StorageError } from '../../dist/domain/storage.js';
@@ -346,10 +347,11 @@ t.test('an outage is logged once, then once a minute with a count, and when it i
     monotonic: () => clock,
     logger: { stream: { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) } },
   });
-  /** Sends a request, and returns what it adds to the log. */
-  const logged = async () => {
+  /** Sends a request, and returns what it adds to the log: at least so many lines. */
+  const logged = async (count = 1) => {
     lines = [];
     await call('GET', '/plants', { token });
+    await repeatUntil(() => lines.length >= count);
     return lines.map(({ level, method, msg, error, requests, seconds, err }) => ({
       level,
       about: method === undefined ? msg : 'this request',
@@ -375,10 +377,10 @@ t.test('an outage is logged once, then once a minute with a count, and when it i
   t.strictSame(await logged(), [served], 'it may come back');
   clock += 1;
   const over = { ...line, level: 40, about: 'requests fail no longer' };
-  t.strictSame(await logged(), [
+  t.strictSame(await logged(3), [
+    served,
     { ...over, error: 50300, requests: 12, seconds: 60 },
     { ...over, error: 50302, requests: 1, seconds: 0 },
-    served,
   ]);
   t.strictSame(await logged(), [served]);
   failure = new Error('a fault of the program');
@@ -386,4 +388,58 @@ t.test('an outage is logged once, then once a minute with a count, and when it i
   for (let i = 0; i < 3; i++) {
     t.strictSame(await logged(), [fault, { ...refused, level: 50, error: 50000 }], 'a 500 is always shown');
   }
+});
+
+t.test('an outage is over in the log when the store responds again, and not before', async (t) => {
+  let clock = 0;
+  const gone = new StorageError('unavailable', 'PostgreSQL: gone');
+  const failing = { creates: true, checks: true };
+  let checks = 0;
+  let lines: Record<string, unknown>[] = [];
+  const { call, token } = await startService(t, engines[0]!, {
+    wrap: (storage) => ({
+      ...injectFaults(({ plants }) => ({
+        plants: {
+          create: (...all) => (failing.creates ? Promise.reject(gone) : plants.create(...all)),
+        },
+      }))(storage),
+      check: () => {
+        checks++;
+        return failing.checks ? Promise.reject(gone) : storage.check();
+      },
+    }),
+    monotonic: () => clock,
+    logger: { stream: { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) } },
+  });
+  const create = async (id: number) =>
+    (await call('POST', '/plants', { token, body: { id, name: 'a' } })).status;
+  /** The lines that say that an outage is over, once as many requests have been logged. */
+  const overAfter = async (requests: number) => {
+    await repeatUntil(() => lines.filter(({ method }) => method !== undefined).length >= requests);
+    // A store that responds does so without delay.
+    await setImmediate();
+    const over = lines.filter(({ msg }) => msg === 'requests fail no longer');
+    lines = [];
+    return over;
+  };
+
+  t.equal(await create(1), 503);
+  clock += 10_000;
+  t.equal((await call('POST', '/plants', { body: {} })).status, 401);
+  t.equal((await call('POST', '/plants', { token, body: {} })).status, 400);
+  t.equal((await call('GET', '/openapi.json')).status, 200);
+  t.equal((await call('GET', '/plants', { token })).status, 200);
+  t.strictSame(await overAfter(5), [], 'no such request needs what failed');
+
+  failing.creates = false;
+  t.equal(await create(1), 200);
+  t.strictSame(await overAfter(1), [], 'the store itself says that it still fails');
+  t.equal(await create(2), 200);
+  t.equal((await overAfter(1)).length + checks, 1, 'it is asked only so often');
+  clock += 10_000;
+  failing.checks = false;
+  t.equal(await create(3), 200);
+  t.match(await overAfter(1), [{ level: 40, error: 50300, requests: 1, seconds: 0 }]);
+  t.equal(await create(4), 200);
+  t.strictSame(await overAfter(1), []);
 });

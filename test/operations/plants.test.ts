@@ -469,6 +469,12 @@ t.test('unknown paths and methods are rejected before anything else is checked',
   ]) {
     t.match(await call('GET', url, { token }), error(40401, /nothing at this path/), url);
   }
+  for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'QUERY']) {
+    const { status, json, headers } = await call(method, '/plants/?x=1', { body: '{' });
+    t.equal(status, 404, `${method} of a plant without an id`);
+    if (method !== 'HEAD') t.match(json, { error: 40401 });
+    t.equal(headers['allow'], undefined);
+  }
   // The check of every answer compares Allow with the contract.
   const { operations } = loadContract();
   const refused = error(40500, /does not support this method/);

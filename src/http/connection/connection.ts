@@ -1,4 +1,5 @@
 // The state of one connection: which of its requests are unanswered, and how it ends.
+import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
@@ -72,11 +73,15 @@ export class Connection {
       return;
     }
     if (++this.#waiting > pipelineDepth) this.#socket.pause();
+    // Otherwise the request would start in the async context of the previous one.
+    const context = new AsyncResource('Request');
     previous.once('close', () => {
       this.#waiting--;
       // One read can contain several requests: resuming after every response would let the queue grow.
       if (this.#state === 'open' && this.#waiting <= pipelineDepth) this.#socket.resume();
-      this.#start(response, start);
+      context.runInAsyncScope(() => {
+        this.#start(response, start);
+      });
     });
   }
 

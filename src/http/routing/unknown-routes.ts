@@ -31,6 +31,14 @@ function isMalformed(target: string): boolean {
   }
 }
 
+/** Whether a path parameter is empty, as in `/plants/`. Such a path identifies nothing, so it has no route. */
+function hasEmptyParameter(params: unknown): boolean {
+  for (const name in params as object) {
+    if ((params as Record<string, unknown>)[name] === '') return true;
+  }
+  return false;
+}
+
 /**
  * Adds an onRequest hook that refuses malformed targets, unknown paths and unsupported methods. Call it after CORS,
  * which answers preflights, and before registering routes.
@@ -38,7 +46,7 @@ function isMalformed(target: string): boolean {
 export function refuseUnknownRoutes(app: FastifyInstance): void {
   app.addHook('onRequest', (request, _reply, done) => {
     // CORS has a route for every OPTIONS request; those that reach this hook are not preflights.
-    if (!request.is404 && request.method !== 'OPTIONS') {
+    if (!request.is404 && request.method !== 'OPTIONS' && !hasEmptyParameter(request.params)) {
       done();
       return;
     }
@@ -51,8 +59,7 @@ export function refuseUnknownRoutes(app: FastifyInstance): void {
     const allowed = app.supportedMethods.filter((method) => {
       // findRoute returns null without a route, although its type does not say so.
       const route = app.findRoute({ method, url }) as Pick<FastifyRequest, 'params'> | null;
-      // An empty parameter, as in /plants/, does not identify anything.
-      return method !== 'OPTIONS' && route !== null && !Object.values(route.params as object).includes('');
+      return method !== 'OPTIONS' && route !== null && !hasEmptyParameter(route.params);
     });
     done(
       allowed.length === 0

@@ -1,6 +1,6 @@
 // Verifies bearer tokens: the service's own, and those of an identity provider.
 import type { FastifyRequest } from 'fastify';
-import fastq from 'fastq';
+import fastq, { type queueAsPromised } from 'fastq';
 import { LRUCache } from 'lru-cache';
 import type { Caller, TokenRepository } from '../../domain/tokens.js';
 import { ApiError } from '../../errors.js';
@@ -15,6 +15,8 @@ const refreshAge = 2_000;
 const refreshPause = 100;
 const refreshTogether = 500;
 const cacheSize = 10_000;
+/** How many accepted tokens count as known after their grants have left the cache. Each takes about 100 bytes. */
+const mostRecognized = 65_536;
 
 /** How many unknown tokens of each kind are looked up concurrently, so that invented tokens cannot occupy the store. */
 const lookUps = 4;
@@ -81,40 +83,38 @@ export function createBearerVerifier({
   // An expired entry still distinguishes a known token from an invented one.
   const granted = new LRUCache<string, Grant>({ ...memory, noDeleteOnStaleGet: true });
   const notFound = new LRUCache<string, true>(memory);
+  const recognized = new RecognizedTokens();
   // The cache's own `fetch` measurably slows short lists.
   const underWay = new Map<string, Promise<Grant | undefined>>();
 
   /** @param start - When the lookup began. The grant may have changed since, so its time in the cache counts from then. */
-  const remember = (token: string, grant: Grant | undefined, start: number) => {
+  const remember = (token: string, hash: Buffer, grant: Grant | undefined, start: number) => {
     if (grant !== undefined) granted.set(token, grant, { start });
     else granted.delete(token);
+    recognized.update(hash, !(check(grant) instanceof ApiError));
     // An identity provider's token may become valid once its key is published.
     if (grant === undefined && isSecret(token)) notFound.set(token, true);
   };
   const findOwn = async (secrets: readonly string[]): Promise<(Grant | undefined)[]> => {
     const start = monotonic();
-    const grants = await tokens.find(secrets.map(hashSecret));
-    for (const [i, secret] of secrets.entries()) remember(secret, grants[i], start);
+    const hashes = secrets.map(hashSecret);
+    const grants = await tokens.find(hashes);
+    for (const [i, secret] of secrets.entries()) remember(secret, hashes[i]!, grants[i], start);
     return grants;
   };
   const find = async (token: string): Promise<Grant | undefined> => {
     if (isSecret(token)) return (await findOwn([token]))[0];
     const start = monotonic();
     const grant = await verifyForeign?.(token);
-    remember(token, grant, start);
+    remember(token, hashSecret(token), grant, start);
     return grant;
   };
-  const queue = () =>
-    fastq.promise(({ token, end }: { token: string; end: number }) => {
-      return monotonic() > end ? Promise.reject(overloaded) : find(token);
-    }, lookUps);
+  const createQueue = () =>
+    new LookUpQueue((token, deadline) => (monotonic() > deadline ? Promise.reject(overloaded) : find(token)));
   // Separate queues: a slow identity provider does not delay the repository's tokens.
-  const queues = { own: queue(), foreign: queue() };
-  const findInTurn = (token: string): Promise<Grant | undefined> => {
-    const waiting = isSecret(token) ? queues.own : queues.foreign;
-    if (waiting.length() >= mostWaiting) return Promise.reject(overloaded);
-    return waiting.push({ token, end: monotonic() + longestWait });
-  };
+  const queues = { own: createQueue(), foreign: createQueue() };
+  const findInTurn = (token: string): Promise<Grant | undefined> =>
+    (isSecret(token) ? queues.own : queues.foreign).push(token, monotonic() + longestWait);
 
   const isAging = (token: string) => granted.getRemainingTTL(token) <= cacheTime - refreshAge;
   const aging = new Set<string>();
@@ -134,15 +134,20 @@ export function createBearerVerifier({
       });
   };
 
-  const lastGrant = (token: string) => granted.peek(token, { allowStale: true });
   const check = (grant: Grant | undefined): Grant | ApiError => {
     if (grant === undefined || grant.revokedAt !== undefined) return invalidToken;
     if (grant.expiresAt !== undefined && grant.expiresAt <= now()) return invalidToken;
     return grant;
   };
+  const canBeValid = (token: string) => verifyForeign !== undefined || isSecret(token);
+  const isRecognized = (token: string): boolean => {
+    const lastGrant = granted.peek(token, { allowStale: true });
+    if (lastGrant !== undefined) return !(check(lastGrant) instanceof ApiError);
+    return canBeValid(token) && recognized.has(token);
+  };
   const isKnown = ({ headers }: FastifyRequest): boolean => {
     const token = bearer.exec(headers.authorization ?? '')?.[1];
-    return token !== undefined && !(check(lastGrant(token)) instanceof ApiError);
+    return token !== undefined && isRecognized(token);
   };
   const verify: Verifier = (request) => {
     const { authorization = '' } = request.headers;
@@ -154,17 +159,57 @@ export function createBearerVerifier({
       if (isAging(token)) refresh(token);
       return check(known);
     }
-    if (isSecret(token) ? notFound.has(token) : verifyForeign === undefined) return invalidToken;
+    if (!canBeValid(token) || notFound.has(token)) return invalidToken;
     let found = underWay.get(token);
     if (found === undefined) {
-      found = (lastGrant(token) !== undefined ? find(token) : findInTurn(token)).finally(() =>
-        underWay.delete(token),
-      );
+      found = (isRecognized(token) ? find(token) : findInTurn(token)).finally(() => underWay.delete(token));
       underWay.set(token, found);
     }
     return found.then(check);
   };
   return { verify, isKnown };
+}
+
+/**
+ * The tokens that were valid when they were last looked up, the most recently looked up ones. It holds 72 bits of each
+ * token's hash: enough to give a caller precedence, which is all that depends on it.
+ */
+class RecognizedTokens {
+  readonly #prints = new LRUCache<string, true>({ max: mostRecognized });
+
+  has(token: string): boolean {
+    return this.#prints.has(printOf(hashSecret(token)));
+  }
+
+  update(hash: Buffer, isValid: boolean): void {
+    if (isValid) this.#prints.set(printOf(hash), true);
+    else this.#prints.delete(printOf(hash));
+  }
+}
+
+function printOf(hash: Buffer): string {
+  return hash.toString('base64', 0, 9);
+}
+
+/** Looks up tokens, a few at a time. It counts those that wait, since the queue itself would walk over all of them. */
+class LookUpQueue {
+  readonly #queue: queueAsPromised<{ token: string; deadline: number }, Grant | undefined>;
+  #waiting = 0;
+
+  /** @param find - Looks up a token; it rejects after the deadline, on the monotonic clock. */
+  constructor(find: (token: string, deadline: number) => Promise<Grant | undefined>) {
+    this.#queue = fastq.promise(({ token, deadline }: { token: string; deadline: number }) => {
+      this.#waiting--;
+      return find(token, deadline);
+    }, lookUps);
+  }
+
+  /** @throws ApiError `overloaded` when too many wait. */
+  push(token: string, deadline: number): Promise<Grant | undefined> {
+    if (this.#waiting >= mostWaiting) return Promise.reject(overloaded);
+    this.#waiting++;
+    return this.#queue.push({ token, deadline });
+  }
 }
 
 // Created once, so that a flood of requests without a valid token costs little.

@@ -1,13 +1,14 @@
 // Limits the request rate of each subject and address with @fastify/rate-limit, and responds as the contract says.
+import { isIPv6 } from 'node:net';
 import type { FastifyInstance, FastifyRequest, FastifyReply, onRequestHookHandler } from 'fastify';
 import type { FastifyRateLimitStore, FastifyRateLimitStoreCtor } from '@fastify/rate-limit';
-import { LRUCache } from 'lru-cache';
 import { ApiError } from '../../errors.js';
+import { WindowCounts } from './window-counts.js';
 
 /** Maximum number of requests per time window; 0 means unlimited. */
 export interface RateLimits {
   perSubject: number;
-  /** Counted before authentication, for every path. An IPv6 address counts as its /64 network. */
+  /** Counted before authentication, for every path. An IPv6 address counts as its /64 network, and in its /48. */
   perAddress: number;
   /** The length of the fixed window, in ms. It starts with the first request. */
   window: number;
@@ -16,8 +17,12 @@ export interface RateLimits {
 /** A hook that counts a request, and rejects with ApiError `tooManyRequests` (429) above the limit. */
 export type RateLimitHook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
-/** How many subjects or addresses each limit tracks; the least recently seen is dropped. */
-const mostCounted = 5_000;
+/**
+ * How many times the limit of one address the addresses of an IPv6 /48 have together. A site has a /48 or less of it
+ * (RFC 6177), so a client can have tens of thousands of /64 networks. An IPv4 address has no such limit: its neighbors
+ * are strangers.
+ */
+const addressesPerSite = 16;
 
 /**
  * Creates the hooks for the limits that are set. Each process counts separately.
@@ -33,47 +38,64 @@ export async function createRateLimits(
   if (perSubject === 0 && perAddress === 0) return {};
   const { default: rateLimit, normalizeIP } = await import('@fastify/rate-limit');
   await app.register(rateLimit, { global: false, store: createStore(window, monotonic) });
-  const limit = (max: number, keyGenerator: (request: FastifyRequest) => string): RateLimitHook => {
-    const count = app.createRateLimit({ max, timeWindow: window, keyGenerator });
-    return async (request, reply) => {
-      const state = await count(request);
-      if (state.isAllowed) return;
-      const { remaining, ttlInSeconds, isExceeded } = state;
-      reply.headers({
-        'ratelimit-limit': max,
-        'ratelimit-remaining': remaining,
-        'ratelimit-reset': ttlInSeconds,
-      });
-      if (isExceeded) {
-        throw new ApiError('tooManyRequests', {
-          headers: { 'retry-after': String(Math.max(1, ttlInSeconds)) },
-        });
-      }
+  const counter = (max: number, keyGenerator: (request: FastifyRequest) => string): Counter =>
+    app.createRateLimit({ max, timeWindow: window, keyGenerator });
+  const hooks: { address?: RateLimitHook; subject?: RateLimitHook } = {};
+  if (perAddress > 0) {
+    const ofAddress = counter(perAddress, ({ ip }) => normalizeIP(withoutPort(ip)));
+    const ofSite = counter(perAddress * addressesPerSite, ({ ip }) => normalizeIP(withoutPort(ip), 48));
+    hooks.address = async (request, reply) => {
+      const address = await ofAddress(request);
+      apply(reply, address);
+      if (!isIPv6(address.key)) return;
+      // Only what its address allows counts for a site, so that one address cannot use up the limit of the others.
+      const site = await ofSite(request);
+      if (isCloser(site, address)) apply(reply, site);
     };
-  };
-  return {
-    ...(perAddress > 0 && { address: limit(perAddress, ({ ip }) => normalizeIP(withoutPort(ip))) }),
+  }
+  if (perSubject > 0) {
     // Every authenticated request has a subject; public operations do not use this hook.
-    ...(perSubject > 0 && { subject: limit(perSubject, ({ caller }) => caller?.subject ?? '') }),
-  };
+    const ofSubject = counter(perSubject, ({ caller }) => caller?.subject ?? '');
+    hooks.subject = async (request, reply) => {
+      apply(reply, await ofSubject(request));
+    };
+  }
+  return hooks;
+}
+
+type Counter = ReturnType<FastifyInstance['createRateLimit']>;
+type State = Awaited<ReturnType<Counter>>;
+
+/** Sets the headers of a response. @throws ApiError `tooManyRequests` above the limit. */
+function apply(reply: FastifyReply, state: State): void {
+  if (state.isAllowed) return;
+  const { max, remaining, ttlInSeconds, isExceeded } = state;
+  reply.headers({
+    'ratelimit-limit': max,
+    'ratelimit-remaining': remaining,
+    'ratelimit-reset': ttlInSeconds,
+  });
+  if (isExceeded) {
+    throw new ApiError('tooManyRequests', {
+      headers: { 'retry-after': String(Math.max(1, ttlInSeconds)) },
+    });
+  }
+}
+
+/** Whether the first limit will refuse requests before the second. */
+function isCloser(first: State, second: State): boolean {
+  return !first.isAllowed && !second.isAllowed && (first.isExceeded || first.remaining < second.remaining);
 }
 
 /** Creates a store class for the plugin, which creates one instance per limit. Times are in ms. */
 function createStore(window: number, monotonic: () => number): FastifyRateLimitStoreCtor {
   return class Store implements FastifyRateLimitStore {
-    readonly #counts = new LRUCache<string, number>({
-      max: mostCounted,
-      ttl: window,
-      // The window starts with the first request.
-      noUpdateTTL: true,
-      perf: { now: monotonic },
-      ttlResolution: 0,
-    });
+    // The plugin also creates one that never counts.
+    #counts: WindowCounts | undefined;
 
     incr(key: string, done: Parameters<FastifyRateLimitStore['incr']>[1]): void {
-      const current = (this.#counts.get(key) ?? 0) + 1;
-      this.#counts.set(key, current);
-      done(null, { current, ttl: this.#counts.getRemainingTTL(key) });
+      this.#counts ??= new WindowCounts(window, monotonic);
+      done(null, this.#counts.count(key));
     }
 
     child(): Store {

@@ -5,6 +5,9 @@ import type { FastifyRequest, onRequestHookHandler } from 'fastify';
 /** How many requests of unknown callers start per turn. */
 const mostOthers = 64;
 
+/** Nothing is destroyed here, so that Node.js need not watch for the end of each request. */
+const contextOptions = { requireManualDestroy: true };
+
 /** Schedules the start of requests. */
 export interface Turns {
   /** An onRequest hook that delays a request until its turn. It never starts if its client disconnects first. */
@@ -22,14 +25,10 @@ export function createTurns(isKnown: (request: FastifyRequest) => boolean): Turn
   const known: (() => void)[] = [];
   const others: (() => void)[] = [];
   let scheduled = false;
-  // Otherwise all requests would start in the async context of the first, and a tracer would attribute them to it.
-  const nobody = new AsyncResource('Turns');
   const schedule = () => {
     if (scheduled || known.length + others.length === 0) return;
     scheduled = true;
-    setImmediate(() => {
-      nobody.runInAsyncScope(serve);
-    });
+    setImmediate(serve);
   };
   const serve = () => {
     const starting = [...known.splice(0), ...others.splice(0, mostOthers)];
@@ -39,8 +38,10 @@ export function createTurns(isKnown: (request: FastifyRequest) => boolean): Turn
   };
   return {
     take: (request, _reply, done) => {
+      // Otherwise all requests would start in the async context of the first.
+      const context = new AsyncResource('Request', contextOptions);
       (isKnown(request) ? known : others).push(() => {
-        if (!request.raw.socket.destroyed) done();
+        if (!request.raw.socket.destroyed) context.runInAsyncScope(done);
       });
       schedule();
     },

@@ -228,14 +228,39 @@ export class PostgresPool {
     }
   }
 
+  /**
+   * Waits for a connection of a pool. A wait for one that others use has a shorter limit than connecting, because the
+   * pool does not say which of the two took too long.
+   * @throws StorageError `overloaded` if all connections remain in use; the driver's error if connecting fails.
+   */
+  async #connect(pool: Pool): Promise<PoolClient> {
+    const free = pool.idleCount + pool.options.max - pool.totalCount;
+    const isBusy = pool.waitingCount >= free;
+    const connecting = pool.connect();
+    if (!isBusy) return connecting;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => {
+        connecting.then(
+          (client) => {
+            client.release();
+          },
+          () => undefined,
+        );
+        reject(new StorageError('overloaded', 'PostgreSQL: all connections are in use'));
+      }, this.#statementTime * 0.9);
+    });
+    return Promise.race([connecting, late]).finally(() => {
+      clearTimeout(timer);
+    });
+  }
+
   async #acquire(pool: Pool, end: number): Promise<Connection> {
     let client;
     try {
-      client = await pool.connect();
+      client = await this.#connect(pool);
     } catch (error) {
-      // The message of the pool when no connection becomes free in time, as opposed to a failed connection attempt.
-      const overloaded = messageOf(error) === 'timeout exceeded when trying to connect';
-      throw storageError(overloaded ? 'overloaded' : 'unavailable', error);
+      throw error instanceof StorageError ? error : storageError('unavailable', error);
     }
     try {
       const known = this.#connections.get(client);

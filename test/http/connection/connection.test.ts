@@ -1,6 +1,8 @@
 // HTTP below the operations, over raw sockets: whatever a client sends, it gets its responses complete, in order and
 // within the contract, and a slow client harms only itself.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -601,4 +603,50 @@ t.test('a shutdown that runs out of time disconnects readers, and logs it', asyn
   reader.socket.pause();
   await shutDown(app, { drainTime: 0, patience: 0 });
   t.match(lines.slice(-2), [{ msg: /end of SHUTDOWN_SECONDS/ }, { msg: 'request broken off', status: 200 }]);
+});
+
+t.test('what is set around a request is there when its operation runs, and in no other', async (t) => {
+  const around = new AsyncLocalStorage<string>();
+  const seen: string[] = [];
+  const wrap = injectFaults(({ plants }) => ({
+    plants: {
+      create: (subject, id, plant) => {
+        seen.push(`${around.getStore()} creates ${id}`);
+        return plants.create(subject, id, plant);
+      },
+      list: (subject, options) => {
+        seen.push(`${around.getStore()} lists`);
+        return plants.list(subject, options);
+      },
+    },
+  }));
+  const { app, open, authorized } = await startListening(t, { wrap });
+  app.server.prependListener('request', ({ headers }: IncomingMessage) => {
+    around.enterWith(String(headers['x-request-id']));
+  });
+  const named = (name: string) => `${authorized}X-Request-Id: ${name}\r\n`;
+  const connections = await Promise.all(['a', 'b', 'c'].map(async (name) => ({ name, raw: await open() })));
+  for (const { name, raw } of connections) {
+    raw.send(
+      `${post(named(`${name}1`), `{"id":${name.charCodeAt(0)},"name":"a"}`)}GET /plants HTTP/1.1\r\n${named(`${name}2`)}\r\n`,
+    );
+  }
+  // The body arrives later than the request.
+  const late = await open();
+  const arrives = once(app.server, 'request');
+  late.send(`${postHead(named('late'))}Content-Length: 20\r\n\r\n{`);
+  await arrives;
+  late.send('"id":1,"name": "a"}');
+  for (const { raw } of connections) {
+    t.equal((await raw.answer('POST', '/plants'))?.status, 200);
+    t.equal((await raw.answer('GET', '/plants'))?.status, 200);
+  }
+  t.equal((await late.answer('POST', '/plants'))?.status, 200);
+  t.strictSame(
+    seen.sort(),
+    [
+      ...connections.flatMap(({ name }) => [`${name}1 creates ${name.charCodeAt(0)}`, `${name}2 lists`]),
+      'late creates 1',
+    ].sort(),
+  );
 });

@@ -1,0 +1,55 @@
+// Counts requests per key in time windows, in a fixed amount of memory.
+import { createHash, randomBytes } from 'node:crypto';
+
+/** How many keys are counted; a power of two. */
+export const mostCounted = 262_144;
+/** How many places a key can have; one of them is given up when all are taken. */
+const bucketSize = 8;
+
+/**
+ * A table of counts, 20 bytes each. A key has its place in a bucket that a hash selects. If a bucket is full, a new key
+ * takes the place of the one with the least count, and starts at one: keys with high counts stay, and no key inherits
+ * the requests of another. Nobody can choose keys for a bucket, since the hash has a random salt.
+ */
+export class WindowCounts {
+  readonly #salt = randomBytes(16);
+  readonly #prints = new Float64Array(mostCounted);
+  /** 0 in a place that was never taken. */
+  readonly #counts = new Uint32Array(mostCounted);
+  readonly #starts = new Float64Array(mostCounted);
+  readonly #window: number;
+  readonly #now: () => number;
+
+  /**
+   * @param window - The length of a window, in ms. It starts with the first request of its key.
+   * @param now - A monotonic clock, in ms.
+   */
+  constructor(window: number, now: () => number) {
+    this.#window = window;
+    this.#now = now;
+  }
+
+  /** Counts a request. Returns how many its key has in its window, and the rest of the window in ms. */
+  count(key: string): { current: number; ttl: number } {
+    const now = this.#now();
+    const hash = createHash('sha256').update(this.#salt).update(key).digest();
+    const place = this.#placeOf(hash.readUInt32LE(0), hash.readUIntLE(4, 6), now);
+    const current = ++this.#counts[place]!;
+    return { current, ttl: this.#starts[place]! + this.#window - now };
+  }
+
+  /** Finds the place of a key, or gives it one. */
+  #placeOf(position: number, print: number, now: number): number {
+    const first = (position % (mostCounted / bucketSize)) * bucketSize;
+    let least = first;
+    for (let place = first; place < first + bucketSize; place++) {
+      if (this.#starts[place]! + this.#window <= now) this.#counts[place] = 0;
+      if (this.#counts[place]! > 0 && this.#prints[place] === print) return place;
+      if (this.#counts[place]! < this.#counts[least]!) least = place;
+    }
+    this.#prints[least] = print;
+    this.#counts[least] = 0;
+    this.#starts[least] = now;
+    return least;
+  }
+}
