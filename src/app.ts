@@ -15,6 +15,7 @@ import { createMemoryBudget } from './http/memory-budget.js';
 import { serveDocsPage } from './http/pages/docs-page.js';
 import { publishContract } from './http/pages/published-contract.js';
 import { answerError, nameRequest } from './http/response/error-answer.js';
+import { declareMediaType } from './http/response/media-type.js';
 import { addSecurityHeaders } from './http/response/security-headers.js';
 import { allowOrigins } from './http/routing/cors.js';
 import { registerRoutes } from './http/routing/routes.js';
@@ -169,6 +170,7 @@ export async function buildApp({
   refuseUnknownRoutes(app);
   // Known callers are spared while unknown ones cause the lag.
   if (maxEventLoopDelay > 0) refuseUnderPressure(app, maxEventLoopDelay, turns.isAhead);
+  app.addHook('onSend', declareMediaType);
   app.addHook('onSend', (request, reply, payload, done) => {
     settleUnreadBody(request, reply, reply.statusCode < 400 ? limits.bodyLimit : undefined);
     done(null, payload);

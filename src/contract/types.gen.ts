@@ -10,14 +10,27 @@ export interface paths {
         };
         /**
          * List plants
-         * @description Returns the plants that the caller has access to, in ascending order of their ids.
+         * @description Returns the plants that the caller has access to, in ascending order of their ids, so that `limit` returns a
+         *     stable prefix. Requires the scope `plants:read`.
+         *
+         *     A long list is read while it is streamed, so it is not a snapshot: a plant that exists during the whole
+         *     transfer appears exactly once. If a list cannot be completed, the connection is closed; an incomplete list
+         *     never looks complete.
+         *
+         *     A list that is sent in one piece has an `ETag`. Send it back in `If-None-Match`: if the list has not changed,
+         *     the response is 304 without a body.
          */
         get: operations["listPlants"];
         put?: never;
         /**
          * Create a plant
-         * @description Stores a plant under an `id` that the caller chooses. The plant is on disk before the response is sent. If
-         *     the response is lost, repeat the request: 40011 means that the plant was created.
+         * @description Stores a plant under an `id` that the caller chooses. Requires the scope `plants:write`. The plant is on disk
+         *     before the response is sent. If the response is lost, repeat the request: 40011 means that the plant was
+         *     created. Identifiers are unique per subject, so no conflict ever reveals another subject's plants.
+         *
+         *     The body is JSON in UTF-8; if a key is repeated, the last one wins. A body of more than 10,000 bytes is
+         *     rejected (40002) if its values are nested more than 9 levels deep, or if it has more than 10,000 values and
+         *     keys, repeated keys included, or a key of more than 200 characters.
          */
         post: operations["createPlant"];
         delete?: never;
@@ -38,8 +51,9 @@ export interface paths {
         post?: never;
         /**
          * Delete a plant
-         * @description Deletes one of the caller's plants. The deletion is on disk before the response is sent. The same 404 is
-         *     returned for a plant that does not exist, is already deleted or belongs to another subject.
+         * @description Deletes one of the caller's plants. Requires the scope `plants:write`. The deletion is on disk before the
+         *     response is sent. The same 404 is returned for a plant that does not exist, is already deleted or belongs to
+         *     another subject.
          */
         delete: operations["deletePlant"];
         options?: never;
@@ -62,19 +76,58 @@ export interface components {
         NewPlant: {
             /**
              * Format: int64
-             * @description Identification number of the plant, from -2^63 to 2^63-1, unique per subject.
+             * @description Identification number of the plant, from -2^63 to 2^63-1, exact over the whole range and unique per
+             *     subject. A JSON number in any notation of an integer: `1`, `1.0` and `1e0` are equal.
              */
             id: bigint;
-            /** @description The name of the plant. Any string without U+0000 or unpaired surrogates. */
+            /**
+             * @description The name of the plant. Any string within the limit on the body, including the empty string, without
+             *     U+0000 or unpaired surrogates. It is returned unchanged.
+             */
             name: string;
-            /** @description Tag to specify the type. Any string without U+0000 or unpaired surrogates. */
+            /**
+             * @description Tag to specify the type. Any string within the limit on the body, including the empty string, without
+             *     U+0000 or unpaired surrogates. It is returned unchanged.
+             */
             tag?: string;
         };
-        /** @description The body of every response with status 400 or above. */
+        /**
+         * @description The body of every response with a status of 400 or above. `error` is the status times 100, plus a number. New
+         *     codes may be added: handle an unknown code by its status.
+         *
+         *     | `error` | meaning |
+         *     |---|---|
+         *     | 40000 | The request is not well-formed HTTP. |
+         *     | 40001 | The body is not well-formed JSON in UTF-8. |
+         *     | 40002 | The body does not match the schema. |
+         *     | 40003 | The body's media type or content coding is not supported: send `application/json`, uncompressed. |
+         *     | 40004 | The body is missing. |
+         *     | 40005 | The body is too large. |
+         *     | 40006 | A query parameter is unknown, repeated or out of range. |
+         *     | 40007 | A path parameter is not valid. |
+         *     | 40008 | The request target is not a valid URL path. |
+         *     | 40009 | The Host header is missing or repeated. |
+         *     | 40010 | You already have a different plant with this id. |
+         *     | 40011 | You already have exactly this plant: an earlier request created it. |
+         *     | 40100 | The access token is missing. |
+         *     | 40101 | The access token is malformed, unknown, expired or revoked. |
+         *     | 40300 | The access token lacks the scope that the operation needs. |
+         *     | 40400 | You have no plant with this id. |
+         *     | 40401 | There is nothing at this path. |
+         *     | 40500 | The path does not support this method; `Allow` lists those that it supports. |
+         *     | 40800 | The request took too long to arrive. |
+         *     | 41700 | The Expect header asks for something other than `100-continue`. |
+         *     | 42900 | Too many requests; `Retry-After` says when to try again. |
+         *     | 43100 | The request's header section is too large. |
+         *     | 50000 | The server failed. |
+         *     | 50300 | The service is temporarily unavailable; the request had no effect. |
+         *     | 50301 | The service is overloaded; the request had no effect. |
+         *     | 50302 | The outcome is unknown: the request may have taken effect. Retry; 40011 means that it did. |
+         */
         Error: {
             /**
              * Format: int32
-             * @description A stable code, the status times 100 plus a number. The description of the API lists them.
+             * @description A stable code. The description of this schema lists them.
              */
             error: number;
             /** @description What is wrong and where, in human-readable form. The wording may change. */
@@ -124,7 +177,11 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The caller, or the client's address, has made too many requests. */
+        /**
+         * @description The caller, or the client's address, has made too many requests: the operator may limit their number per
+         *     subject and per client address in a time window. All responses then have the `RateLimit-` headers. This one
+         *     says in `Retry-After` when to try again.
+         */
         TooManyRequests: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -291,7 +348,8 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The plant's identifier, in canonical decimal digits, from -2^63 to 2^63-1.
+                 * @description The plant's identifier, from -2^63 to 2^63-1, in canonical decimal digits: `-` is allowed; `+`, leading
+                 *     zeros and `-0` are not.
                  * @example 1
                  */
                 id: bigint;

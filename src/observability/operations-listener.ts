@@ -8,6 +8,7 @@ import { startInOrder } from '../http/connection/request-order.js';
 import { createServer, type ServerLimits } from '../http/connection/server.js';
 import { settleUnreadBody } from '../http/connection/unread-body.js';
 import { answerError, nameRequest } from '../http/response/error-answer.js';
+import { declareMediaType } from '../http/response/media-type.js';
 import { refuseUnknownRoutes, rewriteTarget } from '../http/routing/unknown-routes.js';
 import { requestId } from './request-log.js';
 
@@ -55,6 +56,7 @@ export async function buildOperationsListener(options: OperationsOptions): Promi
   app.addHook('onRequest', startInOrder);
   app.addHook('onRequest', checkHeaders(limits.headerLimit));
   refuseUnknownRoutes(app);
+  app.addHook('onSend', declareMediaType);
   app.addHook('onSend', (request, reply, payload, done) => {
     settleUnreadBody(request, reply);
     done(null, payload);

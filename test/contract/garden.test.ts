@@ -157,7 +157,9 @@ t.test('replaceBed rejects every kind of invalid value, and stores nothing', asy
   const { call } = await startGarden(t);
   const key = withKey(gardenKey);
   const faults: [string, string][] = [
-    ['"area":"1"', 'area must be a number'],
+    ['"area":"1"', 'area must be a number, not a string: send the digits without quotes'],
+    ['"area":"x"', 'area must be a number, not a string'],
+    ['"area":{}', 'area must be a number, not an object'],
     ['"area":1e400', 'area must be a number'],
     ['"area":-0.1', 'area must be >= 0'],
     ['"rows":1.5', 'rows must be an integer from 1 to 100'],
@@ -166,12 +168,15 @@ t.test('replaceBed rejects every kind of invalid value, and stores nothing', asy
       '"code":9223372036854775808',
       'code must be an integer from -9223372036854775808 to 9223372036854775807',
     ],
-    ['"code":"1"', 'code must be an integer from -9223372036854775808 to 9223372036854775807'],
+    [
+      '"code":"1"',
+      'code must be an integer from -9223372036854775808 to 9223372036854775807, not a string: send the digits without quotes',
+    ],
     ['"level":4', 'level must be one of 1, 2, 3'],
-    ['"shady":"true"', 'shady must be boolean'],
-    ['"soil":null', 'soil must be one of clay, loam, sand; soil must be string'],
+    ['"shady":"true"', 'shady must be true or false, not a string'],
+    ['"soil":null', 'soil must be one of clay, loam, sand; soil must be a string, not null'],
     ['"plantedAt":"2026-02-30T00:00:00Z"', 'plantedAt must match format "date-time"'],
-    ['"corners":{}', 'corners must be array'],
+    ['"corners":{}', 'corners must be an array, not an object'],
     ['"corners":[{"x":1},{"y":1}]', 'corners.1.x is missing'],
     ['"corners":[{"x":1,"z":1}]', 'corners.0."z" is unknown'],
     ['"corners":[{"x":1},{"x":1},{"x":1},{"x":1},{"x":1}]', 'corners must NOT have more than 4 items'],

@@ -15,7 +15,7 @@ const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'tr
  * @returns A line for each breaking change; two rules may report the same one.
  */
 export function breakingChanges(before: object, after: object): string[] {
-  const { diffs } = apiCompare(before, after);
+  const { diffs } = apiCompare(withRanges(before), withRanges(after));
   const found = diffs
     // Components are compared where they are used, since by themselves they are neither request nor response.
     .filter(({ type, path }) => type === 'breaking' && path[0] === 'paths')
@@ -117,9 +117,21 @@ function responseBreaks(where: string, before: Json, after: Json): string[] {
 }
 
 /** The codes in the table of the description; their wording may change. */
+/** The codes in the tables of the descriptions, of the API or of its schemas. */
 function errorCodes(document: Json): Set<string> {
-  const description = object(document['info'])['description'];
-  return new Set(typeof description === 'string' ? description.match(/^\| \d{5}(?= \|)/gm) : []);
+  const described = [document['info'], ...Object.values(object(object(document['components'])['schemas']))];
+  return new Set(
+    described.flatMap((one) => String(object(one)['description']).match(/^\| \d{5}(?= \|)/gm) ?? []),
+  );
+}
+
+/** A copy of a document in which the range of every int32 is written out: stating it changes nothing. */
+function withRanges(document: object): object {
+  return JSON.parse(JSON.stringify(document), (_, value: unknown) =>
+    object(value)['format'] === 'int32'
+      ? { minimum: -(2 ** 31), maximum: 2 ** 31 - 1, ...object(value) }
+      : value,
+  ) as object;
 }
 
 /** A copy of a part of a document in which every reference is resolved. */

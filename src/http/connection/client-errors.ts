@@ -33,7 +33,7 @@ let unparsed = 0;
 export function endWithError(socket: Socket, error: ApiError): void {
   const head = [
     `HTTP/1.1 ${error.statusCode} ${STATUS_CODES[error.statusCode]}`,
-    'Content-Type: application/json; charset=utf-8',
+    'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(error.json)}`,
     `X-Request-Id: unparsed-${++unparsed}`,
     `Date: ${new Date().toUTCString()}`,

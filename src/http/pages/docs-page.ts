@@ -11,8 +11,8 @@ const { resolve } = createRequire(import.meta.url);
 const compress = promisify(gzip);
 
 /**
- * Runs in the browser. Requests go to the page's origin, including a proxy's path prefix. Only the first paragraph of
- * the description is expanded, so that the operations are visible. The token is stored for the browser tab only.
+ * Runs in the browser. Requests go to the page's origin, including a proxy's path prefix. The token is stored for the
+ * browser tab only.
  */
 const script = `const base = new URL('..', document.baseURI).href;
 const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -22,9 +22,6 @@ applyTheme();
 
 const response = await fetch(base + 'openapi.json');
 const contract = await response.json();
-const [summary, ...details] = contract.info.description.split('\\n\\n');
-const description = summary + '\\n\\n<details><summary>Authentication, limits, errors</summary>\\n\\n' +
-  details.join('\\n\\n') + '\\n\\n</details>';
 
 const stored = 'plant-store-credentials';
 const keepCredentials = () => ({
@@ -47,7 +44,7 @@ const keepCredentials = () => ({
 
 const ui = SwaggerUIBundle({
   dom_id: '#swagger-ui',
-  spec: { ...contract, info: { ...contract.info, description }, servers: [{ url: base }] },
+  spec: { ...contract, servers: [{ url: base }] },
   deepLinking: true,
   validatorUrl: null,
   plugins: [keepCredentials],

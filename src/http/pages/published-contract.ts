@@ -13,5 +13,5 @@ export function publishContract(app: FastifyInstance, { bytes, document }: Contr
       handler: (_request, reply) => reply.type(type).send(content),
     });
   publish('/openapi.yaml', 'application/yaml', bytes);
-  publish('/openapi.json', 'application/json; charset=utf-8', json);
+  publish('/openapi.json', 'application/json', json);
 }

@@ -69,7 +69,14 @@ export function checkCatalogue(ajv: Ajv, errorSchema: object): void {
 
 /** Creates an Ajv instance that reports all faults, coerces and removes nothing, and refuses unknown keywords. */
 export function createAjv(): Ajv {
-  const ajv = new Ajv({ allErrors: true, coerceTypes: false, removeAdditional: false, useDefaults: false });
+  const ajv = new Ajv({
+    allErrors: true,
+    // Messages say what came instead of the right type.
+    verbose: true,
+    coerceTypes: false,
+    removeAdditional: false,
+    useDefaults: false,
+  });
   addFormats.default(ajv, { mode: 'full' });
   // Annotations of OpenAPI 3.0 that Ajv does not know.
   ajv.addVocabulary(['example', 'externalDocs']);
@@ -155,15 +162,16 @@ function readKeyword(ajv: Ajv, source: Source, schema: Schema): CompiledKeyword 
     const value = read(data);
     if (value === undefined || (typeof value === 'bigint' && (value < min || value > max))) {
       const textHint = Array.isArray(data) ? ', given once' : hint;
-      keyword.errors = [{ message: `${rule}${source === 'text' ? textHint : ''}` }];
+      keyword.errors = [{ message: `${rule}${source === 'text' ? textHint : notNumber(data)}` }];
       return false;
     }
     const result = typeof value === 'bigint' && rest !== undefined ? Number(value) : value;
     if (rest !== undefined && !rest(result)) {
-      keyword.errors = (rest.errors ?? []).map(({ keyword, params, message = '' }) => ({
+      keyword.errors = (rest.errors ?? []).map(({ keyword, params, message = '', data }) => ({
         keyword,
         params,
         message,
+        data,
       }));
       return false;
     }
@@ -183,17 +191,55 @@ function describe(errors: readonly ErrorObject[]): string {
   return faults.join('; ');
 }
 
-function describeFault({ instancePath, keyword, params, message = 'is not valid' }: ErrorObject): string {
-  // Errors of custom keywords have no params.
-  const { missingProperty, additionalProperty, allowedValues } =
-    (params as
-      { missingProperty?: string; additionalProperty?: string; allowedValues?: unknown[] } | undefined) ?? {};
+/** What an Error of Ajv says about its keyword; of custom keywords, nothing. */
+interface FaultParams {
+  readonly missingProperty?: string;
+  readonly additionalProperty?: string;
+  readonly allowedValues?: readonly unknown[];
+  readonly type?: string | readonly string[];
+}
+
+function describeFault({
+  instancePath,
+  keyword,
+  params,
+  message = 'is not valid',
+  data,
+}: ErrorObject): string {
+  const { missingProperty, additionalProperty, allowedValues, type } =
+    (params as FaultParams | undefined) ?? {};
   const place = instancePath.slice(1).split('/').map(unescape).join('.');
   const inside = (name: string) => (place === '' ? name : `${place}.${name}`);
   if (keyword === 'required') return `${inside(missingProperty ?? '')} is missing`;
   if (keyword === 'additionalProperties') return `${inside(quote(additionalProperty ?? ''))} is unknown`;
-  const fault = allowedValues === undefined ? message : `must be one of ${allowedValues.join(', ')}`;
+  let fault = allowedValues === undefined ? message : `must be one of ${allowedValues.join(', ')}`;
+  if (type !== undefined) {
+    const wanted = [type].flat().map((name) => typeNames[name] ?? name);
+    fault = `must be ${wanted.join(' or ')}, not ${kindOf(data)}`;
+  }
   return `${place === '' ? 'it' : place} ${fault}`;
+}
+
+const typeNames: Readonly<Record<string, string>> = {
+  object: 'an object',
+  array: 'an array',
+  string: 'a string',
+  boolean: 'true or false',
+};
+
+/** What a body has in place of a value of the right type. */
+function kindOf(data: unknown): string {
+  if (data === null || typeof data === 'boolean') return String(data);
+  if (Array.isArray(data)) return 'an array';
+  return { object: 'an object', string: 'a string' }[typeof data as string] ?? 'a number';
+}
+
+/** What a body has in place of a number, for the end of a message; empty for a number of the wrong kind or size. */
+function notNumber(data: unknown): string {
+  const kind = kindOf(data);
+  if (kind === 'a number') return '';
+  const isQuoted = typeof data === 'string' && decimalNumber.test(data);
+  return `, not ${kind}${isQuoted ? ': send the digits without quotes' : ''}`;
 }
 
 /** Unescapes and shortens one step of a JSON Pointer (RFC 6901 section 4), which may be a client's unknown name. */

@@ -36,7 +36,7 @@ export function answerError(thrown: unknown, request: FastifyRequest, reply: Fas
   reply
     .code(error.statusCode)
     .headers(error.headers)
-    .header('content-type', 'application/json; charset=utf-8')
+    .header('content-type', 'application/json')
     .send(error.json);
 }
 

@@ -34,9 +34,7 @@ export async function sendJsonArray(
   array: JsonArray<unknown>,
   { stallTime, budget, conditional }: JsonArrayOptions,
 ): Promise<FastifyReply> {
-  reply
-    .header('content-type', 'application/json; charset=utf-8')
-    .header('cache-control', 'private, no-cache');
+  reply.header('content-type', 'application/json').header('cache-control', 'private, no-cache');
   const { request } = reply;
   // RFC 9110 section 9.3.2 lets HEAD omit headers that depend on the content, so nothing is read.
   if (request.method === 'HEAD') return reply.send();
