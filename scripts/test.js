@@ -10,7 +10,8 @@ import { createTemporaryFolder } from './test-folder.js';
 const usage = `Usage: npm test [-- [WORD...] [OPTION...]]
        npm run test:quick
 
-Builds everything that the tests need, then runs them.
+Builds everything that the tests need, then runs them. Without a WORD, leaves out test/deploy, which takes long and needs
+programs that few machines have; "npm test -- deploy" runs it.
 
   WORD        run only the files whose path contains it: "connection", "storage/sqlite", "test/docs"
   --quick     check the types, and run the tests of the API, the contract and the storage, on SQLite only; leaves out
@@ -29,6 +30,8 @@ const quick = [
   'storage/storage',
   'storage/sqlite.',
 ];
+/** What runs only when it is named. */
+const leftOut = 'test/deploy/';
 /** The options that are not passed on to tap. */
 const own = new Set(['--quick', '--built', '--coverage']);
 const source = 'test';
@@ -62,18 +65,21 @@ async function main() {
     node([...tap, 'run', ...given, ...files.map(compiledName)], env),
     isQuick ? tsc('--noEmit') : true,
   ]);
+  if (words.length === 0 && !isQuick) console.log(`Left out: ${leftOut}; "npm test -- deploy" runs it.`);
   return results.every(Boolean) ? 0 : 1;
 }
 
 /**
- * The test files whose path contains one of the words; all files if there are none.
+ * The test files whose path contains one of the words; all but those that must be named if there are none.
  * @param {readonly string[]} words
  */
 function select(words) {
   return readdirSync(source, { recursive: true, encoding: 'utf8' })
     .map((path) => join(source, path).replaceAll('\\', '/'))
     .filter((path) => path.endsWith('.test.ts'))
-    .filter((path) => words.length === 0 || words.some((word) => path.includes(word)))
+    .filter((path) =>
+      words.length === 0 ? !path.startsWith(leftOut) : words.some((word) => path.includes(word)),
+    )
     .sort();
 }
 
