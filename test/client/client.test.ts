@@ -1,4 +1,5 @@
-// The TypeScript client against the real service, through real sockets, some of which are cut.
+// The TypeScript client is exact, retries only what is safe to repeat, and reports every failure as what it is: against the
+// real service, through real sockets, some of which are cut.
 import { execFile } from 'node:child_process';
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import { once } from 'node:events';

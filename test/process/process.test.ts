@@ -4,16 +4,10 @@ import { once } from 'node:events';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { surviveKills } from '../support/crashes.js';
-import { temporaryFolder } from '../support/engines.js';
-import { create, list, run, startServer, type ServerProcess } from '../support/processes.js';
+import { create, list, newDatabase, run, startServer, type ServerProcess } from '../support/processes.js';
 import { repeatUntil } from '../support/wait.js';
-
-async function newDatabase(t: Test): Promise<{ file: string; env: { DATABASE_URL: string } }> {
-  const file = join(await temporaryFolder(t), 'new folder', 'plants.db');
-  return { file, env: { DATABASE_URL: `file:${file}` } };
-}
 
 /** Creates a token for `alice` with the command, and the store if it does not exist. */
 async function createToken(env: Record<string, string>, ...args: string[]): Promise<string> {
