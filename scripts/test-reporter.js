@@ -1,7 +1,6 @@
-// The output of `npm test`: tap's own report in a terminal; elsewhere one line per file, all failures with the command
-// that repeats each, and the reasons for skipped tests.
+// The output of `npm test`: one line per file, all failures with the command that repeats each, and the reasons for
+// skipped tests.
 import { Transform } from 'node:stream';
-import { types } from '@tapjs/reporter';
 import { Parser } from 'tap-parser';
 import { stringify } from 'yaml';
 
@@ -26,7 +25,7 @@ function repeatCommand(file, test) {
 }
 
 /** Transforms TAP into the report; tap pipes the tests' output through it. */
-class ShortReport extends Transform {
+export default class ShortReport extends Transform {
   #parser = new Parser();
   /** The files of skipped tests, by reason. @type {Map<string, string[]>} */
   #skipped = new Map();
@@ -105,5 +104,3 @@ class ShortReport extends Transform {
     done();
   }
 }
-
-export default process.stdout.isTTY ? types['base'] : ShortReport;

@@ -5,18 +5,21 @@ import { readdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { build } from 'esbuild';
+import { createTemporaryFolder } from './test-folder.js';
 
 const usage = `Usage: npm test [-- [WORD...] [OPTION...]]
        npm run test:quick
 
-Builds everything that the tests need, then runs them.
+Builds everything that the tests need, then runs them. Without a WORD, leaves out test/deploy, which takes long and needs
+programs that few machines have; "npm test -- deploy" runs it.
 
-  WORD     run only the files whose path contains it: "connection", "storage/sqlite", "test/docs"
-  --quick  check the types, and run the tests of the API, the contract and the storage, on SQLite only; leaves out
-           connections, processes and everything else
-  --built  use dist/ as it is, and compile only the tests
-  OPTION   an option of tap, as --NAME=VALUE: --grep=REGEX runs the tests whose name matches
-  --help   show this help`;
+  WORD        run only the files whose path contains it: "connection", "storage/sqlite", "test/docs"
+  --quick     check the types, and run the tests of the API, the contract and the storage, on SQLite only; leaves out
+              connections, processes and everything else
+  --built     use dist/ as it is, and compile only the tests
+  --coverage  also measure which code the tests run, in all processes, and print a summary; takes longer
+  OPTION      an option of tap, as --NAME=VALUE: --grep=REGEX runs the tests whose name matches
+  --help      show this help`;
 
 /** The tests of `--quick`: what most changes can break, but none that starts the server's processes. */
 const quick = [
@@ -27,6 +30,10 @@ const quick = [
   'storage/storage',
   'storage/sqlite.',
 ];
+/** What runs only when it is named. */
+const leftOut = 'test/deploy/';
+/** The options that are not passed on to tap. */
+const own = new Set(['--quick', '--built', '--coverage']);
 const source = 'test';
 const compiled = 'dist-test';
 const require = createRequire(import.meta.url);
@@ -50,26 +57,29 @@ async function main() {
   }
   if (!(await buildAll())) return 1;
   const tap = [join(dirname(require.resolve('tap/package.json')), 'dist/esm/run.mjs')];
-  const given = options.filter((option) => option !== '--quick' && option !== '--built');
-  // Coverage of a part of the tests says nothing.
-  if (isQuick || words.length > 0) given.push('--disable-coverage');
-  const env = isQuick ? { TEST_ENGINES: 'sqlite' } : {};
+  const given = options.filter((option) => !own.has(option));
+  if (!options.includes('--coverage'))
+    given.push('--disable-coverage', '--node-arg=--import=./scripts/test-children.js');
+  const env = { TMPDIR: createTemporaryFolder(), ...(isQuick && { TEST_ENGINES: 'sqlite' }) };
   const results = await Promise.all([
     node([...tap, 'run', ...given, ...files.map(compiledName)], env),
     isQuick ? tsc('--noEmit') : true,
   ]);
+  if (words.length === 0 && !isQuick) console.log(`Left out: ${leftOut}; "npm test -- deploy" runs it.`);
   return results.every(Boolean) ? 0 : 1;
 }
 
 /**
- * The test files whose path contains one of the words; all files if there are none.
+ * The test files whose path contains one of the words; all but those that must be named if there are none.
  * @param {readonly string[]} words
  */
 function select(words) {
   return readdirSync(source, { recursive: true, encoding: 'utf8' })
     .map((path) => join(source, path).replaceAll('\\', '/'))
     .filter((path) => path.endsWith('.test.ts'))
-    .filter((path) => words.length === 0 || words.some((word) => path.includes(word)))
+    .filter((path) =>
+      words.length === 0 ? !path.startsWith(leftOut) : words.some((word) => path.includes(word)),
+    )
     .sort();
 }
 
@@ -115,7 +125,7 @@ function node(args, env = {}) {
 }
 
 /**
- * Runs a program, and resolves to whether it succeeds.
+ * Runs a program, and resolves to whether it succeeds. A signal that ends this process ends the program first.
  * @param {string} program
  * @param {string[]} args
  * @param {Record<string, string>} [env]
@@ -126,6 +136,9 @@ async function run(program, args, env = {}) {
     env: { ...process.env, ...env },
     shell: process.platform === 'win32' && program === 'npm',
   });
+  const forward = (/** @type {NodeJS.Signals} */ signal) => child.kill(signal);
+  process.on('SIGINT', forward).on('SIGTERM', forward);
   const [status] = await once(child, 'exit');
+  process.off('SIGINT', forward).off('SIGTERM', forward);
   return status === 0;
 }

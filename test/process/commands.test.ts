@@ -4,15 +4,9 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { until } from '../support/wait.js';
-import { temporaryFolder } from '../support/engines.js';
-import { create, list, run, startServer } from '../support/processes.js';
-
-async function newDatabase(t: Test): Promise<{ file: string; env: { DATABASE_URL: string } }> {
-  const file = join(await temporaryFolder(t), 'new folder', 'plants.db');
-  return { file, env: { DATABASE_URL: `file:${file}` } };
-}
+import { create, list, newDatabase, run, startServer } from '../support/processes.js';
 
 t.test('token create, list, revoke and prune work while the server runs', async (t) => {
   const { file, env } = await newDatabase(t);

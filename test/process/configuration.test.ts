@@ -4,10 +4,10 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { ConfigError, misspelledVariables, readConfig, variables } from '../../dist/config.js';
 import { temporaryFolder } from '../support/engines.js';
-import { run, startServer } from '../support/processes.js';
+import { newDatabase, run, startServer } from '../support/processes.js';
 
 import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
@@ -15,11 +15,6 @@ import { connect as connectTls } from 'node:tls';
 import { checkAnswer, type Answer } from '../support/contract-check.js';
 import { skipFor } from '../support/skip.js';
 import { certificateLack, makeCertificate } from '../support/transport.js';
-
-async function newDatabase(t: Test): Promise<{ file: string; env: { DATABASE_URL: string } }> {
-  const file = join(await temporaryFolder(t), 'new folder', 'plants.db');
-  return { file, env: { DATABASE_URL: `file:${file}` } };
-}
 
 t.test(
   'the command line of the server sets what the environment does not, and refuses what is not known',

@@ -4,15 +4,10 @@ import { once } from 'node:events';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { surviveKills } from '../support/crashes.js';
-import { temporaryFolder } from '../support/engines.js';
-import { create, list, run, startServer, type ServerProcess } from '../support/processes.js';
-
-async function newDatabase(t: Test): Promise<{ file: string; env: { DATABASE_URL: string } }> {
-  const file = join(await temporaryFolder(t), 'new folder', 'plants.db');
-  return { file, env: { DATABASE_URL: `file:${file}` } };
-}
+import { create, list, newDatabase, run, startServer, type ServerProcess } from '../support/processes.js';
+import { repeatUntil } from '../support/wait.js';
 
 /** Creates a token for `alice` with the command, and the store if it does not exist. */
 async function createToken(env: Record<string, string>, ...args: string[]): Promise<string> {
@@ -27,8 +22,10 @@ t.test('the first start creates the store and shows a working token once', async
   const first = await startServer(t, { env, args: ['--dev'] });
   const health = await fetch(`${first.origin}/openapi.json`);
   t.equal(health.status, 200);
-  while (!first.stderr().includes('curl'))
-    await new Promise((resolve) => first.child.stderr?.once('data', resolve));
+  await repeatUntil(
+    () => first.stderr().includes('curl'),
+    () => once(first.child.stderr!, 'data'),
+  );
   const [token = ''] = /pst_[\w-]{43}/.exec(first.stderr()) ?? [];
   const curl = /curl -i (\S+) -H '(\S+): (.+?)' \\\n +-H '(\S+): (\S+)' -d '(.+)'\n/.exec(first.stderr());
   t.ok(curl, first.stderr());

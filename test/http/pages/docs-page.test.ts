@@ -1,4 +1,5 @@
-// The documentation page in a real browser: what it loads, what it may do, and that it deletes the right plant.
+// In a real browser, the documentation page loads nothing from other origins, can be used on any screen, and deletes the
+// right plant.
 import { mkdir } from 'node:fs/promises';
 import t from 'tap';
 import { noBrowser, startBrowser } from '../../support/browser.js';

@@ -1,4 +1,5 @@
-// Access tokens of an identity provider: a real one, and our own issuer, which can also misbehave.
+// Only valid access tokens of the configured identity provider are accepted, and one that fails or misbehaves harms nobody
+// else: a real provider, and our own issuer.
 import fc from 'fast-check';
 import {
   decodeProtectedHeader,
