@@ -34,6 +34,8 @@ const quick = [
 const leftOut = 'test/deploy/';
 /** The options that are not passed on to tap. */
 const own = new Set(['--quick', '--built', '--coverage']);
+/** Tests use Node.js's mock timers. */
+const mockTimers = ['--disable-warning=ExperimentalWarning'];
 const source = 'test';
 const compiled = 'dist-test';
 const require = createRequire(import.meta.url);
@@ -58,8 +60,12 @@ async function main() {
   if (!(await buildAll())) return 1;
   const tap = [join(dirname(require.resolve('tap/package.json')), 'dist/esm/run.mjs')];
   const given = options.filter((option) => !own.has(option));
-  if (!options.includes('--coverage'))
-    given.push('--disable-coverage', '--node-arg=--import=./scripts/test-children.js');
+  const nodeOptions = ['--enable-source-maps', ...mockTimers];
+  if (!options.includes('--coverage')) {
+    given.push('--disable-coverage');
+    nodeOptions.push('--import=./scripts/test-children.js');
+  }
+  given.push(...nodeOptions.map((option) => `--node-arg=${option}`));
   const env = { TMPDIR: createTemporaryFolder(), ...(isQuick && { TEST_ENGINES: 'sqlite' }) };
   const results = await Promise.all([
     node([...tap, 'run', ...given, ...files.map(compiledName)], env),
