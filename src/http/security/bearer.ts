@@ -143,7 +143,7 @@ export function createBearerVerifier({
   const isRecognized = (token: string): boolean => {
     const lastGrant = granted.peek(token, { allowStale: true });
     if (lastGrant !== undefined) return !(check(lastGrant) instanceof ApiError);
-    return canBeValid(token) && recognized.has(token);
+    return canBeValid(token) && !notFound.has(token) && recognized.has(token);
   };
   const isKnown = ({ headers }: FastifyRequest): boolean => {
     const token = bearer.exec(headers.authorization ?? '')?.[1];
