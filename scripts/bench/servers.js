@@ -46,14 +46,22 @@ export function allServers(against) {
       kind: 'foreign',
       durability: inGroups,
     },
-    ...(against === undefined
-      ? []
-      : [plantStore('Plant Store before', 'before', inFolder('before.db'), join(against, 'dist/main.js'))]),
-    plantStore('Plant Store on SQLite', 'ours', inFolder('ours.db')),
-    plantStore('Plant Store on SQLite, 2 workers', 'ours', inFolder('workers.db'), undefined, {
-      WORKERS: '2',
-    }),
+    ...(against === undefined ? [] : onSqlite('Plant Store before', 'before', join(against, 'dist/main.js'))),
+    ...onSqlite('Plant Store on SQLite', 'ours'),
     ...(postgres === undefined ? [] : serversOn(postgres)),
+  ];
+}
+
+/**
+ * One process, and two workers.
+ * @param {string} name
+ * @param {'ours' | 'before'} kind
+ * @param {string} [script]
+ */
+function onSqlite(name, kind, script) {
+  return [
+    plantStore(name, kind, inFolder(`${kind}.db`), script),
+    plantStore(`${name}, 2 workers`, kind, inFolder(`${kind}-workers.db`), script, { WORKERS: '2' }),
   ];
 }
 

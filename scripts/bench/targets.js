@@ -48,7 +48,12 @@ export async function compare(results, options) {
     /** @type {[Result, Result] | undefined} */
     let pair;
     if (compared) {
-      const own = results.find((result) => result.kind === 'ours' && result.engine === engine);
+      const own = results.find(
+        (result) =>
+          result.kind === 'ours' &&
+          result.engine === engine &&
+          (kind !== 'before' || hasWorkers(result) === hasWorkers(server)),
+      );
       if (own !== undefined) pair = [own, server];
     } else if (kind === 'ours' && server !== ours) {
       pair = [server, ours];
@@ -109,8 +114,13 @@ function targetFor(own, other, workload, connections) {
   }
   if (other.engine === 'PostgreSQL') return 1;
   if (other.kind === 'peer') return workload.startsWith('create') ? 2 : 1;
-  if (other.kind === 'before') return /^(create|list)/.test(workload) ? 0.93 : undefined;
+  if (other.kind === 'before') return /^(create|list|delete)/.test(workload) ? 0.97 : undefined;
   return other.kind === 'floor' && many ? ofFastify[workload] : undefined;
+}
+
+/** @param {Result} result */
+function hasWorkers({ name }) {
+  return name.endsWith('workers');
 }
 
 /** @param {Result} result @param {string} workload @param {number} connections */

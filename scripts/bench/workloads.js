@@ -44,6 +44,7 @@ export const workloads = [
     title: 'Create, ids of 16 digits',
     next: (target) => create(target, sixteenDigits + ++target.random),
   },
+  { name: 'list-1', title: 'List one plant', next: (target) => list(target, 'writer', '?limit=1') },
   {
     name: 'list-100',
     title: 'List 100 plants',
