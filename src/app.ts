@@ -170,8 +170,8 @@ export async function buildApp({
   refuseUnknownRoutes(app);
   // Known callers are spared while unknown ones cause the lag.
   if (maxEventLoopDelay > 0) refuseUnderPressure(app, maxEventLoopDelay, turns.isAhead);
-  app.addHook('onSend', declareMediaType);
   app.addHook('onSend', (request, reply, payload, done) => {
+    declareMediaType(reply);
     settleUnreadBody(request, reply, reply.statusCode < 400 ? limits.bodyLimit : undefined);
     done(null, payload);
   });

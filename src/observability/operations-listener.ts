@@ -56,8 +56,8 @@ export async function buildOperationsListener(options: OperationsOptions): Promi
   app.addHook('onRequest', startInOrder);
   app.addHook('onRequest', checkHeaders(limits.headerLimit));
   refuseUnknownRoutes(app);
-  app.addHook('onSend', declareMediaType);
   app.addHook('onSend', (request, reply, payload, done) => {
+    declareMediaType(reply);
     settleUnreadBody(request, reply);
     done(null, payload);
   });
