@@ -188,7 +188,7 @@ t.test('connections that wait in the supervisor count toward MAX_CONNECTIONS', n
 });
 
 t.test('a worker that connections do not reach is replaced', needsPrlimit, async (t) => {
-  const server = await startServer(t, { env: { WORKERS: '2', WORKER_TIMEOUT_SECONDS: '60' } });
+  const server = await startServer(t, { env: { WORKERS: '2', WORKER_TIMEOUT_SECONDS: '20' } });
   const [failing = 0] = childrenOf(server.child.pid!);
   t.equal(spawnSync('prlimit', ['--pid', String(failing), '--nofile=10:']).status, 0);
   await repeatUntil(

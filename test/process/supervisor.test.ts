@@ -61,26 +61,6 @@ for (const engine of stores) {
   );
 }
 
-t.test('a worker that hangs is killed and replaced', async (t) => {
-  const server = await startWorkers(t, { WORKER_TIMEOUT_SECONDS: '5' });
-  const token = await server.createToken('alice');
-  const [hanging = 0] = workersOf(server);
-  process.kill(hanging, 'SIGSTOP');
-  // It would outlive a failed test.
-  t.teardown(async () => (await lives(hanging)) && process.kill(hanging, 'SIGKILL'));
-  await server.logged(() => workersOf(server).length >= 3);
-  const killed = server.log.findIndex(({ msg }) => msg === 'a worker does not respond, and is killed');
-  t.ok(killed >= 0);
-  t.match(
-    server.log.slice(killed).find(({ signal }) => signal !== undefined),
-    { process: 'supervisor', signal: 'SIGKILL' },
-  );
-  for (const client of clientsOf(t, server, token)) {
-    t.match(await client.send('GET', '/plants'), { status: 200 });
-  }
-  t.equal(await server.end(), 0);
-});
-
 t.test('the workers end with the supervisor, whatever ends it', skipFor(noProc), async (t) => {
   const server = await startWorkers(t);
   const token = await server.createToken('alice');
