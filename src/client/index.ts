@@ -13,7 +13,7 @@ import {
 import type { Answer } from './errors.js';
 import { readElements } from './json-array.js';
 import { systemClock, type Clock } from './retries.js';
-import { createSender, type Answered } from './sending.js';
+import { checkLimits, createSender, type Answered } from './sending.js';
 
 export {
   ApiError,
@@ -28,8 +28,13 @@ export type { Clock, Plant };
 
 /** A 64-bit signed integer. A number must be a safe integer; only a bigint is exact beyond 2^53. */
 export type PlantId = bigint | number;
+/** The fields of a type. Those that are optional may also be undefined, which is the same as leaving them out. */
+type OrUndefined<Type> = {
+  [Name in keyof Type]: Type[Name] | (undefined extends Type[Name] ? undefined : never);
+};
+type ListQuery = NonNullable<operations['listPlants']['parameters']['query']>;
 /** A plant to create. */
-export type NewPlant = Omit<components['schemas']['NewPlant'], 'id'> & { id: PlantId };
+export type NewPlant = OrUndefined<Omit<components['schemas']['NewPlant'], 'id'>> & { id: PlantId };
 
 /** The options of a client. */
 export interface ClientOptions {
@@ -38,44 +43,49 @@ export interface ClientOptions {
   /** The access token, or a function that returns it; called before every attempt, so that it can renew the token. */
   token: string | (() => string | Promise<string>);
   /** Maximum number of retries after a lost connection, a 429 or a 503; 3 by default. */
-  retries?: number;
+  retries?: number | undefined;
   /** Maximum wait before a retry, in ms; 60,000 by default. A longer `Retry-After` ends the call. */
-  maxWait?: number;
+  maxWait?: number | undefined;
   /**
    * Maximum time for an attempt, from the call of the token function to the end of the response, in ms; 30,000 by
    * default, 0 or Infinity for no limit. For streamPlants, it limits the wait for the list to begin, then each wait for
    * a complete plant or the end of the list.
    */
-  timeout?: number;
+  timeout?: number | undefined;
   /**
    * Maximum number of bytes that streamPlants reads without completing a plant, white space included; 16 MiB by
    * default, 16 times the longest body that the service accepts unless its operator allows more. It is checked after
    * each chunk of the response, so a plant that exceeds it by less than two chunks may pass.
    */
-  maxPlantBytes?: number;
+  maxPlantBytes?: number | undefined;
   /** The runtime's fetch by default. */
-  fetch?: (request: Request) => Promise<Response>;
+  fetch?: ((request: Request) => Promise<Response>) | undefined;
   /** The system clock by default. */
-  clock?: Clock;
+  clock?: Clock | undefined;
+  /** Called for every response to any call, before the call's own `onAnswer`. If it throws, so does the call. */
+  onAnswer?: ((answer: Answer) => void) | undefined;
 }
 
 /** The options of every call. */
 export interface CallOptions {
   /** Ends the call, which rejects with the signal's reason. A write may still have taken effect. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** Called for every response, including those that are followed by a retry. If it throws, so does the call. */
-  onAnswer?: (answer: Answer) => void;
+  onAnswer?: ((answer: Answer) => void) | undefined;
+  /** Replaces the client's `timeout` in this call. */
+  timeout?: number | undefined;
+  /** Replaces the client's `retries` in this call. */
+  retries?: number | undefined;
 }
 
 /** The options of listPlants and streamPlants. */
-export interface ListOptions
-  extends CallOptions, NonNullable<operations['listPlants']['parameters']['query']> {}
+export interface ListOptions extends CallOptions, OrUndefined<ListQuery> {}
 
 /**
  * One method per operation of the contract. Each rejects with ApiError when the service returns an error, or anything
  * else that the contract does not promise, and with ConnectionError when no complete response arrives. All other errors
  * are the caller's own: the signal's reason, what the token function or `onAnswer` throws, and, before anything is sent,
- * a TypeError or RangeError for a URL, token or argument that cannot be sent. If one of them ends a create or delete
+ * a TypeError or RangeError for a URL, token, option or argument that is invalid. If one of them ends a create or delete
  * between two attempts, the first may have taken effect.
  */
 export interface PlantStoreClient extends Record<keyof operations, unknown> {
@@ -118,17 +128,17 @@ export function createClient({
   maxPlantBytes = 16 * 1024 * 1024,
   fetch = globalThis.fetch,
   clock = systemClock,
+  onAnswer,
 }: ClientOptions): PlantStoreClient {
-  for (const [name, limit] of Object.entries({ retries, maxWait, timeout, maxPlantBytes })) {
-    if (!(limit >= 0)) throw new RangeError(`${name} must be 0 or a positive number: ${limit}`);
-  }
-  const call = createSender({ baseUrl, token, retries, maxWait, timeout, fetch, clock });
+  checkLimits({ maxWait, maxPlantBytes, retries, timeout });
+  const call = createSender({ baseUrl, token, retries, maxWait, timeout, fetch, clock, onAnswer });
   /** The last list that had an ETag, and the request that returned it. */
   let kept: { request: string; etag: string; text: string } | undefined;
 
   return {
     async createPlant({ id, ...rest }, options = {}) {
-      const body = { id: exactId(id), ...rest };
+      // What is undefined is left out of the body.
+      const body = { id: exactId(id), ...rest } as components['schemas']['NewPlant'];
       const sent = asAnswered(rest);
       return call(options, {
         writes: true,
@@ -139,43 +149,40 @@ export function createClient({
       });
     },
 
-    async listPlants({ signal, onAnswer, ...query } = {}) {
+    async listPlants(options = {}) {
+      const { query, caller } = splitOptions(options);
       let request: string;
       let known: typeof kept;
-      return call(
-        { signal, onAnswer },
-        {
-          writes: false,
-          send: (api, sending) => {
-            request = JSON.stringify([sending.headers.authorization, query]);
-            known = kept?.request === request ? kept : undefined;
-            const condition = known === undefined ? {} : { 'if-none-match': known.etag };
-            const headers = { ...sending.headers, ...condition };
-            return api.GET('/plants', { ...sending, headers, params: { query }, parseAs: 'text' });
-          },
-          succeeds: (status) => status === 200 || (status === 304 && known !== undefined),
-          value: ({ data, answer, response }: Answered<string>) => {
-            if (answer.status === 304) return readBody(known!.text, toPlants);
-            const plants = readBody(data, toPlants);
-            const etag = response.headers.get('etag');
-            if (etag !== null) kept = { request, etag, text: data };
-            return plants;
-          },
+      return call(caller, {
+        writes: false,
+        send: (api, sending) => {
+          request = JSON.stringify([sending.headers.authorization, query]);
+          known = kept?.request === request ? kept : undefined;
+          const condition = known === undefined ? {} : { 'if-none-match': known.etag };
+          const headers = { ...sending.headers, ...condition };
+          return api.GET('/plants', { ...sending, headers, params: { query }, parseAs: 'text' });
         },
-      );
+        succeeds: (status) => status === 200 || (status === 304 && known !== undefined),
+        value: ({ data, answer, response }: Answered<string>) => {
+          if (answer.status === 304) return readBody(known!.text, toPlants);
+          const plants = readBody(data, toPlants);
+          const etag = response.headers.get('etag');
+          if (etag !== null) kept = { request, etag, text: data };
+          return plants;
+        },
+      });
     },
 
-    async *streamPlants({ signal, onAnswer, ...query } = {}) {
+    async *streamPlants(options = {}) {
+      const { query, caller } = splitOptions(options);
       const parse = (json: string) => readJson(json, toPlant);
-      yield* await call(
-        { signal, onAnswer },
-        {
-          writes: false,
-          send: (api, sending) => api.GET('/plants', { ...sending, params: { query }, parseAs: 'stream' }),
-          succeeds: (status) => status === 200,
-          value: (answered) => readElements(answered, { signal, maxBytes: maxPlantBytes, parse }),
-        },
-      );
+      yield* await call(caller, {
+        writes: false,
+        send: (api, sending) => api.GET('/plants', { ...sending, params: { query }, parseAs: 'stream' }),
+        succeeds: (status) => status === 200,
+        value: (answered) =>
+          readElements(answered, { signal: options.signal, maxBytes: maxPlantBytes, parse }),
+      });
     },
 
     async deletePlant(id, options = {}) {
@@ -189,6 +196,12 @@ export function createClient({
       });
     },
   };
+}
+
+/** Separates the parameters of a list from the options of its call. */
+function splitOptions({ signal, onAnswer, timeout, retries, ...query }: ListOptions) {
+  // What is undefined is left out of the URL.
+  return { query: query as ListQuery, caller: { signal, onAnswer, timeout, retries } };
 }
 
 /** Converts an id to a bigint. Refuses one that may have been rounded, since it could identify another plant. */
@@ -208,6 +221,6 @@ function exactId(id: PlantId): bigint {
  * Returns the service's response to a create. It does not compile if Plant and NewPlant differ in more than the id,
  * since the client could then not reconstruct a lost response.
  */
-function asAnswered(plant: SameAs<Plant, Omit<NewPlant, 'id'>>): Plant {
+function asAnswered(plant: SameAs<OrUndefined<Plant>, Omit<NewPlant, 'id'>>): Plant {
   return JSON.parse(exactJson(plant)) as Plant;
 }

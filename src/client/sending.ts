@@ -14,12 +14,15 @@ interface SenderOptions {
   timeout: number;
   fetch: (request: Request) => Promise<Response>;
   clock: Clock;
+  onAnswer: ((answer: Answer) => void) | undefined;
 }
 
 /** The options of a call; see CallOptions. */
 interface Caller {
   signal?: AbortSignal | undefined;
   onAnswer?: ((answer: Answer) => void) | undefined;
+  timeout?: number | undefined;
+  retries?: number | undefined;
 }
 
 /** The options of openapi-fetch for one attempt. */
@@ -69,11 +72,11 @@ export interface Operation<Data, Value> {
 export type Sender = <Data, Value>(caller: Caller, operation: Operation<Data, Value>) => Promise<Value>;
 
 /**
- * Creates a sender.
+ * Creates a sender, which throws RangeError when a limit of a call is negative or NaN.
  * @throws TypeError when the token is missing or invalid.
  */
 export function createSender(options: SenderOptions): Sender {
-  const { baseUrl, token, timeout, fetch, clock } = options;
+  const { baseUrl, token, maxWait, fetch, clock } = options;
   if (typeof token !== 'function') checkToken(token);
   const api = createFetchClient<paths>({
     baseUrl,
@@ -83,7 +86,8 @@ export function createSender(options: SenderOptions): Sender {
   });
 
   return <Data, Value>(caller: Caller, operation: Operation<Data, Value>) => {
-    const { signal, onAnswer } = caller;
+    const { signal, onAnswer, timeout = options.timeout, retries = options.retries } = caller;
+    checkLimits({ timeout, retries });
     const { writes, send, done } = operation;
     const callId = newId();
 
@@ -116,11 +120,12 @@ export function createSender(options: SenderOptions): Sender {
       }
       const { data, error, response } = received;
       const answer = answerOf(response, error, requestId, clock);
+      options.onAnswer?.(answer);
       onAnswer?.(answer);
       return interpret(operation, { data, response, answer, attempts, limits });
     }
 
-    return withRetries({ attempt, writes, done, signal }, options, clock);
+    return withRetries({ attempt, writes, done, signal }, { retries, maxWait }, clock);
   };
 }
 
@@ -183,6 +188,13 @@ export class Limits {
         signal.removeEventListener('abort', stop);
       });
     });
+  }
+}
+
+/** @throws RangeError when a limit is negative or NaN. */
+export function checkLimits(limits: Record<string, number>): void {
+  for (const [name, limit] of Object.entries(limits)) {
+    if (!(limit >= 0)) throw new RangeError(`${name} must be 0 or a positive number: ${limit}`);
   }
 }
 

@@ -161,7 +161,7 @@ t.test('createPlant, listPlants and deletePlant are exact over the whole range o
     name: '',
     tag: 'a "tag"\u{1F33F}\u2028',
   });
-  t.strictSame(await client.createPlant({ id: 6, name: 'no tag', tag: undefined as never }), {
+  t.strictSame(await client.createPlant({ id: 6, name: 'no tag', tag: undefined }), {
     name: 'no tag',
   });
   const all = [
@@ -396,6 +396,43 @@ t.test('a timeout of 0 or Infinity means none, and implausible limits are reject
     for (const limit of [-1, NaN])
       t.throws(() => connect({ [name]: limit }), RangeError, `${name}: ${limit}`);
   }
+});
+
+t.test('timeout and retries can be given for one call', async (t) => {
+  const { connect, stored, fates } = await startSetting(t);
+  const client = connect({ retries: 0 });
+  fates.push('lose request');
+  t.strictSame(await client.listPlants({ retries: 1, limit: 1 }), []);
+  fates.push('lose request');
+  t.equal((await failure(client.listPlants({ retries: undefined }))).attempts, 1, 'undefined is no option');
+  for (const call of [
+    () => client.createPlant({ id: 1, name: 'a' }, { timeout: 50, retries: 1 }),
+    () => client.listPlants({ timeout: 50, retries: 1 }),
+    () => client.streamPlants({ timeout: 50, retries: 1 }).next(),
+    () => client.deletePlant(1, { timeout: 50, retries: 1 }),
+  ]) {
+    fates.push('hold answer', 'hold answer');
+    const error = await failure(call());
+    t.match(error.message, /no complete response within 50 ms/);
+    t.equal(error.attempts, 2);
+  }
+  t.strictSame(await stored(), []);
+
+  fates.push('lose request');
+  for (const name of ['timeout', 'retries']) {
+    for (const limit of [-1, NaN]) {
+      const options = { [name]: limit };
+      const calls: (() => Promise<unknown>)[] = [
+        () => client.createPlant({ id: 1, name: 'a' }, options),
+        () => client.listPlants(options),
+        () => client.streamPlants(options).next(),
+        () => client.deletePlant(1, options),
+      ];
+      for (const call of calls)
+        await t.rejects(call(), new RangeError(`${name} must be 0 or a positive number: ${limit}`));
+    }
+  }
+  t.strictSame(fates, ['lose request'], 'before anything is sent');
 });
 
 t.test('a refused connection is reported as such', async (t) => {
@@ -944,7 +981,7 @@ t.test('429 is retried after Retry-After, within the timeout of the caller', asy
 });
 
 t.test('every response and every error has the request id of the service', async (t) => {
-  const { client, fates } = await startSetting(t);
+  const { client, connect, fates } = await startSetting(t);
   const answers: Answer[] = [];
   const onAnswer = (answer: Answer) => answers.push(answer);
   failures.push({ reason: 'overloaded', acts: false });
@@ -959,12 +996,21 @@ t.test('every response and every error has the request id of the service', async
   ]);
   t.equal(new Set(answers.map(({ requestId }) => requestId)).size, 4);
   const reason = new Error('not expected');
-  const thrown = client.listPlants({
-    onAnswer: () => {
-      throw reason;
-    },
-  });
-  await t.rejects(thrown, reason, 'what onAnswer throws ends the call');
+  const refuse = () => {
+    throw reason;
+  };
+  await t.rejects(client.listPlants({ onAnswer: refuse }), reason, 'what onAnswer throws ends the call');
+
+  const calls: string[] = [];
+  const observed = connect({ onAnswer: ({ status }) => calls.push(`client ${status}`) });
+  await observed.createPlant(
+    { id: 2, name: 'b' },
+    { onAnswer: ({ status }) => calls.push(`call ${status}`) },
+  );
+  for await (const { name } of observed.streamPlants({ limit: 1 })) calls.push(name);
+  await observed.deletePlant(2);
+  t.strictSame(calls, ['client 200', 'call 200', 'client 200', 'b', 'client 204']);
+  await t.rejects(connect({ onAnswer: refuse }).listPlants(), reason);
   fates.push('lose answer', 'lose answer', 'lose answer', 'lose answer');
   const lost = await failure(client.listPlants());
   t.match(lost.requestId, /^[\da-f]{16}-4$/);
