@@ -1,7 +1,7 @@
 // The text of docs/clients.md, from what the clients have shown.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { format } from 'prettier';
+import { format, resolveConfig } from 'prettier';
 import { root } from './build.js';
 
 /**
@@ -81,5 +81,6 @@ oazapfts 7.5, openapi-typescript-codegen 0.31, typed-openapi 2.2 and openapi-zod
 
 ${notes.join('\n\n')}
 `;
-  return format(text, { parser: 'markdown', printWidth: 120, proseWrap: 'always', singleQuote: true });
+  const file = join(root, 'docs/clients.md');
+  return format(text, { ...(await resolveConfig(file)), proseWrap: 'always', filepath: file });
 }
