@@ -1,0 +1,86 @@
+// The text of docs/clients.md, from what the clients have shown.
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { format, resolveConfig } from 'prettier';
+import { root } from './build.js';
+
+/**
+ * Returns docs/clients.md.
+ * @param {{
+ *   name: string;
+ *   client: import('./build.js').Client;
+ *   result: { missing: string[]; compiles: boolean; exact: boolean; typed: boolean };
+ * }[]} rows
+ * @returns {Promise<string>}
+ */
+export async function report(rows) {
+  const path = join(root, 'node_modules/openapi-fetch/package.json');
+  const { version } = JSON.parse(await readFile(path, 'utf8'));
+  const nameOf = (/** @type {(typeof rows)[0]['client']} */ { tool }) =>
+    tool.endsWith('openapi-fetch') ? `${tool} ${version}` : tool;
+  const lines = rows.map(({ client, result }) => {
+    const verdicts =
+      result.missing.length > 0
+        ? Array(3).fill(`not run: no ${result.missing.join(', ')}`)
+        : [result.compiles, result.exact, result.typed].map((good) => (good ? 'yes' : '**no**'));
+    return `| ${[nameOf(client), client.language, ...verdicts].join(' | ')} |`;
+  });
+  const notes = await Promise.all(
+    rows.map(async ({ name, client }) => {
+      const folder = `scripts/clients/${name}`;
+      const { command, set, errors, program, configuration } = client;
+      const link = `[${program}](../${folder}/${program})`;
+      const note = `### ${nameOf(client)}\n\n\`${command}\`\n\n${set}\n\nErrors: ${errors}\n\nProgram: ${link}`;
+      if (configuration === undefined) return note;
+      const code = await readFile(join(root, folder, configuration), 'utf8');
+      return `${note}\n\n\`\`\`js\n// ${configuration}\n${code.replace(/^(\/\/.*\n)+/, '')}\`\`\``;
+    }),
+  );
+  const text = `<!-- Written by "npm run test:clients"; do not edit. -->
+
+# Generated clients
+
+For TypeScript and JavaScript, use plant-store-client: it needs only an address and a token, and retries lost requests.
+See [api.md](api.md#typescript). For other languages, generate a client from [openapi.yaml](../openapi.yaml). This page
+shows which generators work, and what to configure.
+
+\`npm run test:clients\` generates each client, compiles it, and runs the program
+for it in the repository's scripts/clients against the service. The program creates plants 2^53+1 (between existing plants
+2^53 and 2^53+2) and 2^63-1, lists with a limit, deletes, and provokes four errors: 400, 401, 403 and 404.
+
+| generator | language | compiles | exact ids | typed errors |
+|---|---|---|---|---|
+${lines.join('\n')}
+
+The clients for PHP and Ruby run with the libraries of Debian's packages php-guzzlehttp-guzzle and ruby-typhoeus, and the
+client for Kotlin is compiled by Maven. Kubb, orval and swagger-typescript-api run on Node.js 22.
+
+## Exact ids in TypeScript
+
+An id beyond 2^53 needs a \`bigint\`, which \`JSON.stringify\` refuses. The line for exact ids, which must run once before the
+first request, lets it write all digits:
+
+\`\`\`ts
+BigInt.prototype.toJSON = function () { return JSON.rawJSON(this.toString()); };
+\`\`\`
+
+\`JSON.rawJSON\` exists in Node.js 22 and later, but not in Node.js 20. TypeScript has no type for it and needs a
+declaration; in a file that is a module, declare both in \`declare global\`:
+
+\`\`\`ts
+interface JSON { rawJSON(text: string): unknown }
+interface BigInt { toJSON(): unknown }
+\`\`\`
+
+On Node.js 20, use plant-store-client, or a generator below whose setup does not mention the line.
+
+These generators cannot send such ids, because they map int64 to \`number\` and have no option for \`bigint\`:
+oazapfts 7.5, openapi-typescript-codegen 0.31, typed-openapi 2.2 and openapi-zod-client 1.18.
+
+## How to generate and configure each client
+
+${notes.join('\n\n')}
+`;
+  const file = join(root, 'docs/clients.md');
+  return format(text, { ...(await resolveConfig(file)), proseWrap: 'always', filepath: file });
+}
