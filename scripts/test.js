@@ -1,7 +1,7 @@
 // Runs the tests: builds the server, the client and the tests themselves, then hands the selected files to tap.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { build } from 'esbuild';
@@ -39,6 +39,9 @@ const mockTimers = ['--disable-warning=ExperimentalWarning'];
 const source = 'test';
 const compiled = 'dist-test';
 const require = createRequire(import.meta.url);
+const tap = [join(dirname(require.resolve('tap/package.json')), 'dist/esm/run.mjs')];
+/** Has the configuration of tap with which it was last built; removed with the packages by "npm ci". */
+const tapConfiguration = 'node_modules/.tap-configuration';
 
 const options = process.argv.slice(2).filter((argument) => argument.startsWith('-'));
 const words = process.argv.slice(2).filter((argument) => !argument.startsWith('-'));
@@ -57,8 +60,7 @@ async function main() {
     console.error(`No test file has a path that contains ${words.join(' or ')}.`);
     return 1;
   }
-  if (!(await buildAll())) return 1;
-  const tap = [join(dirname(require.resolve('tap/package.json')), 'dist/esm/run.mjs')];
+  if (!(await buildAll()) || !(await configureTap())) return 1;
   const given = options.filter((option) => !own.has(option));
   const nodeOptions = ['--enable-source-maps', ...mockTimers];
   if (!options.includes('--coverage')) {
@@ -112,6 +114,19 @@ async function buildAll() {
   return built;
 }
 
+/**
+ * Builds tap with the plugins of .taprc. It does that itself, but only after it has chosen the loaders of the first run,
+ * with which each file would take several times as long.
+ * @returns {Promise<boolean>}
+ */
+async function configureTap() {
+  const wanted = readFileSync('.taprc', 'utf8');
+  if (existsSync(tapConfiguration) && readFileSync(tapConfiguration, 'utf8') === wanted) return true;
+  if (!(await run(process.execPath, [...tap, 'build'], {}, 'ignore'))) return false;
+  writeFileSync(tapConfiguration, wanted);
+  return true;
+}
+
 /** @param {string} script */
 function npmRun(script) {
   return run('npm', ['run', '--silent', script]);
@@ -135,10 +150,11 @@ function node(args, env = {}) {
  * @param {string} program
  * @param {string[]} args
  * @param {Record<string, string>} [env]
+ * @param {'inherit' | 'ignore'} [output]
  */
-async function run(program, args, env = {}) {
+async function run(program, args, env = {}, output = 'inherit') {
   const child = spawn(program, args, {
-    stdio: 'inherit',
+    stdio: ['inherit', output, 'inherit'],
     env: { ...process.env, ...env },
     shell: process.platform === 'win32' && program === 'npm',
   });

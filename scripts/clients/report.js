@@ -29,8 +29,7 @@ export async function report(rows) {
     rows.map(async ({ name, client }) => {
       const folder = `scripts/clients/${name}`;
       const { command, set, errors, program, configuration } = client;
-      const link = `[${program}](../${folder}/${program})`;
-      const note = `### ${nameOf(client)}\n\n\`${command}\`\n\n${set}\n\nErrors: ${errors}\n\nProgram: ${link}`;
+      const note = `### ${nameOf(client)}\n\n\`${command}\`\n\n${set}\n\nErrors: ${errors}\n\nProgram: \`${folder}/${program}\``;
       if (configuration === undefined) return note;
       const code = await readFile(join(root, folder, configuration), 'utf8');
       return `${note}\n\n\`\`\`js\n// ${configuration}\n${code.replace(/^(\/\/.*\n)+/, '')}\`\`\``;

@@ -364,6 +364,12 @@ t.test('the addresses of an IPv6 site have sixteen times the limit of one togeth
   t.equal(await admitted(), 16 * 3);
 });
 
+t.test('the first request of a window leaves exactly the whole window', (t) => {
+  // (5539.6 + 60000) - 5539.6 is more than 60000.
+  t.strictSame(new WindowCounts(60_000, () => 5_539.6).count('a'), { current: 1, ttl: 60_000 });
+  t.end();
+});
+
 t.test('counts of many keys: each is right, and a flood of new keys displaces no high one', async (t) => {
   const counts = new WindowCounts(60_000, () => 1_000);
   const keys = Array.from({ length: 5_001 }, (_, i) => `key ${i}`);

@@ -35,7 +35,8 @@ export class WindowCounts {
     const hash = createHash('sha256').update(this.#salt).update(key).digest();
     const place = this.#placeOf(hash.readUInt32LE(0), hash.readUIntLE(4, 6), now);
     const current = ++this.#counts[place]!;
-    return { current, ttl: this.#starts[place]! + this.#window - now };
+    // In this order, since a sum of floating-point numbers could exceed the window.
+    return { current, ttl: this.#window - (now - this.#starts[place]!) };
   }
 
   /** Finds the place of a key, or gives it one. */
