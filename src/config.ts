@@ -94,7 +94,7 @@ export const variables = {
   }),
   WORKERS: workers({
     default: 1,
-    desc: 'Number of worker processes; `auto` starts one per core. Limits on connections and memory are divided among them; if one is too small for that, fewer are started',
+    desc: 'Number of worker processes; `auto` starts one per core. Limits on memory and on writes are divided among them; if one is too small for that, fewer are started',
   }),
   WORKER_TIMEOUT_SECONDS: seconds({
     default: 30,

@@ -5,10 +5,14 @@ const manyWays = 100;
 /** The maximum of the product below. It allows one long repetition, and some short ones next to it. */
 const maxSteps = 2_000;
 
-/** A part of a pattern: in how many ways it can match from one position, and the length of its shortest match. */
+/**
+ * A part of a pattern: in how many ways it can match from one position, the length of its shortest match, and whether it
+ * contains a look-around, which reads text that it does not consume.
+ */
 interface Part {
   readonly ways: number;
   readonly length: number;
+  readonly looks: boolean;
 }
 
 /** An escape, a character class or a single character, in a pattern with the u flag. */
@@ -39,47 +43,53 @@ class Patterns {
   alternatives(isSearched: boolean): Part {
     let ways = 0;
     let length = 0;
+    let looks = false;
     do {
       const starts = isSearched && this.#pattern[this.#at] !== '^' ? manyWays : 1;
       const one = this.#sequence();
       ways += starts * one.ways;
       length = Math.max(length, one.length);
+      looks ||= one.looks;
     } while (this.#read(/\|/y));
-    return { ways, length };
+    return { ways, length, looks };
   }
 
   #sequence(): Part {
     let ways = 1;
     let length = 0;
+    let looks = false;
     while (this.#at < this.#pattern.length && !'|)'.includes(this.#pattern[this.#at]!)) {
       const part = this.#repeated(this.#part());
       ways *= part.ways;
       length += part.length;
+      looks ||= part.looks;
     }
-    return { ways, length };
+    return { ways, length, looks };
   }
 
   #part(): Part {
-    if (this.#read(group)) {
+    const opening = this.#read(group);
+    if (opening !== null) {
       const inside = this.alternatives(false);
       this.#read(/\)/y);
-      return inside;
+      return { ...inside, looks: inside.looks || /[=!]$/.test(opening[0]) };
     }
     const [text = ''] = this.#read(atom) ?? [];
     // A reference compares a text of any length.
-    return { ways: /^\\[1-9k]/.test(text) ? Infinity : 1, length: 1 };
+    return { ways: /^\\[1-9k]/.test(text) ? Infinity : 1, length: 1, looks: false };
   }
 
   #repeated(part: Part): Part {
     const found = this.#read(quantifier);
     if (found === null) return part;
+    if (part.looks) return { ...part, ways: Infinity };
     const { min: least, comma, max } = found.groups ?? {};
     const min = Number(least ?? (found[0].startsWith('+') ? 1 : 0));
     const most = found[0].startsWith('?') ? 1 : Number(max === '' ? Infinity : (max ?? Infinity));
     const range = (least !== undefined && comma === undefined ? min : most) - min + 1;
     // Several ways of one repetition multiply with those of the next.
     const inside = part.ways > 1 ? part.ways ** (min + range - 1) : 1;
-    return { ways: Math.min(range, manyWays) * inside, length: min * part.length };
+    return { ways: Math.min(range, manyWays) * inside, length: min * part.length, looks: false };
   }
 
   #read(token: RegExp): RegExpExecArray | null {

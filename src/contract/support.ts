@@ -124,7 +124,7 @@ export function refuseUnsupported(document: object): void {
       must(exact, where, 'must be a safe integer');
     };
     const uniqueItems: Check = (value, where) => {
-      // Ajv compares all other items in pairs.
+      // Of requests: Ajv compares objects and arrays in pairs, and so all items that are converted first.
       const isCheap = use === 'response' || resolved(node['items'], where)['type'] === 'string';
       must(value === false || isCheap, where, 'is supported only for strings');
     };

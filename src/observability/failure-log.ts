@@ -96,8 +96,11 @@ export class FailureLog {
     if (outage.requests === requests) this.#end(kind, outage, log);
   }
 
-  #end(kind: string, { code, since, last, requests }: Outage, log: Log): void {
+  #end(kind: string, outage: Outage, log: Log): void {
+    // Another check may have ended it before.
+    if (this.#outages.get(kind) !== outage) return;
     this.#outages.delete(kind);
+    const { code, since, last, requests } = outage;
     log.warn(
       { error: code, requests, seconds: Math.round((last - since) / 1000) },
       'requests fail no longer',

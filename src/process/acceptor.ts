@@ -1,5 +1,9 @@
 // Accepts the connections of a service with several workers, and passes each to one of them.
 import { createServer, type AddressInfo, type Socket } from 'node:net';
+import type { FastifyBaseLogger } from 'fastify';
+
+/** The time between two warnings about connections that cannot be accepted, in ms. */
+const warningInterval = 60_000;
 
 /** What takes connections: a WorkerProcess. */
 export interface Taker {
@@ -10,50 +14,68 @@ export interface Taker {
 export interface Takers {
   /** The number of connections of all workers. */
   readonly connections: number;
-  /** The worker for the next connection; undefined while none is free. */
-  next(): Taker | undefined;
+  /**
+   * The worker for the next connection; undefined while none is free.
+   * @param last - Whether the connection is one of the last, which workers need not be free for.
+   */
+  next(last?: boolean): Taker | undefined;
 }
 
 /** How many connections the acceptor may have. */
 export interface AcceptorLimits {
   /** The maximum number of connections that wait here. */
   readonly waiting: number;
+  /** How long one may wait, in ms. */
+  readonly waitTime: number;
   /** The maximum number of connections, here and of all workers together. */
   readonly total: number;
 }
 
 /**
- * Listens in the supervisor. Connections wait here while no worker is free. Those beyond a limit are closed at once, so
- * that they neither take all descriptors of the process nor wait without end.
+ * Listens in the supervisor. Connections wait here while no worker is free, for a limited time, since nobody notices
+ * whether their clients have left. Those beyond a limit are closed at once, so that they cannot take all descriptors of
+ * the process.
  */
 export class Acceptor {
   readonly #takers: Takers;
   readonly #limits: AcceptorLimits;
-  readonly #waiting: Socket[] = [];
+  readonly #log: Pick<FastifyBaseLogger, 'warn'>;
+  readonly #waiting = new Set<Socket>();
   // As http.Server does for its own connections, without reading from them.
   readonly #server = createServer({ pauseOnConnect: true, noDelay: true }, (socket) => {
     this.#accept(socket);
   });
+  #closed = false;
+  #warned = -Infinity;
 
-  constructor(takers: Takers, limits: AcceptorLimits) {
+  constructor(takers: Takers, limits: AcceptorLimits, log: Pick<FastifyBaseLogger, 'warn'>) {
     this.#takers = takers;
     this.#limits = limits;
+    this.#log = log;
+  }
+
+  /** Whether it listens. */
+  get listening(): boolean {
+    return this.#server.listening;
   }
 
   /** The number of open connections, here and of all workers. */
   get connections(): number {
-    return this.#waiting.length + this.#takers.connections;
+    return this.#waiting.size + this.#takers.connections;
   }
 
   /**
    * Starts to listen.
-   * @returns The address.
+   * @returns The address. Does not resolve after close().
    * @throws a system error.
    */
   listen(place: { host: string; port: number }): Promise<AddressInfo> {
     return new Promise((resolve, reject) => {
+      if (this.#closed) return;
       this.#server.once('error', reject).listen(place, () => {
-        this.#server.off('error', reject).on('error', () => undefined);
+        this.#server.off('error', reject).on('error', (error) => {
+          this.#warn(error);
+        });
         resolve(this.#server.address() as AddressInfo);
       });
     });
@@ -61,24 +83,47 @@ export class Acceptor {
 
   /** Passes connections that wait to workers that are free. Call it whenever one may have become free. */
   distribute(): void {
-    while (this.#waiting.length > 0) {
+    for (const socket of this.#waiting) {
       const taker = this.#takers.next();
       if (taker === undefined) return;
-      taker.take(this.#waiting.shift()!);
+      this.#waiting.delete(socket);
+      socket.setTimeout(0);
+      taker.take(socket);
     }
   }
 
-  /** Stops listening. Connections that wait are still passed. */
+  /** Stops listening, and passes the connections that wait, or closes them if there is no worker. */
   close(): void {
+    this.#closed = true;
     this.#server.close();
+    for (const socket of this.#waiting) {
+      socket.setTimeout(0);
+      const taker = this.#takers.next(true);
+      if (taker === undefined) socket.destroy();
+      else taker.take(socket);
+    }
+    this.#waiting.clear();
   }
 
   #accept(socket: Socket): void {
-    if (this.#waiting.length >= this.#limits.waiting || this.connections >= this.#limits.total) {
+    // A client that resets its connection is no fault of this process.
+    socket.on('error', () => undefined);
+    if (this.#waiting.size >= this.#limits.waiting || this.connections >= this.#limits.total) {
       socket.destroy();
       return;
     }
-    this.#waiting.push(socket);
+    this.#waiting.add(socket);
     this.distribute();
+    if (!this.#waiting.has(socket)) return;
+    socket.setTimeout(this.#limits.waitTime, () => {
+      this.#waiting.delete(socket);
+      socket.destroy();
+    });
+  }
+
+  #warn(error: Error): void {
+    if (performance.now() < this.#warned + warningInterval) return;
+    this.#warned = performance.now();
+    this.#log.warn({ err: error }, 'a connection cannot be accepted');
   }
 }

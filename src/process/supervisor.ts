@@ -31,6 +31,12 @@ import { Workers } from './workers.js';
 const endGrace = 5_000;
 
 /**
+ * The descriptors of the supervisor that a worker takes: its channel, its two streams, its way to the writer, and the
+ * connections on their way to it.
+ */
+const descriptorsPerWorker = 6;
+
+/**
  * Starts the configured number of workers, and restarts those that die. Resolves when all of them serve.
  * @param dev - Whether the server runs in development mode.
  * @throws StorageError when the storage cannot be opened.
@@ -64,7 +70,12 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
       acceptor.distribute();
     },
   });
-  const acceptor = new Acceptor(workers, { waiting: room, total: maxConnections });
+  const limits = {
+    waiting: Math.max(1, room - count * descriptorsPerWorker),
+    waitTime: config.REQUEST_TIMEOUT_SECONDS * 1000,
+    total: maxConnections,
+  };
+  const acceptor = new Acceptor(workers, limits, log);
   const gathered = metrics && (await gatherMetrics(metrics, workers));
   // Whatever ends this process, no worker outlives it.
   process.once('exit', () => {
@@ -74,7 +85,7 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
   const { drainTime, patience } = shutdownTimes(config);
   const operations = listenForOperators(
     {
-      serving: () => workers.open,
+      serving: () => workers.open && acceptor.listening,
       checkStorage: async () => {
         await storage.check();
         await workers.check();

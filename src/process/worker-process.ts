@@ -14,7 +14,12 @@ export interface Child {
   /** Undefined if the system could not create the process. */
   readonly pid?: number | undefined;
   kill(signal: 'SIGKILL'): unknown;
-  send(message: SupervisorMessage, socket: Socket | undefined, options: undefined, sent: () => void): unknown;
+  send(
+    message: SupervisorMessage,
+    socket: Socket | undefined,
+    options: { keepOpen: true },
+    sent: () => void,
+  ): unknown;
   on(event: 'message', listener: (message: WorkerMessage) => void): unknown;
   on(event: 'error', listener: (error: Error) => void): unknown;
   /** The process has exited, and everything that it wrote to its standard streams has been read. */
@@ -25,7 +30,7 @@ export interface Child {
  * The states of a worker process, and what follows each:
  *
  * - never created: the system has no process for it; final.
- * - starting: it does not listen yet; then serving, ending or ended.
+ * - starting: it takes no connections yet; then serving, ending or ended.
  * - serving: it takes connections; then leaving, ending or ended.
  * - leaving: it cannot write or take connections, finishes those that it has, and exits; then ending or ended.
  * - ending: it has been asked to exit, or was killed; then ended.
@@ -227,7 +232,10 @@ export class WorkerProcess implements Source {
       case 'connections':
         this.#open = message.open;
         for (const number of this.#inFlight.keys()) {
-          if (number <= message.received) this.#inFlight.delete(number);
+          if (number > message.received) break;
+          // The worker has a descriptor of its own.
+          this.#inFlight.get(number)?.destroy();
+          this.#inFlight.delete(number);
         }
         this.#events.freed();
         break;
@@ -243,7 +251,8 @@ export class WorkerProcess implements Source {
   }
 
   #send(message: SupervisorMessage, socket?: Socket): void {
-    // A worker that has exited does not need the message.
-    this.#child?.send(message, socket, undefined, () => undefined);
+    // A worker that has exited does not need the message. Without keepOpen, Node.js would close the connection itself
+    // when it has arrived, and would leave it open if the worker exits before.
+    this.#child?.send(message, socket, { keepOpen: true }, () => undefined);
   }
 }

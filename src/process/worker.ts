@@ -107,10 +107,13 @@ class WorkerService {
     }
   }
 
-  /** @param socket - Undefined if its client has gone. */
   #serve(socket: Socket | undefined): void {
     this.#reportConnections();
-    if (socket === undefined) return;
+    // Its client has gone while it waited.
+    if (socket?.remoteAddress === undefined) {
+      socket?.destroy();
+      return;
+    }
     this.#open++;
     socket.once('close', () => {
       this.#open--;

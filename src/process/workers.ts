@@ -103,11 +103,13 @@ export class Workers {
   /**
    * The worker for the next connection: of those that are free, one with the fewest connections; of several, the one
    * whose last new connection is the oldest. Undefined if none is free.
+   * @param last - Whether the connection is one of the last, which workers need not be free for.
    */
-  next(): WorkerProcess | undefined {
+  next(last = false): WorkerProcess | undefined {
     let least: WorkerProcess | undefined;
     for (const worker of this.#workers) {
-      if (!worker.isFree || worker.connections >= this.#options.maxConnections) continue;
+      if (last ? worker.state !== 'serving' : !worker.isFree) continue;
+      if (worker.connections >= this.#options.maxConnections) continue;
       if (least === undefined || worker.connections < least.connections) least = worker;
     }
     if (least === undefined) return undefined;
@@ -194,13 +196,15 @@ export class Workers {
     });
   }
 
-  #report({ id, pid, state, reason }: WorkerProcess): void {
+  #report(worker: WorkerProcess): void {
+    const { id, pid, state, reason } = worker;
     const { log, count, freed } = this.#options;
     if (state !== 'serving') {
       log.warn({ worker: id, reason }, 'a worker leaves service');
       return;
     }
     log.info({ worker: id, workerPid: pid }, 'a worker serves');
+    if (this.#phase === 'ending') worker.drain();
     freed();
     if (this.#phase !== 'starting' || this.serving().length < count) return;
     this.#phase = 'serving';

@@ -3,7 +3,7 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { fork, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { workerVariable } from '../../dist/process/messages.js';
 import { WorkerProcess } from '../../dist/process/worker-process.js';
 import { openStorage } from '../../dist/storage/open.js';
 import { temporaryFolder } from '../support/engines.js';
-import { fillStore, operationsOf, send, startServer } from '../support/processes.js';
+import { fillStore, operationsOf, send, startServer, type ServerProcess } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
 import { childrenOf, lives } from '../support/workers.js';
@@ -185,6 +185,73 @@ t.test('connections that wait in the supervisor count toward MAX_CONNECTIONS', n
   for (const pid of workers) process.kill(pid, 'SIGCONT');
   t.strictSame(await Promise.all(first), Array<boolean>(10).fill(true), 'those that waited are served');
   t.equal(await server.end(), 0);
+});
+
+/** Starts a service of two workers, which are stopped until `resume` is called. */
+async function startStopped(t: Test) {
+  const server = await startServer(t, { env: { WORKERS: '2', WORKER_TIMEOUT_SECONDS: '0' } });
+  const workers = childrenOf(server.child.pid!);
+  for (const pid of workers) process.kill(pid, 'SIGSTOP');
+  const resume = async () => {
+    for (const pid of workers) if (await lives(pid)) process.kill(pid, 'SIGCONT');
+  };
+  t.teardown(resume);
+  return { server, workers, resume };
+}
+
+const socketsOf = (pid: number) =>
+  readdirSync(`/proc/${pid}/fd`).filter((fd) => readLink(`/proc/${pid}/fd/${fd}`).startsWith('socket:'))
+    .length;
+
+function readLink(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return '';
+  }
+}
+
+/** Whether nothing listens on a port. */
+const refuses = (port: number) =>
+  new Promise<boolean>((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.destroy();
+      resolve(false);
+    });
+    socket.on('error', () => {
+      resolve(true);
+    });
+  });
+
+/** Opens connections, and waits until the supervisor has accepted them. Each resolves to whether it gets a response. */
+async function connectAll(t: Test, { child, port }: ServerProcess, count: number) {
+  const before = socketsOf(child.pid!);
+  const clients = Array.from({ length: count }, () => answers(t, port));
+  await repeatUntil(() => socketsOf(child.pid!) === before + count);
+  return clients;
+}
+
+t.test('connections on their way to a worker that dies are closed, and no others', linux, async (t) => {
+  const { server, workers, resume } = await startStopped(t);
+  // Two are on their way to each worker.
+  const clients = await connectAll(t, server, 4);
+  const [fifth] = await connectAll(t, server, 1);
+  process.kill(workers[0]!, 'SIGKILL');
+  t.equal(await fifth, true, 'the replacement serves the one that waited');
+  await resume();
+  const answered = await Promise.all(clients);
+  t.equal(answered.filter((isAnswered) => !isAnswered).length, 2);
+  t.equal(await server.end(), 0);
+});
+
+t.test('connections that wait when the service ends are served', linux, async (t) => {
+  const { server, resume } = await startStopped(t);
+  const clients = await connectAll(t, server, 10);
+  const ended = server.end('SIGTERM');
+  await repeatUntil(() => refuses(server.port));
+  await resume();
+  t.strictSame(await Promise.all(clients), Array<boolean>(10).fill(true));
+  t.equal(await ended, 0);
 });
 
 t.test('a worker that connections do not reach is replaced', needsPrlimit, async (t) => {

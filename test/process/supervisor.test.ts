@@ -1,10 +1,11 @@
 // The processes of a service with workers: whatever ends one, the others serve, no acknowledged write is lost, and
 // operators see what happens. First real processes from dist, then the lifecycle with a fork and a clock of the test.
-import { EventEmitter } from 'node:events';
-import { Socket } from 'node:net';
+import { EventEmitter, once } from 'node:events';
+import { connect, Socket } from 'node:net';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import t, { type Test } from 'tap';
+import { Acceptor } from '../../dist/process/acceptor.js';
 import type { SupervisorMessage, WorkerMessage } from '../../dist/process/messages.js';
 import { WorkerProcess, type Child } from '../../dist/process/worker-process.js';
 import { Workers, WorkerStartError } from '../../dist/process/workers.js';
@@ -427,6 +428,71 @@ t.test('a connection goes to the free worker that has the fewest', async (t) => 
   workers.kill();
 });
 
+t.test('a worker that serves only after the drain has begun drains, too', async (t) => {
+  const { fork, children } = fakeFork();
+  const workers = new Workers({ count: 2, maxConnections, fork, timeout: 0, log: silent });
+  workers.start().catch(ignored);
+  children[0]?.say({ kind: 'serving' });
+  workers.drain();
+  children[1]?.say({ kind: 'serving' });
+  t.strictSame(
+    children.map(({ received }) => received),
+    [['drain'], ['drain']],
+  );
+  t.ok(workers.next(true), 'the last connections still get a worker');
+  workers.kill();
+  t.equal(workers.next(true), undefined);
+  t.end();
+});
+
+/** An acceptor with no worker, which listens. */
+async function startAcceptor(t: Test, waitTime: number) {
+  const acceptor = new Acceptor(
+    { connections: 0, next: () => undefined },
+    { waiting: 2, waitTime, total: 5 },
+    silent,
+  );
+  t.notOk(acceptor.listening);
+  const { port } = await acceptor.listen({ host: '127.0.0.1', port: 0 });
+  t.ok(acceptor.listening);
+  t.teardown(() => {
+    acceptor.close();
+  });
+  return { acceptor, open: () => once(connect(port, '127.0.0.1').resume(), 'close') };
+}
+
+t.test('a connection does not wait for a worker for ever', async (t) => {
+  const { acceptor, open } = await startAcceptor(t, 50);
+  await open();
+  t.equal(acceptor.connections, 0);
+});
+
+t.test(
+  'of the connections that wait, those beyond the limit are closed at once, the others at the end',
+  async (t) => {
+    const { acceptor, open } = await startAcceptor(t, 60_000);
+    const all = [open(), open(), open()];
+    await Promise.race(all);
+    t.equal(acceptor.connections, 2);
+    acceptor.close();
+    await Promise.all(all);
+    t.equal(acceptor.connections, 0);
+  },
+);
+
+t.test('an acceptor that was closed before it listened never does', async (t) => {
+  const acceptor = new Acceptor(
+    { connections: 0, next: () => undefined },
+    { waiting: 1, waitTime: 1, total: 1 },
+    silent,
+  );
+  acceptor.close();
+  let listens = false;
+  void acceptor.listen({ host: '127.0.0.1', port: 0 }).then(() => (listens = true));
+  await new Promise(setImmediate);
+  t.notOk(acceptor.listening || listens);
+});
+
 t.test('connections on their way to a worker that ends are closed', async (t) => {
   const child = new FakeChild(1);
   const worker = new WorkerProcess(1, () => child, patience, events);
@@ -435,9 +501,10 @@ t.test('connections on their way to a worker that ends are closed', async (t) =>
   worker.take(received);
   worker.take(lost);
   child.say({ kind: 'connections', received: 1, open: 1 });
+  t.ok(received.destroyed, 'the worker has a descriptor of its own');
+  t.notOk(lost.destroyed);
   child.exit(null, 'SIGKILL');
   await worker.ended;
-  t.notOk(received.destroyed);
   t.ok(lost.destroyed);
 });
 
