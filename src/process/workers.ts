@@ -101,21 +101,20 @@ export class Workers {
   }
 
   /**
-   * The worker for the next connection: of those that are free, one with the fewest connections; of several, the one
-   * whose last new connection is the oldest. Undefined if none is free.
+   * The worker for the next connection: of those that are free, the one whose last new connection is the oldest. Their
+   * numbers of connections decide nothing: a worker reports late what it has closed, and would get too few.
    * @param last - Whether the connection is one of the last, which workers need not be free for.
+   * @returns Undefined if none is free.
    */
   next(last = false): WorkerProcess | undefined {
-    let least: WorkerProcess | undefined;
     for (const worker of this.#workers) {
       if (last ? worker.state !== 'serving' : !worker.isFree) continue;
       if (worker.connections >= this.#options.maxConnections) continue;
-      if (least === undefined || worker.connections < least.connections) least = worker;
+      this.#workers.delete(worker);
+      this.#workers.add(worker);
+      return worker;
     }
-    if (least === undefined) return undefined;
-    this.#workers.delete(least);
-    this.#workers.add(least);
-    return least;
+    return undefined;
   }
 
   /**
