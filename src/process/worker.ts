@@ -67,7 +67,7 @@ class WorkerService {
       this.#leave(error.message);
     });
     // A server that does not listen itself starts its limits of time with this event, which the server's own method to
-    // listen would emit. Promise: they hold in workers, too (test/process/workers.test.ts, "a request that ...").
+    // listen would emit. Promise: they hold in workers, too (test/process/start-and-end.test.ts, "a request that ...").
     this.#app.server.emit('listening');
     process.on('message', (message: SupervisorMessage, socket: Socket | undefined) => {
       this.#receive(message, socket);
