@@ -28,7 +28,8 @@ export interface paths {
          *     before the response is sent. If the response is lost, repeat the request: 40011 means that the plant was
          *     created. Identifiers are unique per subject, so no conflict ever reveals another subject's plants.
          *
-         *     The body is JSON in UTF-8; if a key is repeated, the last one wins. A body of more than 10,000 bytes is
+         *     The body is JSON in UTF-8, of at most 1 MiB unless the operator has set another limit; if a key is repeated,
+         *     the last one wins. A body of more than 10,000 bytes is
          *     rejected (40002) if its values are nested more than 9 levels deep, or if it has more than 10,000 values and
          *     keys, repeated keys included, or a key of more than 200 characters.
          */

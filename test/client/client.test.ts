@@ -414,6 +414,11 @@ t.test('timeout and retries can be given for one call', async (t) => {
     t.match(error.message, /no complete response within 50 ms/);
     t.equal(error.attempts, 2);
   }
+  // A request that times out on a slow machine may not have reached the proxy, which then keeps its fate.
+  fates.length = 0;
+  await client.deletePlant(1).catch((error: unknown) => {
+    t.match(error, { kind: 'plantNotFound' });
+  });
   t.strictSame(await stored(), []);
 
   fates.push('lose request');

@@ -55,6 +55,8 @@ t.test('listBeds accepts parameters of every primitive type', async (t) => {
     ['min-area=0x10', 'min-area must be a number, in decimal digits'],
     ['min-area=1e999', 'min-area must be a number, in decimal digits'],
     ['min-area=', 'min-area must be a number, in decimal digits'],
+    ['min-area=%221%22', 'min-area must be a number, in decimal digits: send the digits without quotes'],
+    ['shady=%22true%22', 'shady must be true or false'],
     ['rows=3', 'rows must be multiple of 2'],
     ['rows=0', 'rows must be an integer from 1 to 9007199254740991, in canonical decimal digits'],
     [
@@ -163,6 +165,7 @@ t.test('replaceBed rejects every kind of invalid value, and stores nothing', asy
     ['"area":1e400', 'area must be a number'],
     ['"area":-0.1', 'area must be >= 0'],
     ['"rows":1.5', 'rows must be an integer from 1 to 100'],
+    ['"rows":"1.5"', 'rows must be an integer from 1 to 100, not a string'],
     ['"rows":101', 'rows must be an integer from 1 to 100'],
     [
       '"code":9223372036854775808',

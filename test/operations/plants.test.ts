@@ -164,6 +164,9 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite through
       const instead: [string, string][] = [
         ['"1"', ', not a string: send the digits without quotes'],
         ['""', ', not a string'],
+        ['"1.5"', ', not a string'],
+        ['"01"', ', not a string'],
+        ['"9223372036854775808"', ', not a string'],
         ['null', ', not null'],
         ['true', ', not true'],
         ['[1]', ', not an array'],
@@ -275,6 +278,15 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite through
           limit,
         );
       }
+      t.match(
+        await call('GET', '/plants?limit=%225%22', { token }),
+        error(40006, /, in canonical decimal digits: send the digits without quotes\.$/),
+      );
+      t.match(
+        await call('GET', '/plants?limit=%220%22', { token }),
+        error(40006, /, in canonical decimal digits\.$/),
+        'nor is 0 accepted without quotes',
+      );
       t.match(await call('GET', '/plants?limit=1&limit=2', { token }), error(40006, /given once/));
       t.match(await call('GET', '/plants?limit', { token }), error(40006, /limit/));
       t.match(await call('GET', '/plants?Limit=1', { token }), error(40006, /: "Limit" is unknown\.$/));

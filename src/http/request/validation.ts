@@ -155,14 +155,14 @@ function readKeyword(ajv: Ajv, source: Source, schema: Schema): CompiledKeyword 
   // Ajv cannot check a bigint. Its range is checked below; contract/support.ts refuses any other constraint.
   const rest = format === 'int64' ? undefined : ajv.compile(schema);
   const rule = type === 'integer' ? `must be an integer from ${min} to ${max}` : rules[type];
-  const hint = hints[type] ?? '';
+  const accepts = (value: unknown) =>
+    value !== undefined && (typeof value !== 'bigint' || (value >= min && value <= max));
 
   const keyword: CompiledKeyword = (data: unknown, context) => {
     if (data === null && nullable === true) return true;
     const value = read(data);
-    if (value === undefined || (typeof value === 'bigint' && (value < min || value > max))) {
-      const textHint = Array.isArray(data) ? ', given once' : hint;
-      keyword.errors = [{ message: `${rule}${source === 'text' ? textHint : notNumber(data)}` }];
+    if (!accepts(value)) {
+      keyword.errors = [{ message: `${rule}${cameInstead(data, source, type, accepts)}` }];
       return false;
     }
     const result = typeof value === 'bigint' && rest !== undefined ? Number(value) : value;
@@ -234,12 +234,28 @@ function kindOf(data: unknown): string {
   return { object: 'an object', string: 'a string' }[typeof data as string] ?? 'a number';
 }
 
-/** What a body has in place of a number, for the end of a message; empty for a number of the wrong kind or size. */
-function notNumber(data: unknown): string {
+/**
+ * The end of the message about a value that cannot be read: what came instead, or the required notation. A quoted number
+ * is called one only if its digits would be accepted without the quotes.
+ */
+function cameInstead(
+  data: unknown,
+  source: Source,
+  type: string,
+  accepts: (value: unknown) => boolean,
+): string {
+  const hint = hints[type];
+  if (source === 'text' && Array.isArray(data)) return ', given once';
   const kind = kindOf(data);
-  if (kind === 'a number') return '';
-  const isQuoted = typeof data === 'string' && decimalNumber.test(data);
-  return `, not ${kind}${isQuoted ? ': send the digits without quotes' : ''}`;
+  const instead = source === 'text' ? (hint ?? '') : kind === 'a number' ? '' : `, not ${kind}`;
+  const digits = source === 'text' ? unquote(data) : data;
+  const isQuoted = hint !== undefined && accepts(readers.text[type]?.(digits));
+  return `${instead}${isQuoted ? ': send the digits without quotes' : ''}`;
+}
+
+/** The text between the quotes of a parameter; undefined if it is not quoted. */
+function unquote(data: unknown): string | undefined {
+  return /^"([^"]*)"$/.exec(String(data))?.[1];
 }
 
 /** Unescapes and shortens one step of a JSON Pointer (RFC 6901 section 4), which may be a client's unknown name. */
