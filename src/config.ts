@@ -1,9 +1,9 @@
 // The configuration: defines and validates every environment variable of the service.
 import { isIP } from 'node:net';
-import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { cleanEnv, EnvError, makeExactValidator, type CleanedEnv } from 'envalid';
 import { closestMatch } from 'leven';
+import { automaticWorkers } from './process/container.js';
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
@@ -24,7 +24,7 @@ const rows = integer(1, 10_000_000);
 const bytes = integer(1_024, 2 ** 33);
 
 const workers = makeExactValidator<number>((value) => {
-  if (value === 'auto') return availableParallelism();
+  if (value === 'auto') return automaticWorkers();
   if (/^[1-9]\d{0,2}$/.test(value)) return Number(value);
   throw new EnvError('must be a whole number from 1 to 999, or auto');
 });
@@ -94,7 +94,7 @@ export const variables = {
   }),
   WORKERS: workers({
     default: 1,
-    desc: 'Number of worker processes; `auto` starts one per core. Limits on memory and on writes are divided among them; if one is too small for that, fewer are started',
+    desc: 'Number of worker processes; `auto` starts one per core, but no more than fit into the memory of the container. Limits on memory and on writes are divided among them; if one is too small for that, fewer are started',
   }),
   WORKER_TIMEOUT_SECONDS: seconds({
     default: 30,

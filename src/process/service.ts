@@ -11,6 +11,7 @@ import type { Tls } from '../http/connection/server.js';
 import { openLog, openReadableLog } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
 import { openStorage, type OpenStorage, type WriterPlace } from '../storage/open.js';
+import { warnOfMemory } from './container.js';
 import { handleSignals } from './signals.js';
 import { WorkerStartError } from './workers.js';
 
@@ -21,8 +22,17 @@ export function describeFault(error: unknown): string {
   if (!known) return inspect(error);
   return error.message
     .split('\n')
-    .map((line) => `plant-store: ${line}`)
+    .map((line) => `plant-store: ${line}${isDenied(error.cause) ? `; ${describeUser()}` : ''}`)
     .join('\n');
+}
+
+function isDenied(cause: unknown): boolean {
+  return isSystemError(cause) && cause.code === 'EACCES';
+}
+
+/** Who must have access, for a folder that is mounted into a container. */
+function describeUser(): string {
+  return `this process runs as user ${process.getuid?.()} and group ${process.getgid?.()}`;
 }
 
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {
@@ -150,6 +160,7 @@ export async function buildService(
   });
   if (options.isWorker !== true) {
     warnOfLimits(app.log, config, maxConnections);
+    warnOfMemory(app.log, 1);
     warnOfMisspelledVariables(app.log);
   }
   return { app, storage };

@@ -9,6 +9,7 @@ import { openLog, openOutput } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
 import { drained } from '../http/connection/shutdown.js';
 import { Acceptor } from './acceptor.js';
+import { warnOfMemory } from './container.js';
 import { greetDeveloper } from './developer.js';
 import { workerVariable, writerVariable } from './messages.js';
 import { listenForOperators, reportReady } from './operators.js';
@@ -57,6 +58,7 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
   const room = connectionRoom(config);
   const maxConnections = Math.min(config.MAX_CONNECTIONS, count * room);
   warnOfLimits(log, config, maxConnections);
+  warnOfMemory(log, count);
   const workers: Workers = new Workers({
     count,
     maxConnections: room,

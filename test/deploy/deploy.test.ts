@@ -2,9 +2,9 @@
 // systemd, and the SDK of OpenTelemetry.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer, get, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { cp, readFile, rm, writeFile } from 'node:fs/promises';
+import { Agent, createServer, get, type IncomingMessage } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { json, text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
@@ -12,9 +12,10 @@ import getPort from 'get-port';
 import t, { type Test } from 'tap';
 import { parse } from 'yaml';
 import { engines, noPostgres, temporaryFolder } from '../support/engines.js';
-import { create, startServer, type ServerProcess } from '../support/processes.js';
+import { create, send, startServer, type ServerProcess } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
 import { until } from '../support/wait.js';
+import { ApiError, type ErrorKind } from '../../dist/errors.js';
 import { GatheredMetrics } from '../../dist/observability/gathered-metrics.js';
 import { createMetrics } from '../../dist/observability/metrics.js';
 import { endWithThisProcess } from '../support/server-process.js';
@@ -40,102 +41,254 @@ const postgres = engines[1]!;
 const noBalancer =
   process.platform === 'linux' ? lacks('haproxy', '-v') : 'only Linux has all of 127.0.0.0/8 on its loopback';
 
+const composeFile = async () =>
+  parse(await projectFile('compose.yaml'), { merge: true }) as {
+    services: {
+      service: { environment: Record<string, string> };
+      balancer: { volumes: string[]; networks: { balanced: { ipv4_address: string } } };
+    };
+    networks: { balanced: { ipam: { config: { ip_range: string }[] } } };
+  };
+
+/** The first three parts of addresses that nothing else here uses. Each container has its own address, and so here. */
+const newNetwork = () => `127.${1 + Math.floor(Math.random() * 250)}.${Math.floor(Math.random() * 250)}`;
+
+/**
+ * Starts the balancer of compose.yaml, with its own configuration.
+ * @param network - The first three parts of the addresses of the instances.
+ * @param change - What differs from the configuration, besides the ports.
+ */
+async function startBalancer(t: Test, network: string, change = (config: string) => config) {
+  const { services } = await composeFile();
+  const [source, target] = services.balancer.volumes[0]!.split(':');
+  const folder = await temporaryFolder(t);
+  await cp(new URL(`../../${source}`, import.meta.url), folder, { recursive: true });
+  const [port, statusPort] = [await getPort({ host: '127.0.0.1' }), await getPort({ host: '127.0.0.1' })];
+  const file = join(folder, 'haproxy.cfg');
+  const config = (await readFile(file, 'utf8'))
+    .replace('bind :3000', `bind 127.0.0.1:${port}`)
+    .replace('bind :8404', `bind 127.0.0.1:${statusPort}`)
+    .replace(target!, folder);
+  await writeFile(file, change(config));
+  start(t, 'env', `PLANTS_NETWORK=${network}`, 'haproxy', '-db', '-f', file);
+  const status = `http://127.0.0.1:${statusPort}/;csv`;
+  /** The servers that are up. */
+  const up = async () => {
+    const text = await fetch(status).then(
+      (answer) => answer.text(),
+      () => '',
+    );
+    const rows = text.split('\n').map((line) => line.split(','));
+    return rows.flatMap((row) =>
+      row[0] === 'plants' && row[1] !== 'BACKEND' && row[17] === 'UP' ? [row[1]!] : [],
+    );
+  };
+  // Until then, it does not accept connections.
+  await until(() => fetch(status).catch(() => undefined));
+  return { origin: `http://127.0.0.1:${port}`, port, up };
+}
+
 t.test(
-  "a rolling restart behind compose.yaml's balancer fails no request",
+  'no request fails while instances behind the balancer of compose.yaml come and go',
   skipFor(noBalancer ?? noPostgres),
   async (t) => {
-    const compose = parse(await projectFile('compose.yaml'), { merge: true }) as {
-      services: { service: { environment: Record<string, string> } };
-      configs: { balancer: { file: string } };
-    };
-    const { OPS_PORT, DRAIN_SECONDS } = compose.services.service.environment;
+    const { OPS_PORT, DRAIN_SECONDS } = (await composeFile()).services.service.environment;
     const DATABASE_URL = await postgres.createUrl(t);
-    // Each container has its own address and the same ports. So do the instances here.
-    const network = `127.${1 + Math.floor(Math.random() * 250)}.${Math.floor(Math.random() * 250)}`;
-    const startCopy = (copy: number) => {
-      const host = `${network}.${copy}`;
+    const network = newNetwork();
+    const startInstance = (end: number) => {
+      const host = `${network}.${end}`;
       const place = { HOST: host, PORT: '3000', OPS_HOST: host, OPS_PORT: OPS_PORT! };
-      // A slow machine must not cause overload errors.
-      const env = {
-        ...place,
-        DATABASE_URL,
-        DRAIN_SECONDS: DRAIN_SECONDS!,
-      };
-      return startServer(t, { env });
+      return startServer(t, { env: { ...place, DATABASE_URL, DRAIN_SECONDS: DRAIN_SECONDS! } });
     };
-    const copies = [await startCopy(1), await startCopy(2)];
-    const token = await copies[0]!.createToken('alice');
-
-    const port = await getPort({ host: '127.0.0.1' });
-    const config = (await projectFile(compose.configs.balancer.file))
-      .replace('bind :3000', `bind 127.0.0.1:${port}`)
-      // This line refers to Docker's name server; everything else is used unchanged.
-      .replace(/server-template copy 4 service:3000/, () =>
-        [1, 2].map((copy) => `server copy${copy} ${network}.${copy}:3000`).join('\n  '),
-      );
-    const file = join(await temporaryFolder(t), 'haproxy.cfg');
-    await writeFile(file, config);
-    start(t, 'haproxy', '-db', '-f', file);
-    const balancer = { ...copies[0]!, origin: `http://127.0.0.1:${port}` };
+    const first = await Promise.all([startInstance(16), startInstance(17)]);
+    const token = await first[0].createToken('alice');
+    const { origin, up } = await startBalancer(t, network);
+    const balancer = { ...first[0], origin };
 
     let id = 0;
-    const failures: unknown[] = [];
-    /** Sends a create, and returns which process responded: the request ids of a process have a common prefix. */
-    const send = async (server: ServerProcess = balancer) => {
-      const answer = await create(server, token, `{"id":${++id},"name":"a"}`).catch((error: unknown) => ({
-        status: String(error),
-        headers: new Headers(),
-        text: () => Promise.resolve(''),
-      }));
-      await answer.text();
-      if (answer.status !== 200) failures.push(answer.status);
-      return answer.headers.get('x-request-id')?.split('-', 1)[0];
-    };
-    await until(
-      () => fetch(balancer.origin).catch(() => undefined),
-      (answer) => answer?.ok === true,
-    );
-    const first = await Promise.all(copies.map((copy) => send(copy)));
+    const failures: string[] = [];
+    /** The processes that have responded: the request ids of a process have a common prefix. */
     const seen = new Set<string | undefined>();
-    await until(send, (name) => {
+    /** Sends a create, without retries. */
+    const add = async (server: ServerProcess = balancer) => {
+      const answer = await create(server, token, `{"id":${++id},"name":"a"}`).catch(
+        (error: unknown) => error,
+      );
+      if (!(answer instanceof Response)) {
+        failures.push(String(answer));
+        return undefined;
+      }
+      const body = await answer.text();
+      if (answer.status !== 200) failures.push(`${answer.status} ${body}`);
+      const name = answer.headers.get('x-request-id')?.split('-', 1)[0];
       seen.add(name);
-      return first.every((known) => seen.has(known));
-    });
-
+      return name;
+    };
+    await until(up, ({ length }) => length === 2);
     const life = { over: false };
+    const clients = 8;
     const load = Promise.all(
-      Array.from({ length: 8 }, async () => {
-        while (!life.over) seen.add(await send());
+      Array.from({ length: clients }, async () => {
+        while (!life.over) await add();
       }),
     );
-    for (const copy of [1, 2]) {
-      const others = new Set(seen);
-      t.equal(await copies[copy - 1]!.end('SIGTERM'), 0);
-      copies[copy - 1] = await startCopy(copy);
-      await until(send, (name) => {
-        seen.add(name);
-        return name !== undefined && !others.has(name);
-      });
-    }
+    const nameOf = async (server: ServerProcess) => {
+      const name = await add(server);
+      seen.delete(name);
+      return name;
+    };
+    /** Waits until the balancer has sent requests to each of these processes. */
+    const used = async (servers: ServerProcess[]) => {
+      const names = await Promise.all(servers.map(nameOf));
+      await until(add, () => names.every((name) => seen.has(name)));
+    };
+    await used(first);
+    const third = await startInstance(18);
+    await used([third]);
+    t.strictSame(await Promise.all(first.map((server) => server.end('SIGTERM'))), [0, 0]);
+    const again = await startInstance(16);
+    await used([again]);
+    t.strictSame(failures, [], `all of ${id} requests were answered 200`);
+    t.equal(seen.size, 4, 'by every process');
+
+    await third.end('SIGKILL');
+    // Each on a new connection, for which the balancer connects to the instance, or cannot.
+    const statuses = Array.from({ length: 20 }, () => statusOf(`${origin}/plants?limit=1`, token));
+    t.strictSame(
+      new Set(await Promise.all(statuses)),
+      new Set([200]),
+      'a killed instance fails no later request',
+    );
     life.over = true;
     await load;
-    t.strictSame(failures, [], `all of ${id} requests were answered 200`);
-    t.equal(seen.size, 4, 'by both copies, before and after');
-
-    await copies[0]!.end('SIGKILL');
-    // Each on a new connection, for which the balancer connects to the instance, or cannot.
-    const statuses = Array.from({ length: 20 }, async () => {
-      const headers = { authorization: `Bearer ${token}` };
-      const [answer] = (await once(
-        get(`${balancer.origin}/plants?limit=1`, { agent: false, headers }),
-        'response',
-      )) as [IncomingMessage];
-      answer.resume();
-      return answer.statusCode;
-    });
-    t.strictSame(new Set(await Promise.all(statuses)), new Set([200]), 'nor does a copy that was killed');
+    // HAProxy closes the connection of a client if it cannot know whether the instance has received the request.
+    const unknown = [`503 ${new ApiError('unknownOutcome').json}`, 'TypeError: fetch failed'];
+    t.ok(failures.length <= clients, 'only requests that the killed instance had');
+    t.strictSame(
+      failures.filter((failure) => !unknown.includes(failure)),
+      [],
+    );
   },
 );
+
+/** The status of a GET on a new connection from a loopback address. */
+async function statusOf(url: string, token: string, localAddress = '127.0.0.1', headers = {}) {
+  const options = { agent: false, localAddress, headers: { ...headers, authorization: `Bearer ${token}` } };
+  const [answer] = (await once(get(url, options), 'response')) as [IncomingMessage];
+  answer.resume();
+  return answer.statusCode;
+}
+
+t.test("the balancer's own responses are those of the service", skipFor(noBalancer), async (t) => {
+  const network = newNetwork();
+  const { origin, port, up } = await startBalancer(t, network, (config) =>
+    // The expiry of these is what the test is about.
+    config.replace(/timeout (server|http-request) \d+s/g, 'timeout $1 1s'),
+  );
+  const expectUnavailable = async (kind: ErrorKind) => {
+    // On a new connection: HAProxy may close one that it has used before, in place of a response.
+    const { status, text, headers } = await send(new Agent(), `${origin}/plants`);
+    t.equal(status, 503);
+    t.equal(text, new ApiError(kind).json);
+    t.match(headers, {
+      'content-type': 'application/json',
+      'retry-after': '1',
+      'x-request-id': /^[\w.-]{1,64}$/,
+      date: /GMT$/,
+    });
+  };
+  await expectUnavailable('unavailable');
+
+  // An instance that is ready, and then disconnects or never responds.
+  let disconnect = true;
+  const listeners = [
+    createServer((request) => {
+      if (disconnect) request.socket.destroy();
+    }).listen(3000, `${network}.16`),
+    createServer((_request, response) => response.end()).listen(9090, `${network}.16`),
+  ];
+  t.teardown(() => {
+    for (const listener of listeners) {
+      listener.close();
+      listener.closeAllConnections();
+    }
+  });
+  await until(up, ({ length }) => length === 1);
+  await expectUnavailable('unknownOutcome');
+  disconnect = false;
+  await expectUnavailable('unknownOutcome');
+
+  // HAProxy up to 3.0 ignores the configured responses to what it cannot parse, and sends its own.
+  for (const [sent, kind] of [
+    ['GET / x\r\n\r\n', 'malformedRequest'],
+    ['GET / HTTP/1.1\r\n', 'requestTimeout'],
+  ] as const) {
+    const socket = connect(port, '127.0.0.1');
+    socket.write(sent);
+    const [head = '', body] = (await text(socket)).split('\r\n\r\n');
+    const { statusCode, json } = new ApiError(kind);
+    t.match(head, `HTTP/1.1 ${statusCode} `);
+    if (head.includes('text/html')) continue;
+    t.match(head.toLowerCase(), 'content-type: application/json');
+    t.equal(body, json);
+  }
+  const folder = new URL('../../deploy/haproxy/', import.meta.url);
+  for (const [file, kind] of [
+    ['400.http', 'malformedRequest'],
+    ['408.http', 'requestTimeout'],
+  ] as const) {
+    t.ok((await readFile(new URL(file, folder), 'utf8')).endsWith(`\n\n${new ApiError(kind).json}`), file);
+  }
+});
+
+t.test(
+  "behind the balancer, the log and the rate limits use the client's address",
+  skipFor(noBalancer),
+  async (t) => {
+    const network = newNetwork();
+    const place = { HOST: `${network}.16`, PORT: '3000', OPS_HOST: `${network}.16`, OPS_PORT: '9090' };
+    // On the loopback interface, that is the balancer's address.
+    const limits = {
+      TRUST_PROXY: '127.0.0.1',
+      RATE_LIMIT_PER_ADDRESS: '2',
+      RATE_LIMIT_WINDOW_SECONDS: '3600',
+    };
+    const server = await startServer(t, { env: { ...place, ...limits } });
+    const token = await server.createToken('alice');
+    const { origin, up } = await startBalancer(t, network);
+    await until(up, ({ length }) => length === 1);
+    let forged = 0;
+    const statusFrom = (address: string) =>
+      statusOf(`${origin}/plants`, token, address, {
+        'x-forwarded-for': `192.0.2.${++forged}`,
+        forwarded: 'for=192.0.2.77',
+      });
+    const [one, other] = [`${network}.201`, `${network}.202`];
+    t.strictSame([await statusFrom(one), await statusFrom(one), await statusFrom(one)], [200, 200, 429]);
+    t.equal(await statusFrom(other), 200);
+    const addresses = () => server.log.flatMap(({ address }) => (address === undefined ? [] : [address]));
+    await server.logged(() => addresses().length === 4);
+    t.strictSame(addresses(), [one, one, one, other]);
+  },
+);
+
+t.test('compose.yaml and the configuration of the balancer name the same addresses', async (t) => {
+  const { services, networks } = await composeFile();
+  t.equal(services.service.environment['TRUST_PROXY'], services.balancer.networks.balanced.ipv4_address);
+  const [config] = networks.balanced.ipam.config;
+  const ends = Array.from({ length: 16 }, (_, i) => 16 + i);
+  t.match(config!.ip_range, /\.16\/28$/);
+  const haproxy = await projectFile('deploy/haproxy/haproxy.cfg');
+  t.strictSame(
+    haproxy.match(/^ {2}server .*$/gm),
+    ends.map((end) => `  server instance${end} "\${PLANTS_NETWORK}.${end}:3000"`),
+  );
+  const states = (await projectFile('deploy/haproxy/servers.state')).split('\n').slice(2, -1);
+  t.strictSame(
+    states.map((line) => line.split(' ')[3]),
+    ends.map((end) => `instance${end}`),
+  );
+});
 
 interface Dashboard {
   panels: { title: string; targets: { expr: string }[] }[];

@@ -1,11 +1,14 @@
 // The command line and the environment: what they set, that they are documented, and what prevents startup.
 import { DatabaseSync } from '@photostructure/sqlite';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import t from 'tap';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
 import { ConfigError, misspelledVariables, readConfig, variables } from '../../dist/config.js';
+import { automaticWorkers } from '../../dist/process/container.js';
 import { temporaryFolder } from '../support/engines.js';
 import { newDatabase, run, startServer } from '../support/processes.js';
 
@@ -49,6 +52,74 @@ t.test('misspelled variables cause warnings', async (t) => {
   );
   t.equal(await server.end('SIGTERM'), 0);
 });
+
+t.test('WORKERS=auto starts one worker per core, but no more than the memory allows', (t) => {
+  t.equal(automaticWorkers(8, Infinity), 8);
+  t.equal(automaticWorkers(8, 1024), 7);
+  t.equal(automaticWorkers(8, 512), 3);
+  t.equal(automaticWorkers(8, 64), 1);
+  t.equal(automaticWorkers(1, Infinity), 1);
+  t.end();
+});
+
+/** A control group of the first version, which only root may create. Its limit of memory is that of a container. */
+async function limitMemory(t: Test, mib: number) {
+  const group = `/sys/fs/cgroup/memory/plant-store-test-${process.pid}-${mib}`;
+  await mkdir(group);
+  t.teardown(() => rmdir(group));
+  await writeFile(join(group, 'memory.limit_in_bytes'), String(mib * 2 ** 20));
+  return ['sh', '-c', `echo $$ > ${group}/cgroup.procs && exec "$@"`, 'sh'];
+}
+const memoryGroups = existsSync('/sys/fs/cgroup/memory/memory.limit_in_bytes') && process.getuid?.() === 0;
+
+t.test(
+  'too little memory for the workers causes a warning',
+  skipFor(memoryGroups ? undefined : 'only root may create a control group', { alsoInCi: true }),
+  async (t) => {
+    for (const [workers, memory, expected] of [
+      [1, 128, ['WORKERS=1 needs 192 MiB of memory under load, and the limit is 128 MiB: raise it']],
+      [
+        2,
+        256,
+        [
+          'WORKERS=2 needs 384 MiB of memory under load, and the limit is 256 MiB: raise it, or lower WORKERS',
+        ],
+      ],
+      [1, 192, []],
+    ] as const) {
+      const launcher = await limitMemory(t, memory);
+      const server = await startServer(t, { env: { WORKERS: String(workers) }, launcher });
+      t.strictSame(
+        server.log.flatMap(({ msg }) => (/memory/.test(String(msg)) ? [msg] : [])),
+        expected,
+      );
+      t.equal(await server.end('SIGTERM'), 0);
+    }
+  },
+);
+
+t.test(
+  'a folder that belongs to another user prevents the start, with a line that names the user',
+  skipFor(process.getuid?.() === 0 ? undefined : 'only root may become another user', { alsoInCi: true }),
+  async (t) => {
+    const folder = await temporaryFolder(t);
+    const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+    const file = join(folder, 'plants.db');
+    for (const WORKERS of ['1', '2']) {
+      const { status, stderr } = spawnSync(process.execPath, [main], {
+        uid: 12345,
+        gid: 12346,
+        env: { PORT: '0', DATABASE_URL: `file:${file}`, WORKERS },
+        encoding: 'utf8',
+      });
+      t.equal(status, 1);
+      t.match(
+        stderr,
+        /^plant-store: SQLite, .*: EACCES: permission denied, .*; this process runs as user 12345 and group 12346\n$/,
+      );
+    }
+  },
+);
 
 t.test('the server reports what prevents its startup, and exits', async (t) => {
   const { file, env } = await newDatabase(t);

@@ -1,0 +1,49 @@
+// Fits the number of workers to the CPUs and the memory of the container, and says when its memory is not enough.
+import { availableParallelism, totalmem } from 'node:os';
+import type { FastifyBaseLogger } from 'fastify';
+
+const mebibyte = 2 ** 20;
+/** What a service without workers needs under load, in MiB (docs/containers.md says how it was measured). */
+const neededAlone = 192;
+/** What a supervisor needs, in MiB. */
+const neededBySupervisor = 128;
+/** What each of its workers needs, in MiB. */
+const neededByWorker = 128;
+
+/** The memory that a number of workers needs under load, in MiB. */
+function memoryNeeded(workers: number): number {
+  return workers === 1 ? neededAlone : neededBySupervisor + workers * neededByWorker;
+}
+
+/** The memory that the control group of this process allows, in MiB: Infinity if there is no limit below the machine's. */
+export function memoryLimit(): number {
+  // 0, or more than the machine has, if there is none. Node.js 20 returns undefined where it is not supported.
+  const limit = process.constrainedMemory() as number | undefined;
+  return limit !== undefined && limit > 0 && limit < totalmem() ? Math.floor(limit / mebibyte) : Infinity;
+}
+
+/**
+ * The number of workers for WORKERS=auto: one per core, but no more than the memory allows, and at least one.
+ * @param cores - From Node.js 22.12 on, the whole CPUs of the control group's quota, if it has one.
+ * @param limit - The memory in MiB.
+ */
+export function automaticWorkers(cores = availableParallelism(), limit = memoryLimit()): number {
+  return Math.max(1, Math.min(cores, Math.floor((limit - neededBySupervisor) / neededByWorker)));
+}
+
+/**
+ * Logs a warning if the memory is not enough for the number of workers.
+ * @param limit - The memory in MiB.
+ */
+export function warnOfMemory(
+  log: Pick<FastifyBaseLogger, 'warn'>,
+  workers: number,
+  limit = memoryLimit(),
+): void {
+  const needed = memoryNeeded(workers);
+  if (limit >= needed) return;
+  const remedy = workers > 1 ? 'raise it, or lower WORKERS' : 'raise it';
+  log.warn(
+    `WORKERS=${workers} needs ${needed} MiB of memory under load, and the limit is ${limit} MiB: ${remedy}`,
+  );
+}
