@@ -1,6 +1,7 @@
-// Lint: TypeScript's strict rules, and the direction of imports that DESIGN.md describes.
+// Lint: TypeScript's strict rules, and the direction of imports that DESIGN.md describes, which excludes cycles.
 import eslint from '@eslint/js';
 import tseslint from 'typescript-eslint';
+import { noImportCycles } from './scripts/lib/import-cycles.js';
 
 /**
  * A room of src/, and what its files may not import.
@@ -68,6 +69,12 @@ export default tseslint.config(
         ].map((name) => [name, 'readonly']),
       ),
     },
+  },
+  {
+    files: ['src/**/*.ts'],
+    ignores: ['src/client/**'],
+    plugins: { imports: { rules: { 'no-cycles': noImportCycles } } },
+    rules: { 'imports/no-cycles': 'error' },
   },
   mayNotImport(
     'domain/**',

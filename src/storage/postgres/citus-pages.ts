@@ -1,68 +1,6 @@
-// Reads with the Citus extension: where subjects are stored, and the pages of one shard.
+// Reads pages of one shard with the Citus extension.
 import { columnsOf, type PageRange, type PageRow } from './page-reader.js';
 import type { PostgresPool } from './pool.js';
-
-/** The maximum number of subjects whose places are cached. */
-const mostSubjects = 100_000;
-
-/** Where the plants of a subject are stored. One statement can read several pages of the same shard. */
-export interface Place {
-  readonly shard: string;
-  readonly node: string;
-}
-
-/** A cache of the places of subjects. */
-export class Places {
-  readonly #pool: PostgresPool;
-  readonly #known = new Map<string, Place>();
-
-  constructor(pool: PostgresPool) {
-    this.#pool = pool;
-  }
-
-  /** @throws StorageError */
-  async of(subject: string): Promise<Place> {
-    const known = this.#known.get(subject);
-    if (known !== undefined) return known;
-    const [row] = await this.#pool.read(
-      `SELECT shardid, groupid FROM pg_dist_placement
-       WHERE shardid = get_shard_id_for_distribution_column('plants', $1::text)`,
-      [subject],
-    );
-    const place = { shard: String(row?.[0]), node: String(row?.[1]) };
-    if (this.#known.size >= mostSubjects) this.#known.clear();
-    this.#known.set(subject, place);
-    return place;
-  }
-
-  /** Call it when a statement has failed: the shard may have been moved or split. */
-  forget(subject: string): void {
-    this.#known.delete(subject);
-  }
-}
-
-/** Limits concurrent work, so that a node that does not respond cannot occupy all connections. */
-export class Slots {
-  readonly #waiting: (() => void)[] = [];
-  #free: number;
-
-  constructor(count: number) {
-    this.#free = count;
-  }
-
-  /** Runs work when a slot is free, in call order. */
-  readonly run = async (work: () => Promise<void>): Promise<void> => {
-    if (this.#free > 0) this.#free--;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    try {
-      await work();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#free++;
-      else next();
-    }
-  };
-}
 
 /** The maximum number of rows in a step of reading a page. */
 const stepRows = 500;

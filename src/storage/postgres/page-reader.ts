@@ -2,16 +2,25 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { PlantPage } from '../../domain/plants.js';
 import { StorageError } from '../../domain/storage.js';
-import { isolateFailures } from './pool.js';
+import { isolateFailures } from './failures.js';
+import type { PostgresPool } from './pool.js';
 
 /** The maximum number of pages that wait in a reader. */
 const maxWaiting = 10_000;
+/** The maximum number of first pages in a statement. Each of them waits for all the others. */
+const firstPagesTogether = 64;
+/** The number of waiting first pages from which another statement starts while others are in flight. */
+const firstPagesApart = 16;
+/** The maximum number of next pages in a statement. They are mostly full, so that combining more saves little. */
+const nextPagesTogether = 4;
 
 /** A page to be read: the plants of a subject from an id on, up to a number of them. */
 export interface PageRange {
   readonly subject: string;
   readonly from: bigint;
   readonly rows: number;
+  /** Whether it is the first page of a list. */
+  readonly isFirst: boolean;
 }
 
 /** The text of a page, the number of its plants, and the last id if more plants may follow. */
@@ -142,4 +151,42 @@ export class PageReader {
       requests[i]?.resolve({ json: json ?? '', count, next: last === null ? undefined : BigInt(last) });
     }
   };
+}
+
+/** Separate readers for the first and the next pages of lists, so that long lists do not delay short ones. */
+export class PageReaders {
+  readonly #first: PageReader;
+  readonly #next: PageReader;
+
+  constructor(pool: PostgresPool, options: Pick<PageReaderOptions, 'read'> & Partial<PageReaderOptions>) {
+    const common = {
+      maxAge: pool.budget,
+      maxUnderWay: underWayIn(pool),
+      run: (work: () => Promise<void>) => work(),
+      ...options,
+    };
+    this.#first = new PageReader({ ...common, together: firstPagesTogether, apart: firstPagesApart });
+    this.#next = new PageReader({ ...common, together: nextPagesTogether, apart: 1 });
+  }
+
+  /**
+   * Reads a page.
+   * @throws StorageError
+   */
+  read(range: PageRange): Promise<PlantPage> {
+    return (range.isFirst ? this.#first : this.#next).read(range);
+  }
+
+  /** Resolves when all requested pages have been read. */
+  async drain(): Promise<void> {
+    await Promise.all([this.#first.drain(), this.#next.drain()]);
+  }
+}
+
+/**
+ * The maximum number of concurrent statements of a reader. With more, each would have fewer pages; and tokens and other
+ * readers need connections too.
+ */
+export function underWayIn({ size }: PostgresPool): number {
+  return Math.ceil(size / 5);
 }

@@ -11,12 +11,17 @@ import {
   type AppliedMigration,
   type Migration,
 } from '../migrations.js';
-import { distribute } from './citus.js';
+import type { PlantGroupWriter } from '../plant-writes.js';
+import { CitusStatements } from './citus.js';
+import { distribute, isDistributed } from './citus-tables.js';
+import { isMissingTable } from './failures.js';
 import { PostgresPlants } from './plants.js';
-import { checkEncoding, isMissingTable, PostgresPool, type PostgresOptions } from './pool.js';
+import { PostgresPool, type PostgresOptions } from './pool.js';
 import { checkPrivileges } from './privileges.js';
+import { checkEncoding } from './server-check.js';
+import { ServerStatements, type PlantStatements } from './statements.js';
 import { PostgresTokens } from './tokens.js';
-import { PostgresWriter } from './writer.js';
+import { createWriter } from './writer.js';
 
 /** The key of the advisory lock that serializes migrations: "plants" in ASCII. */
 const migrationLock = '123623169254515';
@@ -32,8 +37,7 @@ export async function openPostgres({
   writer: limits,
   ...options
 }: PostgresOptions & { writer?: Partial<GroupWriterLimits> }): Promise<Storage> {
-  const pool = new PostgresPool(options);
-  const storage = new PostgresStorage(options.url, pool, { ...defaultWriterLimits, ...limits });
+  const storage = new PostgresStorage(options, { ...defaultWriterLimits, ...limits });
   try {
     await storage.check();
     return storage;
@@ -96,10 +100,7 @@ async function migrate(client: Client, migrations: readonly Migration[]): Promis
         appliedAt,
       ]),
   });
-  const extension = await client.query("SELECT FROM pg_extension WHERE extname = 'citus'");
-  if (extension.rowCount === 1) {
-    await distribute(async (text) => (await client.query<unknown[]>({ text, rowMode: 'array' })).rows);
-  }
+  await distribute(async (text) => (await client.query<unknown[]>({ text, rowMode: 'array' })).rows);
   await client.query('COMMIT');
   return applied;
 }
@@ -111,18 +112,31 @@ class PostgresStorage implements Storage {
   readonly broken = new Promise<StorageError>(() => undefined);
   readonly #url: string;
   readonly #pool: PostgresPool;
-  readonly #writer: PostgresWriter;
+  readonly #writer: PlantGroupWriter;
+  readonly #server: PlantStatements;
+  readonly #citus: CitusStatements;
+  /** Those of the two that suit the tables, as the newest connection has found them. */
+  #statements: PlantStatements;
 
-  constructor(url: string, pool: PostgresPool, limits: GroupWriterLimits) {
-    this.#url = url;
-    this.#pool = pool;
-    this.#writer = new PostgresWriter(pool, limits);
-    this.plants = new PostgresPlants(pool, this.#writer.group);
-    this.tokens = new PostgresTokens(pool);
+  constructor(options: PostgresOptions, limits: GroupWriterLimits) {
+    this.#url = options.url;
+    this.#pool = new PostgresPool(options, async (query) => {
+      const distributed = await isDistributed(query);
+      if (distributed) await this.#citus.connected(query);
+      this.#statements = distributed ? this.#citus : this.#server;
+    });
+    this.#server = new ServerStatements(this.#pool);
+    this.#citus = new CitusStatements(this.#pool);
+    this.#statements = this.#server;
+    const statements = () => this.#statements;
+    this.#writer = createWriter(this.#pool, statements, limits);
+    this.plants = new PostgresPlants(statements, this.#writer);
+    this.tokens = new PostgresTokens(this.#pool);
   }
 
   async check(): Promise<void> {
-    await checkPrivileges(this.#pool, this.#url);
+    await checkPrivileges(this.#pool, this.#url, () => this.#statements.functions);
+    this.#statements.check();
     const rows = await this.#pool.read(selectApplied).catch((error: unknown) => {
       if (error instanceof StorageError && isMissingTable(error.cause)) return [];
       throw error;
@@ -142,8 +156,8 @@ class PostgresStorage implements Storage {
   }
 
   async close(): Promise<void> {
-    await this.#writer.group.close();
-    await this.plants.drain();
+    await this.#writer.close();
+    await Promise.all([this.#server.drain(), this.#citus.drain()]);
     await this.#pool.close();
   }
 }
