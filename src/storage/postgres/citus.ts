@@ -1,16 +1,16 @@
-// The statements for plants that Citus distributes by subject: each concerns one shard, or one row after the other.
+// The statements for documents that Citus distributes by subject: each concerns one shard, or one row after the other.
 import fastq from 'fastq';
-import type { PlantPage } from '../../domain/plants.js';
+import type { CollectionDefinition, Page } from '../../domain/collections.js';
 import type { StorageError } from '../../domain/storage.js';
-import type { PlantWrite } from '../plant-writes.js';
+import type { Deletion, Insert, Write } from '../writes.js';
 import { CitusNodes, nodeConnectionTime } from './citus-nodes.js';
-import { readPagesOfShard } from './citus-pages.js';
+import { pageTextsOf, readPagesOfShard, type PageTexts } from './citus-pages.js';
 import { Places } from './citus-tables.js';
 import { bisect, isRowError } from './failures.js';
 import { PageReaders, underWayIn, type PageRange } from './page-reader.js';
 import type { PostgresPool } from './pool.js';
 import type { Query, Row } from './query.js';
-import type { PlantStatements } from './statements.js';
+import type { DocumentStatements } from './statements.js';
 
 /** The maximum number of rows in an INSERT. Each has three parameters, and a statement can have 65,535. */
 const rowsInserted = 1_000;
@@ -22,54 +22,58 @@ const settings = `SET LOCAL citus.node_connection_timeout TO ${nodeConnectionTim
  * The statements for tables that are distributed. Writes run in transaction blocks, because a Citus worker commits any
  * other statement immediately after running it, possibly long after the client has given up.
  */
-export class CitusStatements implements PlantStatements {
+export class CitusStatements implements DocumentStatements {
   /** Citus would run a function on the wrong node. */
   readonly functions = [];
   readonly #pool: PostgresPool;
+  readonly #table: string;
+  readonly #column: string;
+  readonly #pageTexts: PageTexts;
   readonly #nodes: CitusNodes;
   readonly #places: Places;
   readonly #pagesOfShards = new Map<string, PageReaders>();
   /** For each node, what runs work within a limit, so that one that does not respond cannot occupy all connections. */
   readonly #slotsOfNodes = new Map<number, (work: () => Promise<void>) => Promise<void>>();
 
-  constructor(pool: PostgresPool) {
+  /** @param nodes - What is known about the nodes, for all collections. */
+  constructor(pool: PostgresPool, nodes: CitusNodes, collection: CollectionDefinition) {
     this.#pool = pool;
-    this.#nodes = new CitusNodes(pool);
-    this.#places = new Places(pool);
+    this.#table = collection.name;
+    this.#column = collection.column;
+    this.#pageTexts = pageTextsOf(collection);
+    this.#nodes = nodes;
+    this.#places = new Places(pool, collection);
   }
 
-  /** Call it with each new connection. @throws As `CitusNodes` does. */
-  connected(query: Query): Promise<void> {
-    return this.#nodes.connected(query);
-  }
-
-  create(creates: readonly PlantWrite<'create'>[], end: number): Promise<Row[]> {
+  insert(inserts: readonly Insert[], end: number): Promise<Row[]> {
     return this.#transaction(end, async (query) => {
-      const created: Row[] = [];
+      const inserted: Row[] = [];
       // Citus routes rows of VALUES to their shards, but would first write rows from unnest() to intermediate files.
-      for (let from = 0; from < creates.length; from += rowsInserted) {
-        const rows = creates.slice(from, from + rowsInserted);
+      for (let from = 0; from < inserts.length; from += rowsInserted) {
+        const rows = inserts.slice(from, from + rowsInserted);
         const places = rows.map((_, i) => `($${3 * i + 1}, $${3 * i + 2}, $${3 * i + 3})`).join();
-        created.push(
+        inserted.push(
           ...(await query(
-            `INSERT INTO plants (subject, id, plant) VALUES ${places} ON CONFLICT DO NOTHING RETURNING subject, id`,
-            rows.flatMap(({ subject, id, plant }) => [subject, `${id}`, plant]),
+            `INSERT INTO ${this.#table} (subject, id, ${this.#column}) VALUES ${places}
+             ON CONFLICT DO NOTHING RETURNING subject, id`,
+            rows.flatMap(({ subject, id, text }) => [subject, `${id}`, text]),
           )),
         );
       }
-      return created;
+      return inserted;
     });
   }
 
-  async compare(creates: readonly PlantWrite<'create'>[], end: number): Promise<Row[]> {
+  async compare(inserts: readonly Insert[], end: number): Promise<Row[]> {
     const found: Row[] = [];
-    for (const [subject, plants] of groupBy(creates, ({ subject }) => subject)) {
+    for (const [subject, documents] of groupBy(inserts, ({ subject }) => subject)) {
       found.push(
         ...(await this.#pool.read(
-          `SELECT plants.subject, plants.id, plants.plant = given.plant
-           FROM plants JOIN unnest($2::bigint[], $3::text[]) AS given (id, plant) ON plants.id = given.id
-           WHERE plants.subject = $1 AND plants.id = ANY ($2::bigint[])`,
-          [subject, plants.map(({ id }) => `${id}`), plants.map(({ plant }) => plant)],
+          `SELECT stored.subject, stored.id, stored.${this.#column} = given.text
+           FROM ${this.#table} AS stored
+           JOIN unnest($2::bigint[], $3::text[]) AS given (id, text) ON stored.id = given.id
+           WHERE stored.subject = $1 AND stored.id = ANY ($2::bigint[])`,
+          [subject, documents.map(({ id }) => `${id}`), documents.map(({ text }) => text)],
           end,
         )),
       );
@@ -77,15 +81,16 @@ export class CitusStatements implements PlantStatements {
     return found;
   }
 
-  delete(deletes: readonly PlantWrite<'delete'>[], end: number): Promise<Row[]> {
+  delete(deletions: readonly Deletion[], end: number): Promise<Row[]> {
     return this.#transaction(end, async (query) => {
       const deleted: Row[] = [];
-      // One subject per statement: a statement for several subjects would read all of their plants, on every shard.
-      for (const [subject, plants] of groupBy(deletes, ({ subject }) => subject)) {
+      // One subject per statement: a statement for several subjects would read all of their documents, on every shard.
+      for (const [subject, documents] of groupBy(deletions, ({ subject }) => subject)) {
         deleted.push(
           ...(await query(
-            'DELETE FROM plants WHERE subject = $1 AND id = ANY ($2::bigint[]) RETURNING subject, id, true',
-            [subject, plants.map(({ id }) => `${id}`)],
+            `DELETE FROM ${this.#table} WHERE subject = $1 AND id = ANY ($2::bigint[])
+             RETURNING subject, id, true`,
+            [subject, documents.map(({ id }) => `${id}`)],
           )),
         );
       }
@@ -94,7 +99,7 @@ export class CitusStatements implements PlantStatements {
   }
 
   /** Splits writes by node, so that only those to unreachable nodes fail. */
-  async split<W extends PlantWrite>(writes: readonly W[], error: StorageError): Promise<(readonly W[])[]> {
+  async split<W extends Write>(writes: readonly W[], error: StorageError): Promise<(readonly W[])[]> {
     this.#nodes.failed(error);
     if (writes.length < 2 || error.failure !== 'unavailable' || isRowError(error.cause)) {
       return bisect(writes, error);
@@ -107,7 +112,7 @@ export class CitusStatements implements PlantStatements {
     }
   }
 
-  async page(range: PageRange): Promise<PlantPage> {
+  async page(range: PageRange): Promise<Page> {
     this.#nodes.require();
     try {
       return await (await this.#readersOf(range.subject)).read(range);
@@ -138,7 +143,7 @@ export class CitusStatements implements PlantStatements {
     let readers = this.#pagesOfShards.get(key);
     if (readers === undefined) {
       readers = new PageReaders(this.#pool, {
-        read: (pages) => readPagesOfShard(this.#pool, pages),
+        read: (pages) => readPagesOfShard(this.#pool, this.#pageTexts, pages),
         maxUnderWay: 1,
         run: this.#slotsOf(place.node),
       });

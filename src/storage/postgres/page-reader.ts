@@ -1,6 +1,6 @@
 // Combines the pages that are requested at the same time, so that one statement reads several.
 import { AsyncResource } from 'node:async_hooks';
-import type { PlantPage } from '../../domain/plants.js';
+import type { Page } from '../../domain/collections.js';
 import { StorageError } from '../../domain/storage.js';
 import { isolateFailures } from './failures.js';
 import type { PostgresPool } from './pool.js';
@@ -14,7 +14,7 @@ const firstPagesApart = 16;
 /** The maximum number of next pages in a statement. They are mostly full, so that combining more saves little. */
 const nextPagesTogether = 4;
 
-/** A page to be read: the plants of a subject from an id on, up to a number of them. */
+/** A page to be read: the documents of a subject from an id on, up to a number of them. */
 export interface PageRange {
   readonly subject: string;
   readonly from: bigint;
@@ -23,10 +23,10 @@ export interface PageRange {
   readonly isFirst: boolean;
 }
 
-/** The text of a page, the number of its plants, and the last id if more plants may follow. */
+/** The text of a page, the number of its documents, and the last id if more may follow. */
 export type PageRow = readonly [json: string | null, count: number, last: string | null];
 
-/** The columns of pages, as the parameters of a statement: subjects, first ids and maximum numbers of plants. */
+/** The columns of pages, as the parameters of a statement: subjects, first ids and maximum numbers of documents. */
 export function columnsOf(pages: readonly PageRange[]): [string[], string[], number[]] {
   return [
     pages.map(({ subject }) => subject),
@@ -39,7 +39,7 @@ export function columnsOf(pages: readonly PageRange[]): [string[], string[], num
 interface PageRequest extends PageRange {
   /** When it was requested, on the clock of performance.now(). */
   readonly since: number;
-  readonly resolve: (page: PlantPage) => void;
+  readonly resolve: (page: Page) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -77,7 +77,7 @@ export class PageReader {
   }
 
   /** @throws StorageError */
-  read(range: PageRange): Promise<PlantPage> {
+  read(range: PageRange): Promise<Page> {
     if (this.#waiting.length >= maxWaiting) {
       return Promise.reject(new StorageError('overloaded', 'PostgreSQL: too many pages wait to be read'));
     }
@@ -173,7 +173,7 @@ export class PageReaders {
    * Reads a page.
    * @throws StorageError
    */
-  read(range: PageRange): Promise<PlantPage> {
+  read(range: PageRange): Promise<Page> {
     return (range.isFirst ? this.#first : this.#next).read(range);
   }
 

@@ -44,10 +44,12 @@ export class PostgresPool {
   #closed: Promise<unknown> | undefined;
 
   /**
+   * @param name - The name of the service, by which the server knows the connections.
    * @param onConnect - Called with each new connection, since it may reach another server after a failover, or one whose
    *   tables have changed. If it throws, the connection is not used.
    */
   constructor(
+    name: string,
     { url, poolSize = 10, timeout = 15_000, prepared = false }: PostgresOptions,
     onConnect: (query: Query) => Promise<void>,
   ) {
@@ -59,7 +61,7 @@ export class PostgresPool {
       const pool = new Pool({
         connectionString: url,
         max,
-        application_name: 'plant-store',
+        application_name: name,
         connectionTimeoutMillis: this.#statementTime,
         idleTimeoutMillis: 60_000,
         keepAlive: true,

@@ -1,22 +1,49 @@
 // The privileges that the service's role needs, and the GRANT statements for those that it lacks.
 import { Client, DatabaseError, escapeIdentifier } from 'pg';
-import { StorageError } from '../../domain/storage.js';
+import { StorageError, type StoreDefinition } from '../../domain/storage.js';
 import type { PostgresPool } from './pool.js';
+import { functionsOf } from './statements.js';
 
 /** A privilege on a whole table. docs/postgres.md grants the same ones. */
-type TablePrivilege = readonly [
-  table: 'plants' | 'tokens' | 'migrations',
-  privilege: 'SELECT' | 'INSERT' | 'UPDATE' | 'DELETE',
-];
+type TablePrivilege = readonly [table: string, privilege: 'SELECT' | 'INSERT' | 'UPDATE' | 'DELETE'];
 
-const tablePrivileges: readonly TablePrivilege[] = [
-  ['plants', 'SELECT'],
-  ['plants', 'INSERT'],
-  ['plants', 'DELETE'],
-  ['tokens', 'SELECT'],
-  ['migrations', 'SELECT'],
-];
-const functions = ['plant_pages', 'delete_plants'];
+/** The privileges on the table of a collection. */
+const ofCollections = ['SELECT', 'INSERT', 'DELETE'] as const;
+/** Other tables, which the service reads only. */
+const readOnly = ['tokens', 'migrations'];
+
+/** The tables and functions that a service needs. */
+type Objects = Pick<StoreDefinition, 'collections'>;
+
+function tablePrivileges({ collections }: Objects): TablePrivilege[] {
+  return [
+    ...collections.flatMap(({ name }) => ofCollections.map((privilege) => [name, privilege] as const)),
+    ...readOnly.map((name) => [name, 'SELECT'] as const),
+  ];
+}
+
+function allFunctions({ collections }: Objects): string[] {
+  return collections.flatMap((collection) => Object.values(functionsOf(collection)));
+}
+
+/**
+ * The GRANT statements for a role of the service that does not own the tables, and has the name of the service.
+ */
+export function grantsOf(
+  store: Pick<StoreDefinition, 'name' | 'collections'>,
+  database: string,
+  schema: string,
+): string[] {
+  const to = ` TO ${escapeIdentifier(store.name.replaceAll('-', '_'))}`;
+  const names = store.collections.map(({ name }) => name);
+  return [
+    `GRANT CONNECT ON DATABASE ${escapeIdentifier(database)}${to}`,
+    `GRANT USAGE ON SCHEMA ${escapeIdentifier(schema)}${to}`,
+    `GRANT ${ofCollections.join(', ')} ON ${names.join(', ')}${to}`,
+    `GRANT SELECT ON ${readOnly.join(', ')}${to}`,
+    `GRANT EXECUTE ON FUNCTION ${allFunctions(store).join(', ')}${to}`,
+  ];
+}
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 /**
@@ -30,9 +57,9 @@ const readMissing = `
   UNION ALL
   SELECT NULL, format('USAGE ON SCHEMA %I', nspname), current_user::text
   FROM pg_namespace AS schema
-  WHERE to_regclass('plants') IS NULL AND NOT has_schema_privilege(oid, 'USAGE')
+  WHERE to_regclass('migrations') IS NULL AND NOT has_schema_privilege(oid, 'USAGE')
     AND quote_ident(nspname) = ANY (regexp_split_to_array(current_setting('search_path'), ',\\s*'))
-    AND EXISTS (SELECT FROM pg_class WHERE relnamespace = schema.oid AND relname = 'plants')
+    AND EXISTS (SELECT FROM pg_class WHERE relnamespace = schema.oid AND relname = 'migrations')
   UNION ALL
   SELECT NULL, format('%s ON %I', string_agg(privilege, ', '), name), current_user::text
   FROM unnest($1::text[], $2::text[]) AS needed (name, privilege)
@@ -43,17 +70,19 @@ const readMissing = `
 
 /**
  * Checks that the role has the privileges that the service needs.
+ * @param store - The tables and functions of the service.
  * @param url - The URL of the database, to name it when the role may not connect to it.
  * @param called - Returns the functions that the service calls. It is known when there is a connection.
  * @throws StorageError with the GRANT statements for those that it lacks.
  */
 export async function checkPrivileges(
   pool: PostgresPool,
+  store: Objects,
   url: string,
   called: () => readonly string[],
 ): Promise<void> {
   try {
-    await requirePrivileges(pool, tablePrivileges, called);
+    await requirePrivileges(pool, tablePrivileges(store), allFunctions(store), called);
   } catch (error) {
     if (isFatal(error)) throw new StorageError('unavailable', mayNotConnect(url), { cause: error });
     throw error;
@@ -67,6 +96,7 @@ export async function checkPrivileges(
 async function requirePrivileges(
   pool: PostgresPool,
   tables: readonly TablePrivilege[],
+  functions: readonly string[],
   called: () => readonly string[],
 ): Promise<void> {
   const names = tables.map(([table]) => table);
@@ -92,7 +122,7 @@ export async function withPrivilege<T>(
   try {
     return await statement();
   } catch (error) {
-    if (isDenied(error)) await requirePrivileges(pool, [needed], () => []);
+    if (isDenied(error)) await requirePrivileges(pool, [needed], [], () => []);
     throw error;
   }
 }

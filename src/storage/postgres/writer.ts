@@ -1,131 +1,134 @@
 // Commits batches of writes to PostgreSQL.
+import type { CollectionDefinition, Outcome } from '../../domain/collections.js';
 import { StorageError } from '../../domain/storage.js';
-import { GroupWriter, type GroupWriterLimits } from '../group-writer.js';
-import {
-  bytesOf,
-  outcomeCode,
-  plantOutcomes,
-  plantWriteKinds,
-  type PlantGroupWriter,
-  type PlantOutcome,
-  type PlantWrite,
-  type PlantWriteKind,
-} from '../plant-writes.js';
+import type { WriteObserver } from '../group-writer.js';
+import type { Committer, Deletion, Insert, Result, Write } from '../writes.js';
 import { isolateFailures } from './failures.js';
 import type { PostgresPool } from './pool.js';
 import type { Row } from './query.js';
-import type { PlantStatements } from './statements.js';
+import type { DocumentStatements } from './statements.js';
 
-/**
- * Creates the writer of one process, which uses the pool's connection for writes.
- * @param statements - Returns the statements for the next batch.
- */
-export function createWriter(
-  pool: PostgresPool,
-  statements: () => PlantStatements,
-  limits: GroupWriterLimits,
-): PlantGroupWriter {
-  const commit = async (writes: readonly PlantWrite[]) => {
+/** The statements for each collection. */
+export type Statements = ReadonlyMap<CollectionDefinition, DocumentStatements>;
+
+/** The writer of one process, which uses the pool's connection for writes. */
+export class PostgresWriter implements Committer {
+  /** Never resolves: new connections may succeed after any failure of the server. */
+  readonly broken = new Promise<StorageError>(() => undefined);
+  readonly maxInFlight = 1;
+  readonly repeatsKeys = false;
+  readonly #pool: PostgresPool;
+  readonly #statements: () => Statements;
+  readonly #observer: WriteObserver | undefined;
+
+  /** @param statements - Returns the statements for the next batch. */
+  constructor(pool: PostgresPool, statements: () => Statements, observer: WriteObserver | undefined) {
+    this.#pool = pool;
+    this.#statements = statements;
+    this.#observer = observer;
+  }
+
+  async commit(writes: readonly Write[]): Promise<readonly Result[]> {
     const start = performance.now();
     try {
-      return await new Batch(statements(), pool.end()).commit(writes);
+      return await new Batch(this.#statements(), this.#pool.end()).commit(writes);
     } finally {
-      limits.observer?.committed?.(writes.length, (performance.now() - start) / 1000);
+      this.#observer?.committed?.(writes.length, (performance.now() - start) / 1000);
     }
-  };
-  return new GroupWriter(
-    { outcomes: plantOutcomes, bytesOf, keyOf, commit },
-    { ...limits, maxAge: pool.budget },
-  );
+  }
+
+  check(): void {
+    // The pool checks each connection.
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.close();
+  }
 }
 
 /** Commits the writes of one batch. */
 class Batch {
-  readonly #statements: PlantStatements;
+  readonly #statements: Statements;
   /** The deadline, on the clock of performance.now(). */
   readonly #end: number;
-  /** The outcome codes and errors that are known so far. */
-  readonly #decisions = new Map<PlantWrite, number | StorageError>();
-  /** For each kind of write, what commits the writes of this kind in a batch. */
-  readonly #commitKind: Record<PlantWriteKind, (batch: readonly PlantWrite[]) => Promise<void>> = {
-    create: (batch) => this.#isolateFailures(ofKind(batch, 'create'), (creates) => this.#create(creates)),
-    delete: (batch) => this.#isolateFailures(ofKind(batch, 'delete'), (deletes) => this.#delete(deletes)),
-  };
+  /** The outcomes and errors that are known so far. */
+  readonly #decisions = new Map<Write, Outcome | StorageError>();
 
-  constructor(statements: PlantStatements, end: number) {
+  constructor(statements: Statements, end: number) {
     this.#statements = statements;
     this.#end = end;
   }
 
-  async commit(writes: readonly PlantWrite[]): Promise<(number | StorageError | undefined)[]> {
+  async commit(writes: readonly Write[]): Promise<Result[]> {
     // All processes lock rows in the same order, which prevents deadlocks.
     const sorted = [...writes].sort(byKey);
-    for (const kind of plantWriteKinds) await this.#commitKind[kind](sorted);
+    for (const [collection, statements] of this.#statements) {
+      const own = sorted.filter((write) => write.collection === collection);
+      const inserts = own.filter((write): write is Insert => write.when === 'absent');
+      const deletions = own.filter((write): write is Deletion => write.when === 'present');
+      await this.#commit(statements, inserts, (some) => this.#insert(statements, some));
+      await this.#commit(statements, deletions, (some) => this.#delete(statements, some));
+    }
     return writes.map((write) => this.#decisions.get(write));
   }
 
-  /** Commits writes. If some of them cannot be committed, only those fail. */
-  async #isolateFailures<W extends PlantWrite>(
+  /** Commits writes with one condition. If some of them cannot be committed, only those fail. */
+  async #commit<W extends Write>(
+    statements: DocumentStatements,
     writes: readonly W[],
-    commit: (writes: readonly W[]) => Promise<void>,
+    work: (writes: readonly W[]) => Promise<void>,
   ): Promise<void> {
     if (writes.length === 0) return;
-    const fail = (write: W, error: unknown) => {
-      if (!(error instanceof StorageError)) throw error;
-      if (!this.#decisions.has(write)) this.#decisions.set(write, error);
-    };
-    await isolateFailures(writes, commit, fail, (failed, error) =>
-      this.#statements.split(this.#undecided(failed), error),
+    await isolateFailures(
+      writes,
+      work,
+      (write, error) => {
+        if (!(error instanceof StorageError)) throw error;
+        if (!this.#decisions.has(write)) this.#decisions.set(write, error);
+      },
+      (parts, error) => statements.split(this.#undecided(parts), error),
     );
   }
 
-  async #create(creates: readonly PlantWrite<'create'>[]): Promise<void> {
-    // A conflicting plant may have been deleted when it is compared. Retry the create until the deadline.
-    for (let undecided = creates; undecided.length > 0; undecided = this.#undecided(undecided)) {
-      const created = keysOf(await this.#statements.create(undecided, this.#end));
-      for (const write of undecided) if (created.has(keyOf(write))) this.#decide(write, 'created');
+  async #insert(statements: DocumentStatements, inserts: readonly Insert[]): Promise<void> {
+    // A conflicting document may have been deleted when it is compared. Retry the insert until the deadline.
+    for (let undecided = inserts; undecided.length > 0; undecided = this.#undecided(undecided)) {
+      const inserted = keysOf(await statements.insert(undecided, this.#end));
+      for (const write of undecided) if (inserted.has(keyOf(write))) this.#decisions.set(write, 'inserted');
       undecided = this.#undecided(undecided);
       if (undecided.length === 0) return;
-      const rows = await this.#statements.compare(undecided, this.#end);
+      const rows = await statements.compare(undecided, this.#end);
       const [same, other] = [keysOf(rows, true), keysOf(rows, false)];
       for (const write of undecided) {
-        if (same.has(keyOf(write))) this.#decide(write, 'identical');
-        else if (other.has(keyOf(write))) this.#decide(write, 'different');
+        if (same.has(keyOf(write))) this.#decisions.set(write, 'same');
+        else if (other.has(keyOf(write))) this.#decisions.set(write, 'other');
       }
     }
   }
 
-  async #delete(deletes: readonly PlantWrite<'delete'>[]): Promise<void> {
-    // Another transaction may have deleted or changed a plant in the meantime. Retry the delete until the deadline.
-    for (let undecided = deletes; undecided.length > 0; undecided = this.#undecided(undecided)) {
-      const rows = await this.#statements.delete(undecided, this.#end);
+  async #delete(statements: DocumentStatements, deletions: readonly Deletion[]): Promise<void> {
+    // Another transaction may have deleted or changed a document in the meantime. Retry until the deadline.
+    for (let undecided = deletions; undecided.length > 0; undecided = this.#undecided(undecided)) {
+      const rows = await statements.delete(undecided, this.#end);
       const [deleted, kept] = [keysOf(rows, true), keysOf(rows, false)];
       for (const write of undecided) {
-        if (deleted.has(keyOf(write))) this.#decide(write, 'deleted');
-        else if (!kept.has(keyOf(write))) this.#decide(write, 'absent');
+        if (deleted.has(keyOf(write))) this.#decisions.set(write, 'deleted');
+        else if (!kept.has(keyOf(write))) this.#decisions.set(write, 'missing');
       }
     }
   }
 
-  #undecided<W extends PlantWrite>(writes: readonly W[]): W[] {
+  #undecided<W extends Write>(writes: readonly W[]): W[] {
     return writes.filter((write) => !this.#decisions.has(write));
   }
-
-  #decide<Kind extends PlantWriteKind>(write: PlantWrite<Kind>, outcome: PlantOutcome<Kind>): void {
-    this.#decisions.set(write, outcomeCode(write.kind, outcome));
-  }
 }
 
-function ofKind<Kind extends PlantWriteKind>(batch: readonly PlantWrite[], kind: Kind): PlantWrite<Kind>[] {
-  return batch.filter((write): write is PlantWrite<Kind> => write.kind === kind);
-}
-
-function byKey(a: PlantWrite, b: PlantWrite): number {
+function byKey(a: Write, b: Write): number {
   if (a.subject !== b.subject) return a.subject < b.subject ? -1 : 1;
   return a.id < b.id ? -1 : 1;
 }
 
-function keyOf({ subject, id }: PlantWrite): string {
+function keyOf({ subject, id }: Write): string {
   return `${id} ${subject}`;
 }
 
