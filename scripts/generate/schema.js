@@ -1,5 +1,5 @@
 // Renders what a migration creates for a collection, from its definition.
-import { longBytes, longIndexOf } from '../../dist/storage/sqlite/collection.js';
+import { longBytes, longIndexOf } from '../../dist/storage/sqlite/pages.js';
 import { pageBytes, pageRows } from '../../dist/storage/page-size.js';
 import { functionsOf } from '../../dist/storage/postgres/statements.js';
 

@@ -65,16 +65,3 @@ export interface Collection {
    */
   page(subject: string, range: PageRange): Promise<Page>;
 }
-
-/**
- * Returns what belongs to a collection.
- * @throws TypeError when the collection is not one of the store.
- */
-export function ofCollection<T>(
-  ofCollections: ReadonlyMap<CollectionDefinition, T>,
-  definition: CollectionDefinition,
-): T {
-  const found = ofCollections.get(definition);
-  if (found === undefined) throw new TypeError(`${definition.name} is not a collection of this store`);
-  return found;
-}

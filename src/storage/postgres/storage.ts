@@ -1,8 +1,9 @@
 // The PostgreSQL engine, for PostgreSQL 14 or later and compatible servers such as Citus.
 import { Client } from 'pg';
-import { ofCollection, type Collection, type CollectionDefinition } from '../../domain/collections.js';
+import type { Collection, CollectionDefinition } from '../../domain/collections.js';
 import { StorageError, toStorageError, type Storage, type StoreDefinition } from '../../domain/storage.js';
 import type { TokenRepository } from '../../domain/tokens.js';
+import { Collections } from '../collections.js';
 import { defaultWriterLimits, GroupWriter, type GroupWriterLimits } from '../group-writer.js';
 import {
   applyMigrations,
@@ -13,20 +14,22 @@ import {
   type Migrated,
   type Schema,
 } from '../migrations.js';
+import { pageRows } from '../page-size.js';
 import { CitusStatements } from './citus.js';
 import { CitusNodes } from './citus-nodes.js';
 import { distribute, isDistributed } from './citus-tables.js';
-import { PostgresCollection } from './collection.js';
 import { isMissingTable } from './failures.js';
 import { PostgresPool, type PostgresOptions } from './pool.js';
 import { checkPrivileges, grantsOf } from './privileges.js';
 import { checkEncoding } from './server-check.js';
-import { ServerStatements } from './statements.js';
+import { ServerStatements, type DocumentStatements } from './statements.js';
 import { PostgresTokens } from './tokens.js';
 import { PostgresWriter, type Statements } from './writer.js';
 
 /** The key of the advisory lock that serializes migrations; all releases use the same one. */
 const migrationLock = '123623169254515';
+/** The maximum number of documents in a next page. A first page has fewer, so that many can be read together. */
+const nextPageRows = 5 * pageRows;
 /** How long a migration waits for a table lock. Other statements queue behind it, so this must be short. */
 const migrationLockTime = '5s';
 
@@ -114,7 +117,7 @@ class PostgresStorage implements Storage {
   readonly #pool: PostgresPool;
   readonly #committer: PostgresWriter;
   readonly #writer: GroupWriter;
-  readonly #collections: ReadonlyMap<CollectionDefinition, PostgresCollection>;
+  readonly #collections: Collections;
   readonly #server: Statements;
   readonly #citus: Statements;
   /** Those of the two that suit the tables, as the newest connection has found them. */
@@ -135,17 +138,21 @@ class PostgresStorage implements Storage {
     this.#statements = this.#server;
     this.#committer = new PostgresWriter(this.#pool, () => this.#statements, limits.observer);
     this.#writer = new GroupWriter(this.#committer, { ...limits, maxAge: this.#pool.budget });
-    this.#collections = new Map(
-      collections.map((one) => {
-        return [one, new PostgresCollection(one, () => ofCollection(this.#statements, one), this.#writer)];
-      }),
+    this.#collections = new Collections(
+      collections,
+      this.#writer,
+      (one) => (subject, from, limit, isFirst) => {
+        const rows = Math.min(limit, isFirst ? pageRows : nextPageRows);
+        // Both have statements for all collections.
+        return (this.#statements.get(one) as DocumentStatements).page({ subject, from, rows, isFirst });
+      },
     );
     this.tokens = new PostgresTokens(this.#pool);
     this.broken = this.#committer.broken;
   }
 
   collection(definition: CollectionDefinition): Collection {
-    return ofCollection(this.#collections, definition);
+    return this.#collections.get(definition);
   }
 
   async check(): Promise<void> {

@@ -1,13 +1,7 @@
 // The messages to and from the writer: batches of writes and their results, packed for threads and processes alike.
 import { outcomes, type Change, type CollectionDefinition } from '../../domain/collections.js';
 import { StorageError, type StorageFailure } from '../../domain/storage.js';
-import type { Result, Write } from '../writes.js';
-
-/**
- * The maximum number of batches in flight. With several, the writer can start the next commit without waiting for an
- * event loop. It commits all batches that have arrived together.
- */
-export const maxInFlight = 4;
+import type { Committer, Result, Write } from '../writes.js';
 
 /** Separates the texts of a batch. No stored text contains it. */
 const separator = '\u0000';
@@ -81,11 +75,19 @@ export function packResults(batch: readonly Write[], results: readonly Result[])
   return batch.map(({ when }, i) => (outcomes[when] as readonly Result[]).indexOf(results[i])).join('');
 }
 
-/** Sends batches to a thread or process that commits them and replies in the same order. */
-export class BatchSender {
+/** A writer in another thread or process, which commits the batches that it is sent and replies in the same order. */
+export class RemoteWriter implements Committer {
+  readonly broken: Promise<StorageError>;
+  /** With several, the writer can start the next commit without waiting for an event loop. */
+  readonly maxInFlight = 4;
+  readonly repeatsKeys = true;
   readonly #packer: Packer;
-  readonly #send: (batch: PackedBatch) => void;
+  readonly #send: (batch: PackedBatch | 'close') => void;
   #failure: StorageError | undefined;
+  #closing = false;
+  #break!: (failure: StorageError) => void;
+  #end!: () => void;
+  readonly #ended = new Promise<void>((resolve) => (this.#end = resolve));
   /** The callers of the batches in flight, oldest first. */
   readonly #waiting: {
     readonly batch: readonly Write[];
@@ -93,13 +95,14 @@ export class BatchSender {
     readonly reject: (error: StorageError) => void;
   }[] = [];
 
-  constructor(packer: Packer, send: (batch: PackedBatch) => void) {
+  /** @param send - Sends a batch, or the request to end after all batches. */
+  constructor(packer: Packer, send: (batch: PackedBatch | 'close') => void) {
+    this.broken = new Promise((resolve) => (this.#break = resolve));
     this.#packer = packer;
     this.#send = send;
   }
 
   /**
-   * Sends a batch, and resolves with the results of its writes.
    * @throws StorageError as in the reply, or as thrown by the function that sends; `unknown-outcome` if no reply will
    *   arrive, or `unavailable` if that was known before the call.
    */
@@ -120,17 +123,28 @@ export class BatchSender {
     else waiting.reject(new StorageError(results.failure, results.message));
   }
 
-  /** Records that no more replies will arrive. @returns The error of the first call, which later batches get. */
-  fail(message: string, cause?: unknown): StorageError {
+  /** Records that no more replies will arrive. Only the first reason counts. */
+  fail(message: string, cause?: unknown): void {
     this.#failure ??= new StorageError('unavailable', message, { cause });
+    if (!this.#closing) this.#break(this.#failure);
     // These batches may or may not have been committed.
     for (const { reject } of this.#waiting.splice(0))
       reject(new StorageError('unknown-outcome', message, { cause }));
-    return this.#failure;
   }
 
-  /** @throws StorageError when no more replies will arrive. */
+  /** Records that the writer, or the connection to it, has ended. */
+  ended(message: string, cause?: unknown): void {
+    this.fail(message, cause);
+    this.#end();
+  }
+
   check(): void {
     if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    this.#send('close');
+    await this.#ended;
   }
 }

@@ -1,6 +1,6 @@
 // The SQLite engine. Reads run on the main thread. A thread of this process or of its supervisor group-commits writes.
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import { ofCollection, type Collection, type CollectionDefinition } from '../../domain/collections.js';
+import type { Collection, CollectionDefinition } from '../../domain/collections.js';
 import {
   toStorageError,
   type Storage,
@@ -8,6 +8,7 @@ import {
   type StoreDefinition,
 } from '../../domain/storage.js';
 import type { TokenRepository } from '../../domain/tokens.js';
+import { Collections } from '../collections.js';
 import { defaultWriterLimits, GroupWriter, type GroupWriterLimits } from '../group-writer.js';
 import {
   applyMigrations,
@@ -19,13 +20,13 @@ import {
 } from '../migrations.js';
 import type { Committer } from '../writes.js';
 import { Packer } from './batch.js';
-import { PageReader, SqliteCollection } from './collection.js';
 import { openDatabase, withStorageErrors } from './database.js';
 import { checkFiles, identifyFiles, type StoreFile } from './files.js';
-import { RelayedWriter } from './relay-client.js';
+import { PageReader } from './pages.js';
+import { connectToWriter } from './relay-client.js';
 import { SqliteTokens } from './tokens.js';
 import { createWorkerFolder, removeStaleFolders, type WorkerFolder } from './worker-folder.js';
-import { SqliteWriter } from './writer.js';
+import { startWriter } from './writer.js';
 
 /** The options of the SQLite engine. */
 export interface SqliteOptions {
@@ -67,7 +68,7 @@ export async function openSqlite({
       longestLine: Math.max(queueBytes, batchBytes) + slack,
     };
     const { collections } = store;
-    const writer = await SqliteWriter.start({ file, synchronous, collections, workers }, limits?.observer);
+    const writer = await startWriter({ file, synchronous, collections, workers }, limits?.observer);
     const check = () => {
       checkFiles(files);
     };
@@ -89,12 +90,16 @@ export async function openSqliteReader(
   { store, writer: limits }: Pick<SqliteOptions, 'store' | 'writer'>,
   address: string,
 ): Promise<SqliteStorage> {
-  const writer = await RelayedWriter.connect(address, new Packer(store.collections), limits?.observer);
+  const { committer, files } = await connectToWriter(
+    address,
+    new Packer(store.collections),
+    limits?.observer,
+  );
   try {
-    return new SqliteStorage(store, openLinks(writer.files), () => undefined, writer, limits);
+    return new SqliteStorage(store, openLinks(files), () => undefined, committer, limits);
   } catch (error) {
-    await writer.close();
-    throw toStorageError(nameOf(writer.files[0]?.path ?? ''), error);
+    await committer.close();
+    throw toStorageError(nameOf(files[0]?.path ?? ''), error);
   }
 }
 
@@ -181,7 +186,7 @@ export class SqliteStorage implements Storage {
   readonly #committer: Committer;
   readonly #writer: GroupWriter;
   readonly #pages: PageReader;
-  readonly #collections: ReadonlyMap<CollectionDefinition, SqliteCollection>;
+  readonly #collections: Collections;
   readonly #checkFiles: () => void;
   readonly #folder: WorkerFolder | undefined;
 
@@ -198,9 +203,7 @@ export class SqliteStorage implements Storage {
     this.#committer = committer;
     this.#writer = new GroupWriter(committer, { ...defaultWriterLimits, ...limits });
     this.#pages = new PageReader(database);
-    this.#collections = new Map(
-      collections.map((one) => [one, new SqliteCollection(one, this.#pages, this.#writer)]),
-    );
+    this.#collections = new Collections(collections, this.#writer, (one) => this.#pages.of(one));
     this.tokens = new SqliteTokens(database);
     this.broken = committer.broken;
     this.#folder = folder;
@@ -212,16 +215,14 @@ export class SqliteStorage implements Storage {
   }
 
   collection(definition: CollectionDefinition): Collection {
-    return ofCollection(this.#collections, definition);
+    return this.#collections.get(definition);
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
   async check(): Promise<void> {
     withStorageErrors(() => {
       this.#checkFiles();
-      for (const { name } of this.#collections.keys()) {
-        this.#database.prepare(`SELECT 1 FROM ${name} LIMIT 1`).get();
-      }
+      this.#database.prepare('SELECT 1 FROM tokens LIMIT 1').get();
     });
     this.#committer.check();
   }

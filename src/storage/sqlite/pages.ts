@@ -1,16 +1,8 @@
-// The collections of the SQLite engine. Pages requested in the same turn of the event loop are read together.
+// Reads pages from SQLite. Those requested in the same turn of the event loop are read together.
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
-import {
-  idRange,
-  type Change,
-  type Collection,
-  type CollectionDefinition,
-  type OutcomeOf,
-  type Page,
-  type PageRange,
-} from '../../domain/collections.js';
+import { idRange, type CollectionDefinition, type Page } from '../../domain/collections.js';
 import { toStorageError, type StorageError } from '../../domain/storage.js';
-import type { GroupWriter } from '../group-writer.js';
+import type { ReadPage } from '../collections.js';
 import { pageBytes, pageRows } from '../page-size.js';
 
 /** The part of `pageBytes` that long documents may use together. Short ones may use the rest. */
@@ -27,31 +19,6 @@ export function longIndexOf({ name }: CollectionDefinition): string {
   return `long_${name}`;
 }
 
-/** A collection in a database. */
-export class SqliteCollection implements Collection {
-  readonly #definition: CollectionDefinition;
-  readonly #writer: GroupWriter;
-  readonly #reader: PageReader;
-  readonly #statements: PageStatements;
-
-  constructor(definition: CollectionDefinition, reader: PageReader, writer: GroupWriter) {
-    this.#definition = definition;
-    this.#writer = writer;
-    this.#reader = reader;
-    this.#statements = new PageStatements(reader.database, definition);
-  }
-
-  write<C extends Change>(subject: string, id: bigint, change: C): Promise<OutcomeOf<C>> {
-    return this.#writer.write({ collection: this.#definition, subject, id, ...change });
-  }
-
-  page(subject: string, { after, limit }: PageRange): Promise<Page> {
-    if (after === idRange.max) return Promise.resolve({ json: '', count: 0, next: undefined });
-    const from = after === undefined ? idRange.min : after + 1n;
-    return this.#reader.read(this.#statements, subject, from, Math.min(limit, pageRows));
-  }
-}
-
 /** A page that a caller waits for. */
 interface PageRequest {
   readonly statements: PageStatements;
@@ -64,20 +31,23 @@ interface PageRequest {
 
 /** Reads the pages of all collections. */
 export class PageReader {
-  /** Stays open as long as this object, unlike with its statements alone, which do not reference it. */
-  readonly database: DatabaseSyncInstance;
+  // Keeps the database open as long as its statements, which do not reference it themselves.
+  readonly #database: DatabaseSyncInstance;
   readonly #requests: PageRequest[] = [];
 
   constructor(database: DatabaseSyncInstance) {
-    this.database = database;
+    this.#database = database;
   }
 
-  /** Reads a page at the end of this turn of the event loop. */
-  read(statements: PageStatements, subject: string, from: bigint, rows: number): Promise<Page> {
-    return new Promise((resolve, reject) => {
-      this.#requests.push({ statements, subject, from, rows, resolve, reject });
-      if (this.#requests.length === 1) setImmediate(this.#readRequested);
-    });
+  /** Returns what reads a page of a collection, at the end of a turn of the event loop. */
+  of(definition: CollectionDefinition): ReadPage {
+    const statements = new PageStatements(this.#database, definition);
+    return (subject, from, limit) =>
+      new Promise((resolve, reject) => {
+        const rows = Math.min(limit, pageRows);
+        this.#requests.push({ statements, subject, from, rows, resolve, reject });
+        if (this.#requests.length === 1) setImmediate(this.#readRequested);
+      });
   }
 
   /** Reads all requested pages immediately. */
@@ -90,7 +60,7 @@ export class PageReader {
     let pages = 0;
     let text = 0;
     // If the store is closed, each read fails on its own.
-    if (this.database.isOpen) this.database.exec('BEGIN');
+    if (this.#database.isOpen) this.#database.exec('BEGIN');
     for (const { statements, subject, from, rows, resolve, reject } of this.#requests) {
       if (pages === maxPagesTogether || text >= maxTextTogether) break;
       pages++;
@@ -103,7 +73,7 @@ export class PageReader {
       }
     }
     // SQLite has already rolled back after an I/O error.
-    if (this.database.isOpen && this.database.isTransaction) this.database.exec('COMMIT');
+    if (this.#database.isOpen && this.#database.isTransaction) this.#database.exec('COMMIT');
     this.#requests.splice(0, pages);
     if (this.#requests.length > 0) setImmediate(this.#readRequested);
   };
