@@ -101,4 +101,8 @@ export class Places {
   forget(subject: string): void {
     this.#known.delete(subject);
   }
+
+  forgetAll(): void {
+    this.#known.clear();
+  }
 }

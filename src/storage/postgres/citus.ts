@@ -3,7 +3,7 @@ import fastq from 'fastq';
 import type { PlantPage } from '../../domain/plants.js';
 import type { StorageError } from '../../domain/storage.js';
 import type { PlantWrite } from '../plant-writes.js';
-import { CitusNodes, nodeConnectionTime } from './citus-nodes.js';
+import { CitusNodes, nodeConnectionTime, UnreachableNode } from './citus-nodes.js';
 import { readPagesOfShard } from './citus-pages.js';
 import { Places } from './citus-tables.js';
 import { bisect, isRowError } from './failures.js';
@@ -26,16 +26,16 @@ export class CitusStatements implements PlantStatements {
   /** Citus would run a function on the wrong node. */
   readonly functions = [];
   readonly #pool: PostgresPool;
-  readonly #nodes: CitusNodes;
   readonly #places: Places;
+  readonly #nodes: CitusNodes;
   readonly #pagesOfShards = new Map<string, PageReaders>();
   /** For each node, what runs work within a limit, so that one that does not respond cannot occupy all connections. */
   readonly #slotsOfNodes = new Map<number, (work: () => Promise<void>) => Promise<void>>();
 
   constructor(pool: PostgresPool) {
     this.#pool = pool;
-    this.#nodes = new CitusNodes(pool);
     this.#places = new Places(pool);
+    this.#nodes = new CitusNodes(pool, this.#places);
   }
 
   /** Call it with each new connection. @throws As `CitusNodes` does. */
@@ -44,7 +44,7 @@ export class CitusStatements implements PlantStatements {
   }
 
   create(creates: readonly PlantWrite<'create'>[], end: number): Promise<Row[]> {
-    return this.#transaction(end, async (query) => {
+    return this.#transaction(creates, end, async (query) => {
       const created: Row[] = [];
       // Citus routes rows of VALUES to their shards, but would first write rows from unnest() to intermediate files.
       for (let from = 0; from < creates.length; from += rowsInserted) {
@@ -78,7 +78,7 @@ export class CitusStatements implements PlantStatements {
   }
 
   delete(deletes: readonly PlantWrite<'delete'>[], end: number): Promise<Row[]> {
-    return this.#transaction(end, async (query) => {
+    return this.#transaction(deletes, end, async (query) => {
       const deleted: Row[] = [];
       // One subject per statement: a statement for several subjects would read all of their plants, on every shard.
       for (const [subject, plants] of groupBy(deletes, ({ subject }) => subject)) {
@@ -93,41 +93,50 @@ export class CitusStatements implements PlantStatements {
     });
   }
 
-  /** Splits writes by node, so that only those to unreachable nodes fail. */
+  /** Separates the writes to nodes that cannot be reached; if there are none, it splits writes by node. */
   async split<W extends PlantWrite>(writes: readonly W[], error: StorageError): Promise<(readonly W[])[]> {
-    this.#nodes.failed(error);
-    if (writes.length < 2 || error.failure !== 'unavailable' || isRowError(error.cause)) {
-      return bisect(writes, error);
-    }
+    const isKnown = error instanceof UnreachableNode;
+    if (!isKnown) this.#nodes.failed(error);
+    if (error.failure !== 'unavailable' || isRowError(error.cause)) return bisect(writes, error);
+    if (!isKnown) await this.#nodes.check();
     try {
-      const places = await this.#places.of(new Set(writes.map(({ subject }) => subject)));
-      return [...groupBy(writes, ({ subject }) => places.get(subject)?.node).values()];
+      const places = await this.#places.of(subjectsOf(writes));
+      const nodeOf = ({ subject }: W) => places.get(subject)?.node;
+      const byReach = groupBy(writes, (write) => this.#nodes.isReachable(nodeOf(write)));
+      return [...(isKnown || byReach.size > 1 ? byReach : groupBy(writes, nodeOf)).values()];
     } catch {
       return [writes];
     }
   }
 
   async page(range: PageRange): Promise<PlantPage> {
-    this.#nodes.require();
+    this.#nodes.requireSafety();
     try {
       return await (await this.#readersOf(range.subject)).read(range);
     } catch (error) {
-      this.#nodes.failed(error);
-      this.#places.forget(range.subject);
+      if (!(error instanceof UnreachableNode)) {
+        this.#nodes.failed(error);
+        this.#places.forget(range.subject);
+      }
       throw error;
     }
   }
 
   check(): void {
-    this.#nodes.require();
+    this.#nodes.requireSafety();
   }
 
   async drain(): Promise<void> {
     await Promise.all([...this.#pagesOfShards.values()].map((readers) => readers.drain()));
   }
 
-  #transaction<T>(end: number, work: (query: Query) => Promise<T>): Promise<T> {
-    this.#nodes.require();
+  async #transaction<T>(
+    writes: readonly PlantWrite[],
+    end: number,
+    work: (query: Query) => Promise<T>,
+  ): Promise<T> {
+    this.#nodes.requireSafety();
+    await this.#nodes.requireReachable(subjectsOf(writes));
     return this.#pool.transaction(settings, end, work);
   }
 
@@ -138,7 +147,10 @@ export class CitusStatements implements PlantStatements {
     let readers = this.#pagesOfShards.get(key);
     if (readers === undefined) {
       readers = new PageReaders(this.#pool, {
-        read: (pages) => readPagesOfShard(this.#pool, pages),
+        read: async (pages) => {
+          await this.#nodes.requireReachable(subjectsOf(pages));
+          return readPagesOfShard(this.#pool, pages);
+        },
         maxUnderWay: 1,
         run: this.#slotsOf(place.node),
       });
@@ -156,6 +168,10 @@ export class CitusStatements implements PlantStatements {
     }
     return run;
   }
+}
+
+function subjectsOf(items: readonly { readonly subject: string }[]): Set<string> {
+  return new Set(items.map(({ subject }) => subject));
 }
 
 /** Groups items by a key, in order. */
