@@ -1,5 +1,4 @@
 // How Citus distributes our tables, and where it stores the documents of a subject.
-import type { CollectionDefinition } from '../../domain/collections.js';
 import { StorageError, type StoreDefinition } from '../../domain/storage.js';
 import type { PostgresPool } from './pool.js';
 import type { Query } from './query.js';
@@ -78,46 +77,48 @@ export interface Place {
   readonly node: number;
 }
 
-/** A cache of the places of the subjects of a collection. */
+/** A cache of the places of subjects in all tables. */
 export class Places {
   readonly #pool: PostgresPool;
-  readonly #table: string;
   readonly #known = new Map<string, Place>();
 
-  constructor(pool: PostgresPool, { name }: CollectionDefinition) {
+  constructor(pool: PostgresPool) {
     this.#pool = pool;
-    this.#table = name;
   }
 
   /**
-   * The places of subjects.
+   * The places of subjects in a table.
    * @throws StorageError
    */
-  async of(subjects: Iterable<string>): Promise<ReadonlyMap<string, Place>> {
+  async of(table: string, subjects: Iterable<string>): Promise<ReadonlyMap<string, Place>> {
     const places = new Map<string, Place>();
     const unknown: string[] = [];
     for (const subject of subjects) {
-      const known = this.#known.get(subject);
+      const known = this.#known.get(`${table} ${subject}`);
       if (known === undefined) unknown.push(subject);
       else places.set(subject, known);
     }
     if (unknown.length === 0) return places;
     const rows = await this.#pool.read(
       `SELECT subject, shardid, groupid FROM unnest($1::text[]) AS subject
-       JOIN pg_dist_placement ON shardid = get_shard_id_for_distribution_column('${this.#table}', subject)`,
-      [unknown],
+       JOIN pg_dist_placement ON shardid = get_shard_id_for_distribution_column($2::regclass, subject)`,
+      [unknown, table],
     );
     if (this.#known.size + rows.length > mostSubjects) this.#known.clear();
     for (const [subject, shard, node] of rows as [string, string, number][]) {
       const place = { shard, node };
-      this.#known.set(subject, place);
+      this.#known.set(`${table} ${subject}`, place);
       places.set(subject, place);
     }
     return places;
   }
 
   /** Call it when a statement has failed: the shard may have been moved or split. */
-  forget(subject: string): void {
-    this.#known.delete(subject);
+  forget(table: string, subject: string): void {
+    this.#known.delete(`${table} ${subject}`);
+  }
+
+  forgetAll(): void {
+    this.#known.clear();
   }
 }

@@ -3,9 +3,9 @@ import fastq from 'fastq';
 import type { CollectionDefinition, Page } from '../../domain/collections.js';
 import type { StorageError } from '../../domain/storage.js';
 import type { Deletion, Insert, Write } from '../writes.js';
-import { CitusNodes, nodeConnectionTime } from './citus-nodes.js';
+import { type CitusNodes, nodeConnectionTime, UnreachableNode } from './citus-nodes.js';
 import { pageTextsOf, readPagesOfShard, type PageTexts } from './citus-pages.js';
-import { Places } from './citus-tables.js';
+import type { Places } from './citus-tables.js';
 import { bisect, isRowError } from './failures.js';
 import { PageReaders, underWayIn, type PageRange } from './page-reader.js';
 import type { PostgresPool } from './pool.js';
@@ -29,24 +29,24 @@ export class CitusStatements implements DocumentStatements {
   readonly #table: string;
   readonly #column: string;
   readonly #pageTexts: PageTexts;
-  readonly #nodes: CitusNodes;
   readonly #places: Places;
+  readonly #nodes: CitusNodes;
   readonly #pagesOfShards = new Map<string, PageReaders>();
   /** For each node, what runs work within a limit, so that one that does not respond cannot occupy all connections. */
   readonly #slotsOfNodes = new Map<number, (work: () => Promise<void>) => Promise<void>>();
 
-  /** @param nodes - What is known about the nodes, for all collections. */
-  constructor(pool: PostgresPool, nodes: CitusNodes, collection: CollectionDefinition) {
+  /** @param nodes - What is known about the nodes, for all collections; `places` likewise. */
+  constructor(pool: PostgresPool, nodes: CitusNodes, places: Places, collection: CollectionDefinition) {
     this.#pool = pool;
     this.#table = collection.name;
     this.#column = collection.column;
     this.#pageTexts = pageTextsOf(collection);
+    this.#places = places;
     this.#nodes = nodes;
-    this.#places = new Places(pool, collection);
   }
 
   insert(inserts: readonly Insert[], end: number): Promise<Row[]> {
-    return this.#transaction(end, async (query) => {
+    return this.#transaction(inserts, end, async (query) => {
       const inserted: Row[] = [];
       // Citus routes rows of VALUES to their shards, but would first write rows from unnest() to intermediate files.
       for (let from = 0; from < inserts.length; from += rowsInserted) {
@@ -82,7 +82,7 @@ export class CitusStatements implements DocumentStatements {
   }
 
   delete(deletions: readonly Deletion[], end: number): Promise<Row[]> {
-    return this.#transaction(end, async (query) => {
+    return this.#transaction(deletions, end, async (query) => {
       const deleted: Row[] = [];
       // One subject per statement: a statement for several subjects would read all of their documents, on every shard.
       for (const [subject, documents] of groupBy(deletions, ({ subject }) => subject)) {
@@ -98,52 +98,64 @@ export class CitusStatements implements DocumentStatements {
     });
   }
 
-  /** Splits writes by node, so that only those to unreachable nodes fail. */
+  /** Separates the writes to nodes that cannot be reached; if there are none, it splits writes by node. */
   async split<W extends Write>(writes: readonly W[], error: StorageError): Promise<(readonly W[])[]> {
-    this.#nodes.failed(error);
-    if (writes.length < 2 || error.failure !== 'unavailable' || isRowError(error.cause)) {
-      return bisect(writes, error);
-    }
+    const isKnown = error instanceof UnreachableNode;
+    if (!isKnown) this.#nodes.failed(error);
+    if (error.failure !== 'unavailable' || isRowError(error.cause)) return bisect(writes, error);
+    if (!isKnown) await this.#nodes.check();
     try {
-      const places = await this.#places.of(new Set(writes.map(({ subject }) => subject)));
-      return [...groupBy(writes, ({ subject }) => places.get(subject)?.node).values()];
+      const places = await this.#places.of(this.#table, subjectsOf(writes));
+      const nodeOf = ({ subject }: W) => places.get(subject)?.node;
+      const byReach = groupBy(writes, (write) => this.#nodes.isReachable(nodeOf(write)));
+      return [...(isKnown || byReach.size > 1 ? byReach : groupBy(writes, nodeOf)).values()];
     } catch {
       return [writes];
     }
   }
 
   async page(range: PageRange): Promise<Page> {
-    this.#nodes.require();
+    this.#nodes.requireSafety();
     try {
       return await (await this.#readersOf(range.subject)).read(range);
     } catch (error) {
-      this.#nodes.failed(error);
-      this.#places.forget(range.subject);
+      if (!(error instanceof UnreachableNode)) {
+        this.#nodes.failed(error);
+        this.#places.forget(this.#table, range.subject);
+      }
       throw error;
     }
   }
 
   check(): void {
-    this.#nodes.require();
+    this.#nodes.requireSafety();
   }
 
   async drain(): Promise<void> {
     await Promise.all([...this.#pagesOfShards.values()].map((readers) => readers.drain()));
   }
 
-  #transaction<T>(end: number, work: (query: Query) => Promise<T>): Promise<T> {
-    this.#nodes.require();
+  async #transaction<T>(
+    writes: readonly Write[],
+    end: number,
+    work: (query: Query) => Promise<T>,
+  ): Promise<T> {
+    this.#nodes.requireSafety();
+    await this.#nodes.requireReachable(this.#table, subjectsOf(writes));
     return this.#pool.transaction(settings, end, work);
   }
 
   async #readersOf(subject: string): Promise<PageReaders> {
-    const place = (await this.#places.of([subject])).get(subject);
+    const place = (await this.#places.of(this.#table, [subject])).get(subject);
     if (place === undefined) throw new Error('Citus knows no place for the subject');
     const key = `${place.shard} ${place.node}`;
     let readers = this.#pagesOfShards.get(key);
     if (readers === undefined) {
       readers = new PageReaders(this.#pool, {
-        read: (pages) => readPagesOfShard(this.#pool, this.#pageTexts, pages),
+        read: async (pages) => {
+          await this.#nodes.requireReachable(this.#table, subjectsOf(pages));
+          return readPagesOfShard(this.#pool, this.#pageTexts, pages);
+        },
         maxUnderWay: 1,
         run: this.#slotsOf(place.node),
       });
@@ -161,6 +173,10 @@ export class CitusStatements implements DocumentStatements {
     }
     return run;
   }
+}
+
+function subjectsOf(items: readonly { readonly subject: string }[]): Set<string> {
+  return new Set(items.map(({ subject }) => subject));
 }
 
 /** Groups items by a key, in order. */

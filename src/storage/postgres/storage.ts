@@ -17,7 +17,7 @@ import {
 import { pageRows } from '../page-size.js';
 import { CitusStatements } from './citus.js';
 import { CitusNodes } from './citus-nodes.js';
-import { distribute, isDistributed } from './citus-tables.js';
+import { distribute, isDistributed, Places } from './citus-tables.js';
 import { isMissingTable } from './failures.js';
 import { PostgresPool, type PostgresOptions } from './pool.js';
 import { checkPrivileges, grantsOf } from './privileges.js';
@@ -131,10 +131,13 @@ class PostgresStorage implements Storage {
       if (distributed) await nodes.connected(query);
       this.#statements = distributed ? this.#citus : this.#server;
     });
-    const nodes = new CitusNodes(this.#pool);
+    const places = new Places(this.#pool);
+    const nodes = new CitusNodes(this.#pool, places);
     const { collections } = store;
     this.#server = new Map(collections.map((one) => [one, new ServerStatements(this.#pool, one)]));
-    this.#citus = new Map(collections.map((one) => [one, new CitusStatements(this.#pool, nodes, one)]));
+    this.#citus = new Map(
+      collections.map((one) => [one, new CitusStatements(this.#pool, nodes, places, one)]),
+    );
     this.#statements = this.#server;
     this.#committer = new PostgresWriter(this.#pool, () => this.#statements, limits.observer);
     this.#writer = new GroupWriter(this.#committer, { ...limits, maxAge: this.#pool.budget });
