@@ -1,6 +1,6 @@
 // Proves that Citus loses no acknowledged write: two copies of the service under load, one on the coordinator and one on
-// a worker, while each node in turn is killed and started again, while the shards in use are moved, and while a worker is
-// added.
+// a worker, while each node in turn is killed and started again, while a worker is stopped and resumed, while the shards in
+// use are moved, and while a worker is added.
 import { setTimeout as pause } from 'node:timers/promises';
 import { startLoad } from './failover-load.js';
 import { runSql, startCitus } from '../../test/support/citus-cluster.js';
@@ -65,10 +65,20 @@ async function crash(node) {
   await pause(4_000);
 }
 
+/** Stops the processes of a node, and resumes them six seconds later. @param {typeof coordinator} node */
+async function stall(node) {
+  const processes = node.processes();
+  for (const pid of processes) process.kill(pid, 'SIGSTOP');
+  await pause(6_000);
+  for (const pid of processes) process.kill(pid, 'SIGCONT');
+  await pause(4_000);
+}
+
 await phase('undisturbed', () => pause(4_000));
 await phase('a worker crashes', () => crash(second));
 await phase('the worker crashes that is an address', () => crash(first));
 await phase('the coordinator crashes', () => crash(coordinator));
+await phase('a worker does not respond', () => stall(second));
 let moved = 0;
 await phase('shards are moved', async () => {
   const shards = await sql(

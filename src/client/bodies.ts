@@ -1,4 +1,4 @@
-// Writes the bodies of requests exactly, and checks that those of responses are what the contract promises.
+// Reads the bodies of responses, and checks that they are what the contract promises.
 import type { components } from '../contract/types.gen.js';
 import { Fault } from './errors.js';
 import { ArraySplitter, isBlank } from './json-array.js';
@@ -94,15 +94,4 @@ function endsEarly(text: string): boolean {
     return false;
   }
   return splitter.insideElement;
-}
-
-/** Serializes JSON with bigints as unquoted digits, which JSON.stringify cannot write. */
-export function exactJson(value: unknown): string {
-  if (typeof value === 'bigint') return value.toString();
-  if (Array.isArray(value)) return `[${value.map(exactJson).join(',')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null);
-  const fields = Object.entries(value)
-    .filter(([, field]) => field !== undefined)
-    .map(([name, field]) => `${JSON.stringify(name)}:${exactJson(field)}`);
-  return `{${fields.join(',')}}`;
 }

@@ -1,7 +1,7 @@
 // Sends each call's requests with a token, a request id and a timeout, and interprets the responses.
 import createFetchClient, { type Client } from 'openapi-fetch';
+import { exactJson } from '../contract/json-text.js';
 import type { components, paths } from '../contract/types.gen.js';
-import { exactJson } from './bodies.js';
 import { Fault, type Answer, type ErrorKind } from './errors.js';
 import { withRetries, type Clock, type Outcome } from './retries.js';
 

@@ -7,8 +7,9 @@ import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { ConfigError, misspelledVariables, readConfig, variables } from '../../dist/config.js';
+import * as config from '../../dist/config.js';
 import { automaticWorkers } from '../../dist/process/container.js';
+import { service } from '../../dist/service.js';
 import { temporaryFolder } from '../support/engines.js';
 import { newDatabase, run, startServer } from '../support/processes.js';
 
@@ -18,6 +19,9 @@ import { connect as connectTls } from 'node:tls';
 import { checkAnswer, type Answer } from '../support/contract-check.js';
 import { skipFor } from '../support/skip.js';
 import { certificateLack, makeCertificate } from '../support/transport.js';
+
+const { ConfigError, misspelledVariables, variables } = config;
+const readConfig = (environment: NodeJS.ProcessEnv) => config.readConfig(environment, service);
 
 t.test(
   'the command line of the server sets what the environment does not, and refuses what is not known',
@@ -206,7 +210,8 @@ t.test('every variable is checked and documented', async (t) => {
   const listed = [...page.matchAll(/^- `([A-Z][A-Z_]+)`[^]*?(?=\n-|\n\n|\n$)/gm)].map(([item]) =>
     item.replace(/\s+/g, ' '),
   );
-  const expected = Object.entries(variables).map(([name, { default: value, desc }]) => {
+  const expected = Object.entries(variables).map(([name, { default: fixed, desc }]) => {
+    const value = name === 'DATABASE_URL' ? service.databaseUrl : fixed;
     const known = String(value ?? '');
     return `- \`${name}\`${known && ` (default \`${known}\`)`}: ${desc}.`;
   });

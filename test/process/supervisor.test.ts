@@ -7,8 +7,10 @@ import { mock } from 'node:test';
 import t, { type Test } from 'tap';
 import { Acceptor } from '../../dist/process/acceptor.js';
 import type { SupervisorMessage, WorkerMessage } from '../../dist/process/messages.js';
+import { describeFault } from '../../dist/process/service.js';
 import { WorkerProcess, type Child } from '../../dist/process/worker-process.js';
 import { Workers, WorkerStartError } from '../../dist/process/workers.js';
+import { service } from '../../dist/service.js';
 import { surviveKills } from '../support/crashes.js';
 import { temporaryFolder } from '../support/engines.js';
 import { create, list, run, samples, type ServerProcess } from '../support/processes.js';
@@ -327,10 +329,9 @@ for (const [name, ...plan] of [
     const workers = new Workers({ count: 2, maxConnections, fork, timeout: 0, log: silent });
     const started = workers.start();
     children[1]?.emit('error', new Error('spawn EAGAIN'));
-    await t.rejects(started, {
-      name: 'WorkerStartError',
-      message: /^plant-store: a worker could not be created \(spawn E/,
-    });
+    const fault: unknown = await started.catch((error: unknown) => error);
+    t.match(fault, { name: 'WorkerStartError' });
+    t.match(describeFault(fault, service), /^plant-store: a worker could not be created \(spawn E/);
     workers.kill();
     t.strictSame(
       children.map(({ signals }) => signals),

@@ -1,8 +1,9 @@
 // The worker's end of the relay: sends batches to the writer thread of the supervisor.
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { StorageError, toStorageError } from '../../domain/storage.js';
 import type { WriteObserver } from '../group-writer.js';
-import { BatchSender, type PackedBatch } from './batch.js';
+import type { Committer } from '../writes.js';
+import { RemoteWriter, type Packer } from './batch.js';
 import type { StoreFile } from './files.js';
 import {
   lineOf,
@@ -17,53 +18,49 @@ import {
 const peer = 'the process that writes';
 
 /** A connection to the writer of another process. */
-export class RelayedWriter {
-  readonly #socket: Socket;
-  readonly #batches: BatchSender;
-  readonly #closed: Promise<void>;
-  #closing = false;
-  readonly broken: Promise<StorageError>;
+export interface RelayedWriter {
+  readonly committer: Committer;
   /** The files that the writer has open; the first one is the database. */
   readonly files: readonly StoreFile[];
+}
 
-  /**
-   * Connects to a process that receives batches.
-   * @param path - The path of its socket.
-   * @throws StorageError when no process accepts the connection.
-   */
-  static async connect(path: string, observer?: WriteObserver): Promise<RelayedWriter> {
-    let release: (() => void) | undefined;
-    try {
-      const opened = openSocketPath(path);
-      release = opened.release;
-      const socket = connect(opened.address);
-      return await new Promise<RelayedWriter>((resolve, reject) => {
-        socket.once('error', reject);
-        socket.once('close', () => {
-          reject(new Error('it does not accept the connection'));
-        });
-        let receive = (line: string) => {
-          const writer = new RelayedWriter(socket, parseGreeting(line));
-          receive = (next) => {
-            writer.#receive(next, observer);
-          };
-          resolve(writer);
-        };
-        onLine(socket, longestReply, (line) => {
-          receive(line);
-        });
+/**
+ * Connects to a process that receives batches. Closing the connection leaves its thread alone.
+ * @param path - The path of its socket.
+ * @throws StorageError when no process accepts the connection.
+ */
+export async function connectToWriter(
+  path: string,
+  packer: Packer,
+  observer?: WriteObserver,
+): Promise<RelayedWriter> {
+  let release: (() => void) | undefined;
+  try {
+    const opened = openSocketPath(path);
+    release = opened.release;
+    const socket = connect(opened.address);
+    let fault: Error | undefined;
+    // The event "close" follows.
+    socket.on('error', (error) => (fault ??= error));
+    let receive: (line: string) => void;
+    const greeting = new Promise<Greeting>((resolve, reject) => {
+      socket.once('close', () => {
+        reject(fault ?? new Error('it does not accept the connection'));
       });
-    } catch (error) {
-      throw toStorageError(peer, error);
-    } finally {
-      release?.();
-    }
-  }
-
-  private constructor(socket: Socket, { files, longestLine }: Greeting) {
-    this.#socket = socket;
-    this.files = files;
-    this.#batches = new BatchSender((batch) => {
+      receive = (line) => {
+        resolve(parseGreeting(line));
+        receive = settle;
+      };
+    });
+    onLine(socket, longestReply, (line) => {
+      receive(line);
+    });
+    let longestLine = Infinity;
+    const writer = new RemoteWriter(packer, (batch) => {
+      if (batch === 'close') {
+        socket.end();
+        return;
+      }
       const line = lineOf(batch);
       if (line.length > longestLine) {
         throw new StorageError('overloaded', 'a write is too large for the queue of all processes together');
@@ -71,42 +68,20 @@ export class RelayedWriter {
       // After the end of the connection, the event "close" settles the batch.
       if (socket.writable) socket.write(line);
     });
-    let fault: Error | undefined;
-    // The event "close" follows.
-    socket.on('error', (error) => (fault ??= error));
-    this.broken = new Promise((resolve) => {
-      socket.once('close', () => {
-        const reason = fault === undefined ? `${peer} has exited` : `${peer}: ${fault.message}`;
-        const broken = this.#batches.fail(reason, fault);
-        if (!this.#closing) resolve(broken);
-      });
+    const settle = (line: string) => {
+      const { result, commit } = parseReply(line);
+      writer.settle(result);
+      if (commit !== undefined) observer?.committed?.(commit.rows, commit.seconds);
+    };
+    socket.once('close', () => {
+      writer.ended(fault === undefined ? `${peer} has exited` : `${peer}: ${fault.message}`, fault);
     });
-    this.#closed = new Promise((resolve) => {
-      socket.once('close', () => {
-        resolve();
-      });
-    });
-  }
-
-  #receive(line: string, observer: WriteObserver | undefined): void {
-    const { result, commit } = parseReply(line);
-    this.#batches.settle(result);
-    if (commit !== undefined) observer?.committed?.(commit.rows, commit.seconds);
-  }
-
-  commit(batch: PackedBatch): Promise<string> {
-    return this.#batches.commit(batch);
-  }
-
-  /** @throws StorageError when the process that writes can no longer be reached. */
-  check(): void {
-    this.#batches.check();
-  }
-
-  /** Disconnects. The thread belongs to the other process. */
-  async close(): Promise<void> {
-    this.#closing = true;
-    this.#socket.end();
-    await this.#closed;
+    const { files, longestLine: longest } = await greeting;
+    longestLine = longest;
+    return { committer: writer, files };
+  } catch (error) {
+    throw toStorageError(peer, error);
+  } finally {
+    release?.();
   }
 }

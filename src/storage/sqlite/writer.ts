@@ -1,84 +1,41 @@
-// The main thread's side of the SQLite writer: starts the writer thread and sends batches to it.
+// Starts the thread that writes to SQLite.
 import { Worker } from 'node:worker_threads';
 import { StorageError } from '../../domain/storage.js';
 import type { WriteObserver } from '../group-writer.js';
-import { BatchSender, type PackedBatch } from './batch.js';
+import type { Committer } from '../writes.js';
+import { Packer, RemoteWriter } from './batch.js';
 import type { WriterData, WriterReply, WriterRequest } from './writer-thread.js';
 
-/** Sends batches to a writer thread. */
-export class SqliteWriter {
-  readonly #thread: Worker;
-  readonly #batches: BatchSender;
-  #closing = false;
-  readonly #exited: Promise<void>;
-  readonly broken: Promise<StorageError>;
-
-  /**
-   * Starts the thread, and resolves when its connection is open.
-   * @throws StorageError when the connection cannot be opened.
-   */
-  static async start(data: WriterData, observer?: WriteObserver): Promise<SqliteWriter> {
-    const thread = new Worker(new URL('./writer-thread.js', import.meta.url), { workerData: data });
-    await new Promise<void>((resolve, reject) => {
-      thread.once('message', () => {
-        resolve();
-      });
-      thread.once('error', (error) => {
-        reject(new StorageError('unavailable', `SQLite: ${error.message}`, { cause: error }));
-      });
-      thread.once('exit', (code) => {
-        reject(
-          new StorageError('unavailable', `SQLite: the writer exited during startup with status ${code}`),
-        );
-      });
+/**
+ * Starts the thread, and resolves when its connection is open.
+ * @throws StorageError when the connection cannot be opened.
+ */
+export async function startWriter(data: WriterData, observer?: WriteObserver): Promise<Committer> {
+  const thread = new Worker(new URL('./writer-thread.js', import.meta.url), { workerData: data });
+  await new Promise<void>((resolve, reject) => {
+    thread.once('message', () => {
+      resolve();
     });
-    return new SqliteWriter(thread, observer);
-  }
-
-  private constructor(thread: Worker, observer: WriteObserver | undefined) {
-    this.#thread = thread;
-    this.#batches = new BatchSender((batch) => {
-      thread.postMessage(batch satisfies WriterRequest);
+    thread.once('error', (error) => {
+      reject(new StorageError('unavailable', `SQLite: ${error.message}`, { cause: error }));
     });
-    thread.on('message', ({ results, commit }: WriterReply) => {
-      for (const result of results) this.#batches.settle(result);
-      if (commit !== undefined) observer?.committed?.(commit.rows, commit.seconds);
+    thread.once('exit', (code) => {
+      reject(new StorageError('unavailable', `SQLite: the writer exited during startup with status ${code}`));
     });
-    this.broken = new Promise((resolve) => {
-      const fail = (cause: Error) => {
-        const broken = this.#batches.fail(`SQLite: ${cause.message}`, cause);
-        if (!this.#closing) resolve(broken);
-      };
-      thread.on('error', fail);
-      thread.on('exit', () => {
-        fail(new Error('the writer has exited'));
-      });
-    });
-    this.#exited = new Promise((resolve) => {
-      thread.once('exit', () => {
-        resolve();
-      });
-    });
-  }
-
-  /**
-   * Commits a batch after all earlier ones, and resolves with its outcome codes, as digits.
-   * @throws StorageError as for `BatchSender.commit`.
-   */
-  commit(batch: PackedBatch): Promise<string> {
-    return this.#batches.commit(batch);
-  }
-
-  /** @throws StorageError when the thread has exited. */
-  check(): void {
-    this.#batches.check();
-  }
-
-  /** Stops the thread after it has committed all batches. */
-  async close(): Promise<void> {
-    this.#closing = true;
-    // Terminating the thread in the middle of a statement could crash the process.
-    this.#thread.postMessage('close' satisfies WriterRequest);
-    await this.#exited;
-  }
+  });
+  // Terminating the thread in the middle of a statement could crash the process.
+  const writer = new RemoteWriter(new Packer(data.collections), (request) => {
+    thread.postMessage(request satisfies WriterRequest);
+  });
+  thread.on('message', ({ results, commit }: WriterReply) => {
+    for (const result of results) writer.settle(result);
+    if (commit !== undefined) observer?.committed?.(commit.rows, commit.seconds);
+  });
+  thread.on('error', (error) => {
+    writer.fail(`SQLite: ${error.message}`, error);
+  });
+  thread.on('exit', () => {
+    writer.ended('SQLite: the writer has exited');
+  });
+  return writer;
 }
