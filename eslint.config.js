@@ -1,6 +1,7 @@
-// Lint: TypeScript's strict rules, and the direction of imports that DESIGN.md describes.
+// Lint: TypeScript's strict rules, and the direction of imports that DESIGN.md describes, which excludes cycles.
 import eslint from '@eslint/js';
 import tseslint from 'typescript-eslint';
+import { noImportCycles } from './scripts/lib/import-cycles.js';
 
 /**
  * A room of src/, and what its files may not import.
@@ -16,7 +17,7 @@ const mayNotImport = (room, others, message) => ({
   },
 });
 /** Only these read the environment, and put the rest together. */
-const processFiles = 'app\\.js|main\\.js|cli\\.js|config\\.js|process/';
+const processFiles = 'app\\.js|main\\.js|cli\\.js|config\\.js|process/|service\\.js|plants/';
 
 export default tseslint.config(
   { ignores: ['dist', 'dist-test', '.tap', '**/.venv', '**/*.gen.ts', 'scripts/clients/*/**'] },
@@ -69,25 +70,31 @@ export default tseslint.config(
       ),
     },
   },
+  {
+    files: ['src/**/*.ts'],
+    ignores: ['src/client/**'],
+    plugins: { imports: { rules: { 'no-cycles': noImportCycles } } },
+    rules: { 'imports/no-cycles': 'error' },
+  },
   mayNotImport(
     'domain/**',
-    `${processFiles}|errors\\.js|http/|storage/|operations/|observability/|client/`,
-    'The domain imports no project code but the generated types.',
+    `${processFiles}|errors\\.js|http/|storage/|observability/|client/|contract/`,
+    'The domain imports no project code.',
   ),
   mayNotImport('errors.ts', '.', 'The errors import no project code.'),
   mayNotImport(
     'contract/**',
-    `${processFiles}|http/|storage/|operations/|observability/|client/`,
+    `${processFiles}|http/|storage/|observability/|client/`,
     'The contract knows the domain and the errors alone.',
   ),
   mayNotImport(
-    'operations/**',
-    `${processFiles}|http/|storage/|observability/|client/`,
-    'Operations know the domain, the errors and the contract alone.',
+    'plants/**',
+    'app\\.js|main\\.js|cli\\.js|config\\.js|process/|service\\.js|http/|storage/|observability/|client/',
+    'A resource knows the domain, the errors and the contract alone.',
   ),
   mayNotImport(
     'storage/**',
-    `${processFiles}|errors\\.js|http/|operations/|observability/|contract/|client/`,
+    `${processFiles}|errors\\.js|http/|observability/|contract/|client/`,
     'The storage knows the domain alone.',
   ),
   ...[
@@ -100,23 +107,28 @@ export default tseslint.config(
   ].map(([room, others]) =>
     mayNotImport(
       `http/${room}/**`,
-      `${processFiles}|storage/|operations/|observability/|client/|${others}`,
+      `${processFiles}|storage/|observability/|client/|${others}`,
       'HTTP does not know what it serves, and its rooms know only those before them (DESIGN.md).',
     ),
   ),
   mayNotImport(
     'observability/**',
-    `${processFiles}|storage/|operations/|client/`,
+    `${processFiles}|storage/|client/`,
     'What watches the service does not know what it does.',
   ),
   mayNotImport(
     'client/**',
-    `${processFiles}|version\\.js|contract/(contract|handlers)|domain/|http/|storage/|operations/|observability/`,
+    'app\\.js|main\\.js|cli\\.js|config\\.js|process/|service\\.js|plants/(?!errors)|version\\.js|contract/(contract|handlers)|domain/|http/|storage/|observability/',
     'The client knows the contract and its error codes alone.',
   ),
   {
     files: ['src/client/**'],
     rules: { '@typescript-eslint/no-restricted-imports': ['error', { patterns: ['node:*'] }] },
   },
-  mayNotImport('app.ts', 'storage/|config\\.js|main\\.js|cli\\.js', 'The app is given its storage.'),
+  mayNotImport(
+    'app.ts',
+    'storage/|service\\.js|plants/|config\\.js|main\\.js|cli\\.js',
+    'The app is given its service and its storage.',
+  ),
+  mayNotImport('process/**', 'plants/', 'The processes are given their service.'),
 );

@@ -24,7 +24,7 @@ programs that few machines have; "npm test -- deploy" runs it.
 /** The tests of `--quick`: what most changes can break, but none that starts the server's processes. */
 const quick = [
   'contract/',
-  'operations/',
+  'plants/',
   'http/request/',
   'http/security/authentication',
   'storage/storage',
@@ -100,10 +100,16 @@ function compiledName(path) {
 async function buildAll() {
   rmSync(compiled, { recursive: true, force: true });
   const tests = build({
-    entryPoints: [`${source}/**/*.ts`, `${source}/**/*.js`, `${source}/**/*.yaml`],
+    entryPoints: [
+      `${source}/**/*.ts`,
+      `${source}/**/*.js`,
+      `${source}/**/*.yaml`,
+      `${source}/**/*.sql`,
+      `${source}/**/*.db`,
+    ],
     outdir: compiled,
     outbase: source,
-    loader: { '.yaml': 'copy' },
+    loader: { '.yaml': 'copy', '.sql': 'copy', '.db': 'copy' },
     format: 'esm',
     platform: 'node',
     target: 'node20',

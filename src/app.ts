@@ -1,10 +1,11 @@
 // The composition root: builds the service from its parts, without listening or reading the environment.
+import { readFileSync } from 'node:fs';
 import fastifyAuth from '@fastify/auth';
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
 import { loadContract, type Contract } from './contract/contract.js';
 import type { AnyHandlers } from './contract/handlers.js';
+import type { Service } from './definition.js';
 import type { Storage } from './domain/storage.js';
-import { scopes as tokenScopes } from './domain/tokens.js';
 import { answerClientError } from './http/connection/client-errors.js';
 import { checkHeaders } from './http/connection/host-and-expect.js';
 import { startInOrder } from './http/connection/request-order.js';
@@ -28,7 +29,6 @@ import { createTurns } from './http/security/turns.js';
 import type { Verifiers } from './http/security/verifier.js';
 import type { Metrics } from './observability/metrics.js';
 import { requestId, RequestLog } from './observability/request-log.js';
-import { createHandlers } from './operations/plants.js';
 
 /** Limits on the size, duration and rate of requests. Lengths in bytes, times in ms. */
 export interface Limits extends ServerLimits {
@@ -68,12 +68,13 @@ export interface PluginOptions {
 
 /** The options of buildApp. */
 export interface AppOptions {
+  service: Service;
   storage: Storage;
-  /** The contract to serve; the package's by default. */
+  /** The contract to serve; the service's by default. */
   contract?: Contract;
-  /** The handlers of its operations; by default those of the package's contract, on the storage's plants. */
+  /** The handlers of its operations; the service's by default. */
   handlers?: AnyHandlers;
-  /** All scopes that a caller can have; by default those of access tokens. */
+  /** All scopes that a caller can have; by default those of the service's access tokens. */
   scopes?: readonly string[];
   /** Verifiers of further security schemes; `bearerAuth` is built in. */
   verifiers?: Verifiers;
@@ -99,10 +100,11 @@ export interface AppOptions {
  * @throws Error when the contract and the code do not match, or the certificate is invalid.
  */
 export async function buildApp({
+  service,
   storage,
-  contract = loadContract(),
-  handlers = createHandlers(storage.plants),
-  scopes = tokenScopes,
+  contract = loadContract(readFileSync(service.contract)),
+  handlers = service.handlers(storage),
+  scopes = service.scopes,
   verifiers = {},
   limits: givenLimits,
   identityProvider,
@@ -142,9 +144,13 @@ export async function buildApp({
   prepareShutdown(app);
 
   const verifyForeign =
-    identityProvider && (await import('./http/security/jwt.js')).createJwtVerifier(identityProvider, now);
+    identityProvider &&
+    (await import('./http/security/jwt.js')).createJwtVerifier(identityProvider, service.scopes, now);
+  const { realm, tokenPrefix: prefix, errors } = service;
   const { verify: bearerAuth, isKnown } = createBearerVerifier({
     tokens: storage.tokens,
+    prefix,
+    realm,
     verifyForeign,
     now,
     monotonic,
@@ -180,7 +186,9 @@ export async function buildApp({
   await registerRoutes(app, {
     contract,
     handlers,
+    errors,
     authentication: {
+      realm,
       scopes,
       verifiers: { ...verifiers, bearerAuth: metrics?.observeVerifier(bearerAuth) ?? bearerAuth },
     },
@@ -197,7 +205,7 @@ export async function buildApp({
     countCaller: rates.subject,
   });
   publishContract(app, contract);
-  serveDocsPage(app);
+  serveDocsPage(app, contract);
   await app.ready();
   return app;
 }

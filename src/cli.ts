@@ -1,10 +1,11 @@
 #!/usr/bin/env node
-// The plant-store command: runs the server, manages access tokens, and migrates and backs up a store.
+// The command of the service: runs the server, manages access tokens, and migrates and backs up a store.
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { ConfigError, readDatabaseUrl } from './config.js';
 import { StorageError, type Storage } from './domain/storage.js';
-import { scopes, type Scope, type Token } from './domain/tokens.js';
+import type { Token } from './domain/tokens.js';
 import { isSubject, issueToken } from './http/security/access-token.js';
+import { service } from './service.js';
 import { describeStore, migrateStorage, openExistingStorage } from './storage/open.js';
 import { backUp } from './storage/sqlite/backup.js';
 import { version } from './version.js';
@@ -26,33 +27,34 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit();
 });
 
-const program = new Command('plant-store')
-  .description('Runs the Plant Store and manages its access tokens and data.')
+const { name: command, scopes } = service;
+const program = new Command(command)
+  .description(`Runs the server of ${command}, and manages its access tokens and data.`)
   .version(version)
   .showHelpAfterError('Run with --help for usage.')
   .configureOutput({
     outputError: (text, write) => {
-      write(text.replace(/^error: /, 'plant-store: '));
+      write(text.replace(/^error: /, `${command}: `));
     },
   })
   .addHelpText(
     'after',
     `
 Environment:
-  DATABASE_URL     URL of the store, unless --database is given (default: file:./data/plants.db)
+  DATABASE_URL     URL of the store, unless --database is given (default: ${service.databaseUrl})
   docs/configuration.md lists all variables.
 
 Examples:
-  $ plant-store serve --port 8080
-  $ plant-store token create alice
-  $ plant-store token create ci --scope plants:read --expires 90d
-  $ plant-store token list --state valid --json
-  $ DATABASE_URL=postgres://plants@db.example/plants plant-store migrate`,
+  $ ${command} serve --port 8080
+  $ ${command} token create alice
+  $ ${command} token create ci --scope ${scopes[0]} --expires 90d
+  $ ${command} token list --state valid --json
+  $ DATABASE_URL=postgres://user@db.example/database ${command} migrate`,
   );
 
 program
   .command('serve')
-  .description('run the server; "plant-store serve --help" lists its options')
+  .description(`run the server; "${command} serve --help" lists its options`)
   // The server reads its own options (src/main.ts).
   .helpOption(false)
   .allowUnknownOption()
@@ -66,17 +68,20 @@ forStore(program.command('migrate'))
   .description('create the store or bring its schema up to date; safe to run concurrently')
   .action(async (options: StoreOptions) => {
     const url = storeOf(options);
-    const applied = (await migrateStorage(url)).map(({ version, name }) => ({ version, name }));
-    if (options.json) printJson({ applied });
+    const { applied: steps, grants } = await migrateStorage(service, url);
+    const applied = steps.map(({ version, name }) => ({ version, name }));
+    if (options.json) printJson({ applied, grants });
     for (const { version, name } of applied) console.error(`Applied migration ${version}: ${name}.`);
     if (applied.length === 0) console.error('The schema is up to date.');
+    if (grants.length > 0) console.error('A role of the service that does not own the tables needs:');
+    for (const grant of grants) console.error(`  ${grant};`);
   });
 
 const token = program.command('token').description('create, list, revoke and prune access tokens');
 
 forStore(token.command('create'))
   .description('create a token and print it to standard output; it cannot be shown again')
-  .argument('<subject>', 'owner of the plants that the token gives access to', parseSubject)
+  .argument('<subject>', 'owner of the data that the token gives access to', parseSubject)
   .addOption(
     new Option('--scope <scope>', 'scope of the token; may be repeated (default: all scopes)')
       .choices(scopes)
@@ -88,10 +93,11 @@ forStore(token.command('create'))
     'lifetime: a number followed by s, m, h, d or w, such as 90d (default: never expires)',
     parseDuration,
   )
-  .action(async (subject: string, options: StoreOptions & { scope?: Scope[]; expires?: number }) => {
+  .action(async (subject: string, options: StoreOptions & { scope?: string[]; expires?: number }) => {
     await withStorage(options, async ({ tokens }) => {
       const now = Date.now();
       const { token, secret } = await issueToken(tokens, {
+        prefix: service.tokenPrefix,
         subject,
         scopes: scopes.filter((scope) => options.scope?.includes(scope) ?? true),
         now,
@@ -118,7 +124,7 @@ forStore(token.command('list'))
       if (options.json) printJson(found);
       else if (found.length > 0) printTable(found);
       else if (subject !== undefined || state !== undefined) console.error('No tokens match.');
-      else console.error('There are no tokens. To create one, run: plant-store token create SUBJECT');
+      else console.error(`There are no tokens. To create one, run: ${command} token create SUBJECT`);
     });
   });
 
@@ -148,9 +154,10 @@ forStore(program.command('backup'))
   .description('copy a SQLite store to a new file while the server runs; for PostgreSQL, use pg_dump')
   .argument('<file>', 'path of the copy; must not exist yet')
   .action((file: string, options: StoreOptions) => {
-    const { plants, bytes } = backUp(storeOf(options), file);
-    console.error(`Copied ${plants} plants (${bytes} bytes) to ${file} and checked the copy.`);
-    if (options.json) printJson({ file, plants, bytes });
+    const { documents, bytes } = backUp(service, storeOf(options), file);
+    const counts = Object.entries(documents).map(([name, count]) => `${count} ${name}`);
+    console.error(`Copied ${counts.join(', ')} (${bytes} bytes) to ${file} and checked the copy.`);
+    if (options.json) printJson({ file, ...documents, bytes });
   });
 
 try {
@@ -160,7 +167,7 @@ try {
     error instanceof CommandError || error instanceof ConfigError || error instanceof StorageError;
   // Node.js reports a bug in the program with its stack.
   if (!known || error instanceof CommanderError) throw error;
-  for (const line of error.message.split('\n')) console.error(`plant-store: ${line}`);
+  for (const line of error.message.split('\n')) console.error(`${command}: ${line}`);
   process.exitCode = 1;
 }
 
@@ -168,20 +175,20 @@ function forStore(command: Command): Command {
   return command
     .option(
       '--database <url>',
-      'URL of the store, file:PATH or postgres://… (default: $DATABASE_URL, or file:./data/plants.db)',
+      `URL of the store, file:PATH or postgres://… (default: $DATABASE_URL, or ${service.databaseUrl})`,
     )
     .option('--json', 'print the result as JSON to standard output');
 }
 
 /** Prints which store a command uses, and returns its URL. */
 function storeOf({ database }: StoreOptions): string {
-  const url = readDatabaseUrl(database === undefined ? process.env : { DATABASE_URL: database });
+  const url = readDatabaseUrl(database === undefined ? process.env : { DATABASE_URL: database }, service);
   console.error(`Store: ${describeStore(url)}`);
   return url;
 }
 
 async function withStorage(options: StoreOptions, use: (storage: Storage) => Promise<void>): Promise<void> {
-  const storage = await openExistingStorage(storeOf(options));
+  const storage = await openExistingStorage(service, storeOf(options));
   try {
     await use(storage);
   } finally {
@@ -194,7 +201,7 @@ function parseSubject(value: string): string {
   throw new InvalidArgumentError('It must have 1 to 255 characters and no control characters.');
 }
 
-function collectScope(value: string, previous: Scope[] = []): Scope[] {
+function collectScope(value: string, previous: string[] = []): string[] {
   const scope = scopes.find((known) => known === value);
   if (scope === undefined) throw new InvalidArgumentError(`Allowed choices are ${scopes.join(', ')}.`);
   return [...previous, scope];

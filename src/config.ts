@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { cleanEnv, EnvError, makeExactValidator, type CleanedEnv } from 'envalid';
 import { closestMatch } from 'leven';
+import type { Service } from './definition.js';
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
@@ -101,8 +102,7 @@ export const variables = {
     desc: 'How long a worker may be unresponsive, or take to start (at least 10), before it is killed and restarted; 0 disables',
   }),
   DATABASE_URL: databaseUrl({
-    default: 'file:./data/plants.db',
-    desc: 'Where the plants are stored: `file:PATH` (SQLite) or `postgres://…`',
+    desc: 'Where the data is stored: `file:PATH` (SQLite) or `postgres://…`',
   }),
   DATABASE_POOL_SIZE: connections({
     default: 10,
@@ -224,13 +224,16 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
+/** The defaults that depend on the service. */
+type Defaults = Pick<Service, 'databaseUrl'>;
+
 /**
  * Reads the configuration.
  * @param environment - Such as process.env; an empty value counts as unset.
  * @throws ConfigError that names every invalid variable and its value.
  */
-export function readConfig(environment: NodeJS.ProcessEnv): Config {
-  const env = withoutEmpty(environment);
+export function readConfig(environment: NodeJS.ProcessEnv, defaults: Defaults): Config {
+  const env = withDefaults(environment, defaults);
   return cleanEnv(env, variables, {
     reporter: ({ errors }) => {
       const lines = faultsOf(errors, env);
@@ -253,8 +256,8 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
  * @param environment - As for readConfig.
  * @throws ConfigError if it is invalid.
  */
-export function readDatabaseUrl(environment: NodeJS.ProcessEnv): string {
-  const env = withoutEmpty(environment);
+export function readDatabaseUrl(environment: NodeJS.ProcessEnv, defaults: Defaults): string {
+  const env = withDefaults(environment, defaults);
   const { DATABASE_URL } = variables;
   return cleanEnv(
     env,
@@ -283,8 +286,9 @@ export function misspelledVariables(environment: NodeJS.ProcessEnv): { name: str
   });
 }
 
-function withoutEmpty(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+function withDefaults(environment: NodeJS.ProcessEnv, { databaseUrl }: Defaults): NodeJS.ProcessEnv {
+  const given = Object.entries(environment).filter(([, value]) => value !== '');
+  return { DATABASE_URL: databaseUrl, ...Object.fromEntries(given) };
 }
 
 /** Describes each invalid variable with its value, except for a database URL, which may contain a password. */

@@ -1,9 +1,12 @@
-// Defines all error codes, and ApiError, the only source of Error bodies.
+// Defines the error codes that every service on this server has, and ApiError, the only source of Error bodies.
 
-/**
- * Every error that the service can return. A code is its HTTP status times 100 plus a number, and never changes its
- * meaning. openapi.yaml documents the same codes and messages.
- */
+/** A code is an HTTP status times 100 plus a number, and never changes its meaning. */
+export interface ErrorEntry {
+  readonly code: number;
+  readonly message: string;
+}
+
+/** The errors of every service. Its resources have more. openapi.yaml documents the same codes and messages. */
 export const catalogue = {
   malformedRequest: { code: 40000, message: 'The request is not well-formed HTTP.' },
   malformedJson: { code: 40001, message: 'The body is not well-formed JSON in UTF-8.' },
@@ -19,15 +22,9 @@ export const catalogue = {
   invalidPath: { code: 40007, message: 'A path parameter is not valid.' },
   malformedTarget: { code: 40008, message: 'The request target is not a valid URL path.' },
   invalidHost: { code: 40009, message: 'The Host header is missing or repeated.' },
-  idTaken: { code: 40010, message: 'You already have a different plant with this id.' },
-  plantExists: {
-    code: 40011,
-    message: 'You already have exactly this plant: an earlier request created it.',
-  },
   missingToken: { code: 40100, message: 'The access token is missing.' },
   invalidToken: { code: 40101, message: 'The access token is malformed, unknown, expired or revoked.' },
   insufficientScope: { code: 40300, message: 'The access token lacks the scope that the operation needs.' },
-  plantNotFound: { code: 40400, message: 'You have no plant with this id.' },
   pathNotFound: { code: 40401, message: 'There is nothing at this path.' },
   methodNotAllowed: {
     code: 40500,
@@ -50,14 +47,14 @@ export const catalogue = {
     code: 50302,
     message: 'The outcome is unknown: the request may have taken effect. Retry; 40011 means that it did.',
   },
-} as const satisfies Record<string, { code: number; message: string }>;
+} as const satisfies Record<string, ErrorEntry>;
 
 /** The name of an entry of the catalogue. */
 export type ErrorKind = keyof typeof catalogue;
 
 /** Optional properties of an ApiError. */
 export interface ApiErrorOptions {
-  /** What is wrong and where; appended to the catalogue's message. Callers see it, so it must not contain secrets. */
+  /** What is wrong and where; appended to the entry's message. Callers see it, so it must not contain secrets. */
   detail?: string;
   /** Headers of the response. */
   headers?: Record<string, string>;
@@ -68,16 +65,17 @@ export interface ApiErrorOptions {
 /** An error response of the contract, with a status of 400 or above. Throw it anywhere while handling a request. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
-  readonly kind: ErrorKind;
-  /** The catalogue's code, which is `error` in the body. */
+  /** The name of the error in the catalogue, or the entry of a resource's own error. */
+  readonly kind: ErrorKind | ErrorEntry;
+  /** The code, which is `error` in the body. */
   readonly code: number;
   /** The HTTP status, under the name that Fastify and its plugins read. */
   readonly statusCode: number;
   readonly headers: Record<string, string>;
   #json: string | undefined;
 
-  constructor(kind: ErrorKind, options: ApiErrorOptions = {}) {
-    const { code, message } = catalogue[kind];
+  constructor(kind: ErrorKind | ErrorEntry, options: ApiErrorOptions = {}) {
+    const { code, message } = typeof kind === 'string' ? catalogue[kind] : kind;
     const text = options.detail === undefined ? message : `${message.slice(0, -1)}: ${options.detail}.`;
     super(text, options.cause === undefined ? undefined : { cause: options.cause });
     const statusCode = Math.floor(code / 100);

@@ -1,5 +1,5 @@
 // Entry point of the server. It imports the rest only when it can receive signals.
 import './process/signals.js';
 
-const { start } = await import('./process/start.js');
-await start(process.env, process.argv.slice(2));
+const [{ start }, { service }] = await Promise.all([import('./process/start.js'), import('./service.js')]);
+await start(service, process.env, process.argv.slice(2));

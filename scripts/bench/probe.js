@@ -31,7 +31,9 @@ process.on('message', (message) => {
   process.send?.({ ...own, cpu: own.cpu + program.cpu - programCpu, rss: own.rss + program.rss });
 });
 // The benchmark's channel must not keep a server alive.
-if (process.env['PLANT_STORE_WORKER'] === undefined) process.channel?.unref();
+// The second name is that of earlier releases.
+const isWorker = ['SERVICE_WORKER', 'PLANT_STORE_WORKER'].some((name) => process.env[name] !== undefined);
+if (!isWorker) process.channel?.unref();
 
 /**
  * What the processes that this one has started have used since they began, where /proc shows it: workers, or the server

@@ -1,9 +1,9 @@
 // Measures how fast the store alone produces a long list as JSON, and prints lists per second.
 import { performance } from 'node:perf_hooks';
-import { openStorage } from '../../dist/storage/open.js';
+import { openStore } from '../lib/store.js';
 
 const [url = '', subject = '', time = '1000'] = process.argv.slice(2);
-const storage = await openStorage(url);
+const storage = await openStore(url);
 const begin = performance.now();
 let lists = 0;
 do {

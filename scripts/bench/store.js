@@ -1,6 +1,8 @@
 // Fills the Plant Store's own store before the benchmark starts its server.
 import { issueToken } from '../../dist/http/security/access-token.js';
-import { migrateStorage, openStorage } from '../../dist/storage/open.js';
+import { service } from '../../dist/service.js';
+import { migrateStorage } from '../../dist/storage/open.js';
+import { openStore } from '../lib/store.js';
 
 /** How many plants are written concurrently; more would exceed the write queue. */
 const groupSize = 10_000;
@@ -13,13 +15,13 @@ const groupSize = 10_000;
  * @throws Error when the store is not empty, since creates in the benchmark would then fail.
  */
 export async function fillStore(url, seed) {
-  await migrateStorage(url);
-  const storage = await openStorage(url);
+  await migrateStorage(service, url);
+  const storage = await openStore(url);
   const tokens = new Map();
-  const scopes = /** @type {const} */ (['plants:read', 'plants:write']);
+  const { scopes, tokenPrefix: prefix } = service;
   try {
     for (const { subject, plants } of seed) {
-      const { secret } = await issueToken(storage.tokens, { subject, scopes, now: Date.now() });
+      const { secret } = await issueToken(storage.tokens, { prefix, subject, scopes, now: Date.now() });
       tokens.set(subject, secret);
       for (let from = 1; from <= plants; from += groupSize) {
         const outcomes = await Promise.all(

@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import prettier from 'prettier';
 import { variables } from '../../dist/config.js';
+import { service } from '../../dist/service.js';
 
 /** The heading before a variable, in the order of src/config.ts. @type {Record<string, string>} */
 const sections = {
@@ -16,7 +17,8 @@ const sections = {
   DRAIN_SECONDS: 'Shutdown',
 };
 
-const entries = Object.entries(variables).map(([name, { default: value, desc }]) => {
+const entries = Object.entries(variables).map(([name, { default: fixed, desc }]) => {
+  const value = name === 'DATABASE_URL' ? service.databaseUrl : fixed;
   const heading = name in sections ? `\n## ${sections[name]}\n\n` : '';
   const known = String(value ?? '');
   return `${heading}- \`${name}\`${known && ` (default \`${known}\`)`}: ${desc}.`;

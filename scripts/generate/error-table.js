@@ -1,9 +1,10 @@
-// Writes the list of error codes in docs/api.md from the catalogue; a test fails if the list is out of date.
+// Writes the list of error codes in docs/api.md from the code; a test fails if the list is out of date.
 import { readFileSync, writeFileSync } from 'node:fs';
-import { catalogue } from '../../dist/errors.js';
+import { allErrors } from '../../dist/plants/errors.js';
 
 const guide = new URL('../../docs/api.md', import.meta.url);
-const list = Object.entries(catalogue)
+const list = Object.entries(allErrors)
+  .sort(([, a], [, b]) => a.code - b.code)
   .map(([name, { code, message }]) => `- **${code}** \`${name}\`: ${message}`)
   .join('\n');
 const text = readFileSync(guide, 'utf8');

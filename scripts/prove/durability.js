@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { buildApp } from '../../dist/app.js';
+import { service } from '../../dist/service.js';
 import { openSqlite } from '../../dist/storage/sqlite/storage.js';
 import { startServer } from '../../test/support/server-process.js';
 
@@ -169,8 +170,8 @@ function count(text) {
 /** Runs a server that does not sync, on the store of DATABASE_URL. */
 async function serveWithoutSync() {
   const file = (process.env['DATABASE_URL'] ?? '').replace('file:', '');
-  const storage = await openSqlite({ file, synchronous: 'OFF' });
-  const app = await buildApp({ storage });
+  const storage = await openSqlite({ store: service, file, synchronous: 'OFF' });
+  const app = await buildApp({ service, storage });
   await app.listen({ host: '127.0.0.1', port: 0 });
   console.log(JSON.stringify({ pid: process.pid, contract: `${app.listeningOrigin}/openapi.yaml` }));
   process.once('SIGTERM', () => void app.close().then(() => storage.close()));

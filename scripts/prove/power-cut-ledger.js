@@ -2,7 +2,8 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { migrateSqlite } from '../../dist/storage/sqlite/storage.js';
+import { service } from '../../dist/service.js';
+import { migrateStorage } from '../../dist/storage/open.js';
 
 /**
  * What was requested and, once `done`, acknowledged. `serve` stands for the start of the server.
@@ -86,7 +87,7 @@ export class Ledger {
   async check(disk) {
     try {
       const store = join(disk, storePath);
-      if (existsSync(store)) await migrateSqlite(store);
+      if (existsSync(store)) await migrateStorage(service, `file:${store}`);
       const faults = [compare(store, this.#last)];
       for (const [name, { done, before, touched }] of this.#backups) {
         const file = join(disk, backupFolder, name);

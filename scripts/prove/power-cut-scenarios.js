@@ -8,12 +8,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { issueToken } from '../../dist/http/security/access-token.js';
-import { loadMigrations } from '../../dist/storage/migrations.js';
+import { service } from '../../dist/service.js';
+import { loadSchema } from '../../dist/storage/migrations.js';
 import { SqliteTokens } from '../../dist/storage/sqlite/tokens.js';
 import { backUp } from '../../dist/storage/sqlite/backup.js';
-import { openSqlite } from '../../dist/storage/sqlite/storage.js';
 import { readTrace, traceOptions } from '../lib/file-trace.js';
 import { ReplayedDisk } from '../lib/replayed-disk.js';
+import { openFile } from '../lib/store.js';
 import { nameOf } from './power-cut-ledger.js';
 
 /** @typedef {import('../lib/file-trace.js').FileEvent} FileEvent */
@@ -44,7 +45,7 @@ export async function makeScenarios(folder) {
   const copied = join(folder, 'copied.db');
   const old = join(folder, 'old.db');
 
-  const storage = await openSqlite({ file: stopped });
+  const storage = await openFile(stopped);
   const token = await issue(storage.tokens);
   const creates = Array.from({ length: restoredPlants }, (_, id) =>
     storage.plants.create('alice', BigInt(id), { name: nameOf(id) }),
@@ -53,7 +54,7 @@ export async function makeScenarios(folder) {
   // A killed process would leave these files.
   copyFileSync(stopped, killed);
   copyFileSync(`${stopped}-wal`, `${killed}-wal`);
-  backUp(`file:${stopped}`, copied);
+  backUp(service, `file:${stopped}`, copied);
   await storage.close();
 
   const oldToken = await makeOldStore(old);
@@ -101,7 +102,7 @@ export async function makeScenarios(folder) {
  * @param {string} file
  */
 async function makeOldStore(file) {
-  const [first] = loadMigrations('sqlite');
+  const [first] = loadSchema(service, 'sqlite').migrations;
   if (first === undefined) throw new Error('there are no migrations');
   const { version, name, oldestApplication, sql } = first;
   const database = new DatabaseSync(file);
@@ -124,8 +125,9 @@ async function makeOldStore(file) {
  */
 async function issue(tokens) {
   const { token, secret } = await issueToken(tokens, {
+    prefix: service.tokenPrefix,
     subject: 'alice',
-    scopes: ['plants:read', 'plants:write'],
+    scopes: service.scopes,
     now: Date.now(),
   });
   return { id: token.id, token: secret };

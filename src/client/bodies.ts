@@ -1,4 +1,4 @@
-// Writes the bodies of requests exactly, and reads those of responses.
+// Reads the bodies of responses.
 import { Fault } from './errors.js';
 import { ArraySplitter, isBlank } from './json-array.js';
 import type { Shape } from './operations.gen.js';
@@ -60,15 +60,4 @@ function endsEarly(text: string): boolean {
     return false;
   }
   return splitter.insideElement;
-}
-
-/** Serializes JSON with bigints as unquoted digits, which JSON.stringify cannot write. */
-export function exactJson(value: unknown): string {
-  if (typeof value === 'bigint') return value.toString();
-  if (Array.isArray(value)) return `[${value.map(exactJson).join(',')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null);
-  const fields = Object.entries(value)
-    .filter(([, field]) => field !== undefined)
-    .map(([name, field]) => `${JSON.stringify(name)}:${exactJson(field)}`);
-  return `{${fields.join(',')}}`;
 }

@@ -1,19 +1,20 @@
 // Defines the errors of the client's calls.
-import { catalogue, type ErrorKind } from '../errors.js';
+import { allErrors } from '../plants/errors.js';
 
-export type { ErrorKind };
+/** The name of an error of the contract. */
+export type ErrorKind = keyof typeof allErrors;
 
 type Digits<Text extends string> = Text extends `${infer Number extends number}` ? Number : never;
 
 /** The contract's error code with this name. */
-export type ErrorCode<Kind extends ErrorKind = ErrorKind> = (typeof catalogue)[Kind]['code'];
+export type ErrorCode<Kind extends ErrorKind = ErrorKind> = (typeof allErrors)[Kind]['code'];
 
 /** The HTTP status of the error code with this name: its first three digits. */
 export type ErrorStatus<Kind extends ErrorKind = ErrorKind> =
   `${ErrorCode<Kind>}` extends `${infer A}${infer B}${infer C}${string}` ? Digits<`${A}${B}${C}`> : never;
 
 const kinds = new Map<number, ErrorKind>(
-  (Object.keys(catalogue) as ErrorKind[]).map((kind) => [catalogue[kind].code, kind]),
+  (Object.keys(allErrors) as ErrorKind[]).map((kind) => [allErrors[kind].code, kind]),
 );
 
 /** The properties of every failed call. */

@@ -1,7 +1,8 @@
 // Sends each call's requests with a token, a request id and a timeout, and interprets the responses.
 import createFetchClient from 'openapi-fetch';
+import { exactJson } from '../contract/json-text.js';
 import type { components, operations } from '../contract/types.gen.js';
-import { exactJson, readBody, type ParsedJson } from './bodies.js';
+import { readBody, type ParsedJson } from './bodies.js';
 import { Fault, type Answer, type ErrorKind } from './errors.js';
 import { routes } from './operations.gen.js';
 import { withRetries, type Clock, type Outcome } from './retries.js';

@@ -8,7 +8,7 @@ export interface Operation {
   readonly operationId: string;
   /** In upper case, as in a request. */
   readonly method: string;
-  /** With OpenAPI's placeholders, as in `/plants/{id}`. */
+  /** With OpenAPI's placeholders, as in `/books/{id}`. */
   readonly path: string;
   /** The names of the security schemes, one of which must be satisfied; empty for a public operation. */
   readonly security: readonly string[];

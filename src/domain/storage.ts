@@ -1,10 +1,21 @@
 // Defines an open store and the only error that it reports.
-import type { PlantRepository } from './plants.js';
+import type { Collection, CollectionDefinition } from './collections.js';
 import type { TokenRepository } from './tokens.js';
+
+/** What a store is for. */
+export interface StoreDefinition {
+  /** The name of the service, for messages. */
+  readonly name: string;
+  /** All collections of the service. */
+  readonly collections: readonly CollectionDefinition[];
+  /** The folder of its migrations, with a folder for each engine. */
+  readonly migrations: URL;
+}
 
 /** An open store. Its opener must close it. */
 export interface Storage {
-  readonly plants: PlantRepository;
+  /** Returns one of the collections of the store's definition. */
+  collection(definition: CollectionDefinition): Collection;
   readonly tokens: TokenRepository;
   /** Resolves with the reason if the store fails permanently, until this process ends. */
   readonly broken: Promise<StorageError>;

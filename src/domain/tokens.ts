@@ -1,14 +1,6 @@
 // Defines callers and the access tokens that identify them.
-import type { requiredScope } from '../contract/types.gen.js';
 
-/** A scope that a token can have: one that the contract's operations require. */
-export type Scope = requiredScope;
-
-/** All scopes. The type makes the compiler report a scope that the contract adds or removes. */
-const allowed: Readonly<Record<Scope, true>> = { 'plants:read': true, 'plants:write': true };
-export const scopes = Object.keys(allowed) as readonly Scope[];
-
-/** The caller of a request: the owner of the plants, and what the request may do. */
+/** The caller of a request: the owner of what it may read and write, and what it may do. */
 export interface Caller {
   readonly subject: string;
   readonly scopes: readonly string[];
@@ -19,7 +11,7 @@ export interface Token {
   /** Identifies the token in lists and for revocation; not secret. */
   readonly id: string;
   readonly subject: string;
-  readonly scopes: readonly Scope[];
+  readonly scopes: readonly string[];
   readonly createdAt: number;
   readonly expiresAt: number | undefined;
   readonly revokedAt: number | undefined;

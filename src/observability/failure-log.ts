@@ -48,7 +48,7 @@ export class FailureLog {
       return;
     }
     const now = this.#now();
-    const kind = `${error.kind} ${error.cause instanceof Error ? error.cause.name : ''}`;
+    const kind = `${error.code} ${error.cause instanceof Error ? error.cause.name : ''}`;
     const outage = this.#outages.get(kind) ?? {
       code: error.code,
       since: now,

@@ -31,14 +31,15 @@ export class GatheredMetrics<S extends Source> {
   /**
    * @param own - The supervisor's metrics; metrics about the workers are added to it.
    * @param workers - Returns the workers that serve.
+   * @param metricPrefix - What the names of the service's metrics begin with.
    */
-  constructor(own: Registry, workers: () => readonly S[]) {
+  constructor(own: Registry, workers: () => readonly S[], metricPrefix: string) {
     this.contentType = own.contentType;
     this.#own = own;
     this.#workers = workers;
     const registers = [own];
     new Gauge({
-      name: 'plant_store_workers',
+      name: `${metricPrefix}workers`,
       help: 'Workers that serve.',
       registers,
       collect() {
@@ -46,12 +47,12 @@ export class GatheredMetrics<S extends Source> {
       },
     });
     this.#silent = new Gauge({
-      name: 'plant_store_workers_silent',
+      name: `${metricPrefix}workers_silent`,
       help: 'Workers that did not respond in time; their gauges are omitted, and their counters do not change.',
       registers,
     });
     this.#restarts = new Counter({
-      name: 'plant_store_worker_restarts_total',
+      name: `${metricPrefix}worker_restarts_total`,
       help: 'Restarts of workers that died.',
       registers,
     });

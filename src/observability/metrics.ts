@@ -1,6 +1,7 @@
-// The Prometheus metrics. docs/operate.md lists those that start with plant_store_; a test compares the two.
+// The Prometheus metrics. docs/operate.md lists those of the service; a test compares the two.
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { Service } from '../definition.js';
 import type { Caller } from '../domain/tokens.js';
 import { ApiError } from '../errors.js';
 import type { Verifier } from '../http/security/verifier.js';
@@ -26,53 +27,56 @@ const batchSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000, 20_000];
 /** The methods that have their own label value. All others share one, to limit the number of time series. */
 const commonMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-/** Creates the metrics of one process. Clients cannot create new label values. */
-export function createMetrics(): Metrics {
+/**
+ * Creates the metrics of one process. Clients cannot create new label values.
+ * @param service - Its name, and what the names of its metrics begin with.
+ */
+export function createMetrics({ name, metricPrefix }: Pick<Service, 'name' | 'metricPrefix'>): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   new Gauge({
-    name: 'plant_store_build_info',
-    help: 'Always 1; the labels are the versions of plant-store and Node.js.',
+    name: `${metricPrefix}build_info`,
+    help: `Always 1; the labels are the versions of ${name} and Node.js.`,
     labelNames: ['version', 'node'],
     // All processes of a service run the same release.
     aggregator: 'first',
     registers,
   }).set({ version, node: process.version }, 1);
   const requests = new Histogram({
-    name: 'plant_store_http_request_duration_seconds',
+    name: `${metricPrefix}http_request_duration_seconds`,
     help: 'Time from the header of a request to the last byte of its response, or until it is aborted.',
     labelNames: ['method', 'route', 'status'],
     buckets: durations,
     registers,
   });
   const running = new Gauge({
-    name: 'plant_store_http_requests_running',
+    name: `${metricPrefix}http_requests_running`,
     help: 'Requests in flight.',
     registers,
   });
   const authentications = new Counter({
-    name: 'plant_store_authentications_total',
+    name: `${metricPrefix}authentications_total`,
     help: 'Verifications of access tokens by outcome: accepted, missing, invalid or failed.',
     labelNames: ['outcome'],
     registers,
   });
   for (const outcome of ['accepted', 'missing', 'invalid', 'failed']) authentications.inc({ outcome }, 0);
   const commits = new Histogram({
-    name: 'plant_store_write_commit_duration_seconds',
+    name: `${metricPrefix}write_commit_duration_seconds`,
     help: 'Time to commit a batch of writes, including failed commits.',
     buckets: durations,
     registers,
   });
   const batches = new Histogram({
-    name: 'plant_store_write_batch_rows',
+    name: `${metricPrefix}write_batch_rows`,
     help: 'Writes per batch.',
     buckets: batchSizes,
     registers,
   });
   let queuedRows = () => 0;
   new Gauge({
-    name: 'plant_store_write_queue_rows',
+    name: `${metricPrefix}write_queue_rows`,
     help: 'Writes waiting for the next batch.',
     registers,
     collect() {

@@ -3,23 +3,26 @@ import { context, SpanStatusCode, trace } from '@opentelemetry/api';
 import { version } from '../version.js';
 
 /**
- * Starts a span for a queued write; it implements `queued` of a group writer's observer.
- * @param kind - The kind of the write, such as `create`.
- * @returns Undefined when the current request is not traced or not sampled.
+ * Creates the function that starts a span for a queued write; it implements `queued` of a group writer's observer.
+ * @param service - The name of the service, which is that of the tracer.
  */
-export function traceWrite(kind: string) {
-  const parent = trace.getActiveSpan();
-  if (parent?.isRecording() !== true) return undefined;
-  const span = trace.getTracer('plant-store', version).startSpan('wait for commit', {
-    attributes: { 'plant_store.write.kind': kind },
-  });
-  const spanContext = trace.setSpan(context.active(), span);
-  return {
-    run: <T>(commit: () => T): T => context.with(spanContext, commit),
-    end: (rows: number, failure: Error | undefined): void => {
-      span.setAttribute('plant_store.commit.writes', rows);
-      if (failure !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: failure.message });
-      span.end();
-    },
+export function createWriteTracer(service: string) {
+  const tracer = trace.getTracer(service, version);
+  const prefix = service.replaceAll('-', '_');
+  /** Returns undefined when the current request is not traced or not sampled. */
+  return ({ text }: { readonly text: string | null }) => {
+    const parent = trace.getActiveSpan();
+    if (parent?.isRecording() !== true) return undefined;
+    const attributes = { [`${prefix}.write.kind`]: text === null ? 'delete' : 'create' };
+    const span = tracer.startSpan('wait for commit', { attributes });
+    const spanContext = trace.setSpan(context.active(), span);
+    return {
+      run: <T>(commit: () => T): T => context.with(spanContext, commit),
+      end: (rows: number, failure: Error | undefined): void => {
+        span.setAttribute(`${prefix}.commit.writes`, rows);
+        if (failure !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: failure.message });
+        span.end();
+      },
+    };
   };
 }

@@ -1,15 +1,19 @@
 // The command-line options of the server, which set environment variables or select how it starts.
 import { parseArgs } from 'node:util';
 import { ConfigError } from '../config.js';
+import type { Service } from '../definition.js';
 
-const usage = `Usage: plant-store serve [options]   (or: node dist/main.js [options])
+const usage = ({
+  name,
+  databaseUrl,
+}: Service) => `Usage: ${name} serve [options]   (or: node dist/main.js [options])
 
 Runs the server.
 
 Options:
   --host <address>   address to listen on (default: $HOST, or 127.0.0.1)
   --port <number>    port to listen on (default: $PORT, or 3000)
-  --database <url>   URL of the store, file:PATH or postgres://… (default: $DATABASE_URL, or file:./data/plants.db)
+  --database <url>   URL of the store, file:PATH or postgres://… (default: $DATABASE_URL, or ${databaseUrl})
   --dev              development mode: create a first token and write a readable log to the terminal
   -h, --help         display this help
 
@@ -30,17 +34,18 @@ export interface CommandLine {
 
 /**
  * Parses the command line.
+ * @param service - For the help.
  * @param args - Without the program and the script.
  * @throws ConfigError naming an unknown option or one without its value.
  */
-export function readCommandLine(args: readonly string[]): CommandLine {
+export function readCommandLine(service: Service, args: readonly string[]): CommandLine {
   const { values } = parse(args);
   const environment: Record<string, string> = {};
   for (const name of ['host', 'port', 'database'] as const) {
     const value = values[name];
     if (value !== undefined) environment[variables[name]] = value;
   }
-  return { help: values.help ? usage : undefined, dev: values.dev ?? false, environment };
+  return { help: values.help ? usage(service) : undefined, dev: values.dev ?? false, environment };
 }
 
 function parse(args: readonly string[]) {

@@ -1,8 +1,8 @@
 // The message that a developer sees when the server starts in development mode.
 import { networkInterfaces } from 'node:os';
 import type { Config } from '../config.js';
+import type { Service } from '../definition.js';
 import type { Storage } from '../domain/storage.js';
-import { scopes } from '../domain/tokens.js';
 import { issueToken } from '../http/security/access-token.js';
 import { describeStore } from '../storage/open.js';
 
@@ -11,10 +11,16 @@ const loopback = ['127.0.0.1', '::1', 'localhost'];
 /**
  * Prints the addresses of the service, its documentation and its store to standard error, not to the log. If the store
  * has no tokens, creates and prints a first one, but only on a loopback address and not in production.
+ * @param service - The service, with the request to suggest.
  * @param origin - The origin on which the service listens.
  * @throws StorageError when the store cannot list or create tokens.
  */
-export async function greetDeveloper(origin: string, { tokens }: Storage, config: Config): Promise<void> {
+export async function greetDeveloper(
+  { scopes, tokenPrefix: prefix, example }: Service,
+  origin: string,
+  { tokens }: Storage,
+  config: Config,
+): Promise<void> {
   const url = reachable(origin);
   const count = (await tokens.list()).length;
   const reason =
@@ -28,7 +34,7 @@ export async function greetDeveloper(origin: string, { tokens }: Storage, config
   if (count === 0 && reason !== undefined) {
     access = `none, since ${reason}; to create one: node dist/cli.js token create SUBJECT`;
   } else if (count === 0) {
-    ({ secret } = await issueToken(tokens, { subject: 'dev', scopes, now: Date.now() }));
+    ({ secret } = await issueToken(tokens, { prefix, subject: 'dev', scopes, now: Date.now() }));
     access = `${secret} (for subject "dev", shown only once)`;
   }
   const lines = [
@@ -37,16 +43,16 @@ export async function greetDeveloper(origin: string, { tokens }: Storage, config
     `Store           ${describeStore(config.DATABASE_URL)}`,
     `Access tokens   ${access}`,
   ];
-  const example =
+  const suggestion =
     secret === undefined
       ? ''
       : `
-Create a plant:
+${example.purpose}:
 
-  curl -i ${url}/plants -H 'Authorization: Bearer ${secret}' \\
-    -H 'Content-Type: application/json' -d '{"id": 1, "name": "Monstera deliciosa", "tag": "indoor"}'
+  curl -i ${url}${example.path} -H 'Authorization: Bearer ${secret}' \\
+    -H 'Content-Type: application/json' -d '${example.body}'
 `;
-  process.stderr.write(`\n${lines.join('\n')}\n${example}\n`);
+  process.stderr.write(`\n${lines.join('\n')}\n${suggestion}\n`);
 }
 
 /** The origin that a browser can open: replaces the unspecified address with one of this machine. */

@@ -1,10 +1,10 @@
 // The messages between the supervisor and its workers. Writes have a channel of their own (storage/sqlite/relay-protocol.ts).
 
 /** The environment variable in which the supervisor tells workers where to send their writes. */
-export const writerVariable = 'PLANT_STORE_WRITER';
+export const writerVariable = 'SERVICE_WRITER';
 
 /** The environment variable that makes a process a worker: its number. */
-export const workerVariable = 'PLANT_STORE_WORKER';
+export const workerVariable = 'SERVICE_WORKER';
 
 /**
  * The descriptor to which workers log: the supervisor's own. It is above 2, because processes that Node.js starts make

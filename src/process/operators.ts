@@ -1,6 +1,7 @@
 // Opens the operations listener and reports readiness, in the process that owns the storage.
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config.js';
+import type { Service } from '../definition.js';
 import type { OperationsOptions } from '../observability/operations-listener.js';
 import { listenOn, maxOperatorConnections } from './service.js';
 
@@ -24,6 +25,6 @@ export async function listenForOperators(
 }
 
 /** Logs that the service is ready, with the URL of its contract. */
-export function reportReady(log: OperationsOptions['log'], origin: string): void {
-  log.info({ contract: `${origin}/openapi.yaml` }, 'plant-store is ready');
+export function reportReady({ name }: Service, log: OperationsOptions['log'], origin: string): void {
+  log.info({ contract: `${origin}/openapi.yaml` }, `${name} is ready`);
 }

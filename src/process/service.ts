@@ -6,6 +6,7 @@ import { createSecureContext } from 'node:tls';
 import { inspect } from 'node:util';
 import type { FastifyBaseLogger, FastifyInstance, FastifyServerOptions } from 'fastify';
 import { ConfigError, misspelledVariables, type Config } from '../config.js';
+import type { Service } from '../definition.js';
 import { StorageError, type Storage } from '../domain/storage.js';
 import type { Tls } from '../http/connection/server.js';
 import { openLog, openReadableLog } from '../observability/log-destination.js';
@@ -15,13 +16,13 @@ import { handleSignals } from './signals.js';
 import { WorkerStartError } from './workers.js';
 
 /** Describes why a process cannot start: only the message if the operator can fix it, otherwise with the stack. */
-export function describeFault(error: unknown): string {
-  if (error instanceof WorkerStartError) return error.message;
-  const known = error instanceof ConfigError || error instanceof StorageError || isSystemError(error);
-  if (!known) return inspect(error);
+export function describeFault(error: unknown, { name }: Service): string {
+  const isOurs = [ConfigError, StorageError, WorkerStartError].some((kind) => error instanceof kind);
+  if (!(error instanceof Error) || !(isOurs || isSystemError(error))) return inspect(error);
+  if (error instanceof WorkerStartError && error.isComplete) return error.message;
   return error.message
     .split('\n')
-    .map((line) => `plant-store: ${line}`)
+    .map((line) => `${name}: ${line}`)
     .join('\n');
 }
 
@@ -51,11 +52,12 @@ export interface ProcessOptions extends WriterPlace {
  * @throws StorageError when it cannot be opened.
  */
 export async function openConfiguredStorage(
+  service: Service,
   config: Config,
   metrics: Metrics | undefined,
   place: WriterPlace = {},
 ): Promise<OpenStorage> {
-  const queued = await loadTraces();
+  const queued = await loadTraces(service);
   const writer = {
     queueRows: config.WRITE_QUEUE_ROWS,
     queueBytes: config.WRITE_QUEUE_BYTES,
@@ -68,21 +70,22 @@ export async function openConfiguredStorage(
     timeout: config.DATABASE_TIMEOUT_SECONDS * 1000,
     prepared: config.DATABASE_PREPARED,
   };
-  return openStorage(config.DATABASE_URL, writer, postgres, place);
+  return openStorage(service, config.DATABASE_URL, writer, postgres, place);
 }
 
 /** Creates the metrics if the operations listener is configured. Otherwise skips their import, to start faster. */
-export async function loadMetrics({ OPS_PORT }: Config): Promise<Metrics | undefined> {
-  return OPS_PORT === undefined ? undefined : (await import('../observability/metrics.js')).createMetrics();
+export async function loadMetrics(service: Service, { OPS_PORT }: Config): Promise<Metrics | undefined> {
+  if (OPS_PORT === undefined) return undefined;
+  return (await import('../observability/metrics.js')).createMetrics(service);
 }
 
 /**
  * Loads the tracing of writes if an OpenTelemetry SDK may be present, which takes an option of Node.js. Otherwise skips
  * the import, to start faster.
  */
-async function loadTraces() {
+async function loadTraces({ name }: Service) {
   const options = process.execArgv.length > 0 || process.env['NODE_OPTIONS'] !== undefined;
-  return options ? (await import('../observability/traces.js')).traceWrite : undefined;
+  return options ? (await import('../observability/traces.js')).createWriteTracer(name) : undefined;
 }
 
 /**
@@ -109,6 +112,7 @@ export async function logOptions(
  * @throws ConfigError, StorageError or a system error.
  */
 export async function buildService(
+  service: Service,
   config: Config,
   metrics: Metrics | undefined,
   options: ProcessOptions = {},
@@ -116,10 +120,11 @@ export async function buildService(
   const maxConnections = Math.min(config.MAX_CONNECTIONS, connectionRoom(config));
   // The storage's thread starts while the modules of the service load.
   const [storage, { buildApp }] = await Promise.all([
-    openConfiguredStorage(config, metrics, options),
+    openConfiguredStorage(service, config, metrics, options),
     import('../app.js'),
   ]);
   const app = await buildApp({
+    service,
     storage,
     identityProvider: identityProvider(config),
     metrics,
@@ -223,6 +228,7 @@ export function shutdownTimes({ DRAIN_SECONDS, SHUTDOWN_SECONDS }: Config) {
 
 /** What a shutdown stops, in the process that owns the storage. */
 export interface Ending {
+  service: Service;
   log: FastifyBaseLogger;
   storage: Storage;
   /** Undefined if there is none. */
@@ -232,19 +238,19 @@ export interface Ending {
 }
 
 /** Shuts down gracefully on a signal or a broken storage, and exits immediately on a second signal. */
-export function endOnSignal({ log, storage, operations, stop }: Ending): void {
+export function endOnSignal({ service: { name }, log, storage, operations, stop }: Ending): void {
   let ending = false;
   const end = async (reason: string, status: number) => {
     if (ending) process.exit(1);
     ending = true;
-    log.info({ reason }, 'plant-store is shutting down');
+    log.info({ reason }, `${name} is shutting down`);
     try {
       await stop();
     } finally {
       await storage.close();
     }
     await (await operations)?.close();
-    log.info('plant-store has shut down');
+    log.info(`${name} has shut down`);
     process.exit(status);
   };
   handleSignals((signal) => void end(signal, 0));

@@ -1,5 +1,6 @@
 // Starts what this process is: the whole service, the supervisor of its workers, or one of them.
 import { readConfig, type Config } from '../config.js';
+import type { Service } from '../definition.js';
 import { shutDown } from '../http/connection/shutdown.js';
 import { readCommandLine } from './command-line.js';
 import { greetDeveloper } from './developer.js';
@@ -9,43 +10,52 @@ import { buildService, describeFault, endOnSignal, listen, loadMetrics, shutdown
 
 /**
  * Starts this process. If it cannot, prints why to standard error, and exits with status 1.
+ * @param service - The service to run.
  * @param environment - The environment of the process, to which the options of the command line are added.
  * @param args - Without the program and the script.
  */
-export async function start(environment: NodeJS.ProcessEnv, args: readonly string[]): Promise<void> {
+export async function start(
+  service: Service,
+  environment: NodeJS.ProcessEnv,
+  args: readonly string[],
+): Promise<void> {
   try {
-    await startAs(environment, args);
+    await startAs(service, environment, args);
   } catch (error) {
-    console.error(describeFault(error));
+    console.error(describeFault(error, service));
     process.exit(1);
   }
 }
 
-async function startAs(environment: NodeJS.ProcessEnv, args: readonly string[]): Promise<void> {
-  const { help, dev, environment: given } = readCommandLine(args);
+async function startAs(
+  service: Service,
+  environment: NodeJS.ProcessEnv,
+  args: readonly string[],
+): Promise<void> {
+  const { help, dev, environment: given } = readCommandLine(service, args);
   if (help !== undefined) {
     process.stdout.write(help);
     return;
   }
   // Workers inherit the environment.
   Object.assign(environment, given);
-  const config = readConfig(environment);
+  const config = readConfig(environment, service);
   // A reader that exits is no fault. Reading the property also makes a pipe or socket non-blocking, so that no warning
   // of Node.js waits for a reader that stalls.
   process.stderr.on('error', () => undefined);
   const worker = environment[workerVariable];
   if (worker !== undefined) {
-    await (await import('./worker.js')).serveAsWorker(config, worker, environment[writerVariable]);
+    await (await import('./worker.js')).serveAsWorker(service, config, worker, environment[writerVariable]);
   } else if (config.WORKERS === 1) {
-    await serveAlone(config, dev);
+    await serveAlone(service, config, dev);
   } else {
-    await (await import('./supervisor.js')).supervise(config, dev);
+    await (await import('./supervisor.js')).supervise(service, config, dev);
   }
 }
 
-async function serveAlone(config: Config, dev: boolean): Promise<void> {
-  const metrics = await loadMetrics(config);
-  const { app, storage } = await buildService(config, metrics, { readable: dev });
+async function serveAlone(service: Service, config: Config, dev: boolean): Promise<void> {
+  const metrics = await loadMetrics(service, config);
+  const { app, storage } = await buildService(service, config, metrics, { readable: dev });
   const operations = listenForOperators(
     {
       serving: () => app.server.listening && !app.draining,
@@ -57,7 +67,8 @@ async function serveAlone(config: Config, dev: boolean): Promise<void> {
   );
   await operations;
   await listen(app, config);
-  reportReady(app.log, app.listeningOrigin);
-  endOnSignal({ log: app.log, storage, operations, stop: () => shutDown(app, shutdownTimes(config)) });
-  if (dev) await greetDeveloper(app.listeningOrigin, storage, config);
+  reportReady(service, app.log, app.listeningOrigin);
+  const stop = () => shutDown(app, shutdownTimes(config));
+  endOnSignal({ service, log: app.log, storage, operations, stop });
+  if (dev) await greetDeveloper(service, app.listeningOrigin, storage, config);
 }

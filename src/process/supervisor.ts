@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import Fastify, { type FastifyBaseLogger } from 'fastify';
 import type { Config } from '../config.js';
+import type { Service } from '../definition.js';
 import type { GatheredMetrics } from '../observability/gathered-metrics.js';
 import { openLog, openOutput } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
@@ -43,7 +44,7 @@ const descriptorsPerWorker = 6;
  * @throws ConfigError when it or the operations listener cannot listen.
  * @throws WorkerStartError when a worker cannot start.
  */
-export async function supervise(config: Config, dev: boolean): Promise<void> {
+export async function supervise(service: Service, config: Config, dev: boolean): Promise<void> {
   const output = openOutput(1);
   const options = await logOptions(config, () => log, { name: 'supervisor', output });
   const log: FastifyBaseLogger = Fastify({ logger: options }).log;
@@ -52,15 +53,15 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
   if (count < config.WORKERS) {
     log.warn({ workers: count }, 'WORKERS is lowered, so that each worker has a part of every shared limit');
   }
-  const metrics = await loadMetrics(config);
-  const storage = await openConfiguredStorage(config, metrics, { forWorkers: true });
+  const metrics = await loadMetrics(service, config);
+  const storage = await openConfiguredStorage(service, config, metrics, { forWorkers: true });
   const room = connectionRoom(config);
   const maxConnections = Math.min(config.MAX_CONNECTIONS, count * room);
   warnOfLimits(log, config, maxConnections);
   const workers: Workers = new Workers({
     count,
     maxConnections: room,
-    fork: createFork(shareLimits(config, count), output, storage.writerAddress),
+    fork: createFork(service, shareLimits(config, count), output, storage.writerAddress),
     timeout: config.WORKER_TIMEOUT_SECONDS * 1000,
     log,
     replaced: (worker) => {
@@ -76,7 +77,7 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
     total: maxConnections,
   };
   const acceptor = new Acceptor(workers, limits, log);
-  const gathered = metrics && (await gatherMetrics(metrics, workers));
+  const gathered = metrics && (await gatherMetrics(service, metrics, workers));
   // Whatever ends this process, no worker outlives it.
   process.once('exit', () => {
     workers.kill();
@@ -103,11 +104,11 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
     acceptor.close();
     await workers.end(patience + endGrace);
   };
-  endOnSignal({ log, storage, operations, stop });
+  endOnSignal({ service, log, storage, operations, stop });
   await Promise.all([started, operations]);
   const origin = originOf(await listen(acceptor, config), config);
-  reportReady(log, origin);
-  if (dev) await greetDeveloper(origin, storage, config);
+  reportReady(service, log, origin);
+  if (dev) await greetDeveloper(service, origin, storage, config);
 }
 
 /**
@@ -118,14 +119,14 @@ export async function supervise(config: Config, dev: boolean): Promise<void> {
  * @returns A function that creates the process of a worker; may throw.
  */
 function createFork(
+  { program }: Service,
   shares: readonly Record<string, string>[],
   output: number,
   writerAddress: string | undefined,
 ) {
   const printed = openLog(() => undefined, openOutput(2));
-  const program = fileURLToPath(new URL('../main.js', import.meta.url));
   return (slot: number, id: number) => {
-    const child = fork(program, {
+    const child = fork(fileURLToPath(program), {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc', output],
       env: {
         ...process.env,
@@ -150,9 +151,10 @@ function originOf({ address, family, port }: AddressInfo, { TLS_CERT_FILE }: Con
 }
 
 async function gatherMetrics(
+  { metricPrefix }: Service,
   { registry }: Metrics,
   workers: Workers,
 ): Promise<GatheredMetrics<WorkerProcess>> {
   const { GatheredMetrics } = await import('../observability/gathered-metrics.js');
-  return new GatheredMetrics(registry, () => workers.serving());
+  return new GatheredMetrics(registry, () => workers.serving(), metricPrefix);
 }

@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config.js';
+import type { Service } from '../definition.js';
 import { messageOf, type Storage } from '../domain/storage.js';
 import { closeWithin } from '../http/connection/shutdown.js';
 import type { Metrics } from '../observability/metrics.js';
@@ -18,6 +19,7 @@ const leaveTime = 5_000;
  * @param writerAddress - Where the supervisor commits writes, if it does.
  */
 export async function serveAsWorker(
+  service: Service,
   config: Config,
   id: string,
   writerAddress: string | undefined,
@@ -25,17 +27,17 @@ export async function serveAsWorker(
   // Without the supervisor, this process could not write, and nothing would end it.
   process.on('disconnect', () => process.exit(1)).on('error', () => process.exit(1));
   try {
-    const metrics = await loadMetrics(config);
-    const service = await buildService(config, metrics, {
+    const metrics = await loadMetrics(service, config);
+    const { app, storage } = await buildService(service, config, metrics, {
       name: `worker ${id}`,
       output: logDescriptor,
       isWorker: true,
       writerAddress,
     });
-    await service.app.ready();
-    new WorkerService(service.app, service.storage, metrics, config).start();
+    await app.ready();
+    new WorkerService(app, storage, metrics, config).start();
   } catch (error) {
-    report({ kind: 'failed', reason: describeFault(error) }, () => process.exit(1));
+    report({ kind: 'failed', reason: describeFault(error, service) }, () => process.exit(1));
   }
 }
 

@@ -19,9 +19,16 @@ const leastStartTime = 10_000;
 /** How often workers are checked that are never killed, in ms: they notice then that a connection did not reach them. */
 const idleCheckInterval = 5_000;
 
-/** Why a worker could not start; the message is for the operator, as it is. */
+/** Why a worker could not start; the message is for the operator. */
 export class WorkerStartError extends Error {
   override readonly name = 'WorkerStartError';
+  /** Whether the message is the worker's own, in which its lines already name the service. */
+  readonly isComplete: boolean;
+
+  constructor(message: string, isComplete = true) {
+    super(message);
+    this.isComplete = isComplete;
+  }
 }
 
 /** How to run the workers. */
@@ -216,7 +223,7 @@ export class Workers {
       const what = worker.state === 'never created' ? 'could not be created' : 'exited during startup';
       const fault = worker.state === 'never created' ? undefined : reason;
       this.#started.reject(
-        new WorkerStartError(fault ?? `plant-store: a worker ${what} (${reason ?? signal ?? code})`),
+        new WorkerStartError(fault ?? `a worker ${what} (${reason ?? signal ?? code})`, fault !== undefined),
       );
       return;
     }

@@ -1,5 +1,7 @@
 // Group commit: writes that arrive during a commit form the next batch, and each write has its own outcome.
+import type { OutcomeOf } from '../domain/collections.js';
 import { messageOf, StorageError } from '../domain/storage.js';
+import { bytesOf, keyOf, type Committer, type Result, type Write } from './writes.js';
 
 /** Observes a group writer. */
 export interface WriteObserver {
@@ -8,7 +10,7 @@ export interface WriteObserver {
   /** Called after a commit, successful or not, with its number of writes and its duration. */
   committed?(rows: number, seconds: number): void;
   /** Called when a write is queued, in the asynchronous context of its caller. */
-  queued?(kind: string): WriteTrace | undefined;
+  queued?(write: Write): WriteTrace | undefined;
 }
 
 /** Follows one write from the queue to its outcome. */
@@ -42,33 +44,11 @@ export const defaultWriterLimits: GroupWriterLimits = {
   maxAge: Infinity,
 };
 
-/** The possible outcomes of each kind of write. */
-export type Outcomes<W extends { readonly kind: string }> = Readonly<Record<W['kind'], readonly string[]>>;
-
-/** What a group writer needs to know about its kinds of writes. */
-export interface Writes<W extends { readonly kind: string }, O extends Outcomes<W>> {
-  readonly outcomes: O;
-  /** The approximate memory that a waiting write takes, in bytes. */
-  readonly bytesOf: (write: W) => number;
-  /** If given, a batch has at most one write per key; further ones go into later batches. */
-  readonly keyOf?: (write: W) => string;
-  /**
-   * Commits a batch.
-   * @returns For each write, in order, the index of its outcome in `outcomes[kind]`, or the error.
-   * @throws StorageError that applies to every write of the batch.
-   */
-  readonly commit: (batch: readonly W[]) => Promise<ArrayLike<number | StorageError | undefined>>;
-  /** The maximum number of batches in flight, 1 by default. More require that batches commit in order. */
-  readonly ahead?: number;
-}
-
-/** The index of a write's outcome in the list of its kind, or the error; undefined if the engine gave neither. */
-type Result = number | StorageError | undefined;
 /** Settles the promise of a write. @param rows - The number of writes in its batch; 0 if it was in none. */
 type Settle = (result: Result, rows: number) => void;
 
-interface Queued<W> {
-  readonly write: W;
+interface Queued {
+  readonly write: Write;
   readonly bytes: number;
   /** When it was queued, on the clock of performance.now(). */
   readonly since: number;
@@ -76,11 +56,11 @@ interface Queued<W> {
   readonly trace: WriteTrace | undefined;
 }
 
-/** Collects writes into batches, in call order. Each resource that has its own table uses its own instance. */
-export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes<W>> {
-  readonly #writes: Writes<W, O>;
+/** Collects the writes of all collections of a store into batches, in call order. */
+export class GroupWriter {
+  readonly #committer: Committer;
   readonly #limits: GroupWriterLimits;
-  #queue: Queued<W>[] = [];
+  #queue: Queued[] = [];
   #queuedBytes = 0;
   /** The totals of the batches in flight. */
   readonly #underWay = { batches: 0, rows: 0, bytes: 0 };
@@ -88,8 +68,8 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
   #closed = false;
   #whenIdle: (() => void)[] = [];
 
-  constructor(writes: Writes<W, O>, limits: GroupWriterLimits) {
-    this.#writes = writes;
+  constructor(committer: Committer, limits: GroupWriterLimits) {
+    this.#committer = committer;
     this.#limits = limits;
     limits.observer?.queue?.(() => this.#queue.length);
   }
@@ -99,9 +79,9 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
    * @throws StorageError `overloaded` when the queue is full or the write has waited too long, `unavailable` after
    *   close, or the error of the commit.
    */
-  write<V extends W>(write: V): Promise<O[V['kind']][number]> {
+  write<W extends Write>(write: W): Promise<OutcomeOf<W>> {
     if (this.#closed) return Promise.reject(new StorageError('unavailable', 'the store is closed'));
-    const bytes = this.#writes.bytesOf(write);
+    const bytes = bytesOf(write);
     const { queueRows, queueBytes } = this.#limits;
     if (
       this.#queue.length >= queueRows ||
@@ -110,19 +90,16 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
       return Promise.reject(new StorageError('overloaded', 'the write queue is full'));
     }
     this.#queuedBytes += bytes;
-    const kind: V['kind'] = write.kind;
-    const outcomes: O[V['kind']] = this.#writes.outcomes[kind];
     return new Promise((resolve, reject) => {
-      const trace = this.#limits.observer?.queued?.(kind);
+      const trace = this.#limits.observer?.queued?.(write);
       const settle: Settle = (result, rows) => {
-        const outcome = typeof result === 'number' ? outcomes[result] : undefined;
-        if (outcome !== undefined) {
+        if (typeof result === 'string') {
           trace?.end(rows, undefined);
-          resolve(outcome);
+          // The committer gives each write an outcome of its change.
+          resolve(result);
           return;
         }
-        const failure =
-          result instanceof StorageError ? result : unknownOutcome('the engine gave no known outcome');
+        const failure = result ?? unknownOutcome('the engine gave no outcome');
         trace?.end(rows, failure);
         reject(failure);
       };
@@ -148,7 +125,7 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
   }
 
   #hasRoom(): boolean {
-    return this.#underWay.batches < (this.#writes.ahead ?? 1);
+    return this.#underWay.batches < this.#committer.maxInFlight;
   }
 
   #start(): void {
@@ -160,7 +137,7 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
     if (this.#isIdle()) for (const resolve of this.#whenIdle) resolve();
   }
 
-  async #commit(batch: readonly Queued<W>[]): Promise<void> {
+  async #commit(batch: readonly Queued[]): Promise<void> {
     const underWay = this.#underWay;
     const bytes = batch.reduce((sum, queued) => sum + queued.bytes, 0);
     underWay.batches++;
@@ -168,7 +145,7 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
     underWay.bytes += bytes;
     let outcomeOf: (place: number) => Result;
     try {
-      const commit = () => this.#writes.commit(batch.map(({ write }) => write));
+      const commit = () => this.#committer.commit(batch.map(({ write }) => write));
       const results = await (batch[0]?.trace?.run(commit) ?? commit());
       outcomeOf = (place) => results[place];
     } catch (error) {
@@ -186,14 +163,14 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
   }
 
   /** Takes the next batch from the queue. The batches in flight together stay within the limits of one batch. */
-  #takeBatch(): Queued<W>[] {
-    const { keyOf } = this.#writes;
+  #takeBatch(): Queued[] {
+    const { repeatsKeys } = this.#committer;
     const { batchRows, batchBytes, maxAge } = this.#limits;
     const { rows: rowsUnderWay, bytes: bytesUnderWay, batches: batchesUnderWay } = this.#underWay;
     const oldest = performance.now() - maxAge;
     const keys = new Set<string>();
-    const batch: Queued<W>[] = [];
-    const later: Queued<W>[] = [];
+    const batch: Queued[] = [];
+    const later: Queued[] = [];
     let bytes = 0;
     let taken = 0;
     for (const queued of this.#queue) {
@@ -208,8 +185,8 @@ export class GroupWriter<W extends { readonly kind: string }, O extends Outcomes
         queued.settle(new StorageError('overloaded', 'the write waited too long for its turn'), 0);
         continue;
       }
-      const key = keyOf?.(queued.write);
-      if (key !== undefined) {
+      if (!repeatsKeys) {
+        const key = keyOf(queued.write);
         if (keys.has(key)) {
           later.push(queued);
           continue;

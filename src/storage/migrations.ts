@@ -1,6 +1,6 @@
-// Loads the numbered .sql files of an engine, and applies those that a database lacks.
+// Loads the numbered .sql files of a service, and applies those that a database lacks.
 import { readdirSync, readFileSync } from 'node:fs';
-import { StorageError } from '../domain/storage.js';
+import { StorageError, type StoreDefinition } from '../domain/storage.js';
 import { version as thisVersion } from '../version.js';
 
 /** One step from a schema to the next. */
@@ -12,18 +12,33 @@ export interface Migration {
   readonly sql: string;
 }
 
+/** What a call has migrated. */
+export interface Migrated {
+  readonly applied: readonly Migration[];
+  /** The GRANT statements for a role of the service that does not own the tables; none if the engine has no roles. */
+  readonly grants: readonly string[];
+}
+
 /** The record of an applied migration in a database. */
-export type AppliedMigration = Pick<Migration, 'version' | 'oldestApplication'>;
+export type AppliedMigration = Pick<Migration, 'version' | 'name' | 'oldestApplication'>;
+
+/** The migrations of a service, with its name and its collections. */
+export interface Schema extends Pick<StoreDefinition, 'name' | 'collections'> {
+  readonly migrations: readonly Migration[];
+}
 
 /**
- * Loads the migrations of an engine, in order.
- * @param folder - The folder of the .sql files; by default the one in this package.
+ * Loads the migrations of a service for an engine, in order.
  * @throws Error when a file does not name the oldest application that may use the schema.
  */
-export function loadMigrations(
+export function loadSchema(
+  { name, collections, migrations }: StoreDefinition,
   engine: 'sqlite' | 'postgres',
-  folder = new URL(`./${engine}/migrations/`, import.meta.url),
-): Migration[] {
+): Schema {
+  return { name, collections, migrations: loadMigrations(new URL(`./${engine}/`, migrations)) };
+}
+
+function loadMigrations(folder: URL): Migration[] {
   return readdirSync(folder)
     .filter((file) => /^\d{4}_\w+\.sql$/.test(file))
     .sort()
@@ -38,10 +53,10 @@ export function loadMigrations(
 /**
  * Returns the migrations that a database lacks.
  * @param application - The version of the application that uses the database.
- * @throws StorageError when the schema of the database requires a newer application.
+ * @throws StorageError when the schema of the database requires a newer application, or is that of another service.
  */
 export function pendingMigrations(
-  migrations: readonly Migration[],
+  { name: service, migrations }: Pick<Schema, 'name' | 'migrations'>,
   applied: readonly AppliedMigration[],
   application = thisVersion,
 ): Migration[] {
@@ -50,14 +65,24 @@ export function pendingMigrations(
   if (oldest !== undefined && compareVersions(application, oldest) < 0) {
     throw new StorageError(
       'unavailable',
-      `the database needs plant-store ${oldest} or later, and this is ${application}: install a newer one`,
+      `the database needs ${service} ${oldest} or later, and this is ${application}: install a newer one`,
+    );
+  }
+  const foreign = migrations.find(({ version, name }) =>
+    applied.some((step) => step.version === version && step.name !== name),
+  );
+  if (foreign !== undefined) {
+    throw new StorageError(
+      'unavailable',
+      `the database is not one of ${service}: another service has migrated it`,
     );
   }
   return migrations.filter((migration) => migration.version > newest);
 }
 
 /** The query for the applied migrations, which works in both engines. */
-export const selectApplied = 'SELECT version, oldest_application AS "oldestApplication" FROM migrations';
+export const selectApplied =
+  'SELECT version, name, oldest_application AS "oldestApplication" FROM migrations';
 
 /** A migration transaction of an engine, which excludes other processes from migrating. */
 export interface MigrationTransaction {
@@ -72,13 +97,13 @@ export interface MigrationTransaction {
 /**
  * Applies and records the migrations that a database lacks. The caller commits.
  * @returns The migrations that this call applied.
- * @throws StorageError when the schema of the database requires a newer application; also any error of the engine.
+ * @throws StorageError as pendingMigrations does; also any error of the engine.
  */
 export async function applyMigrations(
-  migrations: readonly Migration[],
+  schema: Schema,
   transaction: MigrationTransaction,
 ): Promise<Migration[]> {
-  const pending = pendingMigrations(migrations, await transaction.readApplied());
+  const pending = pendingMigrations(schema, await transaction.readApplied());
   for (const migration of pending) {
     await transaction.execute(migration.sql);
     await transaction.record(migration, Date.now());

@@ -2,9 +2,9 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { StorageError, type Storage } from '../domain/storage.js';
+import { StorageError, type Storage, type StoreDefinition } from '../domain/storage.js';
 import type { GroupWriterLimits } from './group-writer.js';
-import type { Migration } from './migrations.js';
+import { loadSchema, type Migrated } from './migrations.js';
 import type { PostgresOptions } from './postgres/pool.js';
 
 // Each engine is imported only when it is used, to start faster.
@@ -26,33 +26,35 @@ export interface WriterPlace {
 }
 
 /**
- * Opens a storage.
+ * Opens the store of a service.
  * @param url - For SQLite, `file:` and a relative or absolute path, or a file URL; for PostgreSQL, a `postgres:` or
  *   `postgresql:` URL.
  * @throws StorageError when no engine supports the URL, or the engine cannot be opened.
  */
 export async function openStorage(
+  store: StoreDefinition,
   url: string,
   writer: Partial<GroupWriterLimits> = {},
   postgres: Omit<PostgresOptions, 'url'> = {},
   { forWorkers, writerAddress }: WriterPlace = {},
 ): Promise<OpenStorage> {
-  if (isPostgres(url)) return (await postgresql()).openPostgres({ url, writer, ...postgres });
+  if (isPostgres(url)) return (await postgresql()).openPostgres({ store, url, writer, ...postgres });
   const { openSqlite, openSqliteReader } = await sqlite();
-  if (writerAddress !== undefined) return openSqliteReader({ writer }, writerAddress);
-  return openSqlite({ file: fileOf(url), writer, forWorkers });
+  if (writerAddress !== undefined) return openSqliteReader({ store, writer }, writerAddress);
+  return openSqlite({ store, file: fileOf(url), writer, forWorkers });
 }
 
 /**
  * Brings the schema of a storage up to date. SQLite also does so whenever the server opens it.
  * @param url - As for `openStorage`.
- * @returns The migrations that this call applied.
  * @throws StorageError when the storage cannot be opened or migrated.
  */
-export async function migrateStorage(url: string): Promise<Migration[]> {
-  return isPostgres(url)
-    ? (await postgresql()).migratePostgres(url)
-    : (await sqlite()).migrateSqlite(fileOf(url));
+export async function migrateStorage(store: StoreDefinition, url: string): Promise<Migrated> {
+  if (isPostgres(url)) return (await postgresql()).migratePostgres(loadSchema(store, 'postgres'), url);
+  return {
+    applied: await (await sqlite()).migrateSqlite(loadSchema(store, 'sqlite'), fileOf(url)),
+    grants: [],
+  };
 }
 
 /**
@@ -60,9 +62,9 @@ export async function migrateStorage(url: string): Promise<Migration[]> {
  * @param url - As for `openStorage`.
  * @throws StorageError as for `openStorage`, and when the file does not exist.
  */
-export async function openExistingStorage(url: string): Promise<Storage> {
+export async function openExistingStorage(store: StoreDefinition, url: string): Promise<Storage> {
   if (!isPostgres(url)) existingFileOf(url);
-  return openStorage(url);
+  return openStorage(store, url);
 }
 
 /** The name of a storage to show to people: a path, or a URL without its password and parameters. */

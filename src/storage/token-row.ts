@@ -1,5 +1,5 @@
 // A token as a row of the table `tokens`, which has the same columns in both engines.
-import type { Scope, Token } from '../domain/tokens.js';
+import type { Token } from '../domain/tokens.js';
 
 /** The columns of a token in the order of `TokenRow`. An INSERT adds `hash` at the end. */
 export const tokenColumns = 'id, subject, scopes, created_at, expires_at, revoked_at';
@@ -26,7 +26,7 @@ export function toToken(row: readonly unknown[]): Token {
   return {
     id,
     subject,
-    scopes: scopes.split(' ') as Scope[],
+    scopes: scopes.split(' '),
     createdAt: Number(createdAt),
     expiresAt: expiresAt === null ? undefined : Number(expiresAt),
     revokedAt: revokedAt === null ? undefined : Number(revokedAt),

@@ -26,7 +26,7 @@ import { injectFaults, startListening } from '../support/service.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
 import { StorageError } from '../../dist/domain/storage.js';
-import { catalogue } from '../../dist/errors.js';
+import { allErrors } from '../../dist/plants/errors.js';
 
 const maxId = 9223372036854775807n;
 const minId = -9223372036854775808n;
@@ -248,7 +248,7 @@ t.test('every error of the service is an ApiError with its status, code, name an
     service.issue(subject, { scopes: ['plants:write'] }),
   ]);
   await client.createPlant({ id: 1, name: 'a' });
-  const cases: [keyof typeof catalogue, () => Promise<unknown>][] = [
+  const cases: [keyof typeof allErrors, () => Promise<unknown>][] = [
     ['invalidBody', () => client.createPlant({ id: 2, name: 'a', color: 'green' } as NewPlant)],
     ['invalidBody', () => client.createPlant({ id: 2, name: '\ud800' })],
     ['bodyTooLarge', () => client.createPlant({ id: 2, name: 'x'.repeat(2_000_000) })],
@@ -263,10 +263,10 @@ t.test('every error of the service is an ApiError with its status, code, name an
   ];
   for (const [kind, call] of cases) {
     const error = await failure(call());
-    const { code } = catalogue[kind];
+    const { code } = allErrors[kind];
     const status = Math.floor(code / 100);
     t.strictSame(summary(error), { attempts: 1, mayHaveTakenEffect: false, kind, code, status }, kind);
-    t.ok(error.message.startsWith(catalogue[kind].message.slice(0, -1)), error.message);
+    t.ok(error.message.startsWith(allErrors[kind].message.slice(0, -1)), error.message);
     t.match(error.requestId, /^[\da-f]{16}-1$/);
   }
   const taken = await failure(client.createPlant({ id: 1, name: 'b' }));

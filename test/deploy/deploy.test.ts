@@ -17,6 +17,7 @@ import { skipFor } from '../support/skip.js';
 import { until } from '../support/wait.js';
 import { GatheredMetrics } from '../../dist/observability/gathered-metrics.js';
 import { createMetrics } from '../../dist/observability/metrics.js';
+import { service } from '../../dist/service.js';
 import { endWithThisProcess } from '../support/server-process.js';
 
 const projectFile = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
@@ -153,8 +154,8 @@ const queriesOf = ({ panels }: Dashboard) =>
   panels.flatMap(({ title, targets }) => targets.map(({ expr }) => ({ title, expr })));
 
 t.test('the dashboard and the alert rules name metrics that exist', async (t) => {
-  const { registry } = createMetrics();
-  new GatheredMetrics(registry, () => []);
+  const { registry } = createMetrics(service);
+  new GatheredMetrics(registry, () => [], service.metricPrefix);
   const known = new Set(
     registry
       .getMetricsAsArray()

@@ -10,7 +10,7 @@ import { temporaryFolder } from '../support/engines.js';
 import { startServer } from '../support/processes.js';
 import { startListening } from '../support/service.js';
 import { skipFor } from '../support/skip.js';
-import { catalogue } from '../../dist/errors.js';
+import { allErrors } from '../../dist/plants/errors.js';
 
 const run = promisify(execFile);
 const root = new URL('../..', import.meta.url).pathname;
@@ -126,7 +126,9 @@ t.test('docs/api.md lists the error codes of the catalogue', (t) => {
   );
   t.strictSame(
     items,
-    Object.entries(catalogue).map(([name, { code, message }]) => `**${code}** \`${name}\`: ${message}`),
+    Object.entries(allErrors)
+      .sort(([, a], [, b]) => a.code - b.code)
+      .map(([name, { code, message }]) => `**${code}** \`${name}\`: ${message}`),
     'npm run generate',
   );
   t.end();

@@ -10,7 +10,7 @@ import type { Answer } from '../support/contract-check.js';
 import { engines } from '../support/engines.js';
 import { startListening, startService, injectFaults, type ServiceOptions } from '../support/service.js';
 import { repeatUntil, until } from '../support/wait.js';
-import type { Creation } from '../../dist/domain/plants.js';
+import type { Creation } from '../../dist/plants/repository.js';
 import { findExcess } from '../../dist/http/request/json-bounds.js';
 import { mostCounted, WindowCounts } from '../../dist/http/security/window-counts.js';
 

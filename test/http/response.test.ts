@@ -8,14 +8,14 @@ import { checkAnswer, type Answer } from '../support/contract-check.js';
 import { engines } from '../support/engines.js';
 import { injectFaults, startListening, startService } from '../support/service.js';
 import { loadContract } from '../../dist/contract/contract.js';
-import type { PlantPage } from '../../dist/domain/plants.js';
+import type { Page } from '../../dist/domain/collections.js';
 
 const engine = engines[0]!;
 /** Endless lists whose pages have the given size and cannot be compressed. */
 const endless = (bytes: number) =>
   injectFaults(() => ({
     plants: {
-      list: (): Promise<PlantPage> => {
+      list: (): Promise<Page> => {
         const json = JSON.stringify({ name: randomBytes(bytes / 2).toString('hex') });
         return Promise.resolve({ json, count: 1, next: 1n });
       },
@@ -57,7 +57,7 @@ t.test('a list has an ETag, and returns 304 to a client that has it', async (t) 
 t.test('a list of many pages has no ETag', async (t) => {
   const pages = injectFaults(() => ({
     plants: {
-      list: (_subject, { after }): Promise<PlantPage> =>
+      list: (_subject, { after }): Promise<Page> =>
         Promise.resolve(
           after === undefined
             ? { json: '{"name":"a"}', count: 1, next: 1n }
@@ -141,7 +141,7 @@ t.test('a compressed list that stalls is aborted like any other', async (t) => {
   let left = 5;
   const failing = injectFaults(() => ({
     plants: {
-      list: (): Promise<PlantPage> =>
+      list: (): Promise<Page> =>
         --left > 0
           ? Promise.resolve({ json: '{"name":"a"}', count: 1, next: 1n })
           : Promise.reject(new Error('the disk is gone')),

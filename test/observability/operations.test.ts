@@ -6,12 +6,11 @@ import { setImmediate } from 'node:timers/promises';
 import { Counter, Registry } from 'prom-client';
 import t from 'tap';
 import { StorageError } from '../../dist/domain/storage.js';
-import { scopes } from '../../dist/domain/tokens.js';
-import { issueToken } from '../../dist/http/security/access-token.js';
 import { GatheredMetrics, type Measured, type Source } from '../../dist/observability/gathered-metrics.js';
 import { createMetrics } from '../../dist/observability/metrics.js';
 import { buildOperationsListener } from '../../dist/observability/operations-listener.js';
-import { openStorage } from '../../dist/storage/open.js';
+import { service } from '../../dist/service.js';
+import { issueToken, openStorage, scopes } from '../support/store.js';
 import { version } from '../../dist/version.js';
 import { engines } from '../support/engines.js';
 import { fillStore, operationsOf, samples, send, startServer } from '../support/processes.js';
@@ -116,9 +115,9 @@ t.test('probes and metrics', async (t) => {
 t.test('docs/operate.md lists exactly our metrics', async (t) => {
   const page = await readFile(new URL('../../docs/operate.md', import.meta.url), 'utf8');
   const documented = [...page.matchAll(/^- `(plant_store_\w+)(?:\{[\w,]+\})?` \((\w+)\):/gm)];
-  const { registry } = createMetrics();
+  const { registry } = createMetrics(service);
   // The metrics of workers are added.
-  new GatheredMetrics(registry, () => []);
+  new GatheredMetrics(registry, () => [], service.metricPrefix);
   const known = registry.getMetricsAsArray().filter(({ name }) => name.startsWith('plant_store_'));
   t.strictSame(
     documented.map(([, name, type]) => `${name} ${type}`).sort(),
@@ -141,7 +140,7 @@ t.test(
         checks++;
         return checkStorage();
       },
-      metrics: createMetrics(),
+      metrics: createMetrics(service),
       log: {
         info: (message: unknown) => logged.push(message),
         warn: ({ reason }: { reason: string }) => logged.push(reason),
@@ -219,7 +218,7 @@ t.test('a worker that dies while another one is awaited counts once', async (t) 
   const dying = workerWith(5);
   const other = workerWith(2);
   let serving = [dying.source, other.source];
-  const gathered = new GatheredMetrics(new Registry(), () => serving);
+  const gathered = new GatheredMetrics(new Registry(), () => serving, service.metricPrefix);
   const scrape = async (...between: (() => unknown)[]) => {
     const text = gathered.metrics();
     for (const step of between) await step();
@@ -243,7 +242,7 @@ t.test('a worker that dies while another one is awaited counts once', async (t) 
 t.test('workers that die together all keep their counts', async (t) => {
   const workers = [1, 2, 4].map(workerWith);
   let serving = workers.map(({ source }) => source);
-  const gathered = new GatheredMetrics(new Registry(), () => serving);
+  const gathered = new GatheredMetrics(new Registry(), () => serving, service.metricPrefix);
   const first = gathered.metrics();
   for (const { respond } of workers) await respond();
   t.equal(valueOf(await first, 'requests_total'), 7);
@@ -256,7 +255,7 @@ t.test('workers that die together all keep their counts', async (t) => {
 t.test('a worker that leaves service keeps its counts until it is replaced', async (t) => {
   const leaving = workerWith(3);
   let serving = [leaving.source];
-  const gathered = new GatheredMetrics(new Registry(), () => serving);
+  const gathered = new GatheredMetrics(new Registry(), () => serving, service.metricPrefix);
   const first = gathered.metrics();
   await leaving.respond();
   t.equal(valueOf(await first, 'requests_total'), 3);

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { workerVariable } from '../../dist/process/messages.js';
 import { WorkerProcess } from '../../dist/process/worker-process.js';
-import { openStorage } from '../../dist/storage/open.js';
+import { openStorage } from '../support/store.js';
 import { temporaryFolder } from '../support/engines.js';
 import { fillStore, operationsOf, send, startServer, type ServerProcess } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
@@ -317,8 +317,8 @@ t.test('a worker that has lost its way to the writer leaves service', async (t) 
     HOST: '127.0.0.1',
     PORT: '0',
     WORKERS: '2',
-    PLANT_STORE_WORKER: '1',
-    PLANT_STORE_WRITER: storage.writerAddress ?? '',
+    SERVICE_WORKER: '1',
+    SERVICE_WRITER: storage.writerAddress ?? '',
   };
   const patience = { starting: 1, serving: 1 };
   const states: string[] = [];

@@ -16,6 +16,7 @@ import {
   type ServerProcess,
 } from '../support/processes.js';
 import { repeatUntil } from '../support/wait.js';
+import { service } from '../../dist/service.js';
 import { backUp } from '../../dist/storage/sqlite/backup.js';
 
 const list = async (server: ServerProcess, token: string) =>
@@ -88,16 +89,22 @@ t.test('a backup overwrites nothing, and reports why it fails', async (t) => {
   );
   t.equal(await readFile(there, 'utf8'), 'precious');
   await symlink(join(folder, 'elsewhere'), join(folder, 'link'));
-  t.throws(() => backUp(env.DATABASE_URL, join(folder, 'link')), /link already exists/);
+  t.throws(() => backUp(service, env.DATABASE_URL, join(folder, 'link')), /link already exists/);
   await t.rejects(stat(join(folder, 'elsewhere')), 'a link that leads nowhere is not followed');
-  t.throws(() => backUp(env.DATABASE_URL, join(folder, 'no', 'folder')), /cannot be created: ENOENT/);
+  t.throws(
+    () => backUp(service, env.DATABASE_URL, join(folder, 'no', 'folder')),
+    /cannot be created: ENOENT/,
+  );
   const nothing = join(folder, 'nothing.db');
-  t.throws(() => backUp(`file:${nothing}`, copy), /no store at .+nothing\.db; start the server, or name/);
+  t.throws(
+    () => backUp(service, `file:${nothing}`, copy),
+    /no store at .+nothing\.db; start the server, or name/,
+  );
   await t.rejects(stat(nothing), 'and none is made');
-  t.throws(() => backUp('postgres://127.0.0.1/x', copy), /use pg_dump/);
+  t.throws(() => backUp(service, 'postgres://127.0.0.1/x', copy), /use pg_dump/);
   const damaged = await readFile(file);
   await writeFile(join(folder, 'damaged.db'), damaged.fill(0x55, 4_096));
-  t.throws(() => backUp(`file:${folder}/damaged.db`, copy), /the copy failed: /);
+  t.throws(() => backUp(service, `file:${folder}/damaged.db`, copy), /the copy failed: /);
   for (const name of ['copy', 'copy.partial']) await t.rejects(stat(join(folder, name)), 'nothing is left');
 });
 

@@ -3,8 +3,8 @@ import t, { type Test } from 'tap';
 import { skipFor } from '../support/skip.js';
 import { until } from '../support/wait.js';
 import { joinNodes, runSql, startCitus } from '../support/citus-cluster.js';
-import { StorageError, type Storage } from '../../dist/domain/storage.js';
-import { migratePostgres, openPostgres } from '../../dist/storage/postgres/storage.js';
+import { StorageError } from '../../dist/domain/storage.js';
+import { migratePostgres, openPostgres, type Storage } from '../support/store.js';
 
 /** The maximum time that a request may wait for the database in these tests, in ms; a statement may take a third. */
 const timeout = 9_000;

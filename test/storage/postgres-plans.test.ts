@@ -3,7 +3,7 @@ import t from 'tap';
 import { noPostgres } from '../support/engines.js';
 import { startServer, type PlanNode } from '../support/postgres-server.js';
 import { skipFor } from '../support/skip.js';
-import { openPostgres } from '../../dist/storage/postgres/storage.js';
+import { openPostgres } from '../support/store.js';
 
 /** The most rows of a page: how many a statement may read beyond those that it is about. */
 const page = 500;

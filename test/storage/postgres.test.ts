@@ -11,10 +11,10 @@ import * as processes from '../support/processes.js';
 import { startService } from '../support/service.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil, until } from '../support/wait.js';
-import { StorageError, type Storage } from '../../dist/domain/storage.js';
-import { loadMigrations, type Migration } from '../../dist/storage/migrations.js';
+import { StorageError } from '../../dist/domain/storage.js';
+import type { Migration } from '../../dist/storage/migrations.js';
 import type { PostgresOptions } from '../../dist/storage/postgres/pool.js';
-import { migratePostgres, openPostgres } from '../../dist/storage/postgres/storage.js';
+import { loadMigrations, migratePostgres, openPostgres, type Storage } from '../support/store.js';
 
 /** The maximum time that a request may wait for the database in these tests, in ms; a statement may take a third. */
 const timeout = 90_000;

@@ -6,10 +6,10 @@ import { link, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promi
 import { connect, createServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
-import { openStorage, type OpenStorage } from '../../dist/storage/open.js';
 import { temporaryFolder } from '../support/engines.js';
 import { create, list, run, startServer } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
+import { openStorage, type OpenStorage } from '../support/store.js';
 import { repeatUntil } from '../support/wait.js';
 import { startWorkers, workersOf } from '../support/workers.js';
 import { startWriter } from '../support/writer-process.js';
@@ -258,15 +258,18 @@ t.test('a line that is not a batch closes its connection, and harms no other', n
   const writerAddress = storage.writerAddress ?? '';
   const worker = await openStorage(url, limits, {}, { writerAddress });
   t.teardown(() => worker.close());
-  const batch = { kinds: '0', subjects: 's', ids: '1', plants: '{"name":"a"}' };
+  const batch = { conditions: '0', collections: '0', subjects: 's', ids: '1', texts: '{"name":"a"}' };
   const lines = {
     'not JSON': 'GET / HTTP/1.1',
     null: 'null',
     'a list': '[]',
-    'too few columns': '{"kinds":"0","subjects":"s"}',
+    'too few columns': '{"conditions":"0","subjects":"s"}',
     'a column of another type': JSON.stringify({ ...batch, ids: 1 }),
-    'columns that differ in length': JSON.stringify({ ...batch, kinds: '00' }),
-    'an unknown kind': JSON.stringify({ ...batch, kinds: '7' }),
+    'columns that differ in length': JSON.stringify({ ...batch, conditions: '00' }),
+    'an unknown condition': JSON.stringify({ ...batch, conditions: '7' }),
+    'an unknown collection': JSON.stringify({ ...batch, collections: '1' }),
+    'an insert of nothing': JSON.stringify({ ...batch, texts: '' }),
+    'a deletion with a text': JSON.stringify({ ...batch, conditions: '1' }),
     'an id that is no number': JSON.stringify({ ...batch, ids: 'x' }),
     'an id of 65 bits': JSON.stringify({ ...batch, ids: '9223372036854775808' }),
   };

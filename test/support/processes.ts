@@ -6,9 +6,7 @@ import type { Test } from 'tap';
 import { temporaryFolder } from './engines.js';
 import * as processes from './server-process.js';
 import { repeatUntil } from './wait.js';
-import { scopes } from '../../dist/domain/tokens.js';
-import { issueToken } from '../../dist/http/security/access-token.js';
-import { openExistingStorage, openStorage } from '../../dist/storage/open.js';
+import { issueToken, openExistingStorage, openStorage, scopes } from './store.js';
 
 export { run } from './server-process.js';
 

@@ -5,12 +5,13 @@ import type { Test } from 'tap';
 import { answerCheck, checkAnswer, type Answer } from './contract-check.js';
 import { engines, sharedStorage, type Engine } from './engines.js';
 import { RawConnection } from './raw-connection.js';
+import { issueToken, scopes, type PlantRepository, type Storage } from './store.js';
 import { tls } from './transport.js';
 import { buildApp, type AppOptions } from '../../dist/app.js';
-import type { PlantRepository } from '../../dist/domain/plants.js';
-import type { Storage } from '../../dist/domain/storage.js';
-import { scopes, type Scope, type TokenRepository } from '../../dist/domain/tokens.js';
-import { issueToken } from '../../dist/http/security/access-token.js';
+import type { TokenRepository } from '../../dist/domain/tokens.js';
+import { plantOperations } from '../../dist/plants/operations.js';
+import type { PlantRepository as Repository } from '../../dist/plants/repository.js';
+import { service as definition } from '../../dist/service.js';
 
 /** An answer whose body has been read: `json` is lossy beyond 2^53, `text` never. */
 export interface JsonAnswer extends Answer {
@@ -34,13 +35,16 @@ export interface Service {
   /** A token for it with both scopes. */
   readonly token: string;
   /** Makes a token. */
-  issue(subject: string, options?: { scopes?: readonly Scope[]; expiresAt?: number }): Promise<string>;
+  issue(subject: string, options?: { scopes?: readonly string[]; expiresAt?: number }): Promise<string>;
   /** Sends a request and checks the answer against the contract. */
   call(method: string, url: string, options?: CallOptions): Promise<JsonAnswer>;
 }
 
 /** What a test may set; `wrap` stands between the app and its storage. */
-export type ServiceOptions = Partial<AppOptions> & { wrap?: (storage: Storage) => Storage };
+export type ServiceOptions = Omit<Partial<AppOptions>, 'storage'> & {
+  storage?: Storage;
+  wrap?: (storage: Storage) => Storage;
+};
 
 let subjects = 0;
 
@@ -49,7 +53,13 @@ export async function startService(t: Test, engine: Engine, options: ServiceOpti
   const storage = options.storage ?? (await sharedStorage(engine));
   const subject = `subject ${++subjects}`;
   const { wrap = (same: Storage) => same, ...appOptions } = options;
-  const app = await buildApp({ ...appOptions, storage: wrap(storage) });
+  const wrapped = wrap(storage);
+  const app = await buildApp({
+    service: definition,
+    handlers: plantOperations(wrapped.plants as Repository),
+    ...appOptions,
+    storage: wrapped,
+  });
   const check = options.contract === undefined ? checkAnswer : answerCheck(options.contract);
   t.teardown(() => app.close());
   const issue: Service['issue'] = async (subject, { scopes: given = scopes, expiresAt } = {}) => {
@@ -123,6 +133,7 @@ export const injectFaults =
   (storage) => {
     const { plants, tokens } = change(storage);
     return {
+      collection: (...all) => storage.collection(...all),
       broken: storage.broken,
       check: () => storage.check(),
       close: () => storage.close(),

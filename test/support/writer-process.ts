@@ -2,7 +2,8 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import type { Test } from 'tap';
-import { openStorage, type OpenStorage } from '../../dist/storage/open.js';
+import type { StoreDefinition } from '../../dist/domain/storage.js';
+import { openStorage, type OpenStorage } from './store.js';
 
 /** The process of a writer. */
 export interface WriterProcess {
@@ -17,10 +18,18 @@ export interface WriterProcess {
   readonly kill: () => Promise<void>;
 }
 
-/** Starts a process that opens the store of a URL and writes to it. It is gone with the test. */
-export async function startWriter(t: Test, url: string): Promise<WriterProcess> {
+/**
+ * Starts a process that opens the store of a URL and writes to it. It is gone with the test.
+ * @param definition - The store's, if it is not the Plant Store's.
+ */
+export async function startWriter(
+  t: Test,
+  url: string,
+  definition?: StoreDefinition,
+): Promise<WriterProcess> {
+  const args = [url, ...(definition === undefined ? [] : [serialize(definition)])];
   // Without what the test runner imports, which takes longer to start than the store.
-  const child = fork(new URL('./writing-process.js', import.meta.url), [url], { execArgv: [] });
+  const child = fork(new URL('./writing-process.js', import.meta.url), args, { execArgv: [] });
   const exited = once(child, 'exit');
   t.teardown(() => child.kill('SIGKILL'));
   const [address] = (await Promise.race([once(child, 'message'), exited])) as [unknown];
@@ -42,4 +51,8 @@ export async function startWriter(t: Test, url: string): Promise<WriterProcess> 
       await exited;
     },
   };
+}
+
+function serialize({ name, collections, migrations }: StoreDefinition): string {
+  return JSON.stringify({ name, collections, migrations: migrations.href });
 }

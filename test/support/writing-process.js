@@ -1,7 +1,11 @@
 // The process that writes for a test's store, from dist: the supervisor's half, without the workers.
+import { service } from '../../dist/service.js';
 import { openStorage } from '../../dist/storage/open.js';
 
-const [url = ''] = process.argv.slice(2);
-const storage = await openStorage(url, {}, {}, { forWorkers: true });
+const [url = '', definition] = process.argv.slice(2);
+/** @type {import('../../dist/domain/storage.js').StoreDefinition} */
+const given = definition === undefined ? service : JSON.parse(definition);
+const store = { ...given, migrations: new URL(given.migrations) };
+const storage = await openStorage(store, url, {}, {}, { forWorkers: true });
 process.on('disconnect', () => void storage.close());
 process.send?.(storage.writerAddress);

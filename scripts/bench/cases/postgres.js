@@ -8,10 +8,10 @@ import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
-import { openStorage } from '../../../dist/storage/open.js';
 import { systemPostgres } from '../../../test/support/postgres-cluster.js';
 import { plantStore, startServer } from '../../../test/support/server-process.js';
 import { median } from '../../lib/statistics.js';
+import { openStore } from '../../lib/store.js';
 
 const cluster = await systemPostgres();
 const server = await cluster.createServer('data');
@@ -156,7 +156,7 @@ const file = `file:${join(cluster.folder, 'plants.db')}`;
 /** @type {{ hash: string, bytes: number, time: number }[]} */
 const lists = [];
 for (const place of [url, file]) {
-  const storage = await openStorage(place);
+  const storage = await openStore(place);
   for (let start = 0; start < 100_000; start += 10_000) {
     await Promise.all(
       Array.from({ length: 10_000 }, (_, i) => {

@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import type { Contract } from '../../contract/contract.js';
 
 const { resolve } = createRequire(import.meta.url);
 const compress = promisify(gzip);
@@ -23,7 +24,7 @@ applyTheme();
 const response = await fetch(base + 'openapi.json');
 const contract = await response.json();
 
-const stored = 'plant-store-credentials';
+const stored = 'docs-credentials';
 const keepCredentials = () => ({
   statePlugins: {
     auth: {
@@ -93,12 +94,12 @@ const contentSecurityPolicy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-const page = (files: string) => `<!doctype html>
+const page = (title: string, files: string) => `<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
-    <title>Plant Store</title>
+    <title>${title}</title>
     <link rel="stylesheet" href="${files}/swagger-ui.css" />
     <link rel="stylesheet" href="${files}/page.css" />
     <link rel="icon" type="image/png" href="${files}/favicon-32x32.png" />
@@ -121,7 +122,8 @@ interface Content {
  * Serves the page at /docs/ without authentication; / redirects to it. Each file is read and compressed at its first
  * request. The folder name changes with the files, so that browsers can cache them permanently.
  */
-export function serveDocsPage(app: FastifyInstance): void {
+export function serveDocsPage(app: FastifyInstance, { document }: Contract): void {
+  const title = document.info.title.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
   const { version } = createRequire(import.meta.url)('@fastify/swagger-ui/package.json') as {
     version: string;
   };
@@ -160,7 +162,7 @@ export function serveDocsPage(app: FastifyInstance): void {
     };
     app.route({ method, url: `/docs/${name}`, handler });
   };
-  serve('', 'text/html; charset=utf-8', 'no-cache', () => Promise.resolve(Buffer.from(page(files))));
+  serve('', 'text/html; charset=utf-8', 'no-cache', () => Promise.resolve(Buffer.from(page(title, files))));
   const serveFile = (name: string, read: () => Promise<Buffer>) => {
     const type = types[name.slice(name.lastIndexOf('.') + 1) as keyof typeof types];
     serve(`${files}/${name}`, type, 'public, max-age=31536000, immutable', read);

@@ -3,7 +3,7 @@ import { Ajv, type AnySchemaObject, type ErrorObject, type FuncKeywordDefinition
 import addFormats from 'ajv-formats';
 import type { FastifySchemaCompiler } from 'fastify';
 import type { Schema } from '../../contract/contract.js';
-import { ApiError, catalogue, type ErrorKind } from '../../errors.js';
+import { ApiError, catalogue, type ErrorEntry, type ErrorKind } from '../../errors.js';
 import { integerRanges, isInexact, parseDecimal, toDouble } from './exact-json.js';
 
 /** How many faults a message describes; it only counts the others, since a long body can have very many. */
@@ -55,14 +55,22 @@ export function createValidatorCompiler(ajv: Ajv): FastifySchemaCompiler<AnySche
 }
 
 /**
- * Checks every entry of the error catalogue against the contract's Error schema.
- * @throws Error naming the entry that does not match.
+ * Checks every entry of the error catalogue, and a service's own errors, against the contract's Error schema.
+ * @throws Error naming the entry that does not match, or whose code is taken.
  */
-export function checkCatalogue(ajv: Ajv, errorSchema: object): void {
+export function checkCatalogue(
+  ajv: Ajv,
+  errorSchema: object,
+  errors: Readonly<Record<string, ErrorEntry>>,
+): void {
   const validate = ajv.compile(errorSchema);
-  for (const kind of Object.keys(catalogue) as ErrorKind[]) {
-    if (!validate(JSON.parse(new ApiError(kind).json))) {
-      throw new Error(`Error ${kind} does not match the contract: ${describe(validate.errors ?? [])}`);
+  const codes = new Set<number>();
+  for (const [name, entry] of [...Object.entries<ErrorEntry>(catalogue), ...Object.entries(errors)]) {
+    if (codes.has(entry.code))
+      throw new Error(`Error ${name} has a code that another error has: ${entry.code}`);
+    codes.add(entry.code);
+    if (!validate(JSON.parse(new ApiError(entry).json))) {
+      throw new Error(`Error ${name} does not match the contract: ${describe(validate.errors ?? [])}`);
     }
   }
 }

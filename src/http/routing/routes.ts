@@ -3,7 +3,7 @@ import type { FastifyInstance, RouteHandlerMethod } from 'fastify';
 import openapiGlue from 'fastify-openapi-glue';
 import type { Contract, Operation } from '../../contract/contract.js';
 import type { AnyHandlers, JsonArray } from '../../contract/handlers.js';
-import { ApiError } from '../../errors.js';
+import { ApiError, type ErrorEntry } from '../../errors.js';
 import type { MemoryBudget } from '../memory-budget.js';
 import { admitBody, createBodyParser, releaseBody, requireBody } from '../request/body.js';
 import { checkCatalogue, createAjv, createValidatorCompiler } from '../request/validation.js';
@@ -15,6 +15,8 @@ import type { RateLimitHook } from '../security/rate-limit.js';
 export interface RoutesOptions {
   contract: Contract;
   handlers: AnyHandlers;
+  /** The errors that the handlers throw besides those of the catalogue. */
+  errors: Readonly<Record<string, ErrorEntry>>;
   authentication: AuthenticationOptions;
   bodies: {
     /** Maximum length of a body, in bytes. */
@@ -42,14 +44,14 @@ type Handle = (request: object) => Promise<unknown>;
 /**
  * Registers the contract's operations.
  * @throws Error naming an operation without a handler, an unknown security scheme or scope, or an error of the
- *   catalogue that does not match the contract.
+ *   catalogue or of the handlers that does not match the contract.
  */
 export async function registerRoutes(app: FastifyInstance, options: RoutesOptions): Promise<void> {
   const { contract, handlers, authentication, lists, countCaller } = options;
   const bodies = { ...options.bodies, maxDepth: contract.bodyDepth + spareDepth };
   const operations = new Map(contract.operations.map((operation) => [operation.operationId, operation]));
   const ajv = createAjv();
-  checkCatalogue(ajv, contract.document.components.schemas['Error'] ?? {});
+  checkCatalogue(ajv, contract.document.components.schemas['Error'] ?? {}, options.errors);
 
   app.setValidatorCompiler(createValidatorCompiler(ajv));
   app.removeAllContentTypeParsers();

@@ -31,7 +31,7 @@ function isMalformed(target: string): boolean {
   }
 }
 
-/** Whether a path parameter is empty, as in `/plants/`. Such a path identifies nothing, so it has no route. */
+/** Whether a path parameter is empty, as in `/books/`. Such a path identifies nothing, so it has no route. */
 function hasEmptyParameter(params: unknown): boolean {
   for (const name in params as object) {
     if ((params as Record<string, unknown>)[name] === '') return true;

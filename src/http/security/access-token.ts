@@ -1,12 +1,14 @@
 // Creates access tokens and defines their form and their hash.
 import { createHash, randomBytes } from 'node:crypto';
-import type { Scope, Token, TokenRepository } from '../../domain/tokens.js';
+import type { Token, TokenRepository } from '../../domain/tokens.js';
 
-const secretForm = /^pst_[A-Za-z0-9_-]{43}$/;
-
-/** Whether a string has the form of the service's own tokens: `pst_` and 32 bytes in base64url. */
-export function isSecret(text: string): boolean {
-  return secretForm.test(text);
+/**
+ * Returns the test of whether a text has the form of a service's own tokens: its prefix and 32 bytes in base64url.
+ * @param prefix - Letters, digits and underscores.
+ */
+export function secretTest(prefix: string): (text: string) => boolean {
+  const form = new RegExp(`^${prefix}[A-Za-z0-9_-]{43}$`);
+  return (text) => form.test(text);
 }
 
 /** The SHA-256 under which a token is stored. It needs no salt, because the token is random. */
@@ -24,8 +26,10 @@ export function isSubject(text: string): boolean {
 
 /** The properties of a new token. Times are in milliseconds since the epoch. */
 export interface NewToken {
+  /** What the secret begins with. */
+  prefix: string;
   subject: string;
-  scopes: readonly Scope[];
+  scopes: readonly string[];
   now: number;
   expiresAt?: number | undefined;
 }
@@ -37,11 +41,11 @@ export interface NewToken {
  */
 export async function issueToken(
   tokens: TokenRepository,
-  { subject, scopes, now, expiresAt }: NewToken,
+  { prefix, subject, scopes, now, expiresAt }: NewToken,
 ): Promise<{ token: Token; secret: string }> {
   if (!isSubject(subject))
     throw new TypeError('a subject must have 1 to 255 characters and no control characters');
-  const secret = `pst_${randomBytes(32).toString('base64url')}`;
+  const secret = `${prefix}${randomBytes(32).toString('base64url')}`;
   const token: Token = {
     id: randomBytes(6).toString('hex'),
     subject,

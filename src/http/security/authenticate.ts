@@ -7,6 +7,8 @@ import { bearerChallenge, type Verifier, type Verifiers } from './verifier.js';
 
 /** How callers authenticate. */
 export interface AuthenticationOptions {
+  /** The realm of challenges for a bearer token. */
+  realm: string;
   verifiers: Verifiers;
   /** All scopes that a caller can have; the contract may require no others. */
   scopes: readonly string[];
@@ -24,7 +26,7 @@ export function authenticate(
   app: FastifyInstance,
   { securitySchemes }: Pick<Contract, 'securitySchemes'>,
   { operationId, requiredScope, security }: Operation,
-  { verifiers, scopes }: AuthenticationOptions,
+  { realm, verifiers, scopes }: AuthenticationOptions,
 ): onRequestHookHandler | undefined {
   if (security.length === 0) return undefined;
   if (requiredScope !== undefined && !scopes.includes(requiredScope)) {
@@ -35,7 +37,7 @@ export function authenticate(
     if (verify === undefined) {
       throw new Error(`Operation ${operationId} uses security scheme ${scheme}, which has no verifier`);
     }
-    return admission(verify, requiredScope);
+    return admission(verify, requiredScope, realm);
   });
   const [only] = admissions;
   if (admissions.length === 1 && only !== undefined) return app.auth([only]);
@@ -52,20 +54,24 @@ export function authenticate(
   return function (request, reply, done) {
     // The plugin reports the failure of the scheme that it tried last, which may not be the decisive one.
     any.call(app, request, reply, (error) => {
-      done(error === undefined ? undefined : decisive(failures.get(request) ?? [error], takesBearer));
+      done(
+        error === undefined
+          ? undefined
+          : decisive(failures.get(request) ?? [error], takesBearer ? realm : undefined),
+      );
     });
   };
 }
 
 /** Returns the function that admits a request by one verifier, if the caller has the required scope. */
-function admission(verify: Verifier, requiredScope: string | undefined) {
+function admission(verify: Verifier, requiredScope: string | undefined, realm: string) {
   const admit = (request: FastifyRequest, caller: Caller | ApiError): ApiError | undefined => {
     if (caller instanceof ApiError) return caller;
     if (requiredScope !== undefined && !caller.scopes.includes(requiredScope)) {
       return new ApiError('insufficientScope', {
         detail: requiredScope,
         headers: {
-          'www-authenticate': bearerChallenge(`error="insufficient_scope", scope="${requiredScope}"`),
+          'www-authenticate': bearerChallenge(realm, `error="insufficient_scope", scope="${requiredScope}"`),
         },
       });
     }
@@ -84,14 +90,15 @@ function admission(verify: Verifier, requiredScope: string | undefined) {
  * Selects which failure of several schemes to report. In order of priority: the verification failed, the scope is
  * missing, the credentials are invalid, there are no credentials. A 401 also challenges for the bearer scheme if the
  * operation accepts it (RFC 9110 section 11.6.1).
+ * @param realm - The realm of that challenge; undefined if the operation does not accept the scheme.
  */
-function decisive(failures: readonly Error[], takesBearer: boolean): Error {
+function decisive(failures: readonly Error[], realm: string | undefined): Error {
   const rank = (failure: Error) =>
     !(failure instanceof ApiError) || failure.statusCode >= 500
       ? 3
-      : ['missingToken', 'invalidToken', 'insufficientScope'].indexOf(failure.kind);
+      : (['missingToken', 'invalidToken', 'insufficientScope'] as unknown[]).indexOf(failure.kind);
   const failure = failures.reduce((worst, next) => (rank(next) > rank(worst) ? next : worst));
-  if (!(failure instanceof ApiError) || failure.statusCode !== 401 || !takesBearer) return failure;
-  const headers = { 'www-authenticate': bearerChallenge(), ...failure.headers };
+  if (!(failure instanceof ApiError) || failure.statusCode !== 401 || realm === undefined) return failure;
+  const headers = { 'www-authenticate': bearerChallenge(realm), ...failure.headers };
   return new ApiError(failure.kind, { headers });
 }

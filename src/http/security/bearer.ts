@@ -4,7 +4,7 @@ import fastq, { type queueAsPromised } from 'fastq';
 import { LRUCache } from 'lru-cache';
 import type { Caller, TokenRepository } from '../../domain/tokens.js';
 import { ApiError } from '../../errors.js';
-import { hashSecret, isSecret } from './access-token.js';
+import { hashSecret, secretTest } from './access-token.js';
 import { bearerChallenge, type Verifier } from './verifier.js';
 
 /** How long a verified token is cached, in ms; a revocation takes effect within this time. */
@@ -47,6 +47,10 @@ export interface BearerVerifier {
 /** The dependencies of the bearer verifier. */
 export interface BearerOptions {
   tokens: TokenRepository;
+  /** What the service's own tokens begin with. */
+  prefix: string;
+  /** The realm of challenges. */
+  realm: string;
   /**
    * Returns what a token that is not the service's own grants; undefined when it is invalid. Without this function, no
    * such token is valid.
@@ -67,10 +71,20 @@ export interface BearerOptions {
  */
 export function createBearerVerifier({
   tokens,
+  prefix,
+  realm,
   verifyForeign,
   now,
   monotonic,
 }: BearerOptions): BearerVerifier {
+  const isSecret = secretTest(prefix);
+  // Created once, so that a flood of requests without a valid token costs little.
+  const refusal = (kind: 'missingToken' | 'invalidToken', parameters?: string) =>
+    new ApiError(kind, { headers: { 'www-authenticate': bearerChallenge(realm, parameters) } });
+  /** RFC 6750 section 3.1: a request without a bearer token gets no error code. */
+  const missingToken = refusal('missingToken');
+  /** RFC 6750 section 3.1 defines one code for every kind of invalid token. */
+  const invalidToken = refusal('invalidToken', 'error="invalid_token"');
   const memory = {
     max: cacheSize,
     maxSize: cacheText,
@@ -212,11 +226,5 @@ class LookUpQueue {
   }
 }
 
-// Created once, so that a flood of requests without a valid token costs little.
-/** RFC 6750 section 3.1: a request without a bearer token gets no error code. */
-const missingToken = new ApiError('missingToken', { headers: { 'www-authenticate': bearerChallenge() } });
-/** RFC 6750 section 3.1 defines one code for every kind of invalid token. */
-const invalidToken = new ApiError('invalidToken', {
-  headers: { 'www-authenticate': bearerChallenge('error="invalid_token"') },
-});
+// Created once, as the others.
 const overloaded = new ApiError('overloaded');

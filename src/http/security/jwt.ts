@@ -8,7 +8,6 @@ import {
   type JWTPayload,
   type JWTVerifyGetKey,
 } from 'jose';
-import { scopes, type Scope } from '../../domain/tokens.js';
 import { ApiError } from '../../errors.js';
 import type { Grant } from './bearer.js';
 
@@ -48,10 +47,12 @@ const tokenForm = /^[\w-]+\.[\w-]+\.[\w-]+$/;
  * The function returns undefined for an invalid token. It rejects with ApiError `unavailable` (503) when the keys are
  * unavailable. It requests the keys when a token names an unknown key, at most every `jwksCooldown` (at most five
  * seconds after a failure), and again after ten minutes, so that a key that the provider withdraws loses its trust.
+ * @param scopes - The scopes that a token can have.
  * @param now - Returns the time in milliseconds since the epoch.
  */
 export function createJwtVerifier(
   { issuer, audience, jwksUrl, jwksCooldown = 30_000, jwksTimeout = 5_000 }: IdentityProvider,
+  scopes: readonly string[],
   now: () => number,
 ): (token: string) => Promise<Grant | undefined> {
   const keys = createRemoteJWKSet(new URL(jwksUrl), {
@@ -80,7 +81,7 @@ export function createJwtVerifier(
         currentDate: new Date(now()),
         requiredClaims: ['sub', 'exp'],
       });
-      return toGrant(payload);
+      return toGrant(payload, scopes);
     } catch (error) {
       if (error instanceof errors.JOSEError) return undefined;
       throw error instanceof ApiError ? error : new ApiError('unavailable', { cause: error });
@@ -116,19 +117,19 @@ function fetchKeys(cooldown: number, now: () => number): FetchImplementation {
   };
 }
 
-function toGrant({ iss, sub, exp, scope, scp }: JWTPayload): Grant | undefined {
+function toGrant({ iss, sub, exp, scope, scp }: JWTPayload, scopes: readonly string[]): Grant | undefined {
   if (typeof sub !== 'string' || sub === '' || sub.length > longestSubject) return undefined;
   // No storage engine can store these.
   if (!sub.isWellFormed() || sub.includes('\0')) return undefined;
   return {
     subject: `${iss}\n${sub}`,
-    scopes: readScopes(scope ?? scp),
+    scopes: readScopes(scope ?? scp, scopes),
     expiresAt: (exp! + leeway) * 1000,
   };
 }
 
 /** `scope` is a space-separated string (RFC 8693 section 4.2); some providers send `scp`, which may be an array. */
-function readScopes(claim: unknown): Scope[] {
+function readScopes(claim: unknown, scopes: readonly string[]): string[] {
   const names: unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : [];
   return scopes.filter((scope) => names.includes(scope));
 }

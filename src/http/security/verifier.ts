@@ -21,6 +21,6 @@ declare module 'fastify' {
 }
 
 /** The WWW-Authenticate challenge for a bearer token (RFC 6750 section 3), with optional further parameters. */
-export function bearerChallenge(parameters?: string): string {
-  return `Bearer realm="plant-store"${parameters === undefined ? '' : `, ${parameters}`}`;
+export function bearerChallenge(realm: string, parameters?: string): string {
+  return `Bearer realm="${realm}"${parameters === undefined ? '' : `, ${parameters}`}`;
 }

@@ -1,162 +1,103 @@
-// Reads with the Citus extension: where subjects are stored, and the pages of one shard.
+// Reads pages of one shard with the Citus extension.
+import { idRange, type CollectionDefinition } from '../../domain/collections.js';
+import { pageBytes, pageRows as stepRows } from '../page-size.js';
 import { columnsOf, type PageRange, type PageRow } from './page-reader.js';
 import type { PostgresPool } from './pool.js';
 
-/** The maximum number of subjects whose places are cached. */
-const mostSubjects = 100_000;
-
-/** Where the plants of a subject are stored. One statement can read several pages of the same shard. */
-export interface Place {
-  readonly shard: string;
-  readonly node: string;
-}
-
-/** A cache of the places of subjects. */
-export class Places {
-  readonly #pool: PostgresPool;
-  readonly #known = new Map<string, Place>();
-
-  constructor(pool: PostgresPool) {
-    this.#pool = pool;
-  }
-
-  /** @throws StorageError */
-  async of(subject: string): Promise<Place> {
-    const known = this.#known.get(subject);
-    if (known !== undefined) return known;
-    const [row] = await this.#pool.read(
-      `SELECT shardid, groupid FROM pg_dist_placement
-       WHERE shardid = get_shard_id_for_distribution_column('plants', $1::text)`,
-      [subject],
-    );
-    const place = { shard: String(row?.[0]), node: String(row?.[1]) };
-    if (this.#known.size >= mostSubjects) this.#known.clear();
-    this.#known.set(subject, place);
-    return place;
-  }
-
-  /** Call it when a statement has failed: the shard may have been moved or split. */
-  forget(subject: string): void {
-    this.#known.delete(subject);
-  }
-}
-
-/** Limits concurrent work, so that a node that does not respond cannot occupy all connections. */
-export class Slots {
-  readonly #waiting: (() => void)[] = [];
-  #free: number;
-
-  constructor(count: number) {
-    this.#free = count;
-  }
-
-  /** Runs work when a slot is free, in call order. */
-  readonly run = async (work: () => Promise<void>): Promise<void> => {
-    if (this.#free > 0) this.#free--;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    try {
-      await work();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#free++;
-      else next();
-    }
-  };
-}
-
-/** The maximum number of rows in a step of reading a page. */
-const stepRows = 500;
-/** The maximum size of a page in bytes, including commas. A single plant may exceed it. */
-const pageBytes = 256 * 1024;
-/** A plant with more bytes, including its comma, is long. A step without long plants has at most `pageBytes`. */
+/** A document with more bytes, including its comma, is long. A step without long ones has at most `pageBytes`. */
 const longBytes = Math.floor(pageBytes / stepRows);
 /** The length of text, in bytes, after which a page that is read alone has no further step. */
-const enoughBytes = 128 * 1024;
+const enoughBytes = pageBytes / 2;
 /** The maximum number of rows in a statement, which limits the text that is in memory as a whole. */
 const rowsTogether = 4 * stepRows;
-/** The length of text, in bytes, after which no further page that has long plants is read. */
+/** The length of text, in bytes, after which no further page that has long documents is read. */
 const bytesTogether = 4 * pageBytes;
-const maxId = 2n ** 63n - 1n;
+
+/** The statements that read pages: a few of them, a next page, and a page that has long documents. */
+export interface PageTexts {
+  readonly few: string;
+  readonly next: string;
+  readonly withLong: string;
+}
 
 /**
- * The rows of the page that `wanted` (subject, start, rows) describes, in order, with their lengths; PostgreSQL knows
- * the length of a long text without reading it. The plan must not depend on the statistics of the table, which may be
- * missing or stale:
+ * The statements for a collection. Their parameters are arrays: $1 subjects, $2 first ids, $3 maximum numbers of rows.
+ *
+ * They have in common the rows of the page that `wanted` (subject, start, rows) describes, in order, with their lengths;
+ * PostgreSQL knows the length of a long text without reading it. The plan must not depend on the statistics of the
+ * table, which may be missing or stale:
  * - The planner must not know any of the three values. It then expects to read a tenth of the rows, for which only the
  *   index is cheap. If it assumed that a subject has fewer rows than the limit, it would read and sort all of them.
  * - The planner knows the outer limit, which keeps its cost estimate below the threshold of JIT compilation.
  */
-const wantedRows = `
-  SELECT id, plant, octet_length(plant) + 1 AS bytes
-  FROM (SELECT id, plant FROM plants WHERE subject = ANY ($1::text[]) AND subject = wanted.subject AND id >= wanted.start
-        ORDER BY id LIMIT wanted.rows) AS following
-  ORDER BY id LIMIT ${stepRows}`;
+export function pageTextsOf({ name, column }: CollectionDefinition): PageTexts {
+  const wantedRows = `
+    SELECT id, text, octet_length(text) + 1 AS bytes
+    FROM (SELECT stored.id, stored.${column} AS text FROM ${name} AS stored
+          WHERE stored.subject = ANY ($1::text[]) AND stored.subject = wanted.subject AND stored.id >= wanted.start
+          ORDER BY stored.id LIMIT wanted.rows) AS following
+    ORDER BY id LIMIT ${stepRows}`;
+  // Its text, the number of documents, the last id if more may follow, and the number of long documents. The text omits
+  // those, so that it stays within its limit.
+  const wantedPage = `
+    SELECT string_agg(text, ',') FILTER (WHERE bytes <= ${longBytes}) AS json, count(*)::int AS count,
+           CASE WHEN count(*) = least(wanted.rows, ${stepRows}) THEN max(id) END AS last,
+           (count(*) FILTER (WHERE bytes > ${longBytes}))::int AS long
+    FROM (${wantedRows}) AS documents`;
+  return {
+    few: `
+      SELECT json, count, last, long
+      FROM unnest($1::text[], $2::bigint[], $3::int[]) WITH ORDINALITY AS wanted (subject, start, rows, place)
+      CROSS JOIN LATERAL (${wantedPage}) AS page
+      ORDER BY place`,
+    // In steps while its text is short. A later step that has long documents or exceeds the size of a page is left to
+    // the following page.
+    next: `
+      WITH RECURSIVE steps AS (
+        SELECT 0 AS step, NULL::text AS json, 0 AS count, ($2::bigint[])[1] - 1 AS last, 0 AS long,
+               ($3::int[])[1] AS rows_left, 0 AS text
+        UNION ALL
+        SELECT step + 1, page.*, rows_left - page.count, text + coalesce(octet_length(page.json) + 1, 0)
+        FROM steps
+        CROSS JOIN LATERAL (
+          SELECT ($1::text[])[1] AS subject, CASE WHEN steps.last < ${idRange.max} THEN steps.last + 1 END AS start,
+                 rows_left AS rows
+        ) AS wanted
+        CROSS JOIN LATERAL (${wantedPage}) AS page
+        WHERE steps.last IS NOT NULL AND steps.long = 0 AND rows_left > 0 AND text < ${enoughBytes}
+      )
+      SELECT string_agg(json, ',' ORDER BY step), sum(count)::int, (array_agg(last ORDER BY step DESC))[1], max(long)
+      FROM steps WHERE step = 1 OR (step > 1 AND long = 0 AND text <= ${pageBytes})`,
+    // A running total of lengths selects the documents that fit.
+    withLong: `
+      SELECT page.*
+      FROM unnest($1::text[], $2::bigint[], $3::int[]) AS wanted (subject, start, rows)
+      CROSS JOIN LATERAL (
+        SELECT string_agg(text, ',' ORDER BY id) FILTER (WHERE fits), (count(*) FILTER (WHERE fits))::int,
+               CASE WHEN count(*) = least(wanted.rows, ${stepRows}) OR NOT bool_and(fits)
+                    THEN max(id) FILTER (WHERE fits) END
+        FROM (SELECT *, total <= ${pageBytes} OR total = bytes AS fits
+              FROM (SELECT *, sum(bytes) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS total
+                    FROM (${wantedRows}) AS documents) AS measured) AS chosen
+      ) AS page`,
+  };
+}
 
 /**
- * The page that `wanted` describes: its text, the number of plants, the last id if more plants may follow, and the
- * number of long plants. The text omits long plants, so that it stays within its limit.
- */
-const wantedPage = `
-  SELECT string_agg(plant, ',') FILTER (WHERE bytes <= ${longBytes}) AS json, count(*)::int AS count,
-         CASE WHEN count(*) = least(wanted.rows, ${stepRows}) THEN max(id) END AS last,
-         (count(*) FILTER (WHERE bytes > ${longBytes}))::int AS long
-  FROM (${wantedRows}) AS plants`;
-
-/** Reads a few pages. The parameters are arrays: $1 subjects, $2 first ids, $3 maximum numbers of rows. */
-const readFewPages = `
-  SELECT json, count, last, long
-  FROM unnest($1::text[], $2::bigint[], $3::int[]) WITH ORDINALITY AS wanted (subject, start, rows, place)
-  CROSS JOIN LATERAL (${wantedPage}) AS page
-  ORDER BY place`;
-
-/**
- * Reads one next page, with the same parameters, in steps while its text is short. A later step that has long plants or
- * exceeds the size of a page is left to the following page.
- */
-const readNextPage = `
-  WITH RECURSIVE steps AS (
-    SELECT 0 AS step, NULL::text AS json, 0 AS count, ($2::bigint[])[1] - 1 AS last, 0 AS long,
-           ($3::int[])[1] AS rows_left, 0 AS text
-    UNION ALL
-    SELECT step + 1, page.*, rows_left - page.count, text + coalesce(octet_length(page.json) + 1, 0)
-    FROM steps
-    CROSS JOIN LATERAL (
-      SELECT ($1::text[])[1] AS subject, CASE WHEN steps.last < ${maxId} THEN steps.last + 1 END AS start,
-             rows_left AS rows
-    ) AS wanted
-    CROSS JOIN LATERAL (${wantedPage}) AS page
-    WHERE steps.last IS NOT NULL AND steps.long = 0 AND rows_left > 0 AND text < ${enoughBytes}
-  )
-  SELECT string_agg(json, ',' ORDER BY step), sum(count)::int, (array_agg(last ORDER BY step DESC))[1], max(long)
-  FROM steps WHERE step = 1 OR (step > 1 AND long = 0 AND text <= ${pageBytes})`;
-
-/** Reads one page that has long plants, with the same parameters. A running total of lengths selects those that fit. */
-const readPageWithLong = `
-  SELECT page.*
-  FROM unnest($1::text[], $2::bigint[], $3::int[]) AS wanted (subject, start, rows)
-  CROSS JOIN LATERAL (
-    SELECT string_agg(plant, ',' ORDER BY id) FILTER (WHERE fits), (count(*) FILTER (WHERE fits))::int,
-           CASE WHEN count(*) = least(wanted.rows, ${stepRows}) OR NOT bool_and(fits)
-                THEN max(id) FILTER (WHERE fits) END
-    FROM (SELECT *, total <= ${pageBytes} OR total = bytes AS fits
-          FROM (SELECT *, sum(bytes) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS total
-                FROM (${wantedRows}) AS plants) AS measured) AS chosen
-  ) AS page`;
-
-/**
- * Reads pages of subjects in one shard. Citus would run the function `plant_pages` on the wrong node, and send a
+ * Reads pages of subjects in one shard. Citus would run the function that reads pages on the wrong node, and send a
  * statement to the shard for each page. A condition on all subjects lets Citus detect the shard.
  * @returns A row for each page, or for the first ones only if a statement cannot read more.
  * @throws StorageError
  */
 export async function readPagesOfShard(
   pool: PostgresPool,
+  texts: PageTexts,
   pages: readonly PageRange[],
 ): Promise<readonly PageRow[]> {
   let rowsLeft = rowsTogether;
   const fitting = pages.filter(({ rows }, i) => (rowsLeft -= Math.min(rows, stepRows)) >= 0 || i === 0);
   const isNext = fitting.length === 1 && fitting.some(({ rows }) => rows > stepRows);
-  const rows = await pool.read(isNext ? readNextPage : readFewPages, columnsOf(fitting));
+  const rows = await pool.read(isNext ? texts.next : texts.few, columnsOf(fitting));
   const read: PageRow[] = [];
   let bytesRead = 0;
   for (const [i, page] of fitting.entries()) {
@@ -165,7 +106,7 @@ export async function readPagesOfShard(
     if (long === 0) {
       read.push([json, count, last]);
     } else {
-      const [row] = (await pool.read(readPageWithLong, columnsOf([page]))) as readonly unknown[] as [PageRow];
+      const [row] = (await pool.read(texts.withLong, columnsOf([page]))) as readonly unknown[] as [PageRow];
       bytesRead += row[0]?.length ?? 0;
       read.push(row);
     }

@@ -1,139 +1,79 @@
-// Support for the Citus extension: distributed tables, and statements for single shards.
-import { StorageError } from '../../domain/storage.js';
-import type { PlantWrite, PlantWriteKind } from '../plant-writes.js';
-import type { PostgresPool, Row } from './pool.js';
+// The statements for documents that Citus distributes by subject: each concerns one shard, or one row after the other.
+import fastq from 'fastq';
+import type { CollectionDefinition, Page } from '../../domain/collections.js';
+import type { StorageError } from '../../domain/storage.js';
+import type { Deletion, Insert, Write } from '../writes.js';
+import { CitusNodes, nodeConnectionTime } from './citus-nodes.js';
+import { pageTextsOf, readPagesOfShard, type PageTexts } from './citus-pages.js';
+import { Places } from './citus-tables.js';
+import { bisect, isRowError } from './failures.js';
+import { PageReaders, underWayIn, type PageRange } from './page-reader.js';
+import type { PostgresPool } from './pool.js';
+import type { Query, Row } from './query.js';
+import type { DocumentStatements } from './statements.js';
 
-/** How long a node may take to accept a connection, in ms. */
-const nodeConnectionTime = 500;
 /** The maximum number of rows in an INSERT. Each has three parameters, and a statement can have 65,535. */
 const rowsInserted = 1_000;
-
-type Query = (text: string) => Promise<Row[]>;
-
-/** A node of a cluster, with its settings; undefined if it did not respond. */
-export interface Node {
-  readonly name: string;
-  readonly settings: { readonly fsync: string; readonly synchronous_commit: string } | undefined;
-}
-
-/** How our tables are distributed: by the hash of a column, or as copies on every node (reference tables). */
-const distribution = { plants: 'by subject', tokens: 'as copies', migrations: 'as copies' };
-/** Reads the actual distribution: one row for each of our tables that Citus manages. */
-const readDistribution = `
-  SELECT name, CASE WHEN partmethod = 'h' THEN 'by ' || column_to_column_name(logicalrelid, partkey)
-                    WHEN partmethod = 'n' AND repmodel = 't' THEN 'as copies' END
-  FROM unnest('{${Object.keys(distribution).join()}}'::text[]) AS name
-  JOIN pg_dist_partition ON logicalrelid = to_regclass(name)`;
-
-/**
- * Whether our tables are distributed. The server must have the extension.
- * @throws StorageError when only some tables are distributed, or in another way.
- */
-export async function isDistributed(query: Query): Promise<boolean> {
-  const rows = await query(readDistribution);
-  if (rows.length === 0) return false;
-  const found = Object.fromEntries(rows as [string, string][]);
-  const wrong = Object.entries(distribution).filter(([table, how]) => found[table] !== how);
-  if (wrong.length > 0) {
-    const tables = wrong.map(([table]) => table).join(', ');
-    throw new StorageError(
-      'unavailable',
-      `the database is only partly distributed (${tables}): run "plant-store migrate"`,
-    );
-  }
-  return true;
-}
-
-/** Distributes our tables, with their rows, unless they are distributed already. Must run on the coordinator. */
-export async function distribute(query: Query): Promise<void> {
-  const distributed = (await query(readDistribution)).map(([table]) => table);
-  for (const table of Object.keys(distribution).filter((name) => !distributed.includes(name))) {
-    await query(
-      table === 'plants'
-        ? "SELECT create_distributed_table('plants', 'subject', colocate_with => 'none')"
-        : `SELECT create_reference_table('${table}')`,
-    );
-  }
-}
-
-/** Reads the settings of all nodes, since each node commits with its own. */
-export async function readNodes(query: Query): Promise<Node[]> {
-  const rows = await query(
-    // First shortens the time that Citus waits for a node that does not respond, and hides the warning about it.
-    `WITH before AS MATERIALIZED (
-       SELECT set_config('citus.node_connection_timeout', '${nodeConnectionTime}', true) AS time,
-              set_config('client_min_messages', 'error', true))
-     SELECT nodename || ':' || nodeport, CASE WHEN success THEN result END
-     FROM before
-     CROSS JOIN LATERAL run_command_on_all_nodes(
-       left(before.time, 0) || $$SELECT json_object_agg(name, setting) FROM pg_settings
-                                  WHERE name IN ('fsync', 'synchronous_commit')$$)
-     JOIN pg_dist_node USING (nodeid)`,
-  );
-  return (rows as [string, string | null][]).map(([name, settings]) => ({
-    name,
-    settings: settings === null ? undefined : (JSON.parse(settings) as NonNullable<Node['settings']>),
-  }));
-}
-
 /** The settings of a write transaction: it uses one connection per node, and does not wait long for it. */
 const settings = `SET LOCAL citus.node_connection_timeout TO ${nodeConnectionTime};
   SET LOCAL citus.multi_shard_modify_mode TO 'sequential'`;
 
-/** What commits the writes of each kind, so that a new kind does not compile without its statement here. */
-type CommitsOfKinds = {
-  [Kind in PlantWriteKind]: (writes: readonly PlantWrite<Kind>[], end: number) => Promise<Row[]>;
-};
-
 /**
- * The statements for batches of plants. Writes run in transaction blocks, because a Citus worker commits any other
- * statement immediately after running it, possibly long after the client has given up.
+ * The statements for tables that are distributed. Writes run in transaction blocks, because a Citus worker commits any
+ * other statement immediately after running it, possibly long after the client has given up.
  */
-export class CitusStatements implements CommitsOfKinds {
+export class CitusStatements implements DocumentStatements {
+  /** Citus would run a function on the wrong node. */
+  readonly functions = [];
   readonly #pool: PostgresPool;
+  readonly #table: string;
+  readonly #column: string;
+  readonly #pageTexts: PageTexts;
+  readonly #nodes: CitusNodes;
+  readonly #places: Places;
+  readonly #pagesOfShards = new Map<string, PageReaders>();
+  /** For each node, what runs work within a limit, so that one that does not respond cannot occupy all connections. */
+  readonly #slotsOfNodes = new Map<number, (work: () => Promise<void>) => Promise<void>>();
 
-  constructor(pool: PostgresPool) {
+  /** @param nodes - What is known about the nodes, for all collections. */
+  constructor(pool: PostgresPool, nodes: CitusNodes, collection: CollectionDefinition) {
     this.#pool = pool;
+    this.#table = collection.name;
+    this.#column = collection.column;
+    this.#pageTexts = pageTextsOf(collection);
+    this.#nodes = nodes;
+    this.#places = new Places(pool, collection);
   }
 
-  /**
-   * Creates plants.
-   * @param end - The deadline, on the clock of performance.now().
-   * @returns The keys of the plants that did not exist.
-   * @throws StorageError
-   */
-  create(creates: readonly PlantWrite<'create'>[], end: number): Promise<Row[]> {
-    return this.#pool.transaction(settings, end, async (query) => {
-      const created: Row[] = [];
+  insert(inserts: readonly Insert[], end: number): Promise<Row[]> {
+    return this.#transaction(end, async (query) => {
+      const inserted: Row[] = [];
       // Citus routes rows of VALUES to their shards, but would first write rows from unnest() to intermediate files.
-      for (let from = 0; from < creates.length; from += rowsInserted) {
-        const rows = creates.slice(from, from + rowsInserted);
+      for (let from = 0; from < inserts.length; from += rowsInserted) {
+        const rows = inserts.slice(from, from + rowsInserted);
         const places = rows.map((_, i) => `($${3 * i + 1}, $${3 * i + 2}, $${3 * i + 3})`).join();
-        created.push(
+        inserted.push(
           ...(await query(
-            `INSERT INTO plants (subject, id, plant) VALUES ${places} ON CONFLICT DO NOTHING RETURNING subject, id`,
-            rows.flatMap(({ subject, id, plant }) => [subject, `${id}`, plant]),
+            `INSERT INTO ${this.#table} (subject, id, ${this.#column}) VALUES ${places}
+             ON CONFLICT DO NOTHING RETURNING subject, id`,
+            rows.flatMap(({ subject, id, text }) => [subject, `${id}`, text]),
           )),
         );
       }
-      return created;
+      return inserted;
     });
   }
 
-  /**
-   * Compares plants with the stored ones.
-   * @returns The keys of those that exist, each with whether the plants are equal.
-   * @throws StorageError
-   */
-  async compare(creates: readonly PlantWrite<'create'>[], end: number): Promise<Row[]> {
+  async compare(inserts: readonly Insert[], end: number): Promise<Row[]> {
     const found: Row[] = [];
-    for (const [subject, plants] of bySubject(creates)) {
+    for (const [subject, documents] of groupBy(inserts, ({ subject }) => subject)) {
       found.push(
         ...(await this.#pool.read(
-          `SELECT plants.subject, plants.id, plants.plant = given.plant
-           FROM plants JOIN unnest($2::bigint[], $3::text[]) AS given (id, plant) ON plants.id = given.id
-           WHERE plants.subject = $1 AND plants.id = ANY ($2::bigint[])`,
-          [subject, plants.map(({ id }) => `${id}`), plants.map(({ plant }) => plant)],
+          `SELECT stored.subject, stored.id, stored.${this.#column} = given.text
+           FROM ${this.#table} AS stored
+           JOIN unnest($2::bigint[], $3::text[]) AS given (id, text) ON stored.id = given.id
+           WHERE stored.subject = $1 AND stored.id = ANY ($2::bigint[])`,
+          [subject, documents.map(({ id }) => `${id}`), documents.map(({ text }) => text)],
           end,
         )),
       );
@@ -141,20 +81,16 @@ export class CitusStatements implements CommitsOfKinds {
     return found;
   }
 
-  /**
-   * Deletes plants.
-   * @returns The keys of those that existed, each with true.
-   * @throws StorageError
-   */
-  delete(deletes: readonly PlantWrite<'delete'>[], end: number): Promise<Row[]> {
-    return this.#pool.transaction(settings, end, async (query) => {
+  delete(deletions: readonly Deletion[], end: number): Promise<Row[]> {
+    return this.#transaction(end, async (query) => {
       const deleted: Row[] = [];
-      // One subject per statement: a statement for several subjects would read all of their plants, on every shard.
-      for (const [subject, plants] of bySubject(deletes)) {
+      // One subject per statement: a statement for several subjects would read all of their documents, on every shard.
+      for (const [subject, documents] of groupBy(deletions, ({ subject }) => subject)) {
         deleted.push(
           ...(await query(
-            'DELETE FROM plants WHERE subject = $1 AND id = ANY ($2::bigint[]) RETURNING subject, id, true',
-            [subject, plants.map(({ id }) => `${id}`)],
+            `DELETE FROM ${this.#table} WHERE subject = $1 AND id = ANY ($2::bigint[])
+             RETURNING subject, id, true`,
+            [subject, documents.map(({ id }) => `${id}`)],
           )),
         );
       }
@@ -162,30 +98,79 @@ export class CitusStatements implements CommitsOfKinds {
     });
   }
 
-  /**
-   * Splits writes by the nodes that store their subjects.
-   * @throws StorageError
-   */
-  async splitByNode<W extends PlantWrite>(writes: readonly W[]): Promise<W[][]> {
-    const subjects = bySubject(writes);
-    const rows = await this.#pool.read(
-      `SELECT groupid, array_agg(subject) FROM unnest($1::text[]) AS subject
-       JOIN pg_dist_placement ON shardid = get_shard_id_for_distribution_column('plants', subject)
-       GROUP BY groupid`,
-      [[...subjects.keys()]],
-    );
-    return (rows as [number, string[]][]).map(([, names]) =>
-      names.flatMap((name) => subjects.get(name) ?? []),
-    );
+  /** Splits writes by node, so that only those to unreachable nodes fail. */
+  async split<W extends Write>(writes: readonly W[], error: StorageError): Promise<(readonly W[])[]> {
+    this.#nodes.failed(error);
+    if (writes.length < 2 || error.failure !== 'unavailable' || isRowError(error.cause)) {
+      return bisect(writes, error);
+    }
+    try {
+      const places = await this.#places.of(new Set(writes.map(({ subject }) => subject)));
+      return [...groupBy(writes, ({ subject }) => places.get(subject)?.node).values()];
+    } catch {
+      return [writes];
+    }
+  }
+
+  async page(range: PageRange): Promise<Page> {
+    this.#nodes.require();
+    try {
+      return await (await this.#readersOf(range.subject)).read(range);
+    } catch (error) {
+      this.#nodes.failed(error);
+      this.#places.forget(range.subject);
+      throw error;
+    }
+  }
+
+  check(): void {
+    this.#nodes.require();
+  }
+
+  async drain(): Promise<void> {
+    await Promise.all([...this.#pagesOfShards.values()].map((readers) => readers.drain()));
+  }
+
+  #transaction<T>(end: number, work: (query: Query) => Promise<T>): Promise<T> {
+    this.#nodes.require();
+    return this.#pool.transaction(settings, end, work);
+  }
+
+  async #readersOf(subject: string): Promise<PageReaders> {
+    const place = (await this.#places.of([subject])).get(subject);
+    if (place === undefined) throw new Error('Citus knows no place for the subject');
+    const key = `${place.shard} ${place.node}`;
+    let readers = this.#pagesOfShards.get(key);
+    if (readers === undefined) {
+      readers = new PageReaders(this.#pool, {
+        read: (pages) => readPagesOfShard(this.#pool, this.#pageTexts, pages),
+        maxUnderWay: 1,
+        run: this.#slotsOf(place.node),
+      });
+      this.#pagesOfShards.set(key, readers);
+    }
+    return readers;
+  }
+
+  #slotsOf(node: number): (work: () => Promise<void>) => Promise<void> {
+    let run = this.#slotsOfNodes.get(node);
+    if (run === undefined) {
+      const slots = fastq.promise((work: () => Promise<void>) => work(), underWayIn(this.#pool));
+      run = (work) => slots.push(work);
+      this.#slotsOfNodes.set(node, run);
+    }
+    return run;
   }
 }
 
-function bySubject<W extends PlantWrite>(writes: readonly W[]): Map<string, W[]> {
-  const subjects = new Map<string, W[]>();
-  for (const write of writes) {
-    const known = subjects.get(write.subject);
-    if (known === undefined) subjects.set(write.subject, [write]);
-    else known.push(write);
+/** Groups items by a key, in order. */
+function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map<K, T[]> {
+  const groups = new Map<K, T[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [item]);
+    else group.push(item);
   }
-  return subjects;
+  return groups;
 }

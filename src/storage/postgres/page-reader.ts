@@ -1,23 +1,32 @@
 // Combines the pages that are requested at the same time, so that one statement reads several.
 import { AsyncResource } from 'node:async_hooks';
-import type { PlantPage } from '../../domain/plants.js';
+import type { Page } from '../../domain/collections.js';
 import { StorageError } from '../../domain/storage.js';
-import { isolateFailures } from './pool.js';
+import { isolateFailures } from './failures.js';
+import type { PostgresPool } from './pool.js';
 
 /** The maximum number of pages that wait in a reader. */
 const maxWaiting = 10_000;
+/** The maximum number of first pages in a statement. Each of them waits for all the others. */
+const firstPagesTogether = 64;
+/** The number of waiting first pages from which another statement starts while others are in flight. */
+const firstPagesApart = 16;
+/** The maximum number of next pages in a statement. They are mostly full, so that combining more saves little. */
+const nextPagesTogether = 4;
 
-/** A page to be read: the plants of a subject from an id on, up to a number of them. */
+/** A page to be read: the documents of a subject from an id on, up to a number of them. */
 export interface PageRange {
   readonly subject: string;
   readonly from: bigint;
   readonly rows: number;
+  /** Whether it is the first page of a list. */
+  readonly isFirst: boolean;
 }
 
-/** The text of a page, the number of its plants, and the last id if more plants may follow. */
+/** The text of a page, the number of its documents, and the last id if more may follow. */
 export type PageRow = readonly [json: string | null, count: number, last: string | null];
 
-/** The columns of pages, as the parameters of a statement: subjects, first ids and maximum numbers of plants. */
+/** The columns of pages, as the parameters of a statement: subjects, first ids and maximum numbers of documents. */
 export function columnsOf(pages: readonly PageRange[]): [string[], string[], number[]] {
   return [
     pages.map(({ subject }) => subject),
@@ -30,7 +39,7 @@ export function columnsOf(pages: readonly PageRange[]): [string[], string[], num
 interface PageRequest extends PageRange {
   /** When it was requested, on the clock of performance.now(). */
   readonly since: number;
-  readonly resolve: (page: PlantPage) => void;
+  readonly resolve: (page: Page) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -68,7 +77,7 @@ export class PageReader {
   }
 
   /** @throws StorageError */
-  read(range: PageRange): Promise<PlantPage> {
+  read(range: PageRange): Promise<Page> {
     if (this.#waiting.length >= maxWaiting) {
       return Promise.reject(new StorageError('overloaded', 'PostgreSQL: too many pages wait to be read'));
     }
@@ -142,4 +151,42 @@ export class PageReader {
       requests[i]?.resolve({ json: json ?? '', count, next: last === null ? undefined : BigInt(last) });
     }
   };
+}
+
+/** Separate readers for the first and the next pages of lists, so that long lists do not delay short ones. */
+export class PageReaders {
+  readonly #first: PageReader;
+  readonly #next: PageReader;
+
+  constructor(pool: PostgresPool, options: Pick<PageReaderOptions, 'read'> & Partial<PageReaderOptions>) {
+    const common = {
+      maxAge: pool.budget,
+      maxUnderWay: underWayIn(pool),
+      run: (work: () => Promise<void>) => work(),
+      ...options,
+    };
+    this.#first = new PageReader({ ...common, together: firstPagesTogether, apart: firstPagesApart });
+    this.#next = new PageReader({ ...common, together: nextPagesTogether, apart: 1 });
+  }
+
+  /**
+   * Reads a page.
+   * @throws StorageError
+   */
+  read(range: PageRange): Promise<Page> {
+    return (range.isFirst ? this.#first : this.#next).read(range);
+  }
+
+  /** Resolves when all requested pages have been read. */
+  async drain(): Promise<void> {
+    await Promise.all([this.#first.drain(), this.#next.drain()]);
+  }
+}
+
+/**
+ * The maximum number of concurrent statements of a reader. With more, each would have fewer pages; and tokens and other
+ * readers need connections too.
+ */
+export function underWayIn({ size }: PostgresPool): number {
+  return Math.ceil(size / 5);
 }

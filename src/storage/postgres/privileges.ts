@@ -1,54 +1,88 @@
 // The privileges that the service's role needs, and the GRANT statements for those that it lacks.
 import { Client, DatabaseError, escapeIdentifier } from 'pg';
-import { StorageError } from '../../domain/storage.js';
+import { StorageError, type StoreDefinition } from '../../domain/storage.js';
 import type { PostgresPool } from './pool.js';
+import { functionsOf } from './statements.js';
 
 /** A privilege on a whole table. docs/postgres.md grants the same ones. */
-type TablePrivilege = readonly [
-  table: 'plants' | 'tokens' | 'migrations',
-  privilege: 'SELECT' | 'INSERT' | 'UPDATE' | 'DELETE',
-];
+type TablePrivilege = readonly [table: string, privilege: 'SELECT' | 'INSERT' | 'UPDATE' | 'DELETE'];
 
-const tablePrivileges: readonly TablePrivilege[] = [
-  ['plants', 'SELECT'],
-  ['plants', 'INSERT'],
-  ['plants', 'DELETE'],
-  ['tokens', 'SELECT'],
-  ['migrations', 'SELECT'],
-];
-const functions = ['plant_pages', 'delete_plants'];
+/** The privileges on the table of a collection. */
+const ofCollections = ['SELECT', 'INSERT', 'DELETE'] as const;
+/** Other tables, which the service reads only. */
+const readOnly = ['tokens', 'migrations'];
+
+/** The tables and functions that a service needs. */
+type Objects = Pick<StoreDefinition, 'collections'>;
+
+function tablePrivileges({ collections }: Objects): TablePrivilege[] {
+  return [
+    ...collections.flatMap(({ name }) => ofCollections.map((privilege) => [name, privilege] as const)),
+    ...readOnly.map((name) => [name, 'SELECT'] as const),
+  ];
+}
+
+function allFunctions({ collections }: Objects): string[] {
+  return collections.flatMap((collection) => Object.values(functionsOf(collection)));
+}
+
+/**
+ * The GRANT statements for a role of the service that does not own the tables, and has the name of the service.
+ */
+export function grantsOf(
+  store: Pick<StoreDefinition, 'name' | 'collections'>,
+  database: string,
+  schema: string,
+): string[] {
+  const to = ` TO ${escapeIdentifier(store.name.replaceAll('-', '_'))}`;
+  const names = store.collections.map(({ name }) => name);
+  return [
+    `GRANT CONNECT ON DATABASE ${escapeIdentifier(database)}${to}`,
+    `GRANT USAGE ON SCHEMA ${escapeIdentifier(schema)}${to}`,
+    `GRANT ${ofCollections.join(', ')} ON ${names.join(', ')}${to}`,
+    `GRANT SELECT ON ${readOnly.join(', ')}${to}`,
+    `GRANT EXECUTE ON FUNCTION ${allFunctions(store).join(', ')}${to}`,
+  ];
+}
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 /**
- * Reads what the role lacks, each as what to grant. An object that does not exist lacks nothing: the version of the
+ * Reads what the role lacks, each as what to grant, with the name if it is a function. An object that does not exist lacks nothing: the version of the
  * schema shows that it is missing. The tables of a schema without USAGE are invisible to the role, so that schema is
  * looked up by its name in the search path.
  */
 const readMissing = `
-  SELECT 'database', format('CONNECT ON DATABASE %I', current_database()), current_user::text
+  SELECT NULL AS function, format('CONNECT ON DATABASE %I', current_database()), current_user::text
   WHERE NOT has_database_privilege(current_database(), 'CONNECT')
   UNION ALL
-  SELECT 'schema', format('USAGE ON SCHEMA %I', nspname), current_user::text
+  SELECT NULL, format('USAGE ON SCHEMA %I', nspname), current_user::text
   FROM pg_namespace AS schema
-  WHERE to_regclass('plants') IS NULL AND NOT has_schema_privilege(oid, 'USAGE')
+  WHERE to_regclass('migrations') IS NULL AND NOT has_schema_privilege(oid, 'USAGE')
     AND quote_ident(nspname) = ANY (regexp_split_to_array(current_setting('search_path'), ',\\s*'))
-    AND EXISTS (SELECT FROM pg_class WHERE relnamespace = schema.oid AND relname = 'plants')
+    AND EXISTS (SELECT FROM pg_class WHERE relnamespace = schema.oid AND relname = 'migrations')
   UNION ALL
-  SELECT 'table', format('%s ON %I', string_agg(privilege, ', '), name), current_user::text
+  SELECT NULL, format('%s ON %I', string_agg(privilege, ', '), name), current_user::text
   FROM unnest($1::text[], $2::text[]) AS needed (name, privilege)
   WHERE NOT has_table_privilege(to_regclass(name), privilege) GROUP BY name
   UNION ALL
-  SELECT 'function', format('EXECUTE ON FUNCTION %I', name), current_user::text
+  SELECT name, format('EXECUTE ON FUNCTION %I', name), current_user::text
   FROM unnest($3::text[]) AS name WHERE NOT has_function_privilege(to_regproc(name), 'EXECUTE')`;
 
 /**
  * Checks that the role has the privileges that the service needs.
+ * @param store - The tables and functions of the service.
  * @param url - The URL of the database, to name it when the role may not connect to it.
+ * @param called - Returns the functions that the service calls. It is known when there is a connection.
  * @throws StorageError with the GRANT statements for those that it lacks.
  */
-export async function checkPrivileges(pool: PostgresPool, url: string): Promise<void> {
+export async function checkPrivileges(
+  pool: PostgresPool,
+  store: Objects,
+  url: string,
+  called: () => readonly string[],
+): Promise<void> {
   try {
-    await requirePrivileges(pool, tablePrivileges, functions);
+    await requirePrivileges(pool, tablePrivileges(store), allFunctions(store), called);
   } catch (error) {
     if (isFatal(error)) throw new StorageError('unavailable', mayNotConnect(url), { cause: error });
     throw error;
@@ -63,12 +97,14 @@ async function requirePrivileges(
   pool: PostgresPool,
   tables: readonly TablePrivilege[],
   functions: readonly string[],
+  called: () => readonly string[],
 ): Promise<void> {
   const names = tables.map(([table]) => table);
   const privileges = tables.map(([, privilege]) => privilege);
-  const rows = (await pool.read(readMissing, [names, privileges, functions])) as [string, string, string][];
-  // With Citus, the service calls no function of the schema.
-  const missing = rows.filter(([kind]) => kind !== 'function' || !pool.distributed);
+  const rows = await pool.read(readMissing, [names, privileges, functions]);
+  const missing = (rows as [string | null, string, string][]).filter(
+    ([name]) => name === null || called().includes(name),
+  );
   if (missing.length === 0) return;
   const statements = missing.map(([, grant, role]) => `GRANT ${grant} TO ${escapeIdentifier(role)}`);
   throw new StorageError('unavailable', lacks(statements));
@@ -86,7 +122,7 @@ export async function withPrivilege<T>(
   try {
     return await statement();
   } catch (error) {
-    if (isDenied(error)) await requirePrivileges(pool, [needed], []);
+    if (isDenied(error)) await requirePrivileges(pool, [needed], [], () => []);
     throw error;
   }
 }

@@ -1,24 +1,31 @@
 // The PostgreSQL engine, for PostgreSQL 14 or later and compatible servers such as Citus.
 import { Client } from 'pg';
-import { StorageError, toStorageError, type Storage } from '../../domain/storage.js';
+import { ofCollection, type Collection, type CollectionDefinition } from '../../domain/collections.js';
+import { StorageError, toStorageError, type Storage, type StoreDefinition } from '../../domain/storage.js';
 import type { TokenRepository } from '../../domain/tokens.js';
-import { defaultWriterLimits, type GroupWriterLimits } from '../group-writer.js';
+import { defaultWriterLimits, GroupWriter, type GroupWriterLimits } from '../group-writer.js';
 import {
   applyMigrations,
-  loadMigrations,
+  loadSchema,
   pendingMigrations,
   selectApplied,
   type AppliedMigration,
-  type Migration,
+  type Migrated,
+  type Schema,
 } from '../migrations.js';
-import { distribute } from './citus.js';
-import { PostgresPlants } from './plants.js';
-import { checkEncoding, isMissingTable, PostgresPool, type PostgresOptions } from './pool.js';
-import { checkPrivileges } from './privileges.js';
+import { CitusStatements } from './citus.js';
+import { CitusNodes } from './citus-nodes.js';
+import { distribute, isDistributed } from './citus-tables.js';
+import { PostgresCollection } from './collection.js';
+import { isMissingTable } from './failures.js';
+import { PostgresPool, type PostgresOptions } from './pool.js';
+import { checkPrivileges, grantsOf } from './privileges.js';
+import { checkEncoding } from './server-check.js';
+import { ServerStatements } from './statements.js';
 import { PostgresTokens } from './tokens.js';
-import { PostgresWriter } from './writer.js';
+import { PostgresWriter, type Statements } from './writer.js';
 
-/** The key of the advisory lock that serializes migrations: "plants" in ASCII. */
+/** The key of the advisory lock that serializes migrations; all releases use the same one. */
 const migrationLock = '123623169254515';
 /** How long a migration waits for a table lock. Other statements queue behind it, so this must be short. */
 const migrationLockTime = '5s';
@@ -29,11 +36,11 @@ const migrationLockTime = '5s';
  *   privilege, or the schema is missing or out of date.
  */
 export async function openPostgres({
+  store,
   writer: limits,
   ...options
-}: PostgresOptions & { writer?: Partial<GroupWriterLimits> }): Promise<Storage> {
-  const pool = new PostgresPool(options);
-  const storage = new PostgresStorage(options.url, pool, { ...defaultWriterLimits, ...limits });
+}: PostgresOptions & { store: StoreDefinition; writer?: Partial<GroupWriterLimits> }): Promise<Storage> {
+  const storage = new PostgresStorage(store, options, { ...defaultWriterLimits, ...limits });
   try {
     await storage.check();
     return storage;
@@ -46,20 +53,16 @@ export async function openPostgres({
 /**
  * Brings the schema up to date in one transaction. Safe to run concurrently: one call migrates, and the others wait.
  * @param url - The URL of the database. The role must own the tables.
- * @returns The migrations that this call applied.
  * @throws StorageError when PostgreSQL reports an error, or the schema requires a newer application.
  */
-export async function migratePostgres(
-  url: string,
-  migrations: readonly Migration[] = loadMigrations('postgres'),
-): Promise<Migration[]> {
+export async function migratePostgres(schema: Schema, url: string): Promise<Migrated> {
   try {
     const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
     // The running statement rejects when the connection is lost.
     client.on('error', () => undefined);
     await client.connect();
     try {
-      return await migrate(client, migrations);
+      return await migrate(schema, client);
     } finally {
       await client.end();
     }
@@ -68,16 +71,18 @@ export async function migratePostgres(
   }
 }
 
-async function migrate(client: Client, migrations: readonly Migration[]): Promise<Migration[]> {
-  const { rows } = await client.query<{ encoding: string }>(
-    "SELECT current_setting('server_encoding') AS encoding",
+async function migrate(schema: Schema, client: Client): Promise<Migrated> {
+  const query = async (text: string) => (await client.query<unknown[]>({ text, rowMode: 'array' })).rows;
+  const [row = []] = await query(
+    "SELECT current_setting('server_encoding'), current_database(), current_schema()",
   );
-  for (const { encoding } of rows) checkEncoding(encoding);
+  const [encoding, database, namespace] = row as [string, string, string];
+  checkEncoding(encoding);
   // A failure needs no ROLLBACK, because the caller closes the connection.
   await client.query('BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL synchronous_commit = on');
   await client.query(`SELECT pg_advisory_xact_lock(${migrationLock})`);
   await client.query(`SET LOCAL lock_timeout = '${migrationLockTime}'`);
-  const applied = await applyMigrations(migrations, {
+  const applied = await applyMigrations(schema, {
     readApplied: async () => {
       await client.query(`CREATE TABLE IF NOT EXISTS migrations (
         version int NOT NULL PRIMARY KEY,
@@ -96,54 +101,81 @@ async function migrate(client: Client, migrations: readonly Migration[]): Promis
         appliedAt,
       ]),
   });
-  const extension = await client.query("SELECT FROM pg_extension WHERE extname = 'citus'");
-  if (extension.rowCount === 1) {
-    await distribute(async (text) => (await client.query<unknown[]>({ text, rowMode: 'array' })).rows);
-  }
+  await distribute(query, schema);
   await client.query('COMMIT');
-  return applied;
+  return { applied, grants: grantsOf(schema, database, namespace) };
 }
 
 class PostgresStorage implements Storage {
-  readonly plants: PostgresPlants;
   readonly tokens: TokenRepository;
-  /** Never resolves: new connections may succeed after any failure of the server. */
-  readonly broken = new Promise<StorageError>(() => undefined);
+  readonly broken: Promise<StorageError>;
+  readonly #store: StoreDefinition;
   readonly #url: string;
   readonly #pool: PostgresPool;
-  readonly #writer: PostgresWriter;
+  readonly #committer: PostgresWriter;
+  readonly #writer: GroupWriter;
+  readonly #collections: ReadonlyMap<CollectionDefinition, PostgresCollection>;
+  readonly #server: Statements;
+  readonly #citus: Statements;
+  /** Those of the two that suit the tables, as the newest connection has found them. */
+  #statements: Statements;
 
-  constructor(url: string, pool: PostgresPool, limits: GroupWriterLimits) {
-    this.#url = url;
-    this.#pool = pool;
-    this.#writer = new PostgresWriter(pool, limits);
-    this.plants = new PostgresPlants(pool, this.#writer.group);
-    this.tokens = new PostgresTokens(pool);
+  constructor(store: StoreDefinition, options: PostgresOptions, limits: GroupWriterLimits) {
+    this.#store = store;
+    this.#url = options.url;
+    this.#pool = new PostgresPool(store.name, options, async (query) => {
+      const distributed = await isDistributed(query, store);
+      if (distributed) await nodes.connected(query);
+      this.#statements = distributed ? this.#citus : this.#server;
+    });
+    const nodes = new CitusNodes(this.#pool);
+    const { collections } = store;
+    this.#server = new Map(collections.map((one) => [one, new ServerStatements(this.#pool, one)]));
+    this.#citus = new Map(collections.map((one) => [one, new CitusStatements(this.#pool, nodes, one)]));
+    this.#statements = this.#server;
+    this.#committer = new PostgresWriter(this.#pool, () => this.#statements, limits.observer);
+    this.#writer = new GroupWriter(this.#committer, { ...limits, maxAge: this.#pool.budget });
+    this.#collections = new Map(
+      collections.map((one) => {
+        return [one, new PostgresCollection(one, () => ofCollection(this.#statements, one), this.#writer)];
+      }),
+    );
+    this.tokens = new PostgresTokens(this.#pool);
+    this.broken = this.#committer.broken;
+  }
+
+  collection(definition: CollectionDefinition): Collection {
+    return ofCollection(this.#collections, definition);
   }
 
   async check(): Promise<void> {
-    await checkPrivileges(this.#pool, this.#url);
+    const statements = () => [...this.#statements.values()];
+    await checkPrivileges(this.#pool, this.#store, this.#url, () =>
+      statements().flatMap(({ functions }) => functions),
+    );
+    for (const one of statements()) one.check();
     const rows = await this.#pool.read(selectApplied).catch((error: unknown) => {
       if (error instanceof StorageError && isMissingTable(error.cause)) return [];
       throw error;
     });
-    const applied = (rows as [number, string][]).map(([version, oldestApplication]) => ({
+    const applied = (rows as [number, string, string][]).map(([version, name, oldestApplication]) => ({
       version,
+      name,
       oldestApplication,
     }));
-    const pending = pendingMigrations(loadMigrations('postgres'), applied);
+    const pending = pendingMigrations(loadSchema(this.#store, 'postgres'), applied);
     if (pending.length > 0) {
       throw new StorageError(
         'unavailable',
-        'the schema of the database is missing or out of date: run "plant-store migrate" ' +
+        `the schema of the database is missing or out of date: run "${this.#store.name} migrate" ` +
           '("node dist/cli.js migrate" in a checkout)',
       );
     }
   }
 
   async close(): Promise<void> {
-    await this.#writer.group.close();
-    await this.plants.drain();
-    await this.#pool.close();
+    await this.#writer.close();
+    await Promise.all([...this.#server.values(), ...this.#citus.values()].map((one) => one.drain()));
+    await this.#committer.close();
   }
 }

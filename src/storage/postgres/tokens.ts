@@ -2,8 +2,11 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Token, TokenRepository } from '../../domain/tokens.js';
 import { tokenColumns, toToken, toTokenRow } from '../token-row.js';
-import { begunInTime, isolateFailures, type PostgresPool, type Row } from './pool.js';
+import { isolateFailures } from './failures.js';
+import type { PostgresPool } from './pool.js';
 import { withPrivilege } from './privileges.js';
+import type { Row } from './query.js';
+import { begunInTime } from './statements.js';
 
 /** A call of `find` that waits for the others of the same turn of the event loop. */
 interface Lookup {

@@ -2,7 +2,7 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { closeSync, linkSync, lstatSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { messageOf, StorageError } from '../../domain/storage.js';
+import { messageOf, StorageError, type StoreDefinition } from '../../domain/storage.js';
 import { existingFileOf, isPostgres } from '../open.js';
 import { syncFolder, syncPath, syncRecovered } from './database.js';
 import { checkComplete } from './worker-folder.js';
@@ -12,10 +12,14 @@ import { checkComplete } from './worker-folder.js';
  * when it is complete and durable.
  * @param url - The URL of the store, as for `openStorage`.
  * @param target - The path of the copy, which must not exist. Only this user can read the copy.
- * @returns The numbers of plants and bytes in the copy.
+ * @returns The number of documents of each collection in the copy, by its name, and its size in bytes.
  * @throws StorageError when the store is not a file, the target exists, or the copy fails.
  */
-export function backUp(url: string, target: string): { plants: number; bytes: number } {
+export function backUp(
+  { collections }: StoreDefinition,
+  url: string,
+  target: string,
+): { documents: Record<string, number>; bytes: number } {
   if (isPostgres(url)) {
     throw new StorageError('unavailable', 'only a SQLite store can be copied; for PostgreSQL, use pg_dump');
   }
@@ -34,14 +38,14 @@ export function backUp(url: string, target: string): { plants: number; bytes: nu
   }
   try {
     copy(file, partial);
-    const plants = check(partial);
+    const documents = check(partial, collections);
     const { size: bytes } = statSync(partial);
     syncPath(partial);
     // Unlike a rename, a link does not replace a file that another process has created in the meantime.
     linkSync(partial, target);
     rmSync(partial);
     syncFolder(dirname(target));
-    return { plants, bytes };
+    return { documents, bytes };
   } catch (error) {
     rmSync(partial, { force: true });
     throw new StorageError('unavailable', `the copy failed: ${messageOf(error)}`, { cause: error });
@@ -63,12 +67,20 @@ function copy(file: string, empty: string): void {
   }
 }
 
-function check(file: string): number {
+/** Checks a copy, and counts its documents. */
+function check(file: string, collections: StoreDefinition['collections']): Record<string, number> {
   const database = new DatabaseSync(file, { readOnly: true });
   try {
     const verdict = database.prepare('PRAGMA integrity_check').all() as { integrity_check: string }[];
     if (verdict[0]?.integrity_check !== 'ok') throw new Error(verdict[0]?.integrity_check);
-    return (database.prepare('SELECT count(*) AS plants FROM plants').get() as { plants: number }).plants;
+    return Object.fromEntries(
+      collections.map(({ name }) => {
+        const { count } = database.prepare(`SELECT count(*) AS count FROM ${name}`).get() as {
+          count: number;
+        };
+        return [name, count];
+      }),
+    );
   } finally {
     database.close();
   }

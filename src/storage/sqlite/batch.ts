@@ -1,83 +1,123 @@
-// Packs a batch of writes into one message, for the writer thread and for the channel between processes.
+// The messages to and from the writer: batches of writes and their results, packed for threads and processes alike.
+import { outcomes, type Change, type CollectionDefinition } from '../../domain/collections.js';
 import { StorageError, type StorageFailure } from '../../domain/storage.js';
-import { plantOf, plantWriteKinds, type PlantWrite } from '../plant-writes.js';
+import type { Result, Write } from '../writes.js';
+
+/**
+ * The maximum number of batches in flight. With several, the writer can start the next commit without waiting for an
+ * event loop. It commits all batches that have arrived together.
+ */
+export const maxInFlight = 4;
 
 /** Separates the texts of a batch. No stored text contains it. */
 const separator = '\u0000';
 
 /**
  * A batch of writes by columns, each column as one text: structured cloning of many texts or numbers is slow, and texts
- * can also be sent as JSON. The kinds are digits, indexes into `plantWriteKinds`.
+ * can also be sent as JSON. Conditions and collections have one character for each write.
  */
 export interface PackedBatch {
-  kinds: string;
+  conditions: string;
+  collections: string;
   subjects: string;
   ids: string;
-  plants: string;
+  /** The JSON texts; '' for null. */
+  texts: string;
 }
 
-/** The outcome codes of a batch, one digit for each write in order, or the error. */
-export type BatchResult = string | { failure: StorageFailure; message: string };
+/** The results of a batch, one digit for each write in order, or the error. */
+export type PackedResults = string | { failure: StorageFailure; message: string };
 
-/** Packs a batch of at least one write. */
-export function packBatch(batch: readonly PlantWrite[]): PackedBatch {
-  return {
-    kinds: batch.map(({ kind }) => plantWriteKinds.indexOf(kind)).join(''),
-    subjects: batch.map(({ subject }) => subject).join(separator),
-    ids: batch.map(({ id }) => id).join(separator),
-    plants: batch.map(plantOf).join(separator),
-  };
-}
+const conditions = Object.keys(outcomes) as Change['when'][];
 
-/**
- * Unpacks the writes of a batch, in order.
- * @throws Error when the columns differ in length, or a kind or an id is invalid.
- */
-export function unpackBatch(batch: PackedBatch): PlantWrite[] {
-  const subjects = batch.subjects.split(separator);
-  const ids = batch.ids.split(separator);
-  const plants = batch.plants.split(separator);
-  if ([batch.kinds, ids, plants].some(({ length }) => length !== subjects.length)) {
-    throw new Error('the columns of a batch differ in length');
+/** Packs and unpacks the messages about the collections of a store, which both sides know in the same order. */
+export class Packer {
+  readonly #collections: readonly CollectionDefinition[];
+  readonly #codes: ReadonlyMap<CollectionDefinition, string>;
+
+  constructor(collections: readonly CollectionDefinition[]) {
+    this.#collections = collections;
+    this.#codes = new Map(collections.map((collection, i) => [collection, String.fromCodePoint(i + 0x30)]));
   }
-  return subjects.map((subject, i) => {
-    const kind = plantWriteKinds[Number(batch.kinds[i])];
-    const id = BigInt(ids[i] ?? '');
-    const plant = plants[i] ?? '';
-    if (kind === undefined || BigInt.asIntN(64, id) !== id) throw new Error('a write of a batch is invalid');
-    return kind === 'delete' ? { kind, subject, id } : { kind, subject, id, plant };
-  });
+
+  /** Packs a batch of at least one write. */
+  pack(batch: readonly Write[]): PackedBatch {
+    return {
+      conditions: batch.map(({ when }) => conditions.indexOf(when)).join(''),
+      collections: batch.map(({ collection }) => this.#codes.get(collection)).join(''),
+      subjects: batch.map(({ subject }) => subject).join(separator),
+      ids: batch.map(({ id }) => id).join(separator),
+      texts: batch.map(({ text }) => text).join(separator),
+    };
+  }
+
+  /**
+   * Unpacks the writes of a batch, in order.
+   * @throws Error when the columns differ in length, or a write is invalid.
+   */
+  unpack(batch: PackedBatch): Write[] {
+    const subjects = batch.subjects.split(separator);
+    const ids = batch.ids.split(separator);
+    const texts = batch.texts.split(separator);
+    if ([batch.conditions, batch.collections, ids, texts].some(({ length }) => length !== subjects.length)) {
+      throw new Error('the columns of a batch differ in length');
+    }
+    return subjects.map((subject, i) => {
+      const collection = this.#collections[batch.collections.charCodeAt(i) - 0x30];
+      const id = BigInt(ids[i] ?? '');
+      const when = conditions[Number(batch.conditions[i])];
+      const text = texts[i] === '' ? null : texts[i];
+      const isChange = when !== undefined && (when === 'present') === (text === null);
+      if (collection === undefined || !isChange || BigInt.asIntN(64, id) !== id) {
+        throw new Error('a write of a batch is invalid');
+      }
+      return { collection, subject, id, when, text } as Write;
+    });
+  }
+}
+
+/** Packs the results of a batch. */
+export function packResults(batch: readonly Write[], results: readonly Result[]): string {
+  return batch.map(({ when }, i) => (outcomes[when] as readonly Result[]).indexOf(results[i])).join('');
 }
 
 /** Sends batches to a thread or process that commits them and replies in the same order. */
 export class BatchSender {
+  readonly #packer: Packer;
   readonly #send: (batch: PackedBatch) => void;
   #failure: StorageError | undefined;
   /** The callers of the batches in flight, oldest first. */
-  readonly #waiting: { resolve: (outcomes: string) => void; reject: (error: StorageError) => void }[] = [];
+  readonly #waiting: {
+    readonly batch: readonly Write[];
+    readonly resolve: (results: readonly Result[]) => void;
+    readonly reject: (error: StorageError) => void;
+  }[] = [];
 
-  constructor(send: (batch: PackedBatch) => void) {
+  constructor(packer: Packer, send: (batch: PackedBatch) => void) {
+    this.#packer = packer;
     this.#send = send;
   }
 
   /**
-   * Sends a batch, and resolves with its outcome codes, as digits.
-   * @throws StorageError as in the reply, or as thrown by the function that sends; `unknown-outcome` if no reply will arrive, or `unavailable` if that was known
-   *   before the call.
+   * Sends a batch, and resolves with the results of its writes.
+   * @throws StorageError as in the reply, or as thrown by the function that sends; `unknown-outcome` if no reply will
+   *   arrive, or `unavailable` if that was known before the call.
    */
-  commit(batch: PackedBatch): Promise<string> {
+  commit(batch: readonly Write[]): Promise<readonly Result[]> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     return new Promise((resolve, reject) => {
-      this.#send(batch);
-      this.#waiting.push({ resolve, reject });
+      this.#send(this.#packer.pack(batch));
+      this.#waiting.push({ batch, resolve, reject });
     });
   }
 
   /** Handles the reply to the oldest batch in flight. */
-  settle(result: BatchResult): void {
+  settle(results: PackedResults): void {
     const waiting = this.#waiting.shift();
-    if (typeof result === 'string') waiting?.resolve(result);
-    else waiting?.reject(new StorageError(result.failure, result.message));
+    if (waiting === undefined) return;
+    if (typeof results === 'string')
+      waiting.resolve(waiting.batch.map(({ when }, i) => outcomes[when][Number(results[i])]));
+    else waiting.reject(new StorageError(results.failure, results.message));
   }
 
   /** Records that no more replies will arrive. @returns The error of the first call, which later batches get. */

@@ -10,7 +10,7 @@ import { checkComplete } from './worker-folder.js';
 const oldestSqlite = '3.51.3';
 
 /**
- * Opens a connection for everything except writes of plants.
+ * Opens a connection for everything except writes of documents.
  * @param file - The path. If the file or its folders do not exist, they are created, accessible to this user only.
  * @throws Error when the file cannot be opened or only the rest of its store is there, or SQLite is too old.
  */

@@ -2,7 +2,8 @@
 import { connect, type Socket } from 'node:net';
 import { StorageError, toStorageError } from '../../domain/storage.js';
 import type { WriteObserver } from '../group-writer.js';
-import { BatchSender, type PackedBatch } from './batch.js';
+import type { Committer, Result, Write } from '../writes.js';
+import { BatchSender, maxInFlight, type Packer } from './batch.js';
 import type { StoreFile } from './files.js';
 import {
   lineOf,
@@ -17,7 +18,9 @@ import {
 const peer = 'the process that writes';
 
 /** A connection to the writer of another process. */
-export class RelayedWriter {
+export class RelayedWriter implements Committer {
+  readonly maxInFlight = maxInFlight;
+  readonly repeatsKeys = true;
   readonly #socket: Socket;
   readonly #batches: BatchSender;
   readonly #closed: Promise<void>;
@@ -31,7 +34,7 @@ export class RelayedWriter {
    * @param path - The path of its socket.
    * @throws StorageError when no process accepts the connection.
    */
-  static async connect(path: string, observer?: WriteObserver): Promise<RelayedWriter> {
+  static async connect(path: string, packer: Packer, observer?: WriteObserver): Promise<RelayedWriter> {
     let release: (() => void) | undefined;
     try {
       const opened = openSocketPath(path);
@@ -43,7 +46,7 @@ export class RelayedWriter {
           reject(new Error('it does not accept the connection'));
         });
         let receive = (line: string) => {
-          const writer = new RelayedWriter(socket, parseGreeting(line));
+          const writer = new RelayedWriter(socket, packer, parseGreeting(line));
           receive = (next) => {
             writer.#receive(next, observer);
           };
@@ -60,10 +63,10 @@ export class RelayedWriter {
     }
   }
 
-  private constructor(socket: Socket, { files, longestLine }: Greeting) {
+  private constructor(socket: Socket, packer: Packer, { files, longestLine }: Greeting) {
     this.#socket = socket;
     this.files = files;
-    this.#batches = new BatchSender((batch) => {
+    this.#batches = new BatchSender(packer, (batch) => {
       const line = lineOf(batch);
       if (line.length > longestLine) {
         throw new StorageError('overloaded', 'a write is too large for the queue of all processes together');
@@ -94,7 +97,7 @@ export class RelayedWriter {
     if (commit !== undefined) observer?.committed?.(commit.rows, commit.seconds);
   }
 
-  commit(batch: PackedBatch): Promise<string> {
+  commit(batch: readonly Write[]): Promise<readonly Result[]> {
     return this.#batches.commit(batch);
   }
 

@@ -3,8 +3,7 @@ import { closeSync, openSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { basename, dirname } from 'node:path';
 import type { StorageFailure } from '../../domain/storage.js';
-import type { PlantWrite } from '../plant-writes.js';
-import { unpackBatch, type BatchResult, type PackedBatch } from './batch.js';
+import type { PackedBatch, PackedResults } from './batch.js';
 import type { StoreFile } from './files.js';
 
 /** A commit: its number of writes and its duration. */
@@ -23,7 +22,7 @@ export interface Greeting {
 
 /** The writer's reply to the oldest batch without a reply. */
 export interface Reply {
-  readonly result: BatchResult;
+  readonly result: PackedResults;
   /** The commit, in one of the replies to its batches. */
   readonly commit?: Commit | undefined;
 }
@@ -51,7 +50,7 @@ export function parseReply(line: string): Reply {
   const { result, commit } = membersOf(line);
   const failure = typeof result === 'object' && result !== null && 'failure' in result && result.failure;
   if (typeof result === 'string' || failures.some((known) => known === failure)) {
-    return { result: result as BatchResult, commit: commit as Commit | undefined };
+    return { result: result as PackedResults, commit: commit as Commit | undefined };
   }
   throw new Error('a message is not a reply');
 }
@@ -60,17 +59,11 @@ export function parseReply(line: string): Reply {
  * Parses a line of a worker.
  * @throws Error when it is not a complete batch.
  */
-export function parseBatch(line: string): PlantWrite[] {
-  const { kinds, subjects, ids, plants } = membersOf(line);
-  if (
-    typeof kinds !== 'string' ||
-    typeof subjects !== 'string' ||
-    typeof ids !== 'string' ||
-    typeof plants !== 'string'
-  ) {
-    throw new Error('a message is not a batch');
-  }
-  return unpackBatch({ kinds, subjects, ids, plants });
+export function parseBatch(line: string): PackedBatch {
+  const { conditions, collections, subjects, ids, texts } = membersOf(line);
+  const batch = { conditions, collections, subjects, ids, texts };
+  if (Object.values(batch).every((column) => typeof column === 'string')) return batch as PackedBatch;
+  throw new Error('a message is not a batch');
 }
 
 function membersOf(line: string): Record<string, unknown> {

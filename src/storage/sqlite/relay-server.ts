@@ -1,14 +1,16 @@
 // The writer's end of the relay: receives the batches of workers, in the writer thread.
 import { createServer } from 'node:net';
 import { messageOf } from '../../domain/storage.js';
-import type { PlantWrite } from '../plant-writes.js';
-import type { BatchResult } from './batch.js';
+import type { PackedBatch, PackedResults } from './batch.js';
 import { lineOf, onLine, openSocketPath, parseBatch, type Commit, type Greeting } from './relay-protocol.js';
 
-/** Takes a batch, and calls `reply` once it is committed. Replies must be in the order of the batches. */
+/**
+ * Takes a batch, and calls `reply` once it is committed. Replies must be in the order of the batches. Throws when the
+ * batch is invalid.
+ */
 export type Receive = (
-  batch: readonly PlantWrite[],
-  reply: (result: BatchResult, commit: Commit | undefined) => void,
+  batch: PackedBatch,
+  reply: (result: PackedResults, commit: Commit | undefined) => void,
 ) => void;
 
 /**

@@ -1,20 +1,27 @@
 // The SQLite engine. Reads run on the main thread. A thread of this process or of its supervisor group-commits writes.
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import { toStorageError, type Storage, type StorageError } from '../../domain/storage.js';
+import { ofCollection, type Collection, type CollectionDefinition } from '../../domain/collections.js';
+import {
+  toStorageError,
+  type Storage,
+  type StorageError,
+  type StoreDefinition,
+} from '../../domain/storage.js';
 import type { TokenRepository } from '../../domain/tokens.js';
 import { defaultWriterLimits, GroupWriter, type GroupWriterLimits } from '../group-writer.js';
 import {
   applyMigrations,
-  loadMigrations,
+  loadSchema,
   selectApplied,
   type AppliedMigration,
   type Migration,
+  type Schema,
 } from '../migrations.js';
-import { bytesOf, plantOutcomes, type PlantGroupWriter, type PlantWrite } from '../plant-writes.js';
-import { packBatch } from './batch.js';
+import type { Committer } from '../writes.js';
+import { Packer } from './batch.js';
+import { PageReader, SqliteCollection } from './collection.js';
 import { openDatabase, withStorageErrors } from './database.js';
 import { checkFiles, identifyFiles, type StoreFile } from './files.js';
-import { SqlitePlants } from './plants.js';
 import { RelayedWriter } from './relay-client.js';
 import { SqliteTokens } from './tokens.js';
 import { createWorkerFolder, removeStaleFolders, type WorkerFolder } from './worker-folder.js';
@@ -22,6 +29,7 @@ import { SqliteWriter } from './writer.js';
 
 /** The options of the SQLite engine. */
 export interface SqliteOptions {
+  store: StoreDefinition;
   /** The path. If the file or its folders do not exist, they are created, accessible to this user only. */
   file: string;
   writer?: Partial<GroupWriterLimits>;
@@ -39,6 +47,7 @@ const slack = 1_024;
  * @throws StorageError when the file cannot be opened, or its schema requires a newer application.
  */
 export async function openSqlite({
+  store,
   file,
   writer: limits,
   synchronous = 'FULL',
@@ -47,7 +56,7 @@ export async function openSqlite({
   const database = openNamed(file);
   let folder: WorkerFolder | undefined;
   try {
-    await migrate(database);
+    await migrate(loadSchema(store, 'sqlite'), database);
     const files = identifyFiles(file);
     await removeStaleFolders(file);
     folder = forWorkers ? createWorkerFolder(file) : undefined;
@@ -57,11 +66,12 @@ export async function openSqlite({
       database: folder.database,
       longestLine: Math.max(queueBytes, batchBytes) + slack,
     };
-    const writer = await SqliteWriter.start({ file, synchronous, workers }, limits?.observer);
+    const { collections } = store;
+    const writer = await SqliteWriter.start({ file, synchronous, collections, workers }, limits?.observer);
     const check = () => {
       checkFiles(files);
     };
-    return new SqliteStorage(database, check, writer, limits, folder);
+    return new SqliteStorage(store, database, check, writer, limits, folder);
   } catch (error) {
     folder?.remove();
     database.close();
@@ -76,12 +86,12 @@ export async function openSqlite({
  * @throws StorageError when there is no process at the address, or its files cannot be opened.
  */
 export async function openSqliteReader(
-  { writer: limits }: Pick<SqliteOptions, 'writer'>,
+  { store, writer: limits }: Pick<SqliteOptions, 'store' | 'writer'>,
   address: string,
 ): Promise<SqliteStorage> {
-  const writer = await RelayedWriter.connect(address, limits?.observer);
+  const writer = await RelayedWriter.connect(address, new Packer(store.collections), limits?.observer);
   try {
-    return new SqliteStorage(openLinks(writer.files), () => undefined, writer, limits);
+    return new SqliteStorage(store, openLinks(writer.files), () => undefined, writer, limits);
   } catch (error) {
     await writer.close();
     throw toStorageError(nameOf(writer.files[0]?.path ?? ''), error);
@@ -109,10 +119,10 @@ function openLinks(files: readonly StoreFile[]): DatabaseSyncInstance {
  * @returns The migrations that this call applied.
  * @throws StorageError when the file cannot be opened, or its schema requires a newer application.
  */
-export async function migrateSqlite(file: string): Promise<Migration[]> {
+export async function migrateSqlite(schema: Schema, file: string): Promise<Migration[]> {
   const database = openNamed(file);
   try {
-    return await migrate(database);
+    return await migrate(schema, database);
   } catch (error) {
     throw toStorageError(nameOf(file), error);
   } finally {
@@ -133,10 +143,10 @@ function nameOf(file: string): string {
   return `SQLite, ${file}`;
 }
 
-async function migrate(database: DatabaseSyncInstance): Promise<Migration[]> {
+async function migrate(schema: Schema, database: DatabaseSyncInstance): Promise<Migration[]> {
   database.exec('BEGIN IMMEDIATE');
   try {
-    const applied = await applyMigrations(loadMigrations('sqlite'), {
+    const applied = await applyMigrations(schema, {
       readApplied: () => {
         database.exec(`CREATE TABLE IF NOT EXISTS migrations (
           version INTEGER NOT NULL PRIMARY KEY,
@@ -162,46 +172,37 @@ async function migrate(database: DatabaseSyncInstance): Promise<Migration[]> {
   }
 }
 
-/** Commits batches, in this process or in another one. */
-type Writer = Pick<SqliteWriter, 'broken' | 'commit' | 'check' | 'close'>;
-
-/**
- * The maximum number of batches in flight. With several, the thread can start the next commit without waiting for this
- * event loop. It commits all batches that have arrived together.
- */
-const ahead = 4;
-
 /** An open SQLite engine. */
 export class SqliteStorage implements Storage {
-  readonly plants: SqlitePlants;
   readonly tokens: TokenRepository;
   readonly broken: Promise<StorageError>;
   // Also keeps the database open as long as its statements, which do not reference it themselves.
   readonly #database: DatabaseSyncInstance;
-  readonly #writer: Writer;
-  readonly #group: PlantGroupWriter;
+  readonly #committer: Committer;
+  readonly #writer: GroupWriter;
+  readonly #pages: PageReader;
+  readonly #collections: ReadonlyMap<CollectionDefinition, SqliteCollection>;
   readonly #checkFiles: () => void;
   readonly #folder: WorkerFolder | undefined;
 
   constructor(
+    { collections }: StoreDefinition,
     database: DatabaseSyncInstance,
     checkFiles: () => void,
-    writer: Writer,
+    committer: Committer,
     limits: Partial<GroupWriterLimits> | undefined,
     folder?: WorkerFolder,
   ) {
     this.#database = database;
     this.#checkFiles = checkFiles;
-    this.#writer = writer;
-    const commit = async (batch: readonly PlantWrite[]) =>
-      Array.from(await writer.commit(packBatch(batch)), Number);
-    this.#group = new GroupWriter(
-      { outcomes: plantOutcomes, bytesOf, commit, ahead },
-      { ...defaultWriterLimits, ...limits },
+    this.#committer = committer;
+    this.#writer = new GroupWriter(committer, { ...defaultWriterLimits, ...limits });
+    this.#pages = new PageReader(database);
+    this.#collections = new Map(
+      collections.map((one) => [one, new SqliteCollection(one, this.#pages, this.#writer)]),
     );
-    this.plants = new SqlitePlants(database, this.#group);
     this.tokens = new SqliteTokens(database);
-    this.broken = writer.broken;
+    this.broken = committer.broken;
     this.#folder = folder;
   }
 
@@ -210,22 +211,28 @@ export class SqliteStorage implements Storage {
     return this.#folder?.socket;
   }
 
+  collection(definition: CollectionDefinition): Collection {
+    return ofCollection(this.#collections, definition);
+  }
+
   // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
   async check(): Promise<void> {
     withStorageErrors(() => {
       this.#checkFiles();
-      this.#database.prepare('SELECT 1 FROM plants LIMIT 1').get();
+      for (const { name } of this.#collections.keys()) {
+        this.#database.prepare(`SELECT 1 FROM ${name} LIMIT 1`).get();
+      }
     });
-    this.#writer.check();
+    this.#committer.check();
   }
 
   async close(): Promise<void> {
     if (!this.#database.isOpen) return;
-    await this.#group.close();
-    this.plants.readAll();
+    await this.#writer.close();
+    this.#pages.readAll();
     this.#database.close();
     this.#folder?.remove();
     // The last connection to close runs a checkpoint, and this must be the writer's.
-    await this.#writer.close();
+    await this.#committer.close();
   }
 }

@@ -106,7 +106,7 @@ function isServed(path: string): Promise<boolean> {
 
 function socketIn(folder: string): string {
   if (process.platform !== 'win32') return join(folder, 'writer');
-  return `\\\\.\\pipe\\plant-store-${createHash('sha256').update(folder).digest('hex')}`;
+  return `\\\\.\\pipe\\store-writer-${createHash('sha256').update(folder).digest('hex')}`;
 }
 
 /** A short name, since SQLite limits the length of paths. */

@@ -1,9 +1,10 @@
-// The thread that owns the connection for writes of plants: it syncs them and runs all checkpoints.
-import { DatabaseSync } from '@photostructure/sqlite';
+// The thread that owns the connection for writes of documents: it syncs them and runs all checkpoints.
+import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import type { CollectionDefinition, Outcome } from '../../domain/collections.js';
 import { messageOf } from '../../domain/storage.js';
-import { outcomeCode, plantOf, type PlantWrite, type PlantWriteKind } from '../plant-writes.js';
-import { unpackBatch, type BatchResult, type PackedBatch } from './batch.js';
+import type { Write } from '../writes.js';
+import { Packer, packResults, type PackedBatch, type PackedResults } from './batch.js';
 import { checkFiles, existing, identifyFiles } from './files.js';
 import type { Commit } from './relay-protocol.js';
 import { receiveBatches } from './relay-server.js';
@@ -19,6 +20,7 @@ export interface WorkerAccess extends Pick<WorkerFolder, 'socket' | 'database'> 
 export interface WriterData {
   file: string;
   synchronous: 'FULL' | 'OFF';
+  collections: readonly CollectionDefinition[];
   /** Where the thread also receives the batches of other processes. */
   workers?: WorkerAccess | undefined;
 }
@@ -34,22 +36,22 @@ export type WriterRequest = PackedBatch | 'close';
 
 /** The results of batches that were committed together, in order of arrival. */
 export interface WriterReply {
-  results: readonly BatchResult[];
+  results: readonly PackedResults[];
   /** The commit, unless another process observes it. */
   commit: Commit | undefined;
 }
 
 /** A batch to commit, and what to call with its result. Only one of the batches of a commit gets the commit. */
 interface WaitingBatch {
-  readonly batch: readonly PlantWrite[];
-  readonly reply: (result: BatchResult, commit: Commit | undefined) => void;
+  readonly batch: readonly Write[];
+  readonly reply: (result: PackedResults, commit: Commit | undefined) => void;
 }
 
 if (!isMainThread && parentPort !== null) await serve(parentPort, workerData as WriterData);
 
 async function serve(
   port: NonNullable<typeof parentPort>,
-  { file, synchronous, workers }: WriterData,
+  { file, synchronous, collections, workers }: WriterData,
 ): Promise<void> {
   const database = new DatabaseSync(existing(file), { timeout: 5_000 });
   database.exec(`PRAGMA synchronous = ${synchronous}`);
@@ -61,24 +63,13 @@ async function serve(
   }
   const files = identifyFiles(file);
 
-  const insert = database.prepare(
-    'INSERT INTO plants (subject, id, plant) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
-  );
-  const compare = database.prepare('SELECT plant = ? AS same FROM plants WHERE subject = ? AND id = ?');
-  const remove = database.prepare('DELETE FROM plants WHERE subject = ? AND id = ?');
-
-  const commands: Record<PlantWriteKind, (subject: string, id: bigint, plant: string) => number> = {
-    create(subject, id, plant) {
-      if (insert.run(subject, id, plant).changes > 0) return outcomeCode('create', 'created');
-      const { same } = compare.get(plant, subject, id) as { same: number };
-      return outcomeCode('create', same === 1 ? 'identical' : 'different');
-    },
-    delete: (subject, id) =>
-      outcomeCode('delete', remove.run(subject, id).changes > 0 ? 'deleted' : 'absent'),
-  };
-
-  const writeAll = (batch: readonly PlantWrite[]): string =>
-    batch.map((write) => commands[write.kind](write.subject, write.id, plantOf(write))).join('');
+  const packer = new Packer(collections);
+  const executors = new Map(collections.map((collection) => [collection, executorOf(database, collection)]));
+  const writeAll = (batch: readonly Write[]): string =>
+    packResults(
+      batch,
+      batch.map((write) => executors.get(write.collection)?.(write)),
+    );
 
   let waiting: WaitingBatch[] = [];
 
@@ -89,7 +80,7 @@ async function serve(
     const committed = waiting;
     waiting = [];
     let committing = false;
-    let results: BatchResult[];
+    let results: PackedResults[];
     try {
       // IMMEDIATE waits for the locks of other processes here, not in the middle of the transaction.
       database.exec('BEGIN IMMEDIATE');
@@ -106,7 +97,7 @@ async function serve(
     const rows = committed.reduce((sum, { batch }) => sum + batch.length, 0);
     const seconds = (performance.now() - start) / 1000;
     for (const [i, { reply }] of committed.entries()) {
-      reply(results[i] as BatchResult, i === 0 ? { rows, seconds } : undefined);
+      reply(results[i] as PackedResults, i === 0 ? { rows, seconds } : undefined);
     }
   };
 
@@ -116,9 +107,10 @@ async function serve(
       workers.socket,
       { files: linkFiles(files, workers.database), longestLine: workers.longestLine },
       (batch, reply) => {
+        const writes = packer.unpack(batch);
         // Deferred, so that the commit includes the batches of all processes that have arrived.
         if (waiting.length === 0) setImmediate(commit);
-        waiting.push({ batch, reply });
+        waiting.push({ batch: writes, reply });
       },
     ));
 
@@ -132,12 +124,12 @@ async function serve(
   };
 
   port.on('message', (first: WriterRequest) => {
-    const results: BatchResult[] = [];
+    const results: PackedResults[] = [];
     let observed: Commit | undefined;
     let request: WriterRequest | undefined = first;
     while (request !== undefined && request !== 'close') {
       waiting.push({
-        batch: unpackBatch(request),
+        batch: packer.unpack(request),
         reply: (result, commit) => {
           results.push(result);
           observed ??= commit;
@@ -150,4 +142,22 @@ async function serve(
     if (request === 'close') close();
   });
   port.postMessage({ synchronous: level, journal } satisfies WriterReady);
+}
+
+/** Returns the function that makes a change to a document of a collection, in the transaction that is open. */
+function executorOf(
+  database: DatabaseSyncInstance,
+  { name, column }: CollectionDefinition,
+): (write: Write) => Outcome {
+  const insert = database.prepare(
+    `INSERT INTO ${name} (subject, id, ${column}) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
+  );
+  const compare = database.prepare(`SELECT ${column} = ? AS same FROM ${name} WHERE subject = ? AND id = ?`);
+  const remove = database.prepare(`DELETE FROM ${name} WHERE subject = ? AND id = ?`);
+  return ({ subject, id, when, text }) => {
+    if (when === 'present') return remove.run(subject, id).changes > 0 ? 'deleted' : 'missing';
+    if (insert.run(subject, id, text).changes > 0) return 'inserted';
+    const { same } = compare.get(text, subject, id) as { same: number };
+    return same === 1 ? 'same' : 'other';
+  };
 }

@@ -2,11 +2,14 @@
 import { Worker } from 'node:worker_threads';
 import { StorageError } from '../../domain/storage.js';
 import type { WriteObserver } from '../group-writer.js';
-import { BatchSender, type PackedBatch } from './batch.js';
+import type { Committer, Result, Write } from '../writes.js';
+import { BatchSender, maxInFlight, Packer } from './batch.js';
 import type { WriterData, WriterReply, WriterRequest } from './writer-thread.js';
 
 /** Sends batches to a writer thread. */
-export class SqliteWriter {
+export class SqliteWriter implements Committer {
+  readonly maxInFlight = maxInFlight;
+  readonly repeatsKeys = true;
   readonly #thread: Worker;
   readonly #batches: BatchSender;
   #closing = false;
@@ -32,12 +35,12 @@ export class SqliteWriter {
         );
       });
     });
-    return new SqliteWriter(thread, observer);
+    return new SqliteWriter(thread, new Packer(data.collections), observer);
   }
 
-  private constructor(thread: Worker, observer: WriteObserver | undefined) {
+  private constructor(thread: Worker, packer: Packer, observer: WriteObserver | undefined) {
     this.#thread = thread;
-    this.#batches = new BatchSender((batch) => {
+    this.#batches = new BatchSender(packer, (batch) => {
       thread.postMessage(batch satisfies WriterRequest);
     });
     thread.on('message', ({ results, commit }: WriterReply) => {
@@ -61,11 +64,8 @@ export class SqliteWriter {
     });
   }
 
-  /**
-   * Commits a batch after all earlier ones, and resolves with its outcome codes, as digits.
-   * @throws StorageError as for `BatchSender.commit`.
-   */
-  commit(batch: PackedBatch): Promise<string> {
+  /** @throws StorageError as for `BatchSender.commit`. */
+  commit(batch: readonly Write[]): Promise<readonly Result[]> {
     return this.#batches.commit(batch);
   }
 

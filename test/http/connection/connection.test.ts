@@ -12,6 +12,7 @@ import { dial } from '../../support/transport.js';
 import { repeatUntil } from '../../support/wait.js';
 import { shutDown } from '../../../dist/http/connection/shutdown.js';
 import { createMetrics } from '../../../dist/observability/metrics.js';
+import { service as definition } from '../../../dist/service.js';
 
 const postHead = (authorized: string) =>
   `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\n`;
@@ -280,7 +281,7 @@ t.test(
         written();
       },
     };
-    const metrics = createMetrics();
+    const metrics = createMetrics(definition);
     const { app, open, authorized, storage, subject } = await startListening(t, {
       wrap,
       metrics,
@@ -363,7 +364,7 @@ t.test('a response that was not sent completely is logged as aborted, even in on
       if (line['method'] !== undefined) tell(line);
     },
   };
-  const metrics = createMetrics();
+  const metrics = createMetrics(definition);
   const { open, authorized } = await startListening(t, { wrap: onePiece, metrics, logger: { stream } });
   const reader = await open();
   reader.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);

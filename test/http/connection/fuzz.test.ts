@@ -21,7 +21,7 @@ import {
   type Script,
   type WireRequest,
 } from '../../support/wire-scripts.js';
-import { catalogue, type ErrorKind } from '../../../dist/errors.js';
+import { allErrors } from '../../../dist/plants/errors.js';
 
 const requests = Number(process.env['FUZZ_REQUESTS'] ?? (process.env['CI'] === 'true' ? 5_000 : 1_500));
 const seed = Number(process.env['FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
@@ -88,7 +88,7 @@ interface Expected {
   readonly requestId: string;
   readonly status: number;
   readonly text: string | undefined;
-  readonly error: ErrorKind | undefined;
+  readonly error: keyof typeof allErrors | undefined;
 }
 
 /** The expected responses to the well-formed requests of a script, and the plants after them. */
@@ -98,9 +98,9 @@ function predict(clean: readonly WireRequest[], names: (index: number) => string
     const { kind, plant, name } = request;
     const known = { request, requestId: names(index) };
     const ok = (status: number, text?: string) => ({ ...known, status, text, error: undefined });
-    const refused = (error: ErrorKind) => ({
+    const refused = (error: keyof typeof allErrors) => ({
       ...known,
-      status: Math.floor(catalogue[error].code / 100),
+      status: Math.floor(allErrors[error].code / 100),
       text: undefined,
       error,
     });
@@ -236,7 +236,7 @@ function checkTranscript({ transcript: { received, error }, expected, dirtyBytes
     assert.equal(answer.status, status, `${where} is ${answer.status} ${answer.text}`);
     if (text !== undefined) assert.equal(answer.text, text, where);
     if (kind !== undefined)
-      assert.match(answer.text, new RegExp(`^{"error":${catalogue[kind].code},`), where);
+      assert.match(answer.text, new RegExp(`^{"error":${allErrors[kind].code},`), where);
   });
   answers.slice(expected.length).forEach(checkAnyAnswer);
   if (ending !== 'reset') {

@@ -11,6 +11,7 @@ import { engines } from '../../support/engines.js';
 import { RawConnection } from '../../support/raw-connection.js';
 import { startListening, startService, injectFaults } from '../../support/service.js';
 import { createMetrics } from '../../../dist/observability/metrics.js';
+import { service as definition } from '../../../dist/service.js';
 import { buildOperationsListener } from '../../../dist/observability/operations-listener.js';
 
 /** The headers with which Java's HTTP client, for example, offers HTTP/2. */
@@ -264,7 +265,7 @@ t.test('the operations listener follows the same rules', async (t) => {
   const operations = await buildOperationsListener({
     serving: () => true,
     checkStorage: () => Promise.resolve(),
-    metrics: createMetrics(),
+    metrics: createMetrics(definition),
     log: { info: () => undefined, warn: () => undefined },
   });
   t.teardown(() => operations.close());

@@ -21,6 +21,8 @@ import { engines } from '../../support/engines.js';
 import { startService } from '../../support/service.js';
 import { ConfigError, readConfig } from '../../../dist/config.js';
 import { createJwtVerifier } from '../../../dist/http/security/jwt.js';
+import { service as definition } from '../../../dist/service.js';
+import { scopes } from '../../support/store.js';
 
 // The provider warns that it is not set up for production, which is true here.
 t.capture(console, 'warn', (message: string) => {
@@ -225,7 +227,7 @@ t.test('an invalid token returns 401, whatever is wrong with it', async (t) => {
 t.test('the verifier handles any text', async (t) => {
   const key = await makeKey('ES256');
   const issuer = await startIssuer(t, [key]);
-  const verify = createJwtVerifier(issuer.provider, () => start);
+  const verify = createJwtVerifier(issuer.provider, scopes, () => start);
   const encode = (text: string) => Buffer.from(text).toString('base64url');
   const header = fc.oneof(
     fc.json(),
@@ -505,21 +507,25 @@ t.test('an identity provider is configured completely or not at all', async (t) 
     OIDC_AUDIENCE: audience,
     OIDC_JWKS_URL: 'http://127.0.0.1:8080/keys',
   };
-  t.match({ ...readConfig(whole) }, whole);
+  t.match({ ...readConfig(whole, definition) }, whole);
   t.match(
-    { ...readConfig({}) },
+    { ...readConfig({}, definition) },
     { OIDC_ISSUER: undefined, OIDC_AUDIENCE: undefined, OIDC_JWKS_URL: undefined },
   );
   const { OIDC_ISSUER, ...others } = whole;
   t.throws(
-    () => readConfig(others),
+    () => readConfig(others, definition),
     new ConfigError('OIDC_ISSUER is required with OIDC_AUDIENCE and OIDC_JWKS_URL'),
   );
   t.throws(
-    () => readConfig({ OIDC_ISSUER }),
+    () => readConfig({ OIDC_ISSUER }, definition),
     /OIDC_AUDIENCE is required with.*\nOIDC_JWKS_URL is required with/,
   );
   for (const url of ['http://id.example', 'id.example', 'ftp://id.example', 'https://id .example']) {
-    t.throws(() => readConfig({ ...whole, OIDC_JWKS_URL: url }), /^OIDC_JWKS_URL must be an https URL/, url);
+    t.throws(
+      () => readConfig({ ...whole, OIDC_JWKS_URL: url }, definition),
+      /^OIDC_JWKS_URL must be an https URL/,
+      url,
+    );
   }
 });

@@ -4,6 +4,8 @@ import type { AppOptions } from '../../../dist/app.js';
 import { loadContract } from '../../../dist/contract/contract.js';
 import type { Handlers } from '../../../dist/contract/handlers.js';
 import { ApiError } from '../../../dist/errors.js';
+import { plantErrors } from '../../../dist/plants/errors.js';
+import { service } from '../../../dist/service.js';
 import type { components, operations, operationSecurity, requiredScope } from './types.gen.js';
 
 type Bed = components['schemas']['Bed'];
@@ -26,7 +28,7 @@ export function createGarden() {
     },
     async listBeds({ caller, query }) {
       queries.push({ ...query });
-      if (query.title === 'missing') throw new ApiError('idTaken', { detail: caller.subject });
+      if (query.title === 'missing') throw new ApiError(plantErrors.idTaken, { detail: caller.subject });
       const rows = [...beds.values()].map(({ bed }) =>
         JSON.stringify({ title: bed.title, area: bed.area, rows: bed.rows }),
       );
@@ -40,7 +42,7 @@ export function createGarden() {
     },
     async getBed({ params }) {
       const found = beds.get(params.bed);
-      if (found === undefined) throw new ApiError('plantNotFound');
+      if (found === undefined) throw new ApiError(plantErrors.plantNotFound);
       const { bed, revision } = found;
       return Promise.resolve({
         body: bed,
@@ -53,10 +55,11 @@ export function createGarden() {
       return Promise.resolve(body);
     },
     async removeBed() {
-      return Promise.reject(new ApiError('plantNotFound'));
+      return Promise.reject(new ApiError(plantErrors.plantNotFound));
     },
   };
   const options = {
+    service,
     contract: loadContract(gardenBytes),
     handlers,
     scopes,

@@ -1,19 +1,22 @@
 // Implements the operations on plants, for requests that have passed authentication and validation.
 import type { Handlers, JsonArray } from '../contract/handlers.js';
-import type { Creation, Plant, PlantRepository } from '../domain/plants.js';
-import { ApiError, type ErrorKind } from '../errors.js';
+import { ApiError, type ErrorEntry } from '../errors.js';
+import { plantErrors } from './errors.js';
+import type { Creation, Plant, PlantRepository } from './repository.js';
 
 /** The error for each outcome of a create that stored nothing; a missing outcome does not compile. */
-const refusals: Readonly<Record<Exclude<Creation, 'created'>, ErrorKind>> = {
-  identical: 'plantExists',
-  different: 'idTaken',
+const refusals: Readonly<Record<Exclude<Creation, 'created'>, ErrorEntry>> = {
+  identical: plantErrors.plantExists,
+  different: plantErrors.idTaken,
 };
 
 /**
- * Creates the handlers of the contract's operations.
+ * Creates the handlers of the operations on plants.
  * @param plants - The repository that they use.
  */
-export function createHandlers(plants: PlantRepository): Handlers {
+export function plantOperations(
+  plants: PlantRepository,
+): Pick<Handlers, 'createPlant' | 'listPlants' | 'deletePlant'> {
   return {
     async createPlant({ caller, body: { id, ...plant } }) {
       const outcome = await plants.create(caller.subject, id, plant);
@@ -26,7 +29,7 @@ export function createHandlers(plants: PlantRepository): Handlers {
     },
 
     async deletePlant({ caller, params }) {
-      if (!(await plants.delete(caller.subject, params.id))) throw new ApiError('plantNotFound');
+      if (!(await plants.delete(caller.subject, params.id))) throw new ApiError(plantErrors.plantNotFound);
     },
   };
 }

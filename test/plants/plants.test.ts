@@ -1,4 +1,8 @@
-// Every operation through the real app: its success and each declared error, followed by a read of the store.
+// Every operation through the real app: its success and each declared error, followed by a read of the store. Nothing
+// but the resource, the service and the client knows that there are plants.
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { engines, enginesToTest } from '../support/engines.js';
 import { injectFaults, startService, type Service } from '../support/service.js';
@@ -527,3 +531,18 @@ t.test("the contract's examples of errors are the very messages that the service
     answers.map(({ json }) => json),
   );
 });
+
+t.test(
+  'only the resource, the service, the client, the contract and the migrations know plants',
+  async (t) => {
+    const source = fileURLToPath(new URL('../../src/', import.meta.url));
+    const mayKnow = /^(plants|client|migrations)\/|^service\.ts$|\.gen\.ts$/;
+    const files = (await readdir(source, { recursive: true, withFileTypes: true }))
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name).slice(source.length).replaceAll('\\', '/'));
+    t.ok(files.includes('app.ts') && files.includes('service.ts'), 'the files are found');
+    for (const file of files.filter((name) => !mayKnow.test(name))) {
+      t.notMatch(await readFile(join(source, file), 'utf8'), /plant/i, file);
+    }
+  },
+);

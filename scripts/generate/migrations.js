@@ -1,0 +1,93 @@
+// Writes a migration for what the collections of a service need and no migration creates yet. It is then reviewed and
+// kept like any other. With --check, only verifies that nothing is missing, and that what is kept is what is rendered.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { service } from '../../dist/service.js';
+import { loadSchema } from '../../dist/storage/migrations.js';
+import { version } from '../../dist/version.js';
+import { garden } from '../../test/support/garden/store.js';
+import { rendered } from './schema.js';
+
+/** @typedef {import('./schema.js').SchemaObject} SchemaObject */
+
+const check = process.argv.includes('--check');
+// The sources, of which dist/ has copies.
+const plantStore = { ...service, migrations: new URL('../../src/migrations/', import.meta.url) };
+for (const store of [plantStore, garden]) {
+  for (const engine of /** @type {const} */ (['sqlite', 'postgres'])) complete(store, engine);
+}
+
+/**
+ * Writes the next migration of a service, if one is needed.
+ * @param {import('../../dist/domain/storage.js').StoreDefinition} store
+ * @param {'sqlite' | 'postgres'} engine
+ */
+function complete(store, engine) {
+  const { tokens, objectsOf } = rendered[engine];
+  const groups = [
+    ...store.collections.map((collection) => ({ name: collection.name, objects: objectsOf(collection) })),
+    { name: 'tokens', objects: [tokens] },
+  ];
+  const folder = new URL(`./${engine}/`, store.migrations);
+  const kept = readdirSync(folder).map((file) => readFileSync(new URL(file, folder), 'utf8'));
+  const needed = groups
+    .map(({ name, objects }) => ({ name, objects: objects.filter((object) => !isKept(kept, object)) }))
+    .filter(({ objects }) => objects.length > 0);
+  if (needed.length === 0) return;
+  const last = loadSchema(store, engine).migrations.at(-1);
+  const number = String((last?.version ?? 0) + 1).padStart(4, '0');
+  const file = new URL(`${number}_${needed.map(({ name }) => name).join('_and_')}.sql`, folder);
+  const path = relative(process.cwd(), fileURLToPath(file));
+  if (check) {
+    fail(`${path} is missing: run "npm run generate", and review it.`);
+    return;
+  }
+  const objects = needed.flatMap((group) => group.objects);
+  writeFileSync(
+    file,
+    // What a migration only adds, earlier releases can ignore.
+    [`-- oldest-application: ${last?.oldestApplication ?? version}\n`, ...objects.map(textOf)].join('\n'),
+  );
+  console.log(`${path} is new: review it.`);
+}
+
+/**
+ * Whether a migration creates an object.
+ * @param {readonly string[]} kept - The texts of the migrations.
+ * @param {SchemaObject} object
+ */
+function isKept(kept, { name, sql }) {
+  const creation = new RegExp(`^CREATE (TABLE|INDEX|FUNCTION) ${name}\\b`, 'm');
+  const found = kept.find((text) => creation.test(text));
+  if (found !== undefined && !found.includes(sql)) {
+    fail(
+      `${name} is not what its migration creates: give it a new name, or write the migration that changes it.`,
+    );
+  }
+  return found !== undefined;
+}
+
+/** @param {SchemaObject} object */
+function textOf({ comment, sql }) {
+  return `${comment.split('\n').flatMap(wrap).join('\n')}\n${sql}\n`;
+}
+
+/**
+ * Wraps a paragraph of a comment.
+ * @param {string} paragraph
+ */
+function wrap(paragraph) {
+  const lines = ['--'];
+  for (const word of paragraph.split(' ')) {
+    if (`${lines.at(-1)} ${word}`.length > 120) lines.push('--');
+    if (word !== '') lines.push(`${lines.pop()} ${word}`);
+  }
+  return lines;
+}
+
+/** @param {string} fault */
+function fail(fault) {
+  console.error(fault);
+  process.exitCode = 1;
+}

@@ -1,0 +1,199 @@
+// Renders what a migration creates for a collection, from its definition.
+import { longBytes, longIndexOf } from '../../dist/storage/sqlite/collection.js';
+import { pageBytes, pageRows } from '../../dist/storage/page-size.js';
+import { functionsOf } from '../../dist/storage/postgres/statements.js';
+
+/** @typedef {import('../../dist/domain/collections.js').CollectionDefinition} CollectionDefinition */
+/**
+ * An object of a schema: its name, why it is as it is, and the statement that creates it.
+ * @typedef {{ name: string, comment: string, sql: string }} SchemaObject
+ */
+
+/** A document with more bytes, including its comma, is long on PostgreSQL: `pageRows` shorter ones fit into a page. */
+const longWithComma = Math.floor(pageBytes / pageRows);
+/** The text, in bytes, from which a page has no further step, and from which no further page is read. */
+const enoughBytes = pageBytes / 2;
+const enoughTogether = 4 * pageBytes;
+
+/**
+ * The table of access tokens, which every service has.
+ * @param {{ bytes: string, integer: string, end: string }} dialect
+ * @returns {SchemaObject}
+ */
+const tokens = ({ bytes, integer, end }) => {
+  const text = bytes === 'bytea' ? 'text' : 'TEXT';
+  return {
+    name: 'tokens',
+    comment:
+      'Times are in milliseconds since the epoch; `hash` is the SHA-256 of the secret; scopes are separated by spaces.',
+    sql: `CREATE TABLE tokens (
+  id ${text} NOT NULL PRIMARY KEY,
+  hash ${bytes} NOT NULL UNIQUE,
+  subject ${text} NOT NULL,
+  scopes ${text} NOT NULL,
+  created_at ${integer} NOT NULL,
+  expires_at ${integer},
+  revoked_at ${integer}
+)${end};`,
+  };
+};
+
+/** For each engine, the objects of a service: those of each collection, and the table of tokens. */
+export const rendered = {
+  sqlite: {
+    tokens: tokens({ bytes: 'BLOB', integer: 'INTEGER', end: ' STRICT' }),
+    /** @param {CollectionDefinition} collection @returns {SchemaObject[]} */
+    objectsOf(collection) {
+      const { name, column, fields } = collection;
+      const virtual = fields.map(
+        (field) => `  ${field} TEXT GENERATED ALWAYS AS (${column} ->> '$.${field}') VIRTUAL,\n`,
+      );
+      return [
+        {
+          name,
+          comment: `\`${column}\` is JSON, exactly as in responses: a list is these texts joined by commas.${fields.length === 0 ? '' : ' The virtual columns show its fields to people and SQL tools, and take no space.'}`,
+          sql: `CREATE TABLE ${name} (
+  subject TEXT NOT NULL,
+  id INTEGER NOT NULL,
+  ${column} TEXT NOT NULL,
+${virtual.join('')}  PRIMARY KEY (subject, id)
+) STRICT, WITHOUT ROWID;`,
+        },
+        {
+          name: longIndexOf(collection),
+          comment:
+            'Indexes the long documents: to limit the bytes of a list page, only their lengths must be read.',
+          sql: `CREATE INDEX ${longIndexOf(collection)} ON ${name} (subject, id) WHERE octet_length(${column}) > ${longBytes};`,
+        },
+      ];
+    },
+  },
+  postgres: {
+    tokens: tokens({ bytes: 'bytea', integer: 'bigint', end: '' }),
+    /** @param {CollectionDefinition} collection @returns {SchemaObject[]} */
+    objectsOf(collection) {
+      const { name, column } = collection;
+      return [
+        {
+          name,
+          comment: `\`${column}\` is JSON, exactly as in responses: a list is these texts joined by commas. The type is text because json values cannot be compared. The collation "C" orders subjects by bytes, so that a change of the system's collations cannot corrupt the index.`,
+          sql: `CREATE TABLE ${name} (
+  subject text COLLATE "C" NOT NULL,
+  id bigint NOT NULL,
+  ${column} text NOT NULL,
+  PRIMARY KEY (subject, id)
+);`,
+        },
+        pagesFunction(collection),
+        deleteFunction(collection),
+      ];
+    },
+  },
+};
+
+/** @param {CollectionDefinition} collection @returns {SchemaObject} */
+function pagesFunction(collection) {
+  const { name: table, column } = collection;
+  const { pages: name } = functionsOf(collection);
+  return {
+    name,
+    comment: `Reads pages of documents. PostgreSQL plans the statements of a function once per session, behind any pooler.
+
+The arrays have the subject, the first id and the maximum number of documents of each page. The result has a row for each page, in order: its text, the number of documents, and the last id if more may follow. A page has at most ${pageBytes / 1024} KiB or a single document. After ${enoughTogether / 1024 / 1024} MiB, the remaining pages have no row, because the result of the function is in memory as a whole.
+
+The plans must not depend on the statistics of the table, which may be missing or stale. Plans for unknown values expect to read a tenth of the rows, for which only the index is cheap. If the planner knew the values and assumed that the subject has fewer documents than the limit, it would read and sort all of them.
+
+A step of ${pageRows} documents with at most ${longWithComma} bytes each, including commas, fits into a page. Only if it has a longer one do the lengths have to be added up; the text omits such documents, so that it stays small. What earlier steps have read is a page without them. PostgreSQL knows the length of a long text without reading it.
+
+Older servers call the function until they have been updated, so a different function needs a different name.`,
+    sql: `CREATE FUNCTION ${name}(subjects text[], starts bigint[], limits int[])
+RETURNS TABLE (page text, count int, last bigint)
+LANGUAGE plpgsql STABLE
+SET plan_cache_mode = force_generic_plan
+SET jit = off
+AS $$
+DECLARE
+  page_subject text;
+  start bigint;
+  step_limit int;
+  step record;
+  bytes_read int := 0;
+BEGIN
+  FOR place IN 1 .. cardinality(subjects) LOOP
+    page_subject := subjects[place];
+    start := starts[place];
+    page := NULL;
+    count := 0;
+    last := NULL;
+    LOOP
+      step_limit := least(limits[place] - count, ${pageRows});
+      SELECT string_agg(text, ',') FILTER (WHERE octet_length(text) < ${longWithComma}) AS page, count(*)::int AS count,
+             max(id) AS last, max(octet_length(text)) >= ${longWithComma} AS has_long
+      INTO step
+      FROM (SELECT stored.id, stored.${column} AS text FROM ${table} AS stored
+            WHERE stored.subject = page_subject AND stored.id >= start
+            ORDER BY stored.id LIMIT step_limit) AS following;
+      IF step.has_long THEN
+        EXIT WHEN count > 0;
+        SELECT string_agg(text, ',' ORDER BY id) FILTER (WHERE fits), (count(*) FILTER (WHERE fits))::int,
+               CASE WHEN count(*) = step_limit OR NOT bool_and(fits) THEN max(id) FILTER (WHERE fits) END
+        INTO page, count, last
+        FROM (SELECT id, text, total <= ${pageBytes} OR total = bytes AS fits
+              FROM (SELECT id, text, bytes, sum(bytes) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS total
+                    FROM (SELECT stored.id, stored.${column} AS text, octet_length(stored.${column}) + 1 AS bytes
+                          FROM ${table} AS stored
+                          WHERE stored.subject = page_subject AND stored.id >= start
+                          ORDER BY stored.id LIMIT step_limit) AS following) AS measured) AS chosen;
+        EXIT;
+      END IF;
+      EXIT WHEN octet_length(page) + octet_length(step.page) >= ${pageBytes};
+      page := concat_ws(',', page, step.page);
+      count := count + step.count;
+      last := CASE WHEN step.count = step_limit THEN step.last END;
+      EXIT WHEN last IS NULL OR last = 9223372036854775807 OR count = limits[place]
+        OR octet_length(page) >= ${enoughBytes};
+      start := last + 1;
+    END LOOP;
+    RETURN NEXT;
+    bytes_read := bytes_read + coalesce(octet_length(page), 0);
+    EXIT WHEN bytes_read >= ${enoughTogether};
+  END LOOP;
+END
+$$;`,
+  };
+}
+
+/** @param {CollectionDefinition} collection @returns {SchemaObject} */
+function deleteFunction(collection) {
+  const { name: table } = collection;
+  const { delete: name } = functionsOf(collection);
+  return {
+    name,
+    comment: `Deletes documents, and returns for each one that exists whether this call deleted it. It is a function for the sake of its plan: planning this statement takes longer than running it.
+
+BETWEEN and ORDER BY make PostgreSQL look up each key in the index, regardless of its statistics. The rows are deleted by physical location (ctid), whose order is the order in which all processes lock them.`,
+    sql: `CREATE FUNCTION ${name}(subjects text[], ids bigint[])
+RETURNS TABLE (subject text, id bigint, deleted boolean)
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan
+SET jit = off
+AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+  WITH found AS (
+    SELECT subject, id, place
+    FROM unnest(subjects, ids) AS given (subject, id)
+    CROSS JOIN LATERAL (
+      SELECT stored.ctid AS place FROM ${table} AS stored
+      WHERE stored.subject = given.subject AND stored.id BETWEEN given.id AND given.id
+      ORDER BY stored.id LIMIT 1
+    ) AS row_found
+  ), gone AS (
+    DELETE FROM ${table} WHERE ctid = ANY (ARRAY(SELECT place FROM found)) RETURNING subject, id
+  )
+  SELECT subject, id, gone.id IS NOT NULL FROM found LEFT JOIN gone USING (subject, id);
+END
+$$;`,
+  };
+}

@@ -1,0 +1,15 @@
+// Writes JSON with integers of any size.
+
+/** Like JSON.stringify for a JSON value or undefined, but writes a bigint as digits instead of throwing. */
+export function exactJson(value: object): string;
+export function exactJson(value: unknown): string | undefined;
+export function exactJson(value: unknown): string | undefined {
+  if (typeof value === 'bigint') return value.toString();
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map((item) => exactJson(item) ?? 'null').join(',')}]`;
+  const members = Object.entries(value).flatMap(([key, member]) => {
+    const text = exactJson(member);
+    return text === undefined ? [] : [`${JSON.stringify(key)}:${text}`];
+  });
+  return `{${members.join(',')}}`;
+}

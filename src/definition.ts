@@ -1,0 +1,28 @@
+// What a service consists of. src/service.ts defines the one of this package.
+import type { AnyHandlers } from './contract/handlers.js';
+import type { Storage, StoreDefinition } from './domain/storage.js';
+import type { ErrorEntry } from './errors.js';
+
+/** A service: what differs between two services on this server. */
+export interface Service extends StoreDefinition {
+  /** The module that starts its server; worker processes run it, too. */
+  readonly program: URL;
+  /** The OpenAPI document. */
+  readonly contract: URL;
+  /** Implements the operations of the contract. */
+  readonly handlers: (storage: Storage) => AnyHandlers;
+  /** The errors of its operations, besides those of src/errors.ts. */
+  readonly errors: Readonly<Record<string, ErrorEntry>>;
+  /** The scopes that its access tokens can have. */
+  readonly scopes: readonly string[];
+  /** What its access tokens begin with; other tokens are those of an identity provider. */
+  readonly tokenPrefix: string;
+  /** The realm of its challenges for a bearer token (RFC 9110 section 11.5). */
+  readonly realm: string;
+  /** What the names of its metrics begin with. */
+  readonly metricPrefix: string;
+  /** The default of DATABASE_URL. */
+  readonly databaseUrl: string;
+  /** The request that `npm start` suggests: what it does, its path, and its body in JSON. */
+  readonly example: { readonly purpose: string; readonly path: string; readonly body: string };
+}

@@ -1,0 +1,31 @@
+// Defines the Plant Store: the service that runs on this server.
+import type { Handlers } from './contract/handlers.js';
+import type { requiredScope } from './contract/types.gen.js';
+import type { Service } from './definition.js';
+import { plantErrors } from './plants/errors.js';
+import { plantOperations } from './plants/operations.js';
+import { plants, PlantRepository } from './plants/repository.js';
+
+/** The compiler reports a scope that the contract adds or removes. */
+const scopes: Readonly<Record<requiredScope, true>> = { 'plants:read': true, 'plants:write': true };
+
+export const service: Service = {
+  name: 'plant-store',
+  program: new URL('./main.js', import.meta.url),
+  contract: new URL('../openapi.yaml', import.meta.url),
+  // The compiler reports an operation that no resource implements.
+  handlers: (storage): Handlers => ({ ...plantOperations(new PlantRepository(storage.collection(plants))) }),
+  collections: [plants],
+  migrations: new URL('./migrations/', import.meta.url),
+  errors: plantErrors,
+  scopes: Object.keys(scopes),
+  tokenPrefix: 'pst_',
+  realm: 'plant-store',
+  metricPrefix: 'plant_store_',
+  databaseUrl: 'file:./data/plants.db',
+  example: {
+    purpose: 'Create a plant',
+    path: '/plants',
+    body: '{"id": 1, "name": "Monstera deliciosa", "tag": "indoor"}',
+  },
+};

@@ -1,0 +1,123 @@
+// How Citus distributes our tables, and where it stores the documents of a subject.
+import type { CollectionDefinition } from '../../domain/collections.js';
+import { StorageError, type StoreDefinition } from '../../domain/storage.js';
+import type { PostgresPool } from './pool.js';
+import type { Query } from './query.js';
+
+/** The maximum number of subjects whose places are cached. */
+const mostSubjects = 100_000;
+
+/** The tables of a store. */
+type Tables = Pick<StoreDefinition, 'name' | 'collections'>;
+
+/** How tables are distributed: by the hash of a column, or as copies on every node (reference tables). */
+function distributionOf({ collections }: Tables): Map<string, string> {
+  return new Map([
+    ...collections.map(({ name }) => [name, 'by subject'] as const),
+    ['tokens', 'as copies'],
+    ['migrations', 'as copies'],
+  ]);
+}
+
+/** Reads the actual distribution, for the tables that Citus manages. */
+async function readDistribution(query: Query, tables: Iterable<string>): Promise<Map<string, string>> {
+  const rows = await query(
+    `SELECT name, CASE WHEN partmethod = 'h' THEN 'by ' || column_to_column_name(logicalrelid, partkey)
+                       WHEN partmethod = 'n' AND repmodel = 't' THEN 'as copies' END
+     FROM unnest('{${[...tables].join()}}'::text[]) AS name
+     JOIN pg_dist_partition ON logicalrelid = to_regclass(name)`,
+  );
+  return new Map(rows as [string, string][]);
+}
+
+async function hasCitus(query: Query): Promise<boolean> {
+  return (await query("SELECT FROM pg_extension WHERE extname = 'citus'")).length > 0;
+}
+
+/**
+ * Whether the tables of a store are distributed.
+ * @throws StorageError when only some tables are distributed, or in another way.
+ */
+export async function isDistributed(query: Query, store: Tables): Promise<boolean> {
+  const distribution = distributionOf(store);
+  const found = (await hasCitus(query)) ? await readDistribution(query, distribution.keys()) : new Map();
+  if (found.size === 0) return false;
+  const wrong = [...distribution].filter(([table, how]) => found.get(table) !== how);
+  if (wrong.length > 0) {
+    const tables = wrong.map(([table]) => table).join(', ');
+    throw new StorageError(
+      'unavailable',
+      `the database is only partly distributed (${tables}): run "${store.name} migrate"`,
+    );
+  }
+  return true;
+}
+
+/**
+ * Distributes the tables of a store, with their rows, unless they are distributed already or the database does not have Citus. Must
+ * run on the coordinator.
+ */
+export async function distribute(query: Query, store: Tables): Promise<void> {
+  if (!(await hasCitus(query))) return;
+  const distribution = distributionOf(store);
+  const found = await readDistribution(query, distribution.keys());
+  for (const [table, how] of distribution) {
+    if (found.has(table)) continue;
+    await query(
+      how === 'as copies'
+        ? `SELECT create_reference_table('${table}')`
+        : `SELECT create_distributed_table('${table}', 'subject', colocate_with => 'none')`,
+    );
+  }
+}
+
+/** Where the documents of a subject are stored. One statement can read several pages of the same shard. */
+export interface Place {
+  readonly shard: string;
+  /** The group of the node. */
+  readonly node: number;
+}
+
+/** A cache of the places of the subjects of a collection. */
+export class Places {
+  readonly #pool: PostgresPool;
+  readonly #table: string;
+  readonly #known = new Map<string, Place>();
+
+  constructor(pool: PostgresPool, { name }: CollectionDefinition) {
+    this.#pool = pool;
+    this.#table = name;
+  }
+
+  /**
+   * The places of subjects.
+   * @throws StorageError
+   */
+  async of(subjects: Iterable<string>): Promise<ReadonlyMap<string, Place>> {
+    const places = new Map<string, Place>();
+    const unknown: string[] = [];
+    for (const subject of subjects) {
+      const known = this.#known.get(subject);
+      if (known === undefined) unknown.push(subject);
+      else places.set(subject, known);
+    }
+    if (unknown.length === 0) return places;
+    const rows = await this.#pool.read(
+      `SELECT subject, shardid, groupid FROM unnest($1::text[]) AS subject
+       JOIN pg_dist_placement ON shardid = get_shard_id_for_distribution_column('${this.#table}', subject)`,
+      [unknown],
+    );
+    if (this.#known.size + rows.length > mostSubjects) this.#known.clear();
+    for (const [subject, shard, node] of rows as [string, string, number][]) {
+      const place = { shard, node };
+      this.#known.set(subject, place);
+      places.set(subject, place);
+    }
+    return places;
+  }
+
+  /** Call it when a statement has failed: the shard may have been moved or split. */
+  forget(subject: string): void {
+    this.#known.delete(subject);
+  }
+}

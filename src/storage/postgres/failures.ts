@@ -1,0 +1,102 @@
+// What an error of PostgreSQL means: for the outcome of a write, for its connection, and for items that failed together.
+import { DatabaseError } from 'pg';
+import { messageOf, StorageError, type StorageFailure } from '../../domain/storage.js';
+
+const DIVISION_BY_ZERO = '22012';
+const UNDEFINED_TABLE = '42P01';
+
+/** Wraps an error of the driver in a StorageError, as its cause. */
+export function storageError(failure: StorageFailure, cause: unknown): StorageError {
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  // For a host with several addresses, Node.js throws an AggregateError with a code but no message.
+  const reason =
+    code === DIVISION_BY_ZERO
+      ? 'the statement reached the server too late'
+      : messageOf(cause) || String(code);
+  return new StorageError(failure, `PostgreSQL: ${reason}`, { cause });
+}
+
+/** Whether a driver error means that a table does not exist. */
+export function isMissingTable(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === UNDEFINED_TABLE;
+}
+
+/**
+ * Whether a single row may have caused a driver error: invalid data, a limit, an operator's constraint or trigger, or a
+ * corrupted row on disk.
+ */
+export function isRowError(error: unknown): boolean {
+  return (
+    error instanceof DatabaseError &&
+    /^(22|23|54|P0|XX00[12])/.test(error.code ?? '') &&
+    error.code !== DIVISION_BY_ZERO
+  );
+}
+
+/**
+ * Whether a statement had no effect because it is not prepared in this session (26000) or already is (42P05), behind a
+ * pooler that shares sessions and does not support prepared statements.
+ */
+export function isNotPrepared(error: unknown): boolean {
+  return error instanceof DatabaseError && (error.code === '26000' || error.code === '42P05');
+}
+
+/** Whether PostgreSQL rolled back because of concurrent transactions: 40001 serialization failure, 40P01 deadlock. */
+export function isSerializationError(error: unknown): boolean {
+  return error instanceof DatabaseError && (error.code === '40001' || error.code === '40P01');
+}
+
+/**
+ * Whether a connection remains usable after an error. A server reports 08006 with severity ERROR when it could not reach
+ * another node (Citus), so that its own connection is intact.
+ */
+export function isUsable(error: unknown): boolean {
+  if (isRowError(error) || isSerializationError(error)) return true;
+  return error instanceof DatabaseError && error.severity === 'ERROR' && error.code === '08006';
+}
+
+/**
+ * Whether a failed statement certainly had no effect. An ERROR rolls back, except for those that report an unknown
+ * outcome (40003, class 08). After FATAL, PANIC, a timeout or a lost connection, the outcome is unknown.
+ */
+export function hadNoEffect(error: unknown): boolean {
+  if (!(error instanceof DatabaseError) || error.severity !== 'ERROR') return false;
+  return error.code !== '40003' && error.code?.startsWith('08') === false;
+}
+
+/**
+ * Splits items that failed together, so that some parts may succeed.
+ * @returns At most one part if that cannot help.
+ */
+export type Split<T> = (
+  items: readonly T[],
+  error: StorageError,
+) => readonly (readonly T[])[] | Promise<readonly (readonly T[])[]>;
+
+/** Splits items in two if a single one may have caused the error. */
+export function bisect<T>(items: readonly T[], error: StorageError): (readonly T[])[] {
+  if (items.length < 2 || !isRowError(error.cause)) return [items];
+  const half = items.length >> 1;
+  return [items.slice(0, half), items.slice(half)];
+}
+
+/**
+ * Does work for several items together. When it fails, it is done again for each part that may succeed, so that as few
+ * items as possible fail.
+ * @param work - Throws a StorageError when it fails for all of its items.
+ * @param fail - Called with each item that failed, and the error.
+ */
+export async function isolateFailures<T>(
+  items: readonly T[],
+  work: (items: readonly T[]) => Promise<void>,
+  fail: (item: T, error: unknown) => void,
+  split: Split<T> = bisect,
+): Promise<void> {
+  try {
+    await work(items);
+  } catch (error) {
+    const parts = error instanceof StorageError ? await split(items, error) : [];
+    if (parts.length > 1) for (const part of parts) await isolateFailures(part, work, fail, split);
+    else for (const item of items) fail(item, error);
+  }
+}

@@ -1,0 +1,88 @@
+// Runs a statement on a connection: its time limit, its preparation, and the warnings that make it fail.
+import { createHash } from 'node:crypto';
+import type { ClientBase, QueryArrayConfig } from 'pg';
+import { messageOf } from '../../domain/storage.js';
+import { isNotPrepared } from './failures.js';
+
+/** A row as an array of columns. 64-bit integers are strings. */
+export type Row = readonly unknown[];
+
+/** Runs a statement on a certain connection, before a certain deadline. */
+export type Query = (text: string, values?: readonly unknown[]) => Promise<Row[]>;
+
+/**
+ * Runs a statement.
+ * @param end - The deadline, on the clock of performance.now().
+ * @param name - If given, the server prepares the statement under this name.
+ * @throws The driver's error; also for a warning. Our statements cause none of their own. It may mean that the wait for
+ *   the synchronous standby was canceled, so that the commit may not survive a failover.
+ */
+export async function runQuery(
+  client: ClientBase,
+  text: string,
+  values: readonly unknown[],
+  end: number,
+  name?: string,
+): Promise<Row[]> {
+  const query: QueryArrayConfig & { query_timeout: number } = {
+    text,
+    values: [...values],
+    rowMode: 'array',
+    query_timeout: Math.max(1, end - performance.now()),
+    ...(name !== undefined && { name }),
+  };
+  let warning: Error | undefined;
+  const onNotice = (notice: { severity?: string | undefined; message?: string | undefined }) => {
+    if (notice.severity === 'WARNING') warning = new Error(notice.message);
+  };
+  client.on('notice', onNotice);
+  try {
+    const { rows } = await client.query<Row[]>(query);
+    if (warning !== undefined) throw warning;
+    return rows;
+  } finally {
+    client.off('notice', onNotice);
+  }
+}
+
+/** Runs statements prepared, if that is wanted, until it turns out that a pooler does not support it. */
+export class Preparation {
+  /** The names of the statements by their texts. All texts are constants, so the map stays small. */
+  readonly #names = new Map<string, string>();
+  #enabled: boolean;
+
+  constructor(enabled: boolean) {
+    this.#enabled = enabled;
+  }
+
+  /** Like `runQuery`, prepared if possible. */
+  async run(client: ClientBase, text: string, values: readonly unknown[], end: number): Promise<Row[]> {
+    if (!this.#enabled) return runQuery(client, text, values, end);
+    try {
+      return await runQuery(client, text, values, end, this.#nameOf(text));
+    } catch (error) {
+      if (!isNotPrepared(error)) throw error;
+      this.#disable(messageOf(error));
+      return await runQuery(client, text, values, end);
+    }
+  }
+
+  #disable(reason: string): void {
+    if (!this.#enabled) return;
+    this.#enabled = false;
+    process.emitWarning(
+      `PostgreSQL: ${reason}. A connection pooler does not support prepared statements, ` +
+        'so the service stops using them',
+    );
+  }
+
+  /** A hash of the text, because a pooler may assign a session in which another process has prepared statements. */
+  #nameOf(text: string): string {
+    let name = this.#names.get(text);
+    if (name === undefined) {
+      name = createHash('sha256').update(text).digest('base64url');
+      this.#names.set(text, name);
+    }
+    return name;
+  }
+}

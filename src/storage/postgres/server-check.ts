@@ -1,0 +1,50 @@
+// The settings that a server must have, so that it represents every text and keeps every acknowledged write.
+import type { Query } from './query.js';
+
+/**
+ * Checks that the server is writable and has the required settings.
+ * @param statementTime - How long a statement may run on the server, in ms.
+ * @returns The server's time when performance.now() is 0, in ms since the epoch.
+ * @throws Error that names the setting.
+ */
+export async function checkServer(query: Query, statementTime: number): Promise<number> {
+  const [row] = await query(
+    `SELECT current_setting('server_encoding'), current_setting('transaction_read_only'),
+       current_setting('fsync'), current_setting('synchronous_commit'),
+       (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::int,
+       (extract(epoch FROM clock_timestamp()) * 1000)::float8`,
+  );
+  const [encoding, readOnly, fsync, synchronousCommit, statementTimeout, now] = row as [
+    string,
+    string,
+    string,
+    string,
+    number,
+    number,
+  ];
+  const clock = now - performance.now();
+  checkEncoding(encoding);
+  if (readOnly !== 'off') throw new Error('the server is read-only, perhaps a standby');
+  checkDurability(fsync, synchronousCommit);
+  if (statementTimeout === 0 || statementTimeout > statementTime) {
+    throw new Error(
+      `statement_timeout is ${statementTimeout} ms, because a pooler prevents the client from setting it: ` +
+        `ALTER ROLE ... SET statement_timeout = '${statementTime}ms'`,
+    );
+  }
+  return clock;
+}
+
+/** @throws Error when the encoding of the database cannot represent every text. */
+export function checkEncoding(encoding: string): void {
+  if (encoding !== 'UTF8') throw new Error(`the database has the encoding ${encoding}, not UTF8`);
+}
+
+/** @throws Error when a server with these settings could lose acknowledged writes. */
+export function checkDurability(fsync: string, synchronousCommit: string, where = ''): void {
+  if (fsync === 'on' && synchronousCommit !== 'off') return;
+  throw new Error(
+    `an acknowledged write would not be durable with fsync ${fsync} and ` +
+      `synchronous_commit ${synchronousCommit}${where}`,
+  );
+}

@@ -1,0 +1,166 @@
+// The statements for the documents of a collection, as an interface, and for a table that one server stores.
+import type { CollectionDefinition, Page } from '../../domain/collections.js';
+import type { StorageError } from '../../domain/storage.js';
+import type { Deletion, Insert, Write } from '../writes.js';
+import { bisect } from './failures.js';
+import { columnsOf, PageReaders, type PageRange, type PageRow } from './page-reader.js';
+import type { PostgresPool } from './pool.js';
+import type { Row } from './query.js';
+
+/**
+ * An SQL condition that is true, or raises an error if the statement starts too late; `write` sets its parameter. A
+ * server runs a statement even if its client has given up, for example when a stopped server process resumes and reads
+ * it from its socket. Without this condition, a late delete could remove a document that was created after the timeout.
+ */
+export const begunInTime = '1 / (statement_timestamp() < to_timestamp($1::float8 / 1000))::int = 1';
+
+/**
+ * An SQL condition that is always true, for statements that report rows which they did not write. Such a row may be
+ * committed on this server only, if the wait for the synchronous standby was canceled or the server restarted. A
+ * failover would then undo what the response reported. A transaction that writes nothing does not wait for the standby,
+ * so this writes one message per statement to the write-ahead log.
+ */
+const standbyHasIt = `(SELECT CASE WHEN current_setting('synchronous_standby_names') = '' THEN true
+  ELSE pg_logical_emit_message(true, 'storage', ''::text) IS NOT NULL END)`;
+
+/**
+ * The statements for the documents of a collection. `end` is a deadline on the clock of performance.now(). Every
+ * statement keeps these rules:
+ * - A write takes effect in time or never: it contains `begunInTime`, or belongs to a transaction of the pool.
+ * - A write whose outcome is unknown is never repeated: it would take its own rows for those of another.
+ * - What a response reports is on the synchronous standby, even if this statement did not write it: `standbyHasIt`. On
+ *   Citus, this holds only for what the statement wrote.
+ * - All processes lock rows in one order: writes are sorted by key, and rows to delete are locked by their place (ctid).
+ * - A row that conflicts may be gone when it is looked at. Then no outcome is reported, and the write is tried again.
+ *   PostgreSQL may still find a deadlock; then the statement had no effect, and the pool repeats it.
+ * - No plan depends on statistics, which may be missing or stale. The texts are constants of the collection, without
+ *   EXECUTE.
+ * - A key is one of a collection: each has a table of its own.
+ * - On Citus, a write is in a transaction, and a statement other than an INSERT of values concerns one subject.
+ */
+export interface DocumentStatements {
+  /** The functions of the schema that the statements call. */
+  readonly functions: readonly string[];
+
+  /**
+   * Inserts documents.
+   * @returns The keys of those that did not exist.
+   * @throws StorageError
+   */
+  insert(inserts: readonly Insert[], end: number): Promise<Row[]>;
+
+  /**
+   * Compares documents with the stored ones.
+   * @returns The keys of those that exist, each with whether the texts are equal.
+   * @throws StorageError
+   */
+  compare(inserts: readonly Insert[], end: number): Promise<Row[]>;
+
+  /**
+   * Deletes documents.
+   * @returns The keys of those that existed, each with true; with false if another transaction has changed the document.
+   * @throws StorageError
+   */
+  delete(deletions: readonly Deletion[], end: number): Promise<Row[]>;
+
+  /** Splits writes that failed together, so that some parts may succeed; returns one part if that cannot help. */
+  split<W extends Write>(writes: readonly W[], error: StorageError): Promise<(readonly W[])[]>;
+
+  /**
+   * Reads a page, together with others that are requested at the same time.
+   * @throws StorageError
+   */
+  page(range: PageRange): Promise<Page>;
+
+  /**
+   * Checks what is known about the servers besides the one of the connection.
+   * @throws StorageError when they cannot serve.
+   */
+  check(): void;
+
+  /** Resolves when all requested pages have been read. */
+  drain(): Promise<void>;
+}
+
+/**
+ * The names of a collection's functions. A different function needs another version in its name, since the previous
+ * release calls the old one until it has been replaced.
+ */
+export function functionsOf({ name }: CollectionDefinition): {
+  readonly pages: string;
+  readonly delete: string;
+} {
+  return { pages: `${name}_pages_v1`, delete: `${name}_delete_v1` };
+}
+
+/** The statements for a table that one server stores: one statement over arrays for each condition of writes. */
+export class ServerStatements implements DocumentStatements {
+  readonly functions: readonly string[];
+  readonly #pool: PostgresPool;
+  readonly #pages: PageReaders;
+  readonly #texts: { readonly insert: string; readonly compare: string; readonly delete: string };
+
+  constructor(pool: PostgresPool, collection: CollectionDefinition) {
+    const { name: table, column } = collection;
+    const functions = functionsOf(collection);
+    this.functions = Object.values(functions);
+    this.#pool = pool;
+    this.#texts = {
+      insert: `INSERT INTO ${table} (subject, id, ${column})
+        SELECT * FROM unnest($2::text[], $3::bigint[], $4::text[]) WHERE ${begunInTime}
+        ON CONFLICT DO NOTHING RETURNING subject, id`,
+      // BETWEEN and ORDER BY make PostgreSQL look up each key in the index, regardless of its statistics.
+      compare: `SELECT subject, id, same
+        FROM unnest($1::text[], $2::bigint[], $3::text[]) AS given (subject, id, text)
+        CROSS JOIN LATERAL (
+          SELECT stored.${column} = given.text AS same FROM ${table} AS stored
+          WHERE stored.subject = given.subject AND stored.id BETWEEN given.id AND given.id
+          ORDER BY stored.id LIMIT 1) AS found
+        WHERE ${standbyHasIt}`,
+      delete: `SELECT subject, id, deleted FROM ${functions.delete}($2, $3)
+        WHERE ${begunInTime} AND ${standbyHasIt}`,
+    };
+    const readPages = `SELECT page, count, last FROM ${functions.pages}($1, $2, $3)`;
+    // A function of the schema reads the pages, and also limits their size.
+    this.#pages = new PageReaders(pool, {
+      read: async (pages) =>
+        (await pool.read(readPages, columnsOf(pages))) as readonly unknown[] as readonly PageRow[],
+    });
+  }
+
+  insert(inserts: readonly Insert[], end: number): Promise<Row[]> {
+    return this.#pool.write(this.#texts.insert, [...keyColumnsOf(inserts), textsOf(inserts)], end);
+  }
+
+  compare(inserts: readonly Insert[], end: number): Promise<Row[]> {
+    return this.#pool.read(this.#texts.compare, [...keyColumnsOf(inserts), textsOf(inserts)], end);
+  }
+
+  delete(deletions: readonly Deletion[], end: number): Promise<Row[]> {
+    return this.#pool.write(this.#texts.delete, keyColumnsOf(deletions), end);
+  }
+
+  split<W extends Write>(writes: readonly W[], error: StorageError): Promise<(readonly W[])[]> {
+    return Promise.resolve(bisect(writes, error));
+  }
+
+  page(range: PageRange): Promise<Page> {
+    return this.#pages.read(range);
+  }
+
+  check(): void {
+    // The pool checks the only server, with each connection.
+  }
+
+  drain(): Promise<void> {
+    return this.#pages.drain();
+  }
+}
+
+function keyColumnsOf(writes: readonly Write[]): [string[], string[]] {
+  return [writes.map(({ subject }) => subject), writes.map(({ id }) => `${id}`)];
+}
+
+function textsOf(inserts: readonly Insert[]): string[] {
+  return inserts.map(({ text }) => text);
+}

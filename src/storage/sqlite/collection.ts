@@ -1,0 +1,182 @@
+// The collections of the SQLite engine. Pages requested in the same turn of the event loop are read together.
+import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
+import {
+  idRange,
+  type Change,
+  type Collection,
+  type CollectionDefinition,
+  type OutcomeOf,
+  type Page,
+  type PageRange,
+} from '../../domain/collections.js';
+import { toStorageError, type StorageError } from '../../domain/storage.js';
+import type { GroupWriter } from '../group-writer.js';
+import { pageBytes, pageRows } from '../page-size.js';
+
+/** The part of `pageBytes` that long documents may use together. Short ones may use the rest. */
+const longDocumentsBytes = pageBytes / 2;
+/** A document with more bytes is long; `pageRows` others fit into a page. An index has the same condition. */
+export const longBytes = 512;
+/** The maximum number of pages to read without a break, which blocks the event loop. */
+const maxPagesTogether = 64;
+/** The length of text, in characters, after which no further page is read: all of it is in memory together. */
+const maxTextTogether = 1024 * 1024;
+
+/** The name of the index of a collection's long documents. */
+export function longIndexOf({ name }: CollectionDefinition): string {
+  return `long_${name}`;
+}
+
+/** A collection in a database. */
+export class SqliteCollection implements Collection {
+  readonly #definition: CollectionDefinition;
+  readonly #writer: GroupWriter;
+  readonly #reader: PageReader;
+  readonly #statements: PageStatements;
+
+  constructor(definition: CollectionDefinition, reader: PageReader, writer: GroupWriter) {
+    this.#definition = definition;
+    this.#writer = writer;
+    this.#reader = reader;
+    this.#statements = new PageStatements(reader.database, definition);
+  }
+
+  write<C extends Change>(subject: string, id: bigint, change: C): Promise<OutcomeOf<C>> {
+    return this.#writer.write({ collection: this.#definition, subject, id, ...change });
+  }
+
+  page(subject: string, { after, limit }: PageRange): Promise<Page> {
+    if (after === idRange.max) return Promise.resolve({ json: '', count: 0, next: undefined });
+    const from = after === undefined ? idRange.min : after + 1n;
+    return this.#reader.read(this.#statements, subject, from, Math.min(limit, pageRows));
+  }
+}
+
+/** A page that a caller waits for. */
+interface PageRequest {
+  readonly statements: PageStatements;
+  readonly subject: string;
+  readonly from: bigint;
+  readonly rows: number;
+  readonly resolve: (page: Page) => void;
+  readonly reject: (error: StorageError) => void;
+}
+
+/** Reads the pages of all collections. */
+export class PageReader {
+  /** Stays open as long as this object, unlike with its statements alone, which do not reference it. */
+  readonly database: DatabaseSyncInstance;
+  readonly #requests: PageRequest[] = [];
+
+  constructor(database: DatabaseSyncInstance) {
+    this.database = database;
+  }
+
+  /** Reads a page at the end of this turn of the event loop. */
+  read(statements: PageStatements, subject: string, from: bigint, rows: number): Promise<Page> {
+    return new Promise((resolve, reject) => {
+      this.#requests.push({ statements, subject, from, rows, resolve, reject });
+      if (this.#requests.length === 1) setImmediate(this.#readRequested);
+    });
+  }
+
+  /** Reads all requested pages immediately. */
+  readAll(): void {
+    while (this.#requests.length > 0) this.#readRequested();
+  }
+
+  /** Reads the requested pages in one transaction, which saves locking for each page and keeps the CPU caches warm. */
+  readonly #readRequested = (): void => {
+    let pages = 0;
+    let text = 0;
+    // If the store is closed, each read fails on its own.
+    if (this.database.isOpen) this.database.exec('BEGIN');
+    for (const { statements, subject, from, rows, resolve, reject } of this.#requests) {
+      if (pages === maxPagesTogether || text >= maxTextTogether) break;
+      pages++;
+      try {
+        const page = statements.read(subject, from, rows);
+        text += page.json.length;
+        resolve(page);
+      } catch (error) {
+        reject(toStorageError('SQLite', error));
+      }
+    }
+    // SQLite has already rolled back after an I/O error.
+    if (this.database.isOpen && this.database.isTransaction) this.database.exec('COMMIT');
+    this.#requests.splice(0, pages);
+    if (this.#requests.length > 0) setImmediate(this.#readRequested);
+  };
+}
+
+/** The statements that read the pages of one collection. */
+class PageStatements {
+  readonly #page: StatementSyncInstance;
+  readonly #pageWithoutLong: StatementSyncInstance;
+  readonly #long: StatementSyncInstance;
+
+  constructor(database: DatabaseSyncInstance, definition: CollectionDefinition) {
+    const { name, column } = definition;
+    const longDocuments = `FROM ${name} INDEXED BY ${longIndexOf(definition)}
+      WHERE subject = ?1 AND id >= ?2 AND octet_length(${column}) > ${longBytes}`;
+    // Looks up the last id first, so that the page is one range of the primary key and group_concat follows its order.
+    // This is faster than a subquery with a LIMIT, which passes on its rows one by one.
+    const page = (condition: string) =>
+      database.prepare(`
+        SELECT group_concat(${column}, ','), count(*), CAST(last AS TEXT)
+        FROM (
+          SELECT (
+            SELECT id FROM ${name} WHERE subject = ?1 AND id BETWEEN ?2 AND ?3 ORDER BY id LIMIT 1 OFFSET ?4 - 1
+          ) AS last
+          WHERE ${condition}
+        ) CROSS JOIN ${name}
+        WHERE subject = ?1 AND id BETWEEN ?2 AND ifnull(last, ?3)`);
+    this.#page = page('true');
+    this.#pageWithoutLong = page(`NOT EXISTS (SELECT 1 ${longDocuments})`);
+    this.#long = database.prepare(
+      `SELECT CAST(id AS TEXT), octet_length(${column}) ${longDocuments} ORDER BY id LIMIT ${pageRows}`,
+    );
+    for (const statement of [this.#page, this.#pageWithoutLong, this.#long]) statement.setReturnArrays(true);
+  }
+
+  read(subject: string, from: bigint, rows: number): Page {
+    const page = readRange(this.#pageWithoutLong, subject, from, idRange.max, rows);
+    // This page is empty if there are no documents or if any of them is long.
+    return page.count > 0 ? page : this.#readWithLong(subject, from, rows);
+  }
+
+  #readWithLong(subject: string, from: bigint, rows: number): Page {
+    let total = 0;
+    let excess: bigint | undefined;
+    // Row by row, up to the first document that does not fit: SQLite reads the whole row even for its length.
+    for (const row of this.#long.iterate(subject, from)) {
+      const [id, bytes] = row as [string, number];
+      if (total + bytes > longDocumentsBytes) {
+        excess = BigInt(id);
+        break;
+      }
+      total += bytes;
+    }
+    const fitting = Math.min(rows, Math.floor((pageBytes - total) / (longBytes + 1)));
+    if (excess === undefined) return readRange(this.#page, subject, from, idRange.max, fitting);
+    if (excess > from) {
+      const before = readRange(this.#page, subject, from, excess - 1n, fitting);
+      if (before.count > 0) return before;
+    }
+    return readRange(this.#page, subject, excess, excess, 1);
+  }
+}
+
+/** Reads the first documents in a range of ids, which includes both ends. */
+function readRange(
+  page: StatementSyncInstance,
+  subject: string,
+  from: bigint,
+  to: bigint,
+  rows: number,
+): Page {
+  const [json, count, last] = page.get(subject, from, to, rows) as [string | null, number, string | null];
+  // The last id of a full page, or the end of the range.
+  const next = last !== null ? BigInt(last) : to < idRange.max ? to : undefined;
+  return { json: json ?? '', count, next };
+}

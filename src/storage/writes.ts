@@ -1,0 +1,44 @@
+// The writes of documents, and the interface of what commits them.
+import type { Change, CollectionDefinition, Outcome } from '../domain/collections.js';
+import type { StorageError } from '../domain/storage.js';
+
+/** A change to one document. */
+export type Write = Change & {
+  readonly collection: CollectionDefinition;
+  readonly subject: string;
+  readonly id: bigint;
+};
+export type Insert = Write & { readonly when: 'absent' };
+export type Deletion = Write & { readonly when: 'present' };
+
+/** What became of a write; undefined if the engine did not say. */
+export type Result = Outcome | StorageError | undefined;
+
+/** Commits batches of writes: a thread, a connection to the thread of another process, or PostgreSQL. */
+export interface Committer {
+  /** Resolves with the reason if it fails permanently. */
+  readonly broken: Promise<StorageError>;
+  /** The maximum number of batches in flight. More than one require that batches commit in order. */
+  readonly maxInFlight: number;
+  /** Whether a batch may have several writes of one document, which take effect in order. */
+  readonly repeatsKeys: boolean;
+  /**
+   * Commits a batch of at least one write, and resolves with the result of each, in order.
+   * @throws StorageError that applies to every write of the batch.
+   */
+  commit(batch: readonly Write[]): Promise<readonly Result[]>;
+  /** @throws StorageError when it has failed permanently. */
+  check(): void;
+  /** Releases its resources, when all batches have been committed. */
+  close(): Promise<void>;
+}
+
+/** A text that identifies the document of a write: no name of a collection contains a space, and no id does. */
+export function keyOf({ collection, subject, id }: Pick<Write, 'collection' | 'subject' | 'id'>): string {
+  return `${collection.name} ${id} ${subject}`;
+}
+
+/** The approximate memory that a waiting write takes, in bytes. */
+export function bytesOf({ subject, text }: Write): number {
+  return 2 * (subject.length + (text?.length ?? 0)) + 100;
+}
