@@ -1,16 +1,14 @@
-// Reads the bodies of responses, and checks that they are what the contract promises.
-import type { components } from '../contract/types.gen.js';
+// Reads the bodies of responses.
 import { Fault } from './errors.js';
 import { ArraySplitter, isBlank } from './json-array.js';
-
-/** A plant as the service returns it, without its id. */
-export type Plant = components['schemas']['Plant'];
+import type { Shape } from './operations.gen.js';
+import { checkShape } from './shapes.js';
 
 /**
  * The types that JSON.parse reads exactly. A response with an int64, which JSON.parse would round, does not compile: if
  * the contract gets one, parse the bodies of responses exactly.
  */
-type ParsedJson =
+export type ParsedJson =
   | null
   | boolean
   | number
@@ -22,48 +20,14 @@ type ParsedJson =
 export type SameAs<Other, Type> =
   (<T>(value: T) => T extends Type ? 1 : 2) extends <T>(value: T) => T extends Other ? 1 : 2 ? Type : never;
 
-/** A plant with the fields that are checked here. It does not compile if the contract has others. */
-type CheckedPlant = SameAs<Plant, { name: string; tag?: string }>;
-
-/**
- * Checks a plant. It may have fields that this client does not know.
- * @throws Fault when it is not a plant.
- */
-export function toPlant(value: unknown): Plant {
-  const { name, tag } = (value ?? {}) as Record<keyof CheckedPlant, unknown>;
-  if (typeof name !== 'string') throw new Fault('the name of a plant is missing or has the wrong type');
-  if (tag !== undefined && typeof tag !== 'string') throw new Fault('the tag of a plant has the wrong type');
-  return value as Plant;
-}
-
-/**
- * Checks a list of plants.
- * @throws Fault when it is not one.
- */
-export function toPlants(value: unknown): Plant[] {
-  if (!Array.isArray(value)) throw new Fault('the body is not a list');
-  for (const plant of value) toPlant(plant);
-  return value as Plant[];
-}
-
-/**
- * Checks the response to a create, which returns every field unchanged.
- * @throws Fault when it is not the plant that was sent.
- */
-export function toCreated(value: unknown, sent: CheckedPlant): Plant {
-  const { name, tag } = toPlant(value);
-  if (name !== sent.name || tag !== sent.tag) throw new Fault('the plant is not the one that was sent');
-  return value as Plant;
-}
-
 /**
  * Parses the body of a response.
- * @param check - Checks what it contains.
- * @throws Fault when it is not JSON, or the check fails; Error when the text ends early, as if the connection was lost.
+ * @throws Fault when it is not JSON, or does not have the shape; Error when the text ends early, as if the connection
+ * was lost.
  */
-export function readBody<Data extends ParsedJson>(text: string, check: (value: unknown) => Data): Data {
+export function readBody(text: string, shape: Shape): unknown {
   try {
-    return readJson(text, check);
+    return readJson(text, shape);
   } catch (cause) {
     if (endsEarly(text)) throw new Error('the body ends early', { cause });
     throw cause;
@@ -72,16 +36,18 @@ export function readBody<Data extends ParsedJson>(text: string, check: (value: u
 
 /**
  * Parses JSON that has not been cut off.
- * @throws Fault when it is not JSON, or the check fails.
+ * @param place - What it is, for the messages.
+ * @throws Fault when it is not JSON, or does not have the shape.
  */
-export function readJson<Data extends ParsedJson>(text: string, check: (value: unknown) => Data): Data {
+export function readJson(text: string, shape: Shape, place = 'the body'): unknown {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw new Fault('the body is not JSON');
+    throw new Fault(`${place} is not JSON`);
   }
-  return check(value);
+  checkShape(value, shape, place);
+  return value;
 }
 
 /** Whether a text that is not valid JSON is the beginning of an array or object, or is blank. */

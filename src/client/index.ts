@@ -1,11 +1,12 @@
 // The Plant Store's client for Node.js and browsers: exact ids, typed errors, retries without duplicates.
 import { exactJson } from '../contract/json-text.js';
 import type { components, operations } from '../contract/types.gen.js';
-import { readBody, readJson, toCreated, toPlant, toPlants, type Plant, type SameAs } from './bodies.js';
-import type { Answer } from './errors.js';
+import { readBody, readJson, type SameAs } from './bodies.js';
+import { Fault, type Answer } from './errors.js';
 import { readElements } from './json-array.js';
+import { routes, shapes } from './operations.gen.js';
 import { systemClock, type Clock } from './retries.js';
-import { checkLimits, createSender, type Answered } from './sending.js';
+import { checkLimits, createSender, type Parameters, type RequestBody } from './sending.js';
 
 export {
   ApiError,
@@ -16,7 +17,10 @@ export {
   type ErrorKind,
   type ErrorStatus,
 } from './errors.js';
-export type { Clock, Plant };
+export type { Clock };
+
+/** A plant as the service returns it, without its id. */
+export type Plant = components['schemas']['Plant'];
 
 /** A 64-bit signed integer. A number must be a safe integer; only a bigint is exact beyond 2^53. */
 export type PlantId = bigint | number;
@@ -24,9 +28,9 @@ export type PlantId = bigint | number;
 type OrUndefined<Type> = {
   [Name in keyof Type]: Type[Name] | (undefined extends Type[Name] ? undefined : never);
 };
-type ListQuery = NonNullable<operations['listPlants']['parameters']['query']>;
+type ListQuery = NonNullable<Parameters<'listPlants'>['query']>;
 /** A plant to create. */
-export type NewPlant = OrUndefined<Omit<components['schemas']['NewPlant'], 'id'>> & { id: PlantId };
+export type NewPlant = OrUndefined<Omit<RequestBody<'createPlant'>, 'id'>> & { id: PlantId };
 
 /** The options of a client. */
 export interface ClientOptions {
@@ -124,70 +128,86 @@ export function createClient({
 }: ClientOptions): PlantStoreClient {
   checkLimits({ maxWait, maxPlantBytes, retries, timeout });
   const call = createSender({ baseUrl, token, retries, maxWait, timeout, fetch, clock, onAnswer });
+  const list = routes.listPlants.successes[200]!;
   /** The last list that had an ETag, and the request that returned it. */
   let kept: { request: string; etag: string; text: string } | undefined;
 
   return {
     async createPlant({ id, ...rest }, options = {}) {
-      // What is undefined is left out of the body.
-      const body = { id: exactId(id), ...rest } as components['schemas']['NewPlant'];
       const sent = asAnswered(rest);
-      return call(options, {
-        writes: true,
-        send: (api, sending) => api.POST('/plants', { ...sending, body, parseAs: 'text' }),
-        succeeds: (status) => status === 200,
-        value: ({ data }) => readBody(data, (value) => toCreated(value, sent)),
-        done: { kind: 'plantExists', value: sent },
-      });
+      return call(
+        {
+          operation: 'createPlant',
+          params: {},
+          // What is undefined is left out of the body.
+          body: { id: exactId(id), ...rest } as RequestBody<'createPlant'>,
+          value: ({ body }) => {
+            if (!isSame(body, sent)) throw new Fault('the plant is not the one that was sent');
+            return body;
+          },
+          done: { kind: 'plantExists', value: sent },
+        },
+        options,
+      );
     },
 
     async listPlants(options = {}) {
       const { query, caller } = splitOptions(options);
       let request: string;
       let known: typeof kept;
-      return call(caller, {
-        writes: false,
-        send: (api, sending) => {
-          request = JSON.stringify([sending.headers.authorization, query]);
-          known = kept?.request === request ? kept : undefined;
-          const condition = known === undefined ? {} : { 'if-none-match': known.etag };
-          const headers = { ...sending.headers, ...condition };
-          return api.GET('/plants', { ...sending, headers, params: { query }, parseAs: 'text' });
+      return call(
+        {
+          operation: 'listPlants',
+          params: { query },
+          etag: (authorization) => {
+            request = JSON.stringify([authorization, query]);
+            known = kept?.request === request ? kept : undefined;
+            return known?.etag;
+          },
+          value: ({ body, text, response }): Plant[] => {
+            if (text === undefined) return readBody(known!.text, list) as Plant[];
+            const etag = response.headers.get('etag');
+            if (etag !== null) kept = { request, etag, text };
+            return body;
+          },
         },
-        succeeds: (status) => status === 200 || (status === 304 && known !== undefined),
-        value: ({ data, answer, response }: Answered<string>) => {
-          if (answer.status === 304) return readBody(known!.text, toPlants);
-          const plants = readBody(data, toPlants);
-          const etag = response.headers.get('etag');
-          if (etag !== null) kept = { request, etag, text: data };
-          return plants;
-        },
-      });
+        caller,
+      );
     },
 
     async *streamPlants(options = {}) {
       const { query, caller } = splitOptions(options);
-      const parse = (json: string) => readJson(json, toPlant);
-      yield* await call(caller, {
-        writes: false,
-        send: (api, sending) => api.GET('/plants', { ...sending, params: { query }, parseAs: 'stream' }),
-        succeeds: (status) => status === 200,
-        value: (answered) =>
-          readElements(answered, { signal: options.signal, maxBytes: maxPlantBytes, parse }),
-      });
+      const parse = (json: string) => readJson(json, list.items!, 'an element of the body') as Plant;
+      yield* await call(
+        {
+          operation: 'listPlants',
+          params: { query },
+          streams: true,
+          value: (answered) =>
+            readElements(answered, { signal: options.signal, maxBytes: maxPlantBytes, parse }),
+        },
+        caller,
+      );
     },
 
     async deletePlant(id, options = {}) {
-      const path = { id: exactId(id) };
-      return call(options, {
-        writes: true,
-        send: (api, sending) => api.DELETE('/plants/{id}', { ...sending, params: { path } }),
-        succeeds: (status) => status === 204,
-        value: () => undefined,
-        done: { kind: 'plantNotFound', value: undefined },
-      });
+      return call(
+        {
+          operation: 'deletePlant',
+          params: { path: { id: exactId(id) } },
+          value: () => undefined,
+          done: { kind: 'plantNotFound', value: undefined },
+        },
+        options,
+      );
     },
   };
+}
+
+/** Whether a plant is the one that was sent: the service returns every field unchanged. */
+function isSame(plant: Plant, sent: Plant): boolean {
+  const names = Object.keys(shapes['Plant']!.properties!) as (keyof Plant)[];
+  return names.every((name) => plant[name] === sent[name]);
 }
 
 /** Separates the parameters of a list from the options of its call. */

@@ -18,14 +18,14 @@ interface Reading<Element> {
  * list of such elements, or one is too long.
  */
 export async function* readElements<Element>(
-  { data, answer, attempts, limits }: Answered<ReadableStream<Uint8Array>>,
+  { response, answer, attempts, limits }: Answered<unknown>,
   { signal, maxBytes, parse }: Reading<Element>,
 ): AsyncGenerator<Element, void, undefined> {
   const call = { attempts, mayHaveTakenEffect: false, requestId: answer.requestId };
   const list = new ArraySplitter();
   const decoder = new TextDecoder();
   let count = 0;
-  const reader = data.getReader();
+  const reader = response.body!.getReader();
   /** Reads until an element is complete, or the list ends. */
   const read = async () => {
     for (let bytes = 0; ;) {
@@ -128,4 +128,4 @@ export class ArraySplitter {
 
 /** Whether a text is empty or consists of white space. */
 export const isBlank = (text: string): boolean => text.trim() === '';
-const notAnArray = () => new Fault('the body is not a list');
+const notAnArray = () => new Fault('the body is not of type array');

@@ -1,8 +1,10 @@
 // Sends each call's requests with a token, a request id and a timeout, and interprets the responses.
-import createFetchClient, { type Client } from 'openapi-fetch';
+import createFetchClient from 'openapi-fetch';
 import { exactJson } from '../contract/json-text.js';
-import type { components, paths } from '../contract/types.gen.js';
+import type { components, operations } from '../contract/types.gen.js';
+import { readBody, type ParsedJson } from './bodies.js';
 import { Fault, type Answer, type ErrorKind } from './errors.js';
+import { routes } from './operations.gen.js';
 import { withRetries, type Clock, type Outcome } from './retries.js';
 
 /** The options of a sender; see ClientOptions. */
@@ -25,24 +27,28 @@ interface Caller {
   retries?: number | undefined;
 }
 
-/** The options of openapi-fetch for one attempt. */
-export interface Sending {
-  headers: { authorization: string; 'x-request-id': string };
-  signal: AbortSignal;
-  fetch: (request: Request) => Promise<Response>;
-}
+/** The parameters of an operation, as the contract has them. */
+export type Parameters<Name extends keyof operations> = operations[Name]['parameters'];
 
-/** The result of openapi-fetch. */
-interface Received<Data> {
-  data?: Data;
-  error?: unknown;
-  response: Response;
-}
+type Json<Body> = Body extends { content: { 'application/json': infer Type } } ? Type : undefined;
+
+/** The body of an operation's requests; undefined if they have none. */
+export type RequestBody<Name extends keyof operations> = operations[Name] extends { requestBody: infer Body }
+  ? Json<Body>
+  : undefined;
+
+type Success<Responses> = Responses[keyof Responses & (200 | 201 | 202 | 204)];
+type Exact<Type> = Type extends ParsedJson | undefined ? Type : never;
+
+/** The body of an operation's successful response; never if JSON.parse could not read it exactly. */
+export type ResponseBody<Name extends keyof operations> = Exact<Json<Success<operations[Name]['responses']>>>;
 
 /** An attempt that succeeded. */
-export interface Answered<Data> {
-  /** The body; undefined with 204 and 304 only. */
-  data: Data;
+export interface Answered<Body> {
+  /** The body; undefined without one, and in a stream. */
+  body: Body;
+  /** The text of the body; undefined likewise. */
+  text: string | undefined;
   response: Response;
   answer: Answer;
   /** The number of the attempt, from 1. */
@@ -51,25 +57,36 @@ export interface Answered<Data> {
   limits: Limits;
 }
 
-/** Describes an operation to its sender. */
-export interface Operation<Data, Value> {
-  /** Whether the request may change something; only then does a lost response leave its outcome unknown. */
-  writes: boolean;
-  /** Sends the request once. */
-  send: (api: Client<paths>, sending: Sending) => Promise<Received<Data>>;
-  /** Whether a status means success. */
-  succeeds: (status: number) => boolean;
+/** Describes a call to its sender. All else follows from the contract. */
+export interface Call<Name extends keyof operations, Value> {
+  operation: Name;
+  params: Parameters<Name>;
+  body?: RequestBody<Name>;
+  /** Whether the body is not read, so that `value` can read it as a stream. */
+  streams?: boolean;
+  /** Returns the ETag of a response that is at hand, if a request with this authorization returned it. */
+  etag?: (authorization: string) => string | undefined;
   /**
-   * Returns the call's value.
+   * Returns the call's value. With status 304, which occurs only after an ETag, there is no body.
    * @throws Fault when the response is not what the contract promises; any other error means that its end is missing.
    */
-  value: (answered: Answered<Exclude<Data, null>>) => Value;
+  value: (answered: Answered<ResponseBody<Name>>) => Value;
   /** The error that tells a retry that an earlier attempt took effect, and the call's value in that case. */
   done?: { kind: ErrorKind; value: Value };
 }
 
-/** Performs an operation. */
-export type Sender = <Data, Value>(caller: Caller, operation: Operation<Data, Value>) => Promise<Value>;
+/** Performs a call. */
+export type Sender = <Name extends keyof operations, Value>(
+  call: Call<Name, Value>,
+  caller: Caller,
+) => Promise<Value>;
+
+/** One request of openapi-fetch. Its own types cannot follow a method and path that are not written out. */
+type SendRequest = (
+  method: string,
+  path: string,
+  init: object,
+) => Promise<{ data?: unknown; error?: unknown; response: Response }>;
 
 /**
  * Creates a sender, which throws RangeError when a limit of a call is negative or NaN.
@@ -78,17 +95,18 @@ export type Sender = <Data, Value>(caller: Caller, operation: Operation<Data, Va
 export function createSender(options: SenderOptions): Sender {
   const { baseUrl, token, maxWait, fetch, clock } = options;
   if (typeof token !== 'function') checkToken(token);
-  const api = createFetchClient<paths>({
+  const { request: send } = createFetchClient({
     baseUrl,
     bodySerializer: exactJson,
     // The service does not redirect, and fetch may turn a redirected POST into a GET.
     redirect: 'manual',
-  });
+  }) as { request: SendRequest };
 
-  return <Data, Value>(caller: Caller, operation: Operation<Data, Value>) => {
+  return <Name extends keyof operations, Value>(call: Call<Name, Value>, caller: Caller) => {
     const { signal, onAnswer, timeout = options.timeout, retries = options.retries } = caller;
     checkLimits({ timeout, retries });
-    const { writes, send, done } = operation;
+    const { params, body, streams = false, done } = call;
+    const { method, path } = routes[call.operation];
     const callId = newId();
 
     async function attempt(attempts: number): Promise<Outcome<Value>> {
@@ -96,18 +114,27 @@ export function createSender(options: SenderOptions): Sender {
       const requestId = `${callId}-${attempts}`;
       const limits = new Limits(timeout, signal);
       const progress: { sent: boolean; response?: Response } = { sent: false };
+      let etag: string | undefined;
       const exchange = async () => {
         const authorization = `Bearer ${checkToken(typeof token === 'function' ? await token() : token)}`;
         // The token may have come too late.
         limits.signal.throwIfAborted();
-        const headers = { authorization, 'x-request-id': requestId };
+        etag = call.etag?.(authorization);
+        const condition = etag !== undefined && { 'if-none-match': etag };
         const tracked = async (request: Request) => {
           progress.sent = true;
           return (progress.response = await fetch(request));
         };
-        return send(api, { headers, signal: limits.signal, fetch: tracked });
+        return send(method, path, {
+          params,
+          body,
+          headers: { authorization, 'x-request-id': requestId, ...condition },
+          signal: limits.signal,
+          fetch: tracked,
+          parseAs: streams ? 'stream' : 'text',
+        });
       };
-      let received: Received<Data>;
+      let received: Awaited<ReturnType<SendRequest>>;
       try {
         received = await limits.within(exchange());
       } catch (cause) {
@@ -122,34 +149,42 @@ export function createSender(options: SenderOptions): Sender {
       const answer = answerOf(response, error, requestId, clock);
       options.onAnswer?.(answer);
       onAnswer?.(answer);
-      return interpret(operation, { data, response, answer, attempts, limits });
+      const known = { response, answer, attempts, limits };
+      const outcome = readSuccess(call, data, { ...known, isConditional: etag !== undefined });
+      // Closes the connection of a stream; a body that has been read cannot be cancelled.
+      if (!('value' in outcome)) response.body?.cancel().catch(() => undefined);
+      return outcome;
     }
 
+    const writes = method !== 'GET';
     return withRetries({ attempt, writes, done, signal }, { retries, maxWait }, clock);
   };
 }
 
-/** Returns the outcome of an attempt that got a response. */
-function interpret<Data, Value>(
-  { succeeds, value }: Operation<Data, Value>,
-  { data, ...rest }: Answered<Data | undefined>,
+/**
+ * Returns the outcome of an attempt that got a response.
+ * @param data - The text of the body, or its stream.
+ */
+function readSuccess<Name extends keyof operations, Value>(
+  { operation, streams, value }: Call<Name, Value>,
+  data: unknown,
+  {
+    isConditional,
+    ...known
+  }: Omit<Answered<ResponseBody<Name>>, 'body' | 'text'> & { isConditional: boolean },
 ): Outcome<Value> {
-  const { answer, response } = rest;
-  let outcome: Outcome<Value> = { answer };
+  const { answer, response } = known;
+  const shape = routes[operation].successes[answer.status];
+  if (shape === undefined || (answer.status === 304 && !isConditional)) return { answer };
   try {
-    if (succeeds(answer.status)) {
-      checkBody(data, response);
-      return { value: value({ ...rest, data: data as Exclude<Data, null> }) };
-    }
+    if (shape !== null) checkMediaType(data, response);
+    const text = shape === null || streams === true ? undefined : (data as string);
+    const body = text === undefined ? undefined : readBody(text, shape!);
+    return { value: value({ ...known, text, body: body as ResponseBody<Name> }) };
   } catch (cause) {
-    outcome =
-      cause instanceof Fault
-        ? { answer, fault: cause.message }
-        : { lost: cause, requestId: answer.requestId, sent: true };
+    if (cause instanceof Fault) return { answer, fault: cause.message };
+    return { lost: cause, requestId: answer.requestId, sent: true };
   }
-  // Closes the connection of a stream; a body that has been read cannot be cancelled.
-  response.body?.cancel().catch(() => undefined);
-  return outcome;
 }
 
 /** Limits the duration of an attempt by a timeout and the caller's signal. */
@@ -207,9 +242,8 @@ function checkToken(token: unknown): string {
   return token;
 }
 
-/** @throws Fault when a response that should have a JSON body has none, or one of another media type. */
-function checkBody(data: unknown, { status, headers }: Response): void {
-  if (status === 204 || status === 304) return;
+/** @throws Fault when there is no body, or one of another media type than JSON. */
+function checkMediaType(data: unknown, { headers }: Response): void {
   if ((data ?? undefined) === undefined) throw new Fault('the body is missing');
   const type = headers.get('content-type');
   if (type?.split(';')[0]!.trim().toLowerCase() !== 'application/json')

@@ -1,0 +1,110 @@
+// Generates what the client knows of the contract: how each operation is sent and what its responses contain; with --check,
+// only verifies that the file is current.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import prettier from 'prettier';
+import { parse } from 'yaml';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const target = fileURLToPath(new URL('../../src/client/operations.gen.ts', import.meta.url));
+const methods = ['get', 'put', 'post', 'delete', 'patch'];
+/** The keywords of a schema that the client checks. It ignores all others, so that a new release breaks no client. */
+const keywords = ['type', 'nullable', 'required', 'properties', 'items'];
+
+const contract = parse(readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8'));
+/** @type {Record<string, object>} */
+const shapes = {};
+
+/**
+ * Returns the part of a schema that the client checks.
+ * @param {any} schema
+ * @returns {object}
+ */
+function shapeOf(schema) {
+  if (schema.$ref !== undefined) {
+    const name = schema.$ref.replace('#/components/schemas/', '');
+    if (shapes[name] === undefined) {
+      shapes[name] = {};
+      Object.assign(shapes[name], shapeOf(contract.components.schemas[name]));
+    }
+    return { $ref: name };
+  }
+  return Object.fromEntries(
+    keywords.filter((name) => schema[name] !== undefined).map((name) => [name, valueOf(name, schema[name])]),
+  );
+}
+
+/** @param {string} keyword @param {any} value */
+function valueOf(keyword, value) {
+  if (keyword === 'items') return shapeOf(value);
+  if (keyword !== 'properties') return value;
+  return Object.fromEntries(Object.entries(value).map(([name, schema]) => [name, shapeOf(schema)]));
+}
+
+/** @param {any} object - An object of the contract, or a reference to one. */
+function resolve(object) {
+  if (object.$ref === undefined) return object;
+  return object.$ref
+    .slice(2)
+    .split('/')
+    .reduce((/** @type {any} */ place, /** @type {string} */ name) => place[name], contract);
+}
+
+/** @param {Record<string, any>} responses */
+function successesOf(responses) {
+  const successes = Object.entries(responses).filter(([status]) => /^[23]/.test(status));
+  return Object.fromEntries(
+    successes.map(([status, response]) => {
+      const schema = resolve(response).content?.['application/json']?.schema;
+      return [status, schema === undefined ? null : shapeOf(schema)];
+    }),
+  );
+}
+
+/** @type {Record<string, object>} */
+const operations = {};
+for (const [path, item] of Object.entries(contract.paths)) {
+  for (const method of methods.filter((name) => item[name] !== undefined)) {
+    const { operationId, responses } = item[method];
+    operations[operationId] = { method: method.toUpperCase(), path, successes: successesOf(responses) };
+  }
+}
+
+const text = await prettier.format(
+  `// Generated from openapi.yaml by "npm run generate"; do not edit.
+import type { operations as Contract } from '../contract/types.gen.js';
+
+/** The part of a schema that the client checks. */
+export interface Shape {
+  readonly type?: string;
+  readonly nullable?: boolean;
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, Shape>>;
+  readonly items?: Shape;
+  /** The name of another shape. */
+  readonly $ref?: string;
+}
+
+/** How an operation is sent, and what its successful responses contain. */
+export interface Route {
+  readonly method: string;
+  /** The path, with its parameters in braces. */
+  readonly path: string;
+  /** The shape of the body by status; null if there is none. */
+  readonly successes: Readonly<Record<number, Shape | null>>;
+}
+
+export const routes: { readonly [Name in keyof Contract]: Route } = ${JSON.stringify(operations)};
+
+/** The schemas that have names. */
+export const shapes: Readonly<Record<string, Shape>> = ${JSON.stringify(shapes)};
+`,
+  { ...(await prettier.resolveConfig(target)), parser: 'typescript' },
+);
+if (!process.argv.includes('--check')) {
+  writeFileSync(target, text);
+} else if (readFileSync(target, 'utf8') !== text) {
+  console.error(`${relative(root, target)} does not match openapi.yaml: run "npm run generate".`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,41 @@
+// Generated from openapi.yaml by "npm run generate"; do not edit.
+import type { operations as Contract } from '../contract/types.gen.js';
+
+/** The part of a schema that the client checks. */
+export interface Shape {
+  readonly type?: string;
+  readonly nullable?: boolean;
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, Shape>>;
+  readonly items?: Shape;
+  /** The name of another shape. */
+  readonly $ref?: string;
+}
+
+/** How an operation is sent, and what its successful responses contain. */
+export interface Route {
+  readonly method: string;
+  /** The path, with its parameters in braces. */
+  readonly path: string;
+  /** The shape of the body by status; null if there is none. */
+  readonly successes: Readonly<Record<number, Shape | null>>;
+}
+
+export const routes: { readonly [Name in keyof Contract]: Route } = {
+  listPlants: {
+    method: 'GET',
+    path: '/plants',
+    successes: { '200': { type: 'array', items: { $ref: 'Plant' } }, '304': null },
+  },
+  createPlant: { method: 'POST', path: '/plants', successes: { '200': { $ref: 'Plant' } } },
+  deletePlant: { method: 'DELETE', path: '/plants/{id}', successes: { '204': null } },
+};
+
+/** The schemas that have names. */
+export const shapes: Readonly<Record<string, Shape>> = {
+  Plant: {
+    type: 'object',
+    required: ['name'],
+    properties: { name: { type: 'string' }, tag: { type: 'string' } },
+  },
+};
