@@ -72,7 +72,6 @@ export default tseslint.config(
   },
   {
     files: ['src/**/*.ts'],
-    ignores: ['src/client/**'],
     plugins: { imports: { rules: { 'no-cycles': noImportCycles } } },
     rules: { 'imports/no-cycles': 'error' },
   },

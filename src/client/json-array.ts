@@ -1,6 +1,15 @@
 // Parses a streamed list element by element, in constant memory, and reports a list that is cut off as an error.
-import { ApiError, ConnectionError, Fault } from './errors.js';
-import type { Answered } from './sending.js';
+import { ApiError, ConnectionError, Fault, type Answer } from './errors.js';
+
+/** A response whose body has not been read. */
+interface Unread {
+  response: Response;
+  answer: Answer;
+  /** The number of the attempt, from 1. */
+  attempts: number;
+  /** Limits the waits for the body. */
+  limits: { within<Result>(task: Promise<Result>): Promise<Result> };
+}
 
 /** How a list is read. */
 interface Reading<Element> {
@@ -18,7 +27,7 @@ interface Reading<Element> {
  * list of such elements, or one is too long.
  */
 export async function* readElements<Element>(
-  { response, answer, attempts, limits }: Answered<unknown>,
+  { response, answer, attempts, limits }: Unread,
   { signal, maxBytes, parse }: Reading<Element>,
 ): AsyncGenerator<Element, void, undefined> {
   const call = { attempts, mayHaveTakenEffect: false, requestId: answer.requestId };
