@@ -19,7 +19,8 @@ export const openapiGenerator = '7.17.0';
  *   program for the round trip, and compiles both.
  * @property {(folder: string) => [command: string, ...argv: string[]]} run - The command that makes the round trip.
  * @property {string} program - The file with the program for the round trip, in the client's folder.
- * @property {string} [configuration] - The file with the generator's configuration, likewise.
+ * @property {string[]} [shown] - The files that a user needs, likewise: the generator's configuration, or code that
+ *   makes ids exact.
  * @property {string} command - How a user generates it.
  * @property {string} set - What a user must configure.
  * @property {string} errors - How its errors are typed.
@@ -121,7 +122,16 @@ export async function buildTypeScript(folder) {
  * @param {string} folder
  */
 export async function buildWithOwnPackages(folder) {
-  await cp(join(root, 'package.json'), join(folder, 'package.json'));
-  await command(folder, 'ln', '-s', join(root, 'node_modules'), 'node_modules');
+  await linkOwnPackages(folder);
+  await cp(join(root, 'scripts/clients/exact-body.ts'), join(folder, 'exact-body.ts'));
   await buildTypeScript(folder);
+}
+
+/**
+ * Lets what runs in the folder import this project's own packages.
+ * @param {string} folder
+ */
+export async function linkOwnPackages(folder) {
+  await cp(join(root, 'package.json'), join(folder, 'package.json'));
+  await command(folder, 'ln', '-sfn', join(root, 'node_modules'), 'node_modules');
 }

@@ -1,7 +1,4 @@
 // The generators for TypeScript. All of them need an option that makes bigint of int64, and a serializer for bigint.
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import openapiTS, { astToString } from 'openapi-typescript';
 import ts from 'typescript';
 import {
   buildTypeScript,
@@ -10,6 +7,7 @@ import {
   contract,
   generate,
   generateOnNode,
+  linkOwnPackages,
   openapiGenerator,
 } from './build.js';
 
@@ -34,8 +32,8 @@ export const clients = {
     },
     run: onCurrentNode,
     program: 'round-trip.ts',
-    configuration: 'orval.config.mjs',
-    command: 'orval --config orval.config.mjs',
+    shown: ['orval.config.mjs', 'fetcher.ts'],
+    command: 'CONTRACT=openapi.yaml orval --config orval.config.mjs',
     set:
       'Set `override.useBigInt` in the configuration, and add the line for exact ids. A `mutator` adds the address ' +
       'and the token to each request.',
@@ -60,8 +58,8 @@ export const clients = {
     },
     run: onCurrentNode,
     program: 'round-trip.ts',
-    configuration: 'kubb.config.mjs',
-    command: 'kubb generate --config kubb.config.mjs',
+    shown: ['kubb.config.mjs'],
+    command: 'CONTRACT=openapi.yaml kubb generate --config kubb.config.mjs',
     set:
       "Set plugin-ts's `integerType` to `bigint`, and add the line for exact ids. Set `baseURL` and `headers` with " +
       '`setConfig`. Use the `axios` client of plugin-client: its `fetch` client sends no JSON media type, which ' +
@@ -89,7 +87,7 @@ export const clients = {
     },
     run: onCurrentNode,
     program: 'round-trip.ts',
-    configuration: 'config.mjs',
+    shown: ['config.mjs'],
     command: 'swagger-typescript-api generate --path openapi.yaml --custom-config config.mjs',
     set:
       'In `primitiveTypeConstructs` of the configuration, map the integer format `int64` to `bigint`, and add the line ' +
@@ -107,10 +105,11 @@ export const clients = {
     },
     run: () => ['node', 'round-trip.mjs'],
     program: 'round-trip.ts',
+    shown: ['exact-fetch.ts'],
     command: `openapi-generator-cli generate -i openapi.yaml -g typescript-fetch -o client ${bigintOptions.join(' ')}`,
     set:
-      'Without the mapping, ids beyond 2^53 are rounded. Add a `toJSON` to `BigInt.prototype`, and a `fetchApi` that removes the quotes from the id, because ' +
-      'the client serializes with `JSON.stringify`.',
+      'Without the mapping, ids beyond 2^53 are rounded. Pass `basePath`, `accessToken` and `exactFetch` as `fetchApi` ' +
+      'to `Configuration`. Instead of `exactFetch`, the line for exact ids suffices where `JSON.rawJSON` exists.',
     errors:
       '`ResponseError` with the status; `ModelErrorFromJSON` parses the body (`Error` is renamed to `ModelError`).',
   },
@@ -131,9 +130,8 @@ export const clients = {
       'openapi-ts -i openapi.yaml -o client -c @hey-api/client-fetch ' +
       '-p @hey-api/typescript @hey-api/sdk @hey-api/transformers',
     set:
-      'The plugin `@hey-api/transformers` maps int64 to bigint. Set `baseUrl`, `auth`, and a ' +
-      '`bodySerializer` that writes the id as unquoted digits: the default one sends a bigint as a string, which ' +
-      'returns 400.',
+      'The plugin `@hey-api/transformers` maps int64 to bigint. Set `baseUrl`, `auth`, and `exactBody` as ' +
+      '`bodySerializer`: the default one sends a bigint as a string, which returns 400.',
     errors: '`error` of the result is an `Error`; the status is in the response.',
   },
   'openapi-fetch': {
@@ -141,20 +139,17 @@ export const clients = {
     language: 'TypeScript',
     needs: [],
     async build(folder) {
-      const types = await openapiTS(new URL(`file://${contract}`), {
-        transform: ({ format }) =>
-          format === 'int64' ? ts.factory.createKeywordTypeNode(ts.SyntaxKind.BigIntKeyword) : undefined,
-      });
-      await command(folder, 'mkdir', 'client');
-      await writeFile(join(folder, 'client/types.ts'), astToString(types));
+      await linkOwnPackages(folder);
+      await command(folder, 'node', 'generate.mjs', { CONTRACT: contract });
       await buildWithOwnPackages(folder);
     },
     run: () => ['node', 'round-trip.mjs'],
     program: 'round-trip.ts',
-    command: 'openapiTS(contract, { transform })',
+    shown: ['generate.mjs'],
+    command: 'CONTRACT=openapi.yaml node generate.mjs',
     set:
-      'Generate with a `transform` that maps int64 to bigint. Set the header `authorization`, and a `bodySerializer` ' +
-      'that writes the id as unquoted digits.',
+      'The `transform` in the program below maps int64 to bigint. Set the header `authorization`, and `exactBody` as ' +
+      '`bodySerializer`.',
     errors: '`error` of the result is an `Error`; the status is in the response.',
   },
 };

@@ -1,4 +1,4 @@
-// The round trip of scripts/test-clients.js by openapi-generator's client for Go.
+// The round trip of ../run.js by openapi-generator's client for Go.
 package main
 
 import (

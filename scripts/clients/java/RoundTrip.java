@@ -1,4 +1,4 @@
-// The round trip of scripts/test-clients.js by openapi-generator's client for Java.
+// The round trip of ../run.js by openapi-generator's client for Java.
 import com.google.gson.Gson;
 import java.util.List;
 import java.util.Map;

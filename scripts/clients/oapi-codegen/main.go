@@ -1,4 +1,4 @@
-// The round trip of scripts/test-clients.js by oapi-codegen's client for Go.
+// The round trip of ../run.js by oapi-codegen's client for Go.
 package main
 
 import (

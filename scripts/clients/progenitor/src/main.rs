@@ -1,4 +1,4 @@
-// The round trip of scripts/test-clients.js by progenitor's client for Rust.
+// The round trip of ../../run.js by progenitor's client for Rust.
 mod client {
     progenitor::generate_api!(spec = "openapi.json", interface = Positional);
 }

@@ -1,4 +1,4 @@
-// The round trip of ../run.js with openapi-generator's client for Rust.
+// The round trip of ../../run.js with openapi-generator's client for Rust.
 use openapi::apis::configuration::Configuration;
 use openapi::apis::plants_api::{create_plant, delete_plant, list_plants};
 use openapi::apis::Error;
