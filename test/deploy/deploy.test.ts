@@ -236,6 +236,7 @@ t.test("the balancer's own responses are those of the service", skipFor(noBalanc
   for (const [file, kind] of [
     ['400.http', 'malformedRequest'],
     ['408.http', 'requestTimeout'],
+    ['431.http', 'headersTooLarge'],
   ] as const) {
     t.ok((await readFile(new URL(file, folder), 'utf8')).endsWith(`\n\n${new ApiError(kind).json}`), file);
   }
