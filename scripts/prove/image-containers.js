@@ -55,6 +55,14 @@ class Container {
     );
   }
 
+  /** When it was ready, in ms since 1970. @returns {Promise<number>} */
+  ready() {
+    return until('the container is ready', async () => {
+      const line = (await this.log()).find(({ msg }) => msg === 'plant-store is ready');
+      return Number(line?.['time'] ?? 0);
+    });
+  }
+
   /** The lines of its log. @returns {Promise<Record<string, unknown>[]>} */
   async log() {
     const { stdout } = await run('docker', ['logs', this.name]);
@@ -94,10 +102,8 @@ async function proveOne(report, image, options, what) {
   const container = new Container();
   try {
     await container.start(image, options);
-    await container.healthy();
-    const healthy = Date.now();
-    const ready = (await container.log()).find(({ msg }) => msg === 'plant-store is ready')?.['time'];
-    const delay = healthy - Number(ready);
+    const healthy = container.healthy().then(() => Date.now());
+    const delay = (await healthy) - (await container.ready());
     const token = await container.createToken();
     const body = '{"id":1,"name":"a"}';
     const { status } = await send(new Agent(), container.origin, token, {
@@ -138,7 +144,7 @@ async function proveMemory(report, image) {
       try {
         await container.start(image, options);
         if (enough) {
-          await container.healthy();
+          await container.ready();
           const load = new Load(container.origin, await container.createToken());
           await pause(20_000);
           report.load(`WORKERS=${workers} in ${memory} of memory, under load`, await load.stop());
@@ -166,14 +172,14 @@ async function proveReplacement(report, image, i) {
   const next = new Container();
   try {
     await old.start(image);
-    await old.healthy();
+    await old.ready();
     const load = new Load(old.origin, await old.createToken());
     await pause(1000);
     Object.assign(next, { volume: old.volume, port: old.port });
     await next.start(image, [], 'create');
     await docker('stop', old.name);
     await docker('start', next.name);
-    await next.healthy();
+    await next.ready();
     await pause(1000);
     const { sent, failures, longestGap } = await load.stop();
     const details = `${sent} sent, ${failures.length} failed, ${Math.round(longestGap)} ms without a success`;
@@ -189,7 +195,7 @@ async function proveBackup(report, image) {
   const container = new Container();
   try {
     await container.start(image);
-    await container.healthy();
+    await container.ready();
     const token = await container.createToken();
     const agent = new Agent();
     const body = '{"id":1,"name":"a"}';
@@ -199,9 +205,12 @@ async function proveBackup(report, image) {
     await docker('cp', `${container.name}:/data/backup.db`, `${folder}/plants.db`);
     await send(agent, container.origin, token, { method: 'DELETE', path: '/plants/1' });
     await docker('stop', container.name);
-    await docker('cp', '--archive', `${folder}/plants.db`, `${container.name}:/data/plants.db`);
+    const command =
+      'rm -f /data/plants.db* && install -o node -g node -m 600 /backup/plants.db /data/plants.db && sync';
+    const volumes = ['--volume', `${container.volume}:/data`, '--volume', `${folder}:/backup:ro`];
+    await docker('run', '--rm', ...volumes, '--user', 'root', image, 'sh', '-c', command);
     await docker('start', container.name);
-    await container.healthy();
+    await until('it serves', () => fetch(container.origin).catch(() => undefined));
     const { text } = await send(agent, container.origin, token, { path: '/plants' });
     report.line('a backup, restored, has what was deleted since', text.includes('"id":1'), text);
     await rm(folder, { recursive: true });

@@ -1,5 +1,7 @@
 // The stack of compose.yaml under load: instances come, go, are replaced and die, and the balancer shows addresses.
 import { Agent } from 'node:http';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { clients, Load, send } from './image-load.js';
 import { derive, docker, Stack, until } from './image-stack.js';
@@ -33,6 +35,7 @@ export async function proveRolling(report, image, times, upgrades) {
     await proveUpgrades(report, stack, image, upgrades, underLoad);
     await proveDeaths(stack, underLoad);
     await proveAddresses(report, stack, image, token);
+    await proveOwnResponses(report, stack, token);
   } finally {
     await stack.remove();
   }
@@ -122,12 +125,18 @@ async function proveAddresses(report, stack, image, token) {
   const line = logs.flatMap((log) => log.split('\n')).find((text) => text.includes('"forged"'));
   const found = line === undefined ? undefined : JSON.parse(line).address;
   report.line("the log has the client's address, not a forged one", found === address, found);
+}
 
-  const agent = new Agent();
-  const balancer = await stack.origin(3000);
+/** @param {Report} report @param {Stack} stack @param {string} token */
+async function proveOwnResponses(report, stack, token) {
+  const origin = await stack.origin(3000);
+  const socket = connect(Number(new URL(origin).port), '127.0.0.1');
+  socket.write('GET / x\r\n\r\n');
+  const malformed = await text(socket);
+  report.line('what is not HTTP receives an Error body', malformed.includes('"error":40000'));
+
   await docker('stop', ...(await stack.instances()));
-  const { status, text, headers } = await send(agent, balancer, token, { path: '/plants' });
-  const details = `${status} ${text}`;
-  const complete = status === 503 && JSON.parse(text).error === 50300 && headers['retry-after'] === '1';
-  report.line('without an instance, the balancer responds like the service', complete, details);
+  const { status, text: body, headers } = await send(new Agent(), origin, token, { path: '/plants' });
+  const complete = status === 503 && JSON.parse(body).error === 50300 && headers['retry-after'] === '1';
+  report.line('without an instance, the balancer responds like the service', complete, `${status} ${body}`);
 }

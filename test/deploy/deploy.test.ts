@@ -237,6 +237,7 @@ t.test("the balancer's own responses are those of the service", skipFor(noBalanc
   for (const [file, kind] of [
     ['400.http', 'malformedRequest'],
     ['408.http', 'requestTimeout'],
+    ['431.http', 'headersTooLarge'],
   ] as const) {
     t.ok((await readFile(new URL(file, folder), 'utf8')).endsWith(`\n\n${new ApiError(kind).json}`), file);
   }
@@ -273,7 +274,7 @@ t.test(
   },
 );
 
-t.test('compose.yaml and the configuration of the balancer name the same addresses', async (t) => {
+t.test('compose.yaml, the configuration of the balancer and upgrade.sh fit together', async (t) => {
   const { services, networks } = await composeFile();
   t.equal(services.service.environment['TRUST_PROXY'], services.balancer.networks.balanced.ipv4_address);
   const [config] = networks.balanced.ipam.config;
@@ -284,6 +285,11 @@ t.test('compose.yaml and the configuration of the balancer name the same address
     haproxy.match(/^ {2}server .*$/gm),
     ends.map((end) => `  server instance${end} "\${PLANTS_NETWORK}.${end}:3000"`),
   );
+  const script = fileURLToPath(new URL('../../deploy/upgrade.sh', import.meta.url));
+  t.match(spawnSync('bash', [script], { encoding: 'utf8' }), {
+    status: 1,
+    stderr: /usage: deploy\/upgrade\.sh IMAGE/,
+  });
   const states = (await projectFile('deploy/haproxy/servers.state')).split('\n').slice(2, -1);
   t.strictSame(
     states.map((line) => line.split(' ')[3]),
