@@ -1,5 +1,5 @@
 // The messages to and from the writer: batches of writes and their results, packed for threads and processes alike.
-import { outcomes, type Change, type CollectionDefinition } from '../../domain/collections.js';
+import { outcomes, type Change, type CollectionDefinition, type Outcome } from '../../domain/collections.js';
 import { StorageError, type StorageFailure } from '../../domain/storage.js';
 import type { Committer, Result, Write } from '../writes.js';
 
@@ -70,9 +70,9 @@ export class Packer {
   }
 }
 
-/** Packs the results of a batch. */
-export function packResults(batch: readonly Write[], results: readonly Result[]): string {
-  return batch.map(({ when }, i) => (outcomes[when] as readonly Result[]).indexOf(results[i])).join('');
+/** Makes the writes of a batch, in order, and packs their outcomes. */
+export function packOutcomes(batch: readonly Write[], make: (write: Write) => Outcome): string {
+  return batch.map((write) => (outcomes[write.when] as readonly Outcome[]).indexOf(make(write))).join('');
 }
 
 /** A writer in another thread or process, which commits the batches that it is sent and replies in the same order. */
