@@ -197,7 +197,8 @@ export async function buildApp({
     countCaller: rates.subject,
   });
   publishContract(app, contract);
-  serveDocsPage(app);
+  serveDocsPage(app, contract);
+  for (const { message, fix, ...place } of contract.warnings) app.log.warn(place, `${message}; ${fix}`);
   await app.ready();
   return app;
 }

@@ -376,10 +376,10 @@ export interface operations {
         };
     };
 }
-/** The names of each operation's security schemes, one of which must be satisfied; never if it is public. */
+/** The names of each operation's security schemes, with null if they are optional; never if it is public. */
 export interface operationSecurity {
-    createPlant: "bearerAuth";
     listPlants: "bearerAuth";
+    createPlant: "bearerAuth";
     deletePlant: "bearerAuth";
 }
 /** The scopes that operations require. */

@@ -1,5 +1,6 @@
 // Starts what this process is: the whole service, the supervisor of its workers, or one of them.
 import { readConfig, type Config } from '../config.js';
+import { ContractError } from '../contract/source.js';
 import { shutDown } from '../http/connection/shutdown.js';
 import { readCommandLine } from './command-line.js';
 import { greetDeveloper } from './developer.js';
@@ -16,7 +17,7 @@ export async function start(environment: NodeJS.ProcessEnv, args: readonly strin
   try {
     await startAs(environment, args);
   } catch (error) {
-    console.error(describeFault(error));
+    console.error(error instanceof ContractError ? error.message : describeFault(error));
     process.exit(1);
   }
 }
