@@ -75,7 +75,7 @@ export interface AppOptions {
   handlers?: AnyHandlers;
   /** All scopes that a caller can have; by default those of access tokens. */
   scopes?: readonly string[];
-  /** Verifiers of further security schemes; `bearerAuth` is built in. */
+  /** Verifiers of further security schemes; `bearerAuth` is built in, and may be replaced. */
   verifiers?: Verifiers;
   limits?: Partial<Limits>;
   /** An identity provider whose tokens are accepted in addition to those in the storage. */
@@ -182,7 +182,7 @@ export async function buildApp({
     handlers,
     authentication: {
       scopes,
-      verifiers: { ...verifiers, bearerAuth: metrics?.observeVerifier(bearerAuth) ?? bearerAuth },
+      verifiers: { bearerAuth: metrics?.observeVerifier(bearerAuth) ?? bearerAuth, ...verifiers },
     },
     bodies: {
       limit: limits.bodyLimit,

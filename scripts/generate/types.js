@@ -82,7 +82,8 @@ function union(names) {
 
 for (const { contract, target } of contracts) {
   const source = new URL(contract, root);
-  const loaded = loadContract(readFileSync(source));
+  const bytes = readFileSync(source);
+  const loaded = loadContract(bytes);
   const types = await openapiTS(/** @type {any} */ (withIds(loaded)), {
     // A double cannot represent every int64, so the code uses bigint.
     transform: (schema) => {
@@ -97,6 +98,7 @@ for (const { contract, target } of contracts) {
       ]);
     },
     alphabetize: false,
+    readWriteMarkers: /\b(readOnly|writeOnly)"?: *true/.test(bytes.toString()),
   });
   const text = `// Generated from ${contract} by "npm run generate"; do not edit.\n\n${astToString(types)}${securityTypes(loaded)}`;
   const file = new URL(target, root);

@@ -27,15 +27,15 @@ export function readSchemes(components: Place): Record<string, SecurityScheme> {
 }
 
 function readScheme(place: Place): SecurityScheme | undefined {
-  const common = ['type', 'description'];
+  const common = 'type description';
   const type = place.text('type');
   if (type === 'http') {
-    place.allow(...common, 'scheme', 'bearerFormat');
+    place.allow(`${common} scheme bearerFormat`);
     place.require('scheme', 'Write scheme: bearer or scheme: basic');
     return { type, scheme: (place.text('scheme') ?? '').toLowerCase() };
   }
   if (type === 'apiKey') {
-    place.allow(...common, 'name', 'in');
+    place.allow(`${common} name in`);
     place.require('name', 'Write the name of the header, query parameter or cookie');
     const where = place.text('in');
     if (where === 'header' || where === 'query' || where === 'cookie') {
@@ -43,7 +43,7 @@ function readScheme(place: Place): SecurityScheme | undefined {
     }
     place.fault('an apiKey is in a header, query or cookie', 'Write in: header, in: query or in: cookie');
   } else if (type === 'oauth2' || type === 'openIdConnect') {
-    place.allow(...common, ...(type === 'oauth2' ? ['flows', 'oauth2MetadataUrl'] : ['openIdConnectUrl']));
+    place.allow(`${common} ${type === 'oauth2' ? 'flows oauth2MetadataUrl' : 'openIdConnectUrl'}`);
     return { type };
   } else {
     place.fault(
@@ -94,11 +94,11 @@ export function readRequirements(
  */
 export function readBasePaths(owner: Place): string[] {
   const paths = owner.list('servers').map((server) => {
-    server.allow('url', 'description', 'variables', 'name');
+    server.allow('url description variables name');
     server.require('url', 'Write url: /');
     const variables = new Map(
       server.entries('variables').map(([name, one]) => {
-        one.allow('enum', 'default', 'description');
+        one.allow('enum default description');
         one.require('default', 'Write the value that this server has');
         return [name, one.scalar('default') ?? ''];
       }),
@@ -112,10 +112,8 @@ export function readBasePaths(owner: Place): string[] {
     const base = URL.canParse(url, 'http://localhost/')
       ? new URL(url, 'http://localhost/').pathname
       : undefined;
-    if (base === undefined || !/^(\/[\w.~-]+)*\/*$/.test(base)) {
-      server
-        .at('url')
-        .fault(`${url} has no usable path`, 'Write a URL whose path has letters, digits, -, ., _ and ~');
+    if (base === undefined || !/^(\/[\w.~+@!$&',;=-]+)*\/*$/.test(base)) {
+      server.at('url').fault(`${url} has no usable path`, 'Write a URL whose path has no special characters');
     }
     return (base ?? '').replace(/\/+$/, '');
   });

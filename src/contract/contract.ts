@@ -81,18 +81,10 @@ function readVersion(document: Place): boolean {
 
 /** Checks the outermost fields. */
 function checkDocument(document: Place, is30: boolean): void {
-  document.allow(
-    ...['openapi', 'info', 'servers', 'paths', 'components', 'security', 'tags', 'externalDocs'],
-    ...(is30 ? [] : ['webhooks', 'jsonSchemaDialect']),
-  );
-  if (document.has('components')) {
-    document
-      .at('components')
-      .allow(
-        ...['schemas', 'responses', 'parameters', 'examples', 'requestBodies', 'headers', 'securitySchemes'],
-        ...['links', 'callbacks', ...(is30 ? [] : ['pathItems'])],
-      );
-  }
+  const newer = is30 ? '' : ' webhooks jsonSchemaDialect';
+  document.allow(`openapi info servers paths components security tags externalDocs${newer}`);
+  const kinds = 'schemas responses parameters examples requestBodies headers securitySchemes links callbacks';
+  if (document.has('components')) document.at('components').allow(`${kinds}${is30 ? '' : ' pathItems'}`);
   document.require('info', 'Write info with title and version');
   for (const field of ['title', 'version'])
     document.at('info').require(field, `Write the ${field} of the API`);

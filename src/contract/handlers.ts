@@ -1,4 +1,5 @@
 // Derives the handlers' types from a contract's generated types, so that a wrong handler does not compile.
+import type { Readable } from 'node:stream';
 import type { operations, operationSecurity } from './types.gen.js';
 
 /** The caller of a request, as a handler sees it. */
@@ -59,10 +60,28 @@ type HeaderParameters<Operation> =
       : Omit<Given, ReadHeader<Operation>>
     : never;
 
+/**
+ * A body without the properties that the other side sends, which the generated types mark.
+ * @typeParam Mark - `$read` for requests, since properties that are readOnly are only returned; `$write` for responses.
+ */
+type Without<Mark extends '$read' | '$write', T> = T extends {
+  readonly [_ in Exclude<'$read' | '$write', Mark>]: infer U;
+}
+  ? Without<Mark, U>
+  : T extends (infer Item)[]
+    ? Without<Mark, Item>[]
+    : T extends object
+      ? {
+          [
+            Name in keyof T as NonNullable<T[Name]> extends { readonly [_ in Mark]: unknown } ? never : Name
+          ]: Without<Mark, T[Name]>;
+        }
+      : T;
+
 type RequestBody<Operation> = Operation extends { requestBody: infer Body }
-  ? JsonContent<Body>
+  ? Without<'$read', JsonContent<Body>>
   : Operation extends { requestBody?: infer Body }
-    ? JsonContent<NonNullable<Body>> | undefined
+    ? Without<'$read', JsonContent<NonNullable<Body>>> | undefined
     : undefined;
 
 /** The caller, unless the operation is public; undefined credentials are an alternative of an optional scheme. */
@@ -105,9 +124,14 @@ type SuccessKey<Key> = Key extends number
 /** The server answers conditional requests for a list. */
 type ConditionalKey<Listed> = JsonContent<Listed> extends readonly unknown[] ? 304 : never;
 
-/** The body of a response; an array may be returned page by page. */
-type ResultBody<Response> =
-  JsonContent<Response> extends (infer Item)[] ? JsonArray<Item> | Item[] : JsonContent<Response>;
+/** The body of a response; an array may be returned page by page, and is no JSON if the contract says so. */
+type ResultBody<Response> = [JsonContent<Response>] extends [never]
+  ? string | Uint8Array | Readable
+  : Without<'$write', JsonContent<Response>> extends infer Json
+    ? Json extends (infer Item)[]
+      ? JsonArray<Item> | Item[]
+      : Json
+    : never;
 
 /** Headers that the server sets itself. */
 type ServerHeader<Response> =

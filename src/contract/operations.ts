@@ -83,15 +83,8 @@ export function readOperations(surroundings: Surroundings): Operation[] {
 }
 
 function readPath(path: string, item: Place, surroundings: Surroundings) {
-  item.allow(
-    'summary',
-    'description',
-    'servers',
-    'parameters',
-    '$ref',
-    ...methods,
-    ...Object.keys(otherMethods),
-  );
+  const verbs = [...methods, ...Object.keys(otherMethods)].join(' ');
+  item.allow(`summary description servers parameters $ref ${verbs}`);
   for (const [name, fix] of Object.entries(otherMethods)) {
     if (item.has(name)) item.at(name).fault(`${name.toUpperCase()} is not supported`, fix);
   }
@@ -115,9 +108,10 @@ interface Given {
 function readOperation({ method, path, route, item, place }: Given, surroundings: Surroundings): Operation {
   const { document, schemas } = surroundings;
   place.allow(
-    ...['operationId', 'tags', 'summary', 'description', 'externalDocs', 'deprecated', 'servers'],
-    ...['parameters', 'requestBody', 'responses', 'security', 'callbacks', scopeExtension],
+    'operationId tags summary description externalDocs deprecated servers parameters requestBody responses security ' +
+      `callbacks ${scopeExtension}`,
   );
+  if (surroundings.is30) place.require('responses', 'Write responses with a success status');
   const security = readSecurity(place, surroundings);
   const requiredScope = place.text(scopeExtension);
   const needsCaller = security.length > 0 && security.every((requirement) => requirement.length > 0);
@@ -176,9 +170,11 @@ function readBody(place: Place, method: string, schemas: Schemas): Body | undefi
     return undefined;
   }
   const body = given.target();
-  body.allow('description', 'required', 'content');
+  body.allow('description required content');
   body.require('content', 'Write content with application/json');
   const contents = readContent(body, schemas, 'request');
+  const other = contents.find(({ isJson }) => !isJson)?.mediaType;
+  if (other !== undefined) body.at('content').fault(`${other} is not supported`, 'Write application/json');
   return {
     required: body.flag('required') === true,
     schemas: new Map(contents.map(({ mediaType, schema }) => [mediaType, schema])),

@@ -58,8 +58,7 @@ export function readParameters(item: Place, operation: Place, path: string, sche
 
 function readParameter(place: Place, schemas: Schemas): Parameter | undefined {
   place.allow(
-    ...['name', 'in', 'description', 'required', 'deprecated', 'schema', 'example', 'examples'],
-    ...['style', 'explode', 'allowReserved', 'allowEmptyValue', 'content'],
+    'name in description required deprecated schema example examples style explode allowReserved allowEmptyValue content',
   );
   const name = place.text('name');
   const where = place.text('in');
@@ -72,8 +71,11 @@ function readParameter(place: Place, schemas: Schemas): Parameter | undefined {
     place.warn(`OpenAPI ignores a parameter ${name}`, 'Leave it out: the server reads this header itself');
     return undefined;
   }
-  if (place.has('content')) place.at('content').fault('content is not supported here', 'Write schema');
-  else place.require('schema', 'Write schema with a type');
+  if (place.has('content')) {
+    place.at('content').fault('content is not supported here', 'Write schema');
+    return undefined;
+  }
+  place.require('schema', 'Write schema with a type');
   if (place.flag('allowEmptyValue') === true) {
     place
       .at('allowEmptyValue')
@@ -81,7 +83,7 @@ function readParameter(place: Place, schemas: Schemas): Parameter | undefined {
   }
   const required = place.flag('required') === true;
   if (at === 'path' && !required) place.fault('a path parameter is always required', 'Write required: true');
-  const schema = schemas.normalize(place.has('schema') ? place.at('schema') : place.at('content'), 'text');
+  const schema = place.has('schema') ? schemas.normalize(place.at('schema'), 'text') : schemas.anything;
   checkText(place.at('schema'), schema, at);
   const style = place.text('style') ?? Object.keys(styles[at])[0]!;
   const separator = styles[at][style];

@@ -12,11 +12,14 @@ export class Place {
   readonly value: unknown;
   readonly path: Path;
   readonly #source: Source;
+  /** Whether a reference led nowhere: that is reported, and nothing else can be said about what is missing. */
+  readonly #isLost: boolean;
 
-  constructor(source: Source, value: unknown, path: Path) {
+  constructor(source: Source, value: unknown, path: Path, isLost = false) {
     this.#source = source;
     this.value = value;
     this.path = path;
+    this.#isLost = isLost;
   }
 
   find(message: string, fix: string): Finding {
@@ -24,11 +27,11 @@ export class Place {
   }
 
   fault(message: string, fix: string): void {
-    this.#source.fault(this.path, message, fix);
+    if (!this.#isLost) this.#source.fault(this.path, message, fix);
   }
 
   warn(message: string, fix: string): void {
-    this.#source.warn(this.path, message, fix);
+    if (!this.#isLost) this.#source.warn(this.path, message, fix);
   }
 
   get isObject(): boolean {
@@ -42,37 +45,38 @@ export class Place {
   /** A field of an object or an item of an array; its value is undefined if there is none. */
   at(key: string | number): Place {
     const fields = (this.value ?? {}) as Fields;
-    return new Place(this.#source, Object.hasOwn(fields, key) ? fields[key] : undefined, [...this.path, key]);
+    const value = Object.hasOwn(fields, key) ? fields[key] : undefined;
+    return new Place(this.#source, value, [...this.path, key], this.#isLost);
   }
 
   /** Follows a reference within the document, and a reference there. A reference to nothing is a fault. */
-  target(seen: ReadonlySet<unknown> = new Set()): Place {
+  target(seen: readonly unknown[] = []): Place {
     const text = this.scalar('$ref');
     if (text === undefined) return this;
     const reference = this.at('$ref');
+    const lost = new Place(this.#source, {}, this.path, true);
     if (!text.startsWith('#')) {
       const fix = 'Bundle the contract into one file, as "redocly bundle" does';
       reference.fault(`${text} is outside of this document`, fix);
-      return this.#empty();
+      return lost;
     }
+    const next = [...seen, this.value];
+    const root = new Place(this.#source, this.#source.value, []);
     const steps = text.slice(1).split('/').slice(1).map(unescape);
-    const found = steps.reduce<Place>(
-      (at, step) => at.at(step),
-      new Place(this.#source, this.#source.value, []),
-    );
-    if (found.value === undefined || seen.has(found.value)) {
-      reference.fault(`${text} refers to nothing`, 'Refer to a component, as in #/components/schemas/Name');
-      return this.#empty();
-    }
-    return found.target(new Set([...seen, found.value]));
+    const found = seen.includes(this.value)
+      ? lost
+      : steps.reduce((at, step) => at.target(next).at(step), root);
+    if (found.value !== undefined && found !== lost) return found.target(next);
+    reference.fault(`${text} refers to nothing`, 'Refer to a component, as in #/components/schemas/Name');
+    return lost;
   }
 
-  #empty(): Place {
-    return new Place(this.#source, {}, this.path);
-  }
-
-  /** Checks that this is an object with the known fields, apart from extensions; other fields are faults. */
-  allow(...known: string[]): void {
+  /**
+   * Checks that this is an object with the known fields, apart from extensions; other fields are faults.
+   * @param names - Separated by spaces.
+   */
+  allow(names: string): void {
+    const known = names.split(' ');
     if (!this.isObject) {
       this.fault('must be an object', 'Write an object here');
       return;

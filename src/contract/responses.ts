@@ -3,6 +3,14 @@ import type { Place } from './place.js';
 import type { Schema, Schemas } from './schemas.js';
 import { propertyOf } from './shape.js';
 
+/** The content of a body. */
+export interface Content {
+  readonly mediaType: string;
+  /** Whether it is JSON; a handler returns any other type as text, bytes or a stream. */
+  readonly isJson: boolean;
+  readonly schema: Schema;
+}
+
 /** A response that a handler may return. */
 export interface Result {
   /** The key in the contract: a status, a range such as `2XX`, or `default`. */
@@ -10,7 +18,7 @@ export interface Result {
   /** The status if the handler need not say it. */
   readonly status: number | undefined;
   /** Undefined without content. */
-  readonly content: { readonly mediaType: string; readonly schema: Schema } | undefined;
+  readonly content: Content | undefined;
   /** Whether the body is a JSON array, which the handler may return page by page. */
   readonly isList: boolean;
   /** The headers that the handler returns: all but those that the server sets. */
@@ -53,30 +61,22 @@ function jsonType(mediaType: string): string | undefined {
   return /^application\/([\w.-]+\+)?json$/.test(type) ? type : undefined;
 }
 
-/**
- * Reads the JSON types of a `content`, the preferred one first. Other types next to them are a warning, and a fault if
- * there is no JSON type.
- */
-export function readContent(owner: Place, schemas: Schemas, use: 'request' | 'response') {
-  const found: { mediaType: string; schema: Schema }[] = [];
-  const others: string[] = [];
-  const at = owner.at('content');
-  for (const [name, given] of owner.entries('content')) {
-    given.allow('schema', 'example', 'examples', 'encoding');
-    const mediaType = jsonType(name);
-    if (mediaType === undefined) others.push(name);
-    else if (given.has('schema'))
-      found.push({ mediaType, schema: schemas.normalize(given.at('schema'), use) });
-    else found.push({ mediaType, schema: schemas.anything });
+/** Reads a `content`: its JSON types, or the others if there is none. Types that are left out are a warning. */
+export function readContent(owner: Place, schemas: Schemas, use: 'request' | 'response'): Content[] {
+  const all = owner.entries('content').map(([name, given]): Content => {
+    given.allow('schema example examples encoding');
+    const type = jsonType(name);
+    const schema =
+      type !== undefined && given.has('schema') ? schemas.normalize(given.at('schema'), use) : undefined;
+    return { mediaType: type ?? name, isJson: type !== undefined, schema: schema ?? schemas.anything };
+  });
+  const json = all.filter(({ isJson }) => isJson);
+  const others = all.filter(({ isJson }) => !isJson).map(({ mediaType }) => mediaType);
+  if (json.length > 0 && others.length > 0) {
+    owner.at('content').warn(`${others.join(', ')} is not served, only JSON`, 'Leave it out');
   }
-  if (others.length > 0 && found.length === 0) {
-    at.fault(`${others.join(', ')} is not supported`, 'Write application/json');
-  } else if (others.length > 0) {
-    at.warn(`${others.join(', ')} is not served, only JSON`, 'Leave it out');
-  }
-  return found.sort(
-    (a, b) => Number(b.mediaType === 'application/json') - Number(a.mediaType === 'application/json'),
-  );
+  const isFirst = ({ mediaType }: Content) => mediaType === 'application/json';
+  return json.length > 0 ? json.sort((a, b) => Number(isFirst(b)) - Number(isFirst(a))) : all;
 }
 
 /**
@@ -84,50 +84,36 @@ export function readContent(owner: Place, schemas: Schemas, use: 'request' | 're
  * @param own - Statuses that this operation's security can cause.
  */
 export function readResponses(operation: Place, schemas: Schemas, own: readonly number[]): Responses {
-  operation.require('responses', 'Write responses with a success status');
   const place = operation.at('responses');
-  const all = operation.entries('responses').filter(([key]) => !key.startsWith('x-'));
-  const keys = new Set<string>();
-  const headers: string[] = [];
-  const results: Result[] = [];
-  const read = new Map<string, ReadResponse>();
-  for (const [key, given] of all) {
-    if (!/^([2-5]\d\d|[2-5]XX|default)$/.test(key)) {
-      given.fault(
-        `${key} is not supported`,
-        'Write a status from 200 to 599, a range such as 4XX, or default',
-      );
-      continue;
-    }
-    keys.add(key);
-    const response = readResponse(given.target(), schemas, key);
-    headers.push(...response.headers);
-    read.set(key, response);
-  }
-  const errors: Schema[] = [];
-  const list = [...read].some(([key, { result }]) => key.startsWith('2') && result.isList);
-  for (const [key, { result, place }] of read) {
-    // The server answers conditional requests for lists.
-    if (/^[23]/.test(key)) {
-      if (key !== '304' || !list) results.push(result);
-    } else {
-      if (result.content !== undefined && isErrorBody(result)) errors.push(result.content.schema);
-      checkError(place, key, result, read.get(key)!.headers);
-    }
-  }
-  const fallback = read.get('default');
-  if (results.length === 0 && fallback && !isErrorBody(fallback.result)) results.push(fallback.result);
-  if (results.length === 0 && place.isObject) {
+  const read = operation
+    .entries('responses')
+    .filter(([key]) => !key.startsWith('x-'))
+    .map(([key, given]) => readResponse(given.target(), schemas, key));
+  const keys = new Set(read.map(({ result }) => result.key));
+  const hasList = read.some(({ result }) => /^2/.test(result.key) && result.isList);
+  // The server answers conditional requests for lists.
+  const results = read
+    .map(({ result }) => result)
+    .filter(({ key }) => /^[23]/.test(key) && !(key === '304' && hasList));
+  const failures = read.filter(({ result }) => !/^[23]/.test(result.key));
+  const fallback = failures.find(({ result }) => result.key === 'default')?.result;
+  if (results.length === 0 && fallback && !isErrorBody(fallback)) results.push(fallback);
+  else for (const failure of failures) checkError(failure);
+  if (results.length === 0 && operation.has('responses')) {
     place.fault('no success status is declared', 'Declare 200, 201, 202 or 204');
+  } else if (results.length === 0) {
+    operation.warn('no responses are declared: success is 200, without content', 'Declare responses');
+    results.push({ key: 'default', status: 200, content: undefined, isList: false, handlerHeaders: [] });
   }
   const missing = [...everyOperation, ...own].sort().filter((status) => !declares(keys, status));
-  if (missing.length > 0 && place.isObject) {
+  if (missing.length > 0) {
     place.warn(
       `${missing.join(', ')} can be returned but is not declared`,
-      'Declare each status, its range or default',
+      'Declare it, its range or default',
     );
   }
-  return { results, keys, headers, errors };
+  const errors = failures.flatMap(({ result }) => (isErrorBody(result) ? [result.content!.schema] : []));
+  return { results, keys, headers: read.flatMap(({ headers }) => headers), errors };
 }
 
 interface ReadResponse {
@@ -137,30 +123,23 @@ interface ReadResponse {
 }
 
 function readResponse(place: Place, schemas: Schemas, key: string): ReadResponse {
-  place.allow('description', 'summary', 'headers', 'content', 'links');
+  if (!/^([2-5]\d\d|[2-5]XX|default)$/.test(key)) {
+    place.fault(`${key} is not supported`, 'Write a status from 200 to 599, a range such as 4XX, or default');
+  }
+  place.allow('description summary headers content links');
   const headers = place.entries('headers').map(([name, given]) => {
     const header = given.target();
-    header.allow(
-      ...[
-        'description',
-        'required',
-        'deprecated',
-        'style',
-        'explode',
-        'schema',
-        'content',
-        'example',
-        'examples',
-      ],
-    );
+    header.allow('description required deprecated style explode schema content example examples');
     if (header.has('schema')) schemas.normalize(header.at('schema'), 'response');
-    if (name.toLowerCase() === 'content-type')
-      given.warn('OpenAPI ignores a header Content-Type', 'Leave it out');
+    if (/^content-type$/i.test(name)) given.warn('OpenAPI ignores a header Content-Type', 'Leave it out');
     return name;
   });
   const [content] = readContent(place, schemas, 'response');
+  const at = place.at('content');
   if (content !== undefined && ['204', '205', '304'].includes(key)) {
-    place.at('content').fault(`${key} has no content`, 'Leave content out, or declare 200');
+    at.fault(`${key} has no content`, 'Leave content out, or declare 200');
+  } else if (content?.mediaType.includes('*') && /^[23]/.test(key)) {
+    at.fault(`${content.mediaType} is not a type`, 'Write the type that the response has');
   }
   const isList = content?.schema.shape.types?.join() === 'array';
   const set = ['content-type', ...serverHeaders, ...(isList ? listHeaders : [])];
@@ -175,18 +154,14 @@ function readResponse(place: Place, schemas: Schemas, key: string): ReadResponse
 }
 
 /** Warns if the server's own errors are not what a response declares. */
-function checkError(place: Place, key: string, result: Result, headers: readonly string[]): void {
+function checkError({ place, result, headers }: ReadResponse): void {
   if (result.content !== undefined && !isErrorBody(result)) {
-    place
-      .at('content')
-      .warn(
-        'errors of the server have another body: an integer "error" and a text "message"',
-        'Declare a schema with these two properties',
-      );
+    const message = 'errors of the server have another body: an integer "error" and a text "message"';
+    place.at('content').warn(message, 'Declare a schema with these two properties');
   }
-  const set = [...serverHeaders, ...(errorHeaders[key] ?? [])];
+  const set = [...serverHeaders, ...(errorHeaders[result.key] ?? [])];
   for (const name of headers) {
-    if (set.includes(name.toLowerCase()) || key === 'default') continue;
+    if (set.includes(name.toLowerCase()) || result.key === 'default') continue;
     place.at('headers').at(name).warn('errors of the server do not have this header', 'Leave it out');
   }
 }
@@ -195,12 +170,9 @@ function checkError(place: Place, key: string, result: Result, headers: readonly
 function isErrorBody({ content }: Result): boolean {
   if (content?.mediaType !== 'application/json') return false;
   const { shape } = content.schema;
-  const has = (name: string, ...types: string[]) => {
-    const known = propertyOf(shape, name).types;
-    return shape.additional !== false || name in shape.properties
-      ? known?.some((type) => types.includes(type))
-      : false;
-  };
+  const has = (name: string, ...types: string[]) =>
+    Object.hasOwn(shape.properties, name) &&
+    propertyOf(shape, name).types?.some((type) => types.includes(type));
   const isComplete = shape.required.every((name) => name === 'error' || name === 'message');
   return isComplete && has('error', 'integer', 'number') === true && has('message', 'string') === true;
 }

@@ -47,58 +47,34 @@ const numberFormats: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** The keywords that limit values of a type. */
-const keywordsOf: Readonly<Record<string, TypeName>> = {
-  minimum: 'number',
-  maximum: 'number',
-  exclusiveMinimum: 'number',
-  exclusiveMaximum: 'number',
-  multipleOf: 'number',
-  minLength: 'string',
-  maxLength: 'string',
-  pattern: 'string',
-  items: 'array',
-  minItems: 'array',
-  maxItems: 'array',
-  uniqueItems: 'array',
-  properties: 'object',
-  required: 'object',
-  additionalProperties: 'object',
-  minProperties: 'object',
-  maxProperties: 'object',
+const keywordsOf: Readonly<Partial<Record<TypeName, string>>> = {
+  number: 'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf',
+  string: 'minLength maxLength pattern',
+  array: 'items minItems maxItems uniqueItems',
+  object: 'properties required additionalProperties minProperties maxProperties',
 };
-const otherKeywords =
-  'type format enum const allOf anyOf oneOf default nullable readOnly writeOnly $ref'.split(' ');
+const otherKeywords = 'type format enum const allOf default nullable readOnly writeOnly $ref';
 /** Keywords that only describe. */
 const annotations =
   'title description example examples externalDocs deprecated xml discriminator $comment $schema $defs ' +
   'definitions contentMediaType contentEncoding contentSchema';
-const known = [...Object.keys(keywordsOf), ...otherKeywords, ...annotations.split(' ')];
-
-const alternatives =
-  'Write one object whose further properties are optional, or an operation for each alternative';
+const inHandler = 'Check it in the handler';
 /** Keywords of JSON Schema that the server does not support, and what to write instead. */
 const unsupported: Readonly<Record<string, string>> = {
-  anyOf: alternatives,
-  oneOf: alternatives,
+  'anyOf oneOf': 'Write one object with optional properties, or an operation for each alternative',
   not: 'Say what is allowed, with enum, pattern or bounds',
-  if: 'Check it in the handler',
-  then: 'Check it in the handler',
-  else: 'Check it in the handler',
-  dependentRequired: 'Check it in the handler',
-  dependentSchemas: 'Check it in the handler',
-  patternProperties: 'Write additionalProperties with one schema, and check the names in the handler',
-  propertyNames: 'Check the names in the handler',
-  unevaluatedProperties: 'Write additionalProperties in one object that lists all properties',
-  unevaluatedItems: 'Write items with one schema',
-  prefixItems: 'Write an object with a property for each item',
-  contains: 'Check it in the handler',
-  minContains: 'Check it in the handler',
-  maxContains: 'Check it in the handler',
-  $id: 'Refer to the schema as #/components/schemas/Name',
-  $anchor: 'Refer to the schema as #/components/schemas/Name',
-  $dynamicRef: 'Write $ref',
-  $dynamicAnchor: 'Write $ref',
+  'if then else dependentRequired dependentSchemas contains minContains maxContains propertyNames': inHandler,
+  'patternProperties unevaluatedProperties':
+    'Write additionalProperties in one object that lists all properties',
+  'unevaluatedItems prefixItems': 'Write items with one schema, or an object with a property for each item',
+  '$id $anchor $dynamicRef $dynamicAnchor': 'Refer to the schema as #/components/schemas/Name',
 };
+const fixes = new Map(
+  Object.entries(unsupported).flatMap(([names, fix]) => names.split(' ').map((name) => [name, fix] as const)),
+);
+const known = [...Object.values(keywordsOf), otherKeywords, annotations, ...Object.keys(unsupported)].join(
+  ' ',
+);
 
 /** Normalizes the schemas of one document. A schema that several places refer to is normalized once for each use. */
 export class Schemas {
@@ -139,7 +115,7 @@ export class Schemas {
   #reference(place: Place, use: Use): Schema {
     const target = this.normalize(place.target(), use);
     const siblings = Object.keys(place.value as object).filter(
-      (name) => name !== '$ref' && !annotations.includes(name) && !name.startsWith('x-'),
+      (name) => name !== '$ref' && !annotations.split(' ').includes(name) && !name.startsWith('x-'),
     );
     if (siblings.length === 0) return target;
     if (this.#is30) {
@@ -185,17 +161,18 @@ export class Schemas {
       },
     );
     this.#checkRequired(place, draft);
+    checkDefault(place, draft.shape);
     return draft;
   }
 
   #checkKeywords(place: Place): void {
     for (const name of Object.keys(place.value as object)) {
-      const fix = unsupported[name];
+      const fix = fixes.get(name);
       if (fix !== undefined && !this.#isNullableAlternative(place, name)) {
         place.at(name).fault(`${name} is not supported`, fix);
       }
     }
-    place.allow(...known, ...Object.keys(unsupported));
+    place.allow(known);
   }
 
   /** Whether anyOf or oneOf has a schema and null, as generators write for a nullable value. */
@@ -400,6 +377,15 @@ function ownShape(schema: Schema, number: NumberForm | undefined, place: Place):
   };
 }
 
+function checkDefault(place: Place, { types }: Shape): void {
+  const { value } = place.at('default');
+  if (value === undefined || types === undefined) return;
+  const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
+  const isInteger = Number.isSafeInteger(value) && types.includes('integer');
+  if (isInteger || types.includes(type as TypeName)) return;
+  place.at('default').fault(`is not of the type ${types.join(', ')}`, 'Write a value that the schema allows');
+}
+
 function numberForm(place: Place, types: readonly TypeName[] | undefined): NumberForm | undefined {
   if (types?.includes('number')) return 'double';
   if (!types?.includes('integer')) return undefined;
@@ -409,13 +395,13 @@ function numberForm(place: Place, types: readonly TypeName[] | undefined): Numbe
 /** Warns of keywords that say nothing about values of the given types. */
 function warnWithoutEffect(place: Place, types: readonly TypeName[] | undefined): void {
   if (types === undefined) return;
-  for (const name of Object.keys(place.value as object)) {
-    const type = keywordsOf[name];
-    if (type === undefined || types.includes(type) || (type === 'number' && types.includes('integer')))
-      continue;
-    place
-      .at(name)
-      .warn(`${name} has no effect on the type ${types.join(', ')}`, 'Leave it out, or correct the type');
+  for (const [type, keywords] of Object.entries(keywordsOf)) {
+    if (types.includes(type as TypeName) || (type === 'number' && types.includes('integer'))) continue;
+    for (const name of keywords.split(' ').filter((one) => place.has(one))) {
+      place
+        .at(name)
+        .warn(`${name} has no effect on the type ${types.join(', ')}`, 'Leave it out, or correct the type');
+    }
   }
 }
 

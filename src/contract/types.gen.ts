@@ -275,7 +275,13 @@ export interface operations {
                  */
                 limit?: number;
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The `ETag` of an earlier response. If the list has not changed, the response is 304.
+                 * @example W/"p5n2mA1a3HnBpg"
+                 */
+                "If-None-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };

@@ -372,11 +372,14 @@ t.test('path items have parameters of any name, and bodies may be missing or of 
 });
 
 t.test('a contract of OpenAPI 3.1 is served below its base path', async (t) => {
-  const { call } = await startService(t, engine, orchard);
+  const { call, app } = await startService(t, engine, orchard);
   const url = '/v1/orchard/trees/a%20b';
   t.equal((await call('GET', url)).text, '{"kind":"tree","height":1,"roots":9223372036854775807}');
   t.match(await call('GET', '/trees/a'), error(40401, 'There is nothing at this path'));
   t.match(await call('POST', `${url}/prune`), { status: 202, text: '' });
+  const drawing = await app.inject({ url: `${url}/drawing`, headers: { host: 'x' } });
+  t.equal(drawing.headers['content-type'], 'image/png');
+  t.strictSame(drawing.rawPayload, Buffer.from([137, 80, 78, 71]));
   t.match(await call('GET', `${url}/prune`), { status: 405, headers: { allow: 'POST' } });
   const body = '{"kind":"tree","height":1.0,"roots":9007199254740993,"owner":null,"name":"oak"}';
   const kept = '{"kind":"tree","height":1,"roots":9007199254740993,"owner":null,"name":"oak"}';
@@ -578,16 +581,18 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       /^a body is not supported for GET$/,
     ],
   ],
-  'media types without a JSON type among them': [
+  'a request body without a JSON type': [
     [
       (g) => (put(g).requestBody.content = { 'text/plain': {} }),
       `${putBed}/requestBody/content`,
       /^text\/plain is not supported$/,
     ],
+  ],
+  'a range as the media type of a response, except `*/*` and `application/*`': [
     [
-      (g) => (put(g).responses['200'].content = { 'text/csv': {} }),
+      (g) => (put(g).responses['200'].content = { 'image/*': {} }),
       `${putBed}/responses/200/content`,
-      /^text\/csv is not supported$/,
+      /^image\/\* is not a type$/,
     ],
   ],
   '`anyOf` and `oneOf`, except with null': [
@@ -613,6 +618,7 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
     [field({ type: 'string', enum: [] }), `${extra}/enum`, /^allows no value$/],
     [field({ type: 'number', multipleOf: 0 }), `${extra}/multipleOf`, /^must be above 0$/],
     [field('string'), extra, /^must be a schema$/],
+    [field({ type: 'integer', default: '5' }), `${extra}/default`, /^is not of the type integer$/],
   ],
   'a recursive schema': [
     [
@@ -771,6 +777,18 @@ const warned: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       },
       putBed,
       /^no security is declared: the operation is public$/,
+    ],
+  ],
+  'no `responses`, in 3.1': [
+    [
+      (g) => {
+        g.openapi = '3.1.0';
+        delete put(g).responses;
+        // These have another form in 3.1.
+        delete g.paths['/seeds'].get.parameters[3].schema.exclusiveMinimum;
+      },
+      putBed,
+      /^no responses are declared: success is 200, without content$/,
     ],
   ],
   'a status that the server can return (400, 401, 403, 429, 500, 503) but no response covers': [

@@ -60,7 +60,7 @@ function resultSender({ content, isList }: Result, operation: Operation, bounds:
     mediaType: content?.mediaType ?? 'application/json',
   };
   const serialize: Serializer | undefined =
-    content === undefined || serializable(content.schema.shape) !== undefined
+    !content?.isJson || serializable(content.schema.shape) !== undefined
       ? undefined
       : createSerializer(content.schema.shape);
   const mediaType = content?.mediaType === 'application/json' ? undefined : content?.mediaType;
@@ -71,6 +71,7 @@ function resultSender({ content, isList }: Result, operation: Operation, bounds:
     }
     if (mediaType !== undefined) reply.type(mediaType);
     if (isList && !Array.isArray(body)) return sendJsonArray(reply, body as JsonArray<unknown>, lists);
+    // Text, bytes and streams of other types are sent as they are.
     if (serialize === undefined) return reply.send(content === undefined ? undefined : body);
     return reply.type(content!.mediaType).send(serialize(body));
   };

@@ -19,6 +19,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/trees/{tree-id}/drawing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["drawTree"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/trees/{tree-id}/prune": {
         parameters: {
             query?: never;
@@ -156,6 +172,29 @@ export interface operations {
             default: components["responses"]["Failed"];
         };
     };
+    drawTree: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                "tree-id": string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The drawing. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "image/png": unknown;
+                };
+            };
+            default: components["responses"]["Failed"];
+        };
+    };
     postTreesByTreeIdPrune: {
         parameters: {
             query?: never;
@@ -182,6 +221,7 @@ export interface operations {
 export interface operationSecurity {
     getTree: never;
     plantTree: never;
+    drawTree: never;
     postTreesByTreeIdPrune: never;
 }
 /** The scopes that operations require. */

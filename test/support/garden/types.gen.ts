@@ -1,5 +1,19 @@
 // Generated from test/support/garden/openapi.yaml by "npm run generate"; do not edit.
 
+export type $Read<T> = {
+    readonly $read: T;
+};
+export type $Write<T> = {
+    readonly $write: T;
+};
+export type Readable<T> = T extends $Write<any> ? never : T extends $Read<infer U> ? Readable<U> : T extends (infer E)[] ? Readable<E>[] : T extends object ? {
+    [K in keyof T as NonNullable<T[K]> extends $Write<any> ? never : K]: Readable<T[K]>;
+} : T;
+export type Writable<T> = T extends $Read<any> ? never : T extends $Write<infer U> ? Writable<U> : T extends (infer E)[] ? Writable<E>[] : T extends object ? {
+    [K in keyof T as NonNullable<T[K]> extends $Read<any> ? never : K]: Writable<T[K]>;
+} & {
+    [K in keyof T as NonNullable<T[K]> extends $Read<any> ? K : never]?: never;
+} : T;
 export interface paths {
     "/about": {
         parameters: {
@@ -98,7 +112,7 @@ export interface components {
         Kind: {
             kind: string;
             /** Format: int64 */
-            readonly id: bigint;
+            id: $Read<bigint>;
             weight?: number;
             /** Format: int64 */
             code?: bigint;
@@ -111,7 +125,7 @@ export interface components {
              * @default 1
              */
             rows: bigint;
-            secret?: string;
+            secret?: $Write<string>;
         };
         /** @description What was sown, with fields that no schema names. */
         Seed: {
