@@ -64,7 +64,7 @@ export interface AppOptions {
   handlers?: AnyHandlers;
   /** All scopes that a caller can have; by default those of the service's access tokens. */
   scopes?: readonly string[];
-  /** Verifiers of further security schemes; `bearerAuth` is built in. */
+  /** Verifiers of further security schemes; `bearerAuth` is built in, and may be replaced. */
   verifiers?: Verifiers;
   limits?: Partial<Limits>;
   /** An identity provider whose tokens are accepted in addition to those in the storage. */
@@ -178,7 +178,7 @@ export async function buildApp({
     authentication: {
       realm,
       scopes,
-      verifiers: { ...verifiers, bearerAuth: metrics?.observeVerifier(bearerAuth) ?? bearerAuth },
+      verifiers: { bearerAuth: metrics?.observeVerifier(bearerAuth) ?? bearerAuth, ...verifiers },
     },
     bodies: {
       limit: limits.bodyLimit,
@@ -194,6 +194,7 @@ export async function buildApp({
   });
   publishContract(app, contract);
   serveDocsPage(app, contract);
+  for (const { message, fix, ...place } of contract.warnings) app.log.warn(place, `${message}; ${fix}`);
   await app.ready();
   return app;
 }

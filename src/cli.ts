@@ -5,6 +5,7 @@ import { ConfigError, readDatabaseUrl } from './config.js';
 import { StorageError, type Storage } from './domain/storage.js';
 import type { Token } from './domain/tokens.js';
 import { isSubject, issueToken } from './http/security/access-token.js';
+import { addContractCommand } from './process/contract-command.js';
 import { service } from './service.js';
 import { describeStore, migrateStorage, openExistingStorage } from './storage/open.js';
 import { backUp } from './storage/sqlite/backup.js';
@@ -159,6 +160,8 @@ forStore(program.command('backup'))
     console.error(`Copied ${counts.join(', ')} (${bytes} bytes) to ${file} and checked the copy.`);
     if (options.json) printJson({ file, ...documents, bytes });
   });
+
+addContractCommand(program);
 
 try {
   await program.parseAsync();

@@ -1,65 +1,106 @@
 // Generates the TypeScript types of the contracts; with --check, only verifies that the files are current.
-import { readFileSync, writeFileSync } from 'node:fs';
-import { relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
 import openapiTS, { astToString } from 'openapi-typescript';
 import ts from 'typescript';
-import { parse } from 'yaml';
 
 const root = new URL('../../', import.meta.url);
-/** The service's contract, and the one of the tests, which uses more features. */
+/** The service's contract, and those of the tests, which use more features. */
 const contracts = [
   { contract: 'openapi.yaml', target: 'src/contract/types.gen.ts' },
   { contract: 'test/support/garden/openapi.yaml', target: 'test/support/garden/types.gen.ts' },
+  { contract: 'test/support/garden/orchard.yaml', target: 'test/support/garden/orchard.gen.ts' },
 ];
 
 /**
- * Returns types that openapi-typescript does not generate: each operation's security schemes, and all scopes.
- * @param {string} text - The contract.
+ * Loads src/contract/contract.ts, from which the server is made, too; dist/ may not be built yet.
+ * @type {typeof import('../../dist/contract/contract.js').loadContract}
  */
-function securityTypes(text) {
-  const { paths, security: common = [] } = parse(text);
-  /** @type {Set<string>} */
-  const scopes = new Set();
-  const lines = [];
-  for (const item of Object.values(paths)) {
-    for (const { operationId, security = common, 'x-required-scope': scope } of Object.values(item)) {
-      if (operationId === undefined) continue;
-      const schemes = security.flatMap((/** @type {object} */ requirement) => Object.keys(requirement));
-      lines.push(`    ${operationId}: ${union(schemes)};`);
-      if (scope !== undefined) scopes.add(scope);
-    }
+const loadContract = await (async () => {
+  const { outputFiles } = await build({
+    entryPoints: [fileURLToPath(new URL('src/contract/contract.ts', root))],
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    external: ['yaml', 'leven'],
+    outfile: 'contract.js',
+    write: false,
+  });
+  const folder = mkdtempSync(fileURLToPath(new URL('node_modules/.contract-', root)));
+  try {
+    const file = join(folder, 'contract.mjs');
+    writeFileSync(file, outputFiles[0]?.text ?? '');
+    return (await import(pathToFileURL(file).href)).loadContract;
+  } finally {
+    rmSync(folder, { recursive: true });
   }
-  return `/** The names of each operation's security schemes, one of which must be satisfied; never if it is public. */
+})();
+
+/**
+ * Returns types that openapi-typescript does not generate: each operation's security schemes, and all scopes.
+ * @param {ReturnType<typeof loadContract>} contract
+ */
+function securityTypes({ operations }) {
+  const lines = operations.map(({ operationId, security }) => {
+    const schemes = new Set(security.flat().map(({ scheme }) => JSON.stringify(scheme)));
+    const isOptional = schemes.size > 0 && security.some((requirement) => requirement.length === 0);
+    return `    ${JSON.stringify(operationId).replace(/^"([A-Za-z]\w*)"$/, '$1')}: ${union([...schemes, ...(isOptional ? ['null'] : [])])};`;
+  });
+  const scopes = operations.flatMap(({ requiredScope, security }) => [
+    ...(requiredScope === undefined ? [] : [requiredScope]),
+    ...security.flat().flatMap((use) => use.scopes),
+  ]);
+  const names = [...new Set(scopes)].sort().map((name) => JSON.stringify(name));
+  return `/** The names of each operation's security schemes, with null if they are optional; never if it is public. */
 export interface operationSecurity {
 ${lines.join('\n')}
 }
 /** The scopes that operations require. */
-export type requiredScope = ${union([...scopes].sort())};
+export type requiredScope = ${union(names)};
 `;
+}
+
+/**
+ * Returns a copy of the document in which every operation has its operationId.
+ * @param {ReturnType<typeof loadContract>} contract
+ */
+function withIds({ document, operations }) {
+  const copy = JSON.parse(JSON.stringify(document));
+  const paths = /** @type {Record<string, Record<string, object>>} */ (copy['paths'] ?? {});
+  for (const { path, method, operationId } of operations) {
+    Object.assign(paths[path]?.[method.toLowerCase()] ?? {}, { operationId });
+  }
+  return copy;
 }
 
 /** @param {string[]} names */
 function union(names) {
-  return names.length === 0 ? 'never' : names.map((name) => JSON.stringify(name)).join(' | ');
+  return names.length === 0 ? 'never' : names.join(' | ');
 }
 
 for (const { contract, target } of contracts) {
   const source = new URL(contract, root);
-  const types = await openapiTS(source, {
+  const bytes = readFileSync(source);
+  const loaded = loadContract(bytes);
+  const types = await openapiTS(/** @type {any} */ (withIds(loaded)), {
     // A double cannot represent every int64, so the code uses bigint.
     transform: (schema) => {
       if (schema.format !== 'int64') return undefined;
       const bigint = ts.factory.createKeywordTypeNode(ts.SyntaxKind.BigIntKeyword);
-      if (!('nullable' in schema && schema.nullable)) return bigint;
+      const isNullable =
+        'nullable' in schema ? schema.nullable === true : [schema.type].flat().includes('null');
+      if (!isNullable) return bigint;
       return ts.factory.createUnionTypeNode([
         bigint,
         ts.factory.createLiteralTypeNode(ts.factory.createNull()),
       ]);
     },
     alphabetize: false,
+    readWriteMarkers: /\b(readOnly|writeOnly)"?: *true/.test(bytes.toString()),
   });
-  const text = `// Generated from ${contract} by "npm run generate"; do not edit.\n\n${astToString(types)}${securityTypes(readFileSync(source, 'utf8'))}`;
+  const text = `// Generated from ${contract} by "npm run generate"; do not edit.\n\n${astToString(types)}${securityTypes(loaded)}`;
   const file = new URL(target, root);
   if (!process.argv.includes('--check')) {
     writeFileSync(file, text);

@@ -1,66 +1,19 @@
-// Loads openapi.yaml and extracts what the server needs to know about each operation.
+// Loads a contract, normalizes it, and reports everything that the server cannot serve.
 import { readFileSync } from 'node:fs';
-import { CORE_SCHEMA, load } from 'js-yaml';
-import { ContractError, refuseUnsupported } from './support.js';
+import { readSchemes, type SecurityScheme } from './access.js';
+import { methods, readOperations, type Operation } from './operations.js';
+import { Place } from './place.js';
+import { Schemas } from './schemas.js';
+import { depthOf } from './shape.js';
+import { Source, type Finding } from './source.js';
 
-/** The properties of one operation, without the schemas that Ajv reads. All `$ref`s are resolved. */
-export interface Operation {
-  readonly operationId: string;
-  /** In upper case, as in a request. */
-  readonly method: string;
-  /** With OpenAPI's placeholders, as in `/books/{id}`. */
-  readonly path: string;
-  /** The names of the security schemes, one of which must be satisfied; empty for a public operation. */
-  readonly security: readonly string[];
-  /** The scope that the caller needs (`x-required-scope`). */
-  readonly requiredScope: string | undefined;
-  readonly hasBody: boolean;
-  /** The only declared status from 200 to 299. */
-  readonly successStatus: number;
-  /** All declared statuses. */
-  readonly statuses: ReadonlySet<number>;
-  /** Whether the success response is a JSON array, which the handler returns page by page. */
-  readonly isList: boolean;
-  /** The headers of the success response that the handler returns: all but those that the server sets. */
-  readonly handlerHeaders: readonly string[];
-}
-
-/** A supported security scheme. */
-export type SecurityScheme =
-  { readonly type: 'http'; readonly scheme: string } | { readonly type: 'apiKey'; readonly name: string };
-
-/** An object in an OpenAPI document, or a reference to one. */
-type OrReference<T> = T | { $ref: string };
-
-/** The JSON Schema of a value. */
-export interface Schema {
-  readonly type?: string;
-  readonly [keyword: string]: unknown;
-}
-
-interface ResponseObject {
-  headers?: Record<string, OrReference<object>>;
-  content?: Record<string, { schema: OrReference<Schema> }>;
-}
-
-/** An operation as it appears in the document. */
-export interface OperationObject {
-  operationId: string;
-  security?: Record<string, readonly string[]>[];
-  'x-required-scope'?: string;
-  requestBody?: OrReference<{ content: Record<string, { schema: OrReference<Schema> }> }>;
-  responses: Record<string, OrReference<ResponseObject>>;
-}
-
-/** The parts of an OpenAPI document that the project reads itself; fastify-openapi-glue and Ajv read the rest. */
+/** The parts of an OpenAPI document that the project reads itself. */
 export interface OpenApiDocument {
-  info: { title: string; version: string; description?: string };
-  security?: Record<string, readonly string[]>[];
-  paths: Record<string, Record<string, OperationObject>>;
-  components: { schemas: Record<string, Schema>; securitySchemes?: Record<string, SecurityScheme> };
+  readonly info: { readonly title: unknown; readonly version: unknown };
+  readonly [field: string]: unknown;
 }
 
-/** The contract: the bytes of its file, the parsed document, and what is derived from it. */
+/** The contract: the bytes of its file, the parsed document, and its normal form, from which the server is made. */
 export interface Contract {
   readonly bytes: Buffer;
   readonly document: OpenApiDocument;
@@ -70,106 +23,70 @@ export interface Contract {
   readonly methods: readonly string[];
   /** The names of all headers that responses declare. */
   readonly responseHeaders: readonly string[];
+  /** The media types of all request bodies. */
+  readonly bodyTypes: readonly string[];
   /** The deepest nesting of arrays and objects in any request body. */
   readonly bodyDepth: number;
+  /** The path prefixes of the servers. */
+  readonly basePaths: readonly string[];
+  /** What is served in another way than a reader of the contract may expect. */
+  readonly warnings: readonly Finding[];
 }
-
-/** The methods that an operation can have. HEAD is derived from GET; OPTIONS is used for CORS only. */
-const methods = ['get', 'post', 'put', 'patch', 'delete'] as const;
 
 /**
  * Reads a contract.
- * @param bytes - An OpenAPI 3.0 document in YAML; the package's openapi.yaml by default.
- * @throws ContractError when the document uses a feature that this server does not support.
+ * @param bytes - An OpenAPI 3.0 or 3.1 document in YAML or JSON; the package's openapi.yaml by default.
+ * @throws ContractError with all faults: what is not valid, and what this server does not support.
  */
 export function loadContract(
   bytes: Buffer = readFileSync(new URL('../../openapi.yaml', import.meta.url)),
 ): Contract {
-  // JSON's types only: dates remain strings.
-  const document = load(bytes.toString('utf8'), { schema: CORE_SCHEMA }) as OpenApiDocument;
-  refuseUnsupported(document);
-  const operations = Object.entries(document.paths).flatMap(([path, item]) =>
-    methods.flatMap((method) => {
-      const operation = item[method];
-      return operation === undefined ? [] : [readOperation(document, method.toUpperCase(), path, operation)];
-    }),
-  );
-  const ids = operations.map(({ operationId }) => operationId);
-  const repeated = ids.find((id, i) => ids.indexOf(id) !== i);
-  if (repeated !== undefined) throw new ContractError(`operationId ${repeated} is not unique`);
+  const source = new Source(bytes.toString('utf8'));
+  const document = new Place(source, source.value, []);
+  source.throwFaults();
+  const is30 = readVersion(document);
+  // Nothing else can be read without the version.
+  source.throwFaults();
+  checkDocument(document, is30);
+  const components = document.at('components');
+  const securitySchemes = readSchemes(components);
+  const operations = readOperations({ document, schemes: securitySchemes, schemas: new Schemas(is30), is30 });
+  source.throwFaults();
+  const bodies = operations.flatMap(({ body }) => [...(body?.schemas ?? [])]);
   return {
     bytes,
-    document,
+    document: source.value as OpenApiDocument,
     operations,
-    securitySchemes: document.components.securitySchemes ?? {},
+    securitySchemes,
     methods: methods
       .map((method) => method.toUpperCase())
       .filter((method) => operations.some((operation) => operation.method === method))
       .flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])),
-    responseHeaders: namesOfHeaders(document),
-    bodyDepth: depthOfBodies(document),
+    responseHeaders: [...new Set(operations.flatMap(({ responseHeaders }) => responseHeaders))].sort(),
+    bodyTypes: [...new Set(['application/json', ...bodies.map(([mediaType]) => mediaType)])],
+    bodyDepth: Math.max(0, ...bodies.map(([, { shape }]) => depthOf(shape))),
+    basePaths: [...new Set(operations.flatMap(({ basePaths }) => basePaths))],
+    warnings: source.warnings,
   };
 }
 
-/** The headers of a success response that the server sets, in lower case; `listHeaders` on lists only. */
-const serverHeaders = ['x-request-id'];
-const listHeaders = ['cache-control', 'etag'];
-
-function readOperation(
-  document: OpenApiDocument,
-  method: string,
-  path: string,
-  operation: OperationObject,
-): Operation {
-  const statuses = Object.keys(operation.responses).map(Number);
-  const successStatus = statuses.find((status) => status >= 200 && status < 300) ?? 200;
-  const { content, headers = {} } = resolve(document, operation.responses[successStatus] ?? {});
-  const media = content?.['application/json'];
-  const isList = media !== undefined && resolve(document, media.schema).type === 'array';
-  const set = isList ? [...serverHeaders, ...listHeaders] : serverHeaders;
-  return {
-    operationId: operation.operationId,
-    method,
-    path,
-    security: (operation.security ?? document.security ?? []).flatMap((requirement) =>
-      Object.keys(requirement),
-    ),
-    requiredScope: operation['x-required-scope'],
-    hasBody: operation.requestBody !== undefined,
-    successStatus,
-    statuses: new Set(statuses),
-    isList,
-    handlerHeaders: Object.keys(headers).filter((name) => !set.includes(name.toLowerCase())),
-  };
+/** Returns whether the document is of OpenAPI 3.0; otherwise it is of 3.1. */
+function readVersion(document: Place): boolean {
+  const version = String(document.at('openapi').value ?? document.at('swagger').value);
+  if (!/^3\.[01]\.\d+/.test(version)) {
+    document.at('openapi').fault(`the version ${version} is not supported`, 'Write openapi: 3.0.3 or 3.1.0');
+  }
+  return version.startsWith('3.0');
 }
 
-function allOperations(document: OpenApiDocument): OperationObject[] {
-  return Object.values(document.paths).flatMap((item) => methods.flatMap((method) => item[method] ?? []));
-}
-
-function depthOfBodies(document: OpenApiDocument): number {
-  const depth = (given: unknown): number => {
-    if (typeof given !== 'object' || given === null) return 0;
-    const { type, properties = {}, additionalProperties, items } = resolve(document, given as Schema);
-    if (type !== 'object' && type !== 'array') return 0;
-    const named = Object.values(properties as Record<string, unknown>);
-    return 1 + Math.max(...[...named, additionalProperties, items].map(depth));
-  };
-  const schemas = allOperations(document).flatMap(({ requestBody }) =>
-    requestBody === undefined ? [] : Object.values(resolve(document, requestBody).content),
-  );
-  return Math.max(0, ...schemas.map(({ schema }) => depth(schema)));
-}
-
-function namesOfHeaders(document: OpenApiDocument): string[] {
-  const responses = allOperations(document).flatMap(({ responses }) => Object.values(responses));
-  const names = responses.flatMap((response) => Object.keys(resolve(document, response).headers ?? {}));
-  return [...new Set(names)].sort();
-}
-
-/** Resolves a reference in the document, which must be valid; returns any other value unchanged. */
-export function resolve<T extends object>(document: object, value: OrReference<T>): T {
-  if (!('$ref' in value)) return value;
-  const keys = value.$ref.slice(2).split('/');
-  return keys.reduce<unknown>((node, key) => (node as Record<string, unknown>)[key], document) as T;
+/** Checks the outermost fields. */
+function checkDocument(document: Place, is30: boolean): void {
+  const newer = is30 ? '' : ' webhooks jsonSchemaDialect';
+  document.allow(`openapi info servers paths components security tags externalDocs${newer}`);
+  const kinds = 'schemas responses parameters examples requestBodies headers securitySchemes links callbacks';
+  if (document.has('components')) document.at('components').allow(`${kinds}${is30 ? '' : ' pathItems'}`);
+  document.require('info', 'Write info with title and version');
+  for (const field of ['title', 'version'])
+    document.at('info').require(field, `Write the ${field} of the API`);
+  if (is30) document.require('paths', 'Write paths');
 }

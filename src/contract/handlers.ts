@@ -1,4 +1,5 @@
 // Derives the handlers' types from a contract's generated types, so that a wrong handler does not compile.
+import type { Readable } from 'node:stream';
 import type { operations, operationSecurity } from './types.gen.js';
 
 /** The caller of a request, as a handler sees it. */
@@ -22,38 +23,121 @@ export interface JsonArray<Item> {
   readonly item?: Item;
 }
 
-type JsonContent<T> = T extends { content: { 'application/json': infer Json } } ? Json : undefined;
+/** The JSON of a body; `application/json` if there are several types. */
+type JsonContent<T> = T extends { content: infer Content }
+  ? Content extends { 'application/json': infer Json }
+    ? Json
+    : {
+        [Type in keyof Content]: Type extends `application/${string}+json` ? Content[Type] : never;
+      }[keyof Content]
+  : undefined;
 
-type Parameters<Operation, Place extends 'path' | 'query'> = Operation extends {
+type Parameters<Operation, Place extends 'path' | 'query' | 'header' | 'cookie'> = Operation extends {
   parameters: { [_ in Place]?: infer Given };
 }
   ? NonNullable<Given>
   : never;
 
+type ParametersUnlessNone<Name extends string, Given> = [Given] extends [never]
+  ? object
+  : { readonly [_ in Name]: Given };
+
+/** Headers that no handler receives: OpenAPI ignores them, or the server reads them itself. */
+type ReadHeader<Operation> =
+  | 'Accept'
+  | 'Content-Type'
+  | 'Authorization'
+  | (Operation extends { responses: { 200: infer Listed; 304: unknown } }
+      ? JsonContent<Listed> extends readonly unknown[]
+        ? 'If-None-Match'
+        : never
+      : never);
+
+type HeaderParameters<Operation> =
+  Parameters<Operation, 'header'> extends infer Given
+    ? [keyof Given] extends [ReadHeader<Operation>]
+      ? never
+      : Omit<Given, ReadHeader<Operation>>
+    : never;
+
+/**
+ * A body without the properties that the other side sends, which the generated types mark.
+ * @typeParam Mark - `$read` for requests, since properties that are readOnly are only returned; `$write` for responses.
+ */
+type Without<Mark extends '$read' | '$write', T> = T extends {
+  readonly [_ in Exclude<'$read' | '$write', Mark>]: infer U;
+}
+  ? Without<Mark, U>
+  : T extends (infer Item)[]
+    ? Without<Mark, Item>[]
+    : T extends object
+      ? {
+          [
+            Name in keyof T as NonNullable<T[Name]> extends { readonly [_ in Mark]: unknown } ? never : Name
+          ]: Without<Mark, T[Name]>;
+        }
+      : T;
+
+type RequestBody<Operation> = Operation extends { requestBody: infer Body }
+  ? Without<'$read', JsonContent<Body>>
+  : Operation extends { requestBody?: infer Body }
+    ? Without<'$read', JsonContent<NonNullable<Body>>> | undefined
+    : undefined;
+
+/** The caller, unless the operation is public; undefined credentials are an alternative of an optional scheme. */
+type CallerOf<Schemes> = [Schemes] extends [never]
+  ? object
+  : { readonly caller: null extends Schemes ? Caller | null : Caller };
+
 /**
  * A request that has passed authentication and validation; for a public operation, it has no caller.
- * @typeParam Schemes - The names of the operation's security schemes; never for a public operation.
+ * @typeParam Schemes - The names of the operation's security schemes, and null if they are optional; never for a public
+ *   operation.
  */
-export type OperationRequest<Operation, Schemes> = ([Schemes] extends [never]
-  ? object
-  : { readonly caller: Caller }) & {
-  readonly params: Parameters<Operation, 'path'>;
-  readonly query: Parameters<Operation, 'query'>;
-  readonly body: Operation extends { requestBody: infer Body } ? JsonContent<Body> : undefined;
-};
+export type OperationRequest<Operation, Schemes> = CallerOf<Schemes> &
+  ParametersUnlessNone<'headers', HeaderParameters<Operation>> &
+  ParametersUnlessNone<'cookies', Parameters<Operation, 'cookie'>> & {
+    readonly params: Parameters<Operation, 'path'>;
+    readonly query: Parameters<Operation, 'query'>;
+    readonly body: RequestBody<Operation>;
+  };
 
-type SuccessStatus = 200 | 201 | 202 | 204;
-type Success<Operation> = Operation extends { responses: infer Responses }
-  ? Responses[Extract<keyof Responses, SuccessStatus>]
-  : never;
+type Responses<Operation> = Operation extends { responses: infer All } ? All : never;
 
-/** The body of a success response; an array is always returned page by page. */
-type SuccessBody<Response> =
-  JsonContent<Response> extends (infer Item)[] ? JsonArray<Item> : JsonContent<Response>;
+/** The keys of the responses that a handler may return. */
+type ResultKey<All> =
+  Exclude<
+    SuccessKey<keyof All>,
+    All extends { 200: infer Listed } ? ConditionalKey<Listed> : never
+  > extends infer Key
+    ? [Key] extends [never]
+      ? 'default'
+      : Key
+    : never;
+type SuccessKey<Key> = Key extends number
+  ? `${Key}` extends `2${string}` | `3${string}`
+    ? Key
+    : never
+  : Key extends '2XX' | '3XX'
+    ? Key
+    : never;
+/** The server answers conditional requests for a list. */
+type ConditionalKey<Listed> = JsonContent<Listed> extends readonly unknown[] ? 304 : never;
+
+/** The body of a response; an array may be returned page by page, and is no JSON if the contract says so. */
+type ResultBody<Response> = [JsonContent<Response>] extends [never]
+  ? string | Uint8Array | Readable
+  : Without<'$write', JsonContent<Response>> extends infer Json
+    ? Json extends (infer Item)[]
+      ? JsonArray<Item> | Item[]
+      : Json
+    : never;
 
 /** Headers that the server sets itself. */
 type ServerHeader<Response> =
-  'X-Request-Id' | (JsonContent<Response> extends unknown[] ? 'Cache-Control' | 'ETag' : never);
+  | 'Content-Type'
+  | 'X-Request-Id'
+  | (JsonContent<Response> extends unknown[] ? 'Cache-Control' | 'ETag' : never);
 
 /** The declared headers that the handler returns. */
 type HandlerHeaders<Response> = Response extends { headers: infer Headers }
@@ -68,13 +152,39 @@ type HandlerHeaders<Response> = Response extends { headers: infer Headers }
     }
   : object;
 
-/** What a handler returns: the body, or the body and headers if the contract declares headers. */
-export type OperationResult<Operation> = keyof HandlerHeaders<Success<Operation>> extends never
-  ? SuccessBody<Success<Operation>>
-  : {
-      readonly body: SuccessBody<Success<Operation>>;
-      readonly headers: HandlerHeaders<Success<Operation>>;
-    };
+type WithHeaders<Response> = keyof HandlerHeaders<Response> extends never
+  ? { readonly headers?: never }
+  : { readonly headers: HandlerHeaders<Response> };
+
+type WithBody<Response> =
+  ResultBody<Response> extends undefined
+    ? { readonly body?: undefined }
+    : { readonly body: ResultBody<Response> };
+
+/** A result with its status, for operations that have several. */
+type Choice<All> = {
+  [Key in ResultKey<All> & keyof All]: { readonly status: Key extends number ? Key : number } & WithBody<
+    All[Key]
+  > &
+    WithHeaders<All[Key]>;
+}[ResultKey<All> & keyof All];
+
+type OnlyResult<Response> = keyof HandlerHeaders<Response> extends never
+  ? ResultBody<Response>
+  : { readonly body: ResultBody<Response>; readonly headers: HandlerHeaders<Response> };
+
+type IsUnion<T, All = T> = T extends unknown ? ([All] extends [T] ? false : true) : never;
+
+/**
+ * What a handler returns: the body, or the body and headers if the contract declares headers; the status, too, if it
+ * declares several or a range.
+ */
+export type OperationResult<Operation> =
+  Responses<Operation> extends infer All
+    ? true extends IsUnion<ResultKey<All>> | (ResultKey<All> extends '2XX' | '3XX' ? true : false)
+      ? Choice<All>
+      : OnlyResult<All[ResultKey<All> & keyof All]>
+    : never;
 
 /**
  * One function per operationId of a contract, by default this package's. Handlers throw errors as ApiError.

@@ -276,7 +276,13 @@ export interface operations {
                  */
                 limit?: number;
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The `ETag` of an earlier response. If the list has not changed, the response is 304.
+                 * @example W/"p5n2mA1a3HnBpg"
+                 */
+                "If-None-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -377,10 +383,10 @@ export interface operations {
         };
     };
 }
-/** The names of each operation's security schemes, one of which must be satisfied; never if it is public. */
+/** The names of each operation's security schemes, with null if they are optional; never if it is public. */
 export interface operationSecurity {
-    createPlant: "bearerAuth";
     listPlants: "bearerAuth";
+    createPlant: "bearerAuth";
     deletePlant: "bearerAuth";
 }
 /** The scopes that operations require. */

@@ -1,5 +1,6 @@
 // Starts what this process is: the whole service, the supervisor of its workers, or one of them.
 import { readConfig, type Config } from '../config.js';
+import { ContractError } from '../contract/source.js';
 import type { Service } from '../definition.js';
 import { shutDown } from '../http/connection/shutdown.js';
 import { readCommandLine } from './command-line.js';
@@ -22,7 +23,7 @@ export async function start(
   try {
     await startAs(service, environment, args);
   } catch (error) {
-    console.error(describeFault(error, service));
+    console.error(error instanceof ContractError ? error.message : describeFault(error, service));
     process.exit(1);
   }
 }

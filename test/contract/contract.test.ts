@@ -1,6 +1,6 @@
 // The contract itself: the linter accepts it, its examples are valid, it is compatible, and its types are current.
 import { execFile } from 'node:child_process';
-import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { cp, readFile, symlink, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -49,11 +49,10 @@ t.test('the linter accepts the contract, and finds an invalid example', async (t
 t.test('the generated types are current, and outdated ones are detected', async (t) => {
   const generator = 'scripts/generate/types.js';
   const folder = await temporaryFolder(t);
-  await mkdir(join(folder, 'src/contract'), { recursive: true });
   await Promise.all([
     cp(join(root, generator), join(folder, generator)),
     cp(join(root, 'package.json'), join(folder, 'package.json')),
-    cp(join(root, 'src/contract/types.gen.ts'), join(folder, 'src/contract/types.gen.ts')),
+    cp(join(root, 'src/contract'), join(folder, 'src/contract'), { recursive: true }),
     cp(join(root, 'test/support/garden'), join(folder, 'test/support/garden'), { recursive: true }),
     symlink(join(root, 'node_modules'), join(folder, 'node_modules')),
     replaced('required: [name]', 'required: [name, tag]').then((text) =>

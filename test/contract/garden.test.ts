@@ -4,7 +4,8 @@ import t, { type Test } from 'tap';
 import { parse } from 'yaml';
 import { buildApp } from '../../dist/app.js';
 import { loadContract } from '../../dist/contract/contract.js';
-import { createGarden, gardenBytes, gardenKey, unknowableKey } from '../support/garden/garden.js';
+import { ContractError, type Finding } from '../../dist/contract/source.js';
+import { createGarden, gardenBytes, gardenKey, orchard, unknowableKey } from '../support/garden/garden.js';
 import { engines, sharedStorage } from '../support/engines.js';
 import { startService } from '../support/service.js';
 
@@ -210,6 +211,199 @@ t.test('getBed responds to HEAD as to GET, whether the bed exists or not', async
   t.match(await call('HEAD', otherBed, key), { status: 404, text: '' });
 });
 
+t.test('listSeeds accepts parameters in every place, arrays in every style, and defaults', async (t) => {
+  const { call, queries } = await startGarden(t);
+  const headers = {
+    'x-season': '3',
+    'x-years': '2025, 2026',
+    cookie: 'a=b; basket=9007199254740993; c',
+    'if-none-match': '"x"',
+  };
+  const query = 'colors=red&colors=white&sizes=1,9007199254740993&tags=a%7Cb';
+  const { status, text } = await call('GET', `/seeds?${query}`, { headers });
+  t.equal(status, 200);
+  t.equal(text, '[{"kind":"rose","id":9007199254740993,"depth":2,"rows":1}]');
+  await call('GET', '/seeds?colors=red&limit=2', {
+    headers: { 'x-season': '-1', 'x-garden-key': gardenKey },
+  });
+  t.match(queries, [
+    {
+      caller: null,
+      query: { colors: ['red', 'white'], sizes: [1n, 9007199254740993n], tags: ['a', 'b'], limit: 10 },
+      headers: { 'X-Season': 3, 'X-Years': [2025, 2026], 'If-None-Match': undefined },
+      cookies: { basket: 9007199254740993n },
+    },
+    {
+      caller: { subject: 'the gardener' },
+      query: { colors: ['red'], limit: 2 },
+      headers: { 'X-Season': -1, 'X-Years': undefined },
+      cookies: { basket: undefined },
+    },
+  ]);
+  const faults: [string, object, number, string][] = [
+    ['colors=blue', {}, 40006, 'colors.0 must be one of red, white'],
+    [
+      'sizes=1,x',
+      {},
+      40006,
+      'sizes.1 must be an integer from -9223372036854775808 to 9223372036854775807, in canonical decimal digits',
+    ],
+    ['sizes=1,2,3,4', {}, 40006, 'sizes must NOT have more than 3 items'],
+    [
+      'limit=0',
+      {},
+      40006,
+      'limit must be an integer from 1 to 9007199254740991, in canonical decimal digits',
+    ],
+    ['limit=1&limit=2', {}, 40006, 'limit must be an integer from 1 to 9007199254740991, given once'],
+    [
+      '',
+      { 'x-season': '2147483648' },
+      40000,
+      'X-Season must be an integer from -2147483648 to 2147483647, in canonical decimal digits',
+    ],
+    [
+      '',
+      { 'x-years': '2025,x' },
+      40000,
+      'X-Years.1 must be an integer from -9007199254740991 to 9007199254740991, in canonical decimal digits',
+    ],
+    [
+      '',
+      { cookie: 'basket=1; basket=2' },
+      40000,
+      'basket must be an integer from -9223372036854775808 to 9223372036854775807, given once',
+    ],
+  ];
+  for (const [query, more, code, message] of faults) {
+    const answer = await call('GET', `/seeds?${query}`, { headers: { ...headers, ...more } });
+    t.match(answer, error(code, message), message);
+  }
+  t.match(await call('GET', '/seeds'), error(40000, 'X-Season is missing'));
+  const bad = await call('GET', '/seeds', { headers: { ...headers, 'x-garden-key': 'bad' } });
+  t.match(
+    bad,
+    error(40101, 'malformed, unknown, expired or revoked'),
+    'credentials that are sent must be valid',
+  );
+});
+
+t.test('sowSeed merges allOf, keeps every number exactly, and chooses its status', async (t) => {
+  const { call, queries } = await startGarden(t);
+  const sow = (body: string, { key = gardenKey, token = 'seeds:sow' } = {}) =>
+    call('POST', `/seeds?key=${encodeURIComponent(key)}`, { token, body });
+  const body =
+    '{"kind":"rose","depth":4.0,"weight":9007199254740993,"code":9007199254740993,"secret":"s",' +
+    '"other":{"big":9007199254740993,"small":1.5,"list":[-9223372036854775808]}}';
+  const created = await sow(body);
+  t.equal(created.status, 201);
+  t.equal(created.headers['location'], '/seeds/1');
+  t.equal(
+    created.text,
+    '{"kind":"rose","depth":4,"weight":9007199254740992,"code":9007199254740993,' +
+      '"other":{"big":9007199254740993,"small":1.5,"list":[-9223372036854775808]},"rows":1,"id":9007199254740993}',
+    'without what is writeOnly',
+  );
+  t.match(queries[0], {
+    body: { depth: 4, code: 9007199254740993n, rows: 1n, secret: 's', other: { big: 9007199254740993n } },
+    caller: { subject: 'the user', scopes: ['seeds:sow', 'beds:write'] },
+  });
+  t.match(await sow('{"kind":"known","depth":2}'), { status: 200, headers: { location: undefined } });
+  t.match(
+    await sow('{"kind":"odd","depth":2}'),
+    error(50000, 'The server failed'),
+    'a status that is not declared',
+  );
+  const faults: [string, string][] = [
+    ['"id":1', 'id is read-only: leave it out'],
+    ['"depth":3', 'depth must be multiple of 2'],
+    ['"code":0', 'code must be >= 1'],
+    ['"code":1.5', 'code must be an integer from -9223372036854775808 to 9223372036854775807'],
+    ['"kind":"a very long kind"', 'kind must NOT have more than 10 characters'],
+    ['"other":[1e400]', 'other.0 is a number with more digits than the server keeps: send it as a string'],
+    [
+      '"other":0.12345678901234567890',
+      'other is a number with more digits than the server keeps: send it as a string',
+    ],
+    [
+      '"other":12345678901234567890123',
+      'other is a number with more digits than the server keeps: send it as a string',
+    ],
+    ['"other":"\\ud800"', 'other must not contain unpaired surrogates'],
+  ];
+  for (const [field, message] of faults) {
+    t.match(await sow(`{"kind":"rose","depth":2,${field}}`), error(40002, message), field);
+  }
+  t.match(await sow('{"kind":"rose"}'), error(40002, 'depth is missing'));
+  t.match(await sow(body, { key: 'bad' }), error(40101, 'malformed, unknown, expired or revoked'));
+  t.match(await sow(body, { token: 'seeds:eat' }), error(40300, 'seeds:sow'));
+  t.match(
+    await call('POST', '/seeds', { token: 'seeds:sow', body }),
+    error(40100, 'The access token is missing'),
+  );
+  t.match(await call('POST', '/seeds?color=1'), error(40100, 'The access token is missing'));
+});
+
+t.test('path items have parameters of any name, and bodies may be missing or of several types', async (t) => {
+  const { call, queries } = await startGarden(t);
+  const key = withKey(gardenKey);
+  const url = '/seeds/9007199254740993/in/1,2';
+  t.equal((await call('GET', url, key)).text, '{"seed-id":9007199254740993,"rows":[1,2]}');
+  t.match(await call('GET', '/seeds/x/in/1', key), error(40007, 'in canonical decimal digits'));
+  t.match(await call('GET', '/seeds/1/in/1,x', key), error(40007, 'in canonical decimal digits'));
+  t.match(await call('POST', url, key), { status: 204, text: '' });
+  t.match(await call('POST', url, { ...key, body: {} }), error(40002, 'the operation takes no body'));
+
+  const merge = {
+    headers: { ...key.headers, 'content-type': 'application/merge-patch+json; charset=utf-8' },
+  };
+  t.match(await call('PATCH', url, key), { status: 200, text: 'null' }, 'an optional body');
+  const empty = { headers: { ...key.headers, 'content-type': 'application/json' } };
+  t.match(await call('PATCH', url, empty), { status: 200, text: 'null' }, 'a type without a body');
+  t.match(await call('PATCH', url, { ...key, body: 'null' }), error(40002, 'it must be an object, not null'));
+  t.match(await call('PATCH', url, { ...key, body: { a: 1 } }), error(40002, 'depth is missing'));
+  t.equal((await call('PATCH', url, { ...merge, body: { a: 1 } })).text, '{"a":1}');
+  t.match(
+    await call('PATCH', url, { ...merge, body: {} }),
+    error(40002, 'it must NOT have fewer than 1 properties'),
+  );
+  t.match(await call('POST', '/seeds?key=open+sesame', { ...merge, token: 'seeds:sow', body: {} }), {
+    status: 400,
+    json: { error: 40003, message: /here, send application\/json\.$/ },
+  });
+  t.strictSame(queries, [undefined, undefined, undefined, { a: 1 }]);
+});
+
+t.test('a contract of OpenAPI 3.1 is served below its base path', async (t) => {
+  const { call, app } = await startService(t, engine, orchard);
+  const url = '/v1/orchard/trees/a%20b';
+  t.equal((await call('GET', url)).text, '{"kind":"tree","height":1,"roots":9223372036854775807}');
+  t.match(await call('GET', '/trees/a'), error(40401, 'There is nothing at this path'));
+  t.match(await call('POST', `${url}/prune`), { status: 202, text: '' });
+  const drawing = await app.inject({ url: `${url}/drawing`, headers: { host: 'x' } });
+  t.equal(drawing.headers['content-type'], 'image/png');
+  t.strictSame(drawing.rawPayload, Buffer.from([137, 80, 78, 71]));
+  t.match(await call('GET', `${url}/prune`), { status: 405, headers: { allow: 'POST' } });
+  const body = '{"kind":"tree","height":1.0,"roots":9007199254740993,"owner":null,"name":"oak"}';
+  const kept = '{"kind":"tree","height":1,"roots":9007199254740993,"owner":null,"name":"oak"}';
+  t.equal((await call('PUT', url, { body })).text, kept);
+  t.match(await call('PUT', url, { body: '{"kind":"tree","height":1,"roots":null}' }), { status: 200 });
+  const faults: [string, string][] = [
+    ['"kind":"bush"', 'kind must be one of tree'],
+    ['"height":0', 'height must be > 0'],
+    ['"height":100.5', 'height must be < 100.5'],
+    ['"roots":"1"', 'not a string: send the digits without quotes'],
+    ['"owner":1', 'owner must be a string or null, not a number'],
+    ['"name":"a"', 'name must NOT have fewer than 2 characters'],
+    ['"name":"a long name"', 'name must NOT have more than 5 characters'],
+    ['"color":1', '"color" is unknown'],
+  ];
+  for (const [field, message] of faults) {
+    const body = `{"kind":"tree","height":1,"roots":1,${field}}`;
+    t.match(await call('PUT', url, { body }), error(40002, message), field);
+  }
+});
+
 t.test('a path with an empty parameter is unknown, whichever operations have the parameter', async (t) => {
   const { call } = await startGarden(t);
   for (const method of ['GET', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])
@@ -232,9 +426,12 @@ t.test('Allow and preflight responses have the methods and headers of the contra
   const preflight = await call('OPTIONS', bed, {
     headers: { origin: 'https://example.org', 'access-control-request-method': 'PUT' },
   });
-  t.equal(preflight.headers['access-control-allow-methods'], 'GET, HEAD, PUT, DELETE');
+  t.equal(preflight.headers['access-control-allow-methods'], 'GET, HEAD, POST, PUT, PATCH, DELETE');
   const get = await call('GET', '/about', { headers: { origin: 'https://example.org' } });
-  t.equal(get.headers['access-control-expose-headers'], 'WWW-Authenticate, X-Note, X-Request-Id, X-Revision');
+  t.equal(
+    get.headers['access-control-expose-headers'],
+    'Location, WWW-Authenticate, X-Note, X-Request-Id, X-Revision',
+  );
 });
 
 /* eslint-disable @typescript-eslint/no-explicit-any, @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-return, @typescript-eslint/no-unsafe-call, no-loss-of-precision -- a
@@ -252,262 +449,523 @@ const field =
   (garden) =>
     (newBed(garden).properties.extra = schema);
 
-/** For each item of docs/contract.md: an edit of the garden's contract, and the error at startup. */
-const refused: Record<string, [Edit, RegExp][]> = {
-  'a version other than 3.0': [[(g) => (g.openapi = '3.1.0'), /openapi: 3\.1\.0 is not supported/]],
-  'a base path in `servers`, or `servers` on a path or an operation': [
-    [(g) => (g.servers = [{ url: '/v1' }]), /servers 0: \/v1 is not supported/],
-    [(g) => (put(g).servers = [{ url: '/' }]), /replaceBed: servers is not supported/],
+const seed = (garden: any) => garden.paths['/seeds'].post;
+const patterns = [
+  '^\\s+|\\s+$',
+  'a*a*$',
+  '(a+)+$',
+  '([a-zA-Z0-9])(([\\-.]|[_]+)?([a-zA-Z0-9]+))*@',
+  '^(a|a)*$',
+  '^(a|aa)+$',
+  '^(?:|a)*$',
+  '^(\\w+\\s?)*$',
+  '^(.*)(.*)(.*)x$',
+  '^(.)\\1*x',
+  '^(?<x>a)\\k<x>*$',
+  '^(a?){30}a{30}$',
+  '^(?:a{0,50}){50}$',
+  '^(?:a{1000}){1000}$',
+  '^a*a{1000}$',
+  '^(?=(a+)+b)',
+  '^(?:(?=a{2000}).)*$',
+  'x{0,1000}y$',
+  '[a-z]+@',
+  `^${'(a|a)'.repeat(12)}$`,
+  `^${'a?'.repeat(12)}$`,
+];
+const extra = '/components/schemas/NewBed/properties/extra';
+const putBed = '/paths/~1beds~1{bed}/put';
+const q = '/paths/~1beds/get/parameters/7';
+
+/** For each item of docs/contract.md: an edit of the garden's contract, and the place and message of its fault. */
+const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
+  'a version other than 3.0 and 3.1': [
+    [(g) => (g.openapi = '3.2.0'), '/openapi', /^the version 3\.2\.0 is not supported$/],
+    [
+      (g) => {
+        delete g.openapi;
+        g.swagger = '2.0';
+      },
+      '/openapi',
+      /^the version 2\.0 is not supported$/,
+    ],
   ],
-  'callbacks, webhooks, and `x-` extensions other than `x-required-scope`': [
-    [(g) => (put(g).callbacks = {}), /replaceBed: callbacks is not supported/],
-    [(g) => (g.webhooks = {}), /webhooks is not supported/],
-    [(g) => (put(g)['x-required-scop'] = 'a'), /replaceBed: x-required-scop is not supported/],
+  'a field that OpenAPI does not have, or an extension whose name is nearly `x-required-scope`': [
+    [(g) => (put(g).response = {}), `${putBed}/response`, /^response is not supported here$/],
+    [(g) => (put(g)['x-required-scop'] = 'a'), `${putBed}/x-required-scop`, /is not supported here/],
+    [(g) => (g.components.schema = {}), '/components/schema', /^schema is not supported here$/],
+    [query({ type: 'string' }, { require: true }), `${q}/require`, /is not supported here/],
+    [(g) => (g.security = 'apiKey'), '/security', /^must be an array$/],
+    [(g) => (g.paths['/beds'].get.parameters = {}), '/paths/~1beds/get/parameters', /^must be an array$/],
+    [(g) => (put(g).responses = []), `${putBed}/responses`, /^must be an object$/],
+    [
+      (g) => (put(g).requestBody.required = 'yes'),
+      `${putBed}/requestBody/required`,
+      /^must be true or false$/,
+    ],
+  ],
+  'a `$ref` to another file or to nothing': [
+    [field({ $ref: 'other.yaml#/Bed' }), `${extra}/$ref`, /^other\.yaml#\/Bed is outside of this document$/],
+    [field({ $ref: '#/components/schemas/Bad' }), `${extra}/$ref`, /refers to nothing/],
+    [field({ $ref: '#/components/schemas/NewBed/properties/extra' }), `${extra}/$ref`, /refers to nothing/],
   ],
   'HEAD, OPTIONS and TRACE operations': [
-    [(g) => (g.paths['/beds'].head = g.paths['/beds'].get), /\/beds: head is not supported/],
-  ],
-  'parameters on a path item, and path templates that are not whole segments': [
-    [(g) => (g.paths['/beds'].parameters = []), /\/beds: parameters is not supported/],
-    [(g) => (g.paths['/beds/{bed}.json'] = g.paths['/about']), /a path of this form is not supported/],
-  ],
-  'an operation whose operationId is missing or not unique': [
-    [(g) => delete put(g).operationId, /PUT \/beds\/{bed}: operationId is missing/],
-    [(g) => (put(g).operationId = 'getBed'), /operationId getBed is not unique/],
-  ],
-  'an operation without a handler': [
-    [(g) => (put(g).operationId = 'plantBed'), /Operation plantBed of the contract has no handler/],
-    [(g) => (put(g).operationId = 'toString'), /Operation toString of the contract has no handler/],
-  ],
-  'header and cookie parameters': [
+    [(g) => (g.paths['/beds'].head = g.paths['/beds'].get), '/paths/~1beds/head', /^HEAD is not supported$/],
+    [(g) => (g.paths['/beds'].options = g.paths['/beds'].get), '/paths/~1beds/options', /^OPTIONS is not/],
     [
-      (g) => params(g).push({ name: 'q', in: 'header', schema: { type: 'string' } }),
-      /parameter q, in: "header"/,
-    ],
-    [
-      (g) => params(g).push({ name: 'q', in: 'cookie', schema: { type: 'string' } }),
-      /parameter q, in: "cookie"/,
+      (g) => (g.paths['/beds'].trace = g.paths['/beds'].get),
+      '/paths/~1beds/trace',
+      /^TRACE is not supported$/,
     ],
   ],
-  'array and object parameters, `content`, and styles other than `simple` and `form`': [
-    [
-      query({ type: 'array', items: { type: 'string' } }),
-      /listBeds, parameter q, schema, type: "array" is not/,
-    ],
-    [query({ type: 'object' }), /parameter q, schema, type: "object" is not/],
-    [query({ type: 'string' }, { style: 'pipeDelimited' }), /parameter q, style: "pipeDelimited"/],
-    [query({ type: 'string' }, { allowReserved: true }), /allowReserved is not supported/],
-    [(g) => params(g).push({ name: 'q', in: 'query' }), /parameter q: schema is missing/],
+  'a path that does not begin with `/`, or with parameters that are not whole segments': [
+    [(g) => (g.paths['/beds/{bed}.json'] = g.paths['/about']), '/paths/~1beds~1{bed}.json', /of this form/],
+    [(g) => (g.paths['beds'] = g.paths['/about']), '/paths/beds', /a path of this form is not supported/],
   ],
   'a path parameter that is declared but not in the path, or the reverse': [
-    [(g) => delete put(g).parameters, /replaceBed: the parameter path bed is missing/],
+    [(g) => delete put(g).parameters, putBed, /^the path parameter bed is not declared$/],
     [
       (g) => (g.paths['/about'].get.parameters = put(g).parameters),
-      /describeGarden: the parameter path bed is not in the path/,
+      '/paths/~1about/get',
+      /^the path parameter bed is not in the path$/,
     ],
   ],
-  'an optional body, a body on GET or DELETE, and POST, PUT or PATCH without one': [
-    [(g) => delete put(g).requestBody.required, /replaceBed, requestBody: an optional body is not supported/],
-    [(g) => (g.paths['/beds'].get.requestBody = put(g).requestBody), /listBeds: GET with a requestBody/],
-    [(g) => delete put(g).requestBody, /replaceBed: PUT without a requestBody/],
-  ],
-  'media types other than `application/json`': [
+  'a parameter that is declared twice': [
     [
-      (g) => (put(g).requestBody.content['text/plain'] = {}),
-      /replaceBed, requestBody: text\/plain is not supported/,
-    ],
-    [
-      (g) => (put(g).responses['200'].content['text/csv'] = {}),
-      /replaceBed, response 200, content: text\/csv is not supported/,
+      (g) => params(g).push({ ...(params(g)[0] as object) }),
+      q,
+      /^the parameter query shady is declared twice$/,
     ],
   ],
-  'a body that is neither an object nor an array': [
+  'an operationId or a path and method that is not unique': [
+    [(g) => (put(g).operationId = 'getBed'), putBed, /^the operationId getBed is not unique$/],
     [
-      (g) => (put(g).requestBody.content['application/json'].schema = { type: 'string' }),
-      /requestBody: must be an object or an array/,
+      (g) =>
+        (g.paths['/beds/{id}'] = {
+          get: {
+            ...g.paths['/beds/{bed}'].get,
+            operationId: 'b',
+            parameters: [{ name: 'id', in: 'path', required: true, schema: { type: 'string' } }],
+          },
+        }),
+      '/paths/~1beds~1{id}/get',
+      /another path with this method matches the same URLs/,
     ],
   ],
-  'an object in a request that is not closed': [
-    [(g) => delete newBed(g).additionalProperties, /an object in a request must set additionalProperties/],
+  'object parameters, `deepObject` and `content`': [
+    [query({ type: 'object' }), `${q}/schema/type`, /^an object is not supported here$/],
     [
-      field({ type: 'object', properties: {} }),
-      /extra: an object in a request must set additionalProperties/,
+      query({ type: 'string' }, { style: 'deepObject' }),
+      `${q}/style`,
+      /^the style deepObject is not supported here$/,
+    ],
+    [query({ type: 'array', items: { type: 'array', items: {} } }), `${q}/schema`, /several types/],
+    [
+      (g) => params(g).push({ name: 'q', in: 'query', content: { 'application/json': {} } }),
+      `${q}/content`,
+      /content/,
+    ],
+    [(g) => params(g).push({ name: 'q', in: 'query' }), q, /^schema is missing$/],
+    [(g) => params(g).push({ name: 'q', in: 'body', schema: {} }), q, /^name or in is missing or not valid$/],
+  ],
+  '`allowEmptyValue`, and arrays in cookies': [
+    [query({ type: 'string' }, { allowEmptyValue: true }), `${q}/allowEmptyValue`, /is not supported/],
+    [
+      (g) =>
+        params(g).push({ name: 'q', in: 'cookie', schema: { type: 'array', items: { type: 'string' } } }),
+      `${q}/schema`,
+      /^an array in a cookie is not supported$/,
     ],
   ],
-  'a schema without a type, and a recursive schema': [
-    [field({}), /extra: a schema without a type/],
+  'a body on GET or DELETE': [
     [
-      (g) => (newBed(g).properties.extra = { type: 'array', items: { $ref: '#/components/schemas/NewBed' } }),
-      /a schema that contains itself/,
+      (g) => (g.paths['/beds'].get.requestBody = put(g).requestBody),
+      '/paths/~1beds/get/requestBody',
+      /^a body is not supported for GET$/,
+    ],
+  ],
+  'a request body without a JSON type': [
+    [
+      (g) => (put(g).requestBody.content = { 'text/plain': {} }),
+      `${putBed}/requestBody/content`,
+      /^text\/plain is not supported$/,
+    ],
+  ],
+  'a range as the media type of a response, except `*/*` and `application/*`': [
+    [
+      (g) => (put(g).responses['200'].content = { 'image/*': {} }),
+      `${putBed}/responses/200/content`,
+      /^image\/\* is not a type$/,
+    ],
+  ],
+  '`anyOf` and `oneOf`, except with null': [
+    [
+      field({ oneOf: [{ type: 'string' }, { type: 'integer' }] }),
+      `${extra}/oneOf`,
+      /^oneOf is not supported$/,
+    ],
+    [field({ anyOf: [] }), `${extra}/anyOf`, /^anyOf is not supported$/],
+  ],
+  'other keywords of JSON Schema': [
+    [field({ not: {} }), `${extra}/not`, /^not is not supported$/],
+    [field({ patternProperties: {} }), `${extra}/patternProperties`, /^patternProperties is not supported$/],
+    [field({ prefixItems: [] }), `${extra}/prefixItems`, /^prefixItems is not supported$/],
+  ],
+  'keywords that JSON Schema does not have': [
+    [field({ type: 'string', patern: 'x' }), `${extra}/patern`, /^patern is not supported here$/],
+    [field({ type: 'text' }), `${extra}/type`, /^"text" is not a type$/],
+    [field({ type: ['string', 'null'] }), `${extra}/type`, /^OpenAPI 3\.0 has one type$/],
+    [field({ type: 'number', exclusiveMinimum: 1 }), `${extra}/exclusiveMinimum`, /has another form/],
+    [field({ type: 'string', minLength: -1 }), `${extra}/minLength`, /^must be a count$/],
+    [field({ type: 'array' }), extra, /^items is missing$/],
+    [field({ type: 'string', enum: [] }), `${extra}/enum`, /^allows no value$/],
+    [field({ type: 'number', multipleOf: 0 }), `${extra}/multipleOf`, /^must be above 0$/],
+    [field('string'), extra, /^must be a schema$/],
+    [field({ type: 'integer', default: '5' }), `${extra}/default`, /^is not of the type integer$/],
+  ],
+  'a recursive schema': [
+    [
+      field({ type: 'array', items: { $ref: '#/components/schemas/NewBed' } }),
+      '/components/schemas/NewBed',
+      /^the schema contains itself$/,
+    ],
+  ],
+  'parts of `allOf` that cannot be true together, or one number in two formats': [
+    [
+      field({ allOf: [{ type: 'string' }, { type: 'object' }] }),
+      extra,
+      /^no value can have all of these types$/,
+    ],
+    [
+      field({ allOf: [{ type: 'integer', format: 'int64' }, { type: 'integer' }] }),
+      extra,
+      /^one number would have the format int64 and another one$/,
     ],
   ],
   'a `pattern` in a request that could take long to match': [
-    ...[
-      '^\\s+|\\s+$',
-      'a*a*$',
-      '(a+)+$',
-      '([a-zA-Z0-9])(([\\-.]|[_]+)?([a-zA-Z0-9]+))*@',
-      '^(a|a)*$',
-      '^(a|aa)+$',
-      '^(?:|a)*$',
-      '^(\\w+\\s?)*$',
-      '^(.*)(.*)(.*)x$',
-      '^(.)\\1*x',
-      '^(?<x>a)\\k<x>*$',
-      '^(a?){30}a{30}$',
-      '^(?:a{0,50}){50}$',
-      '^(?:a{1000}){1000}$',
-      '^a*a{1000}$',
-      '^(?=(a+)+b)',
-      '^(?:(?=a{2000}).)*$',
-      'x{0,1000}y$',
-      '[a-z]+@',
-      `^${'(a|a)'.repeat(12)}$`,
-      `^${'a?'.repeat(12)}$`,
-    ].map((pattern): [Edit, RegExp] => [
+    ...patterns.map((pattern): [Edit, string, RegExp] => [
       field({ type: 'string', pattern }),
-      /replaceBed, requestBody.* properties extra, pattern: .* could take too long to match: begin it with \^/,
+      `${extra}/pattern`,
+      /could take too long to match$/,
     ]),
-    [query({ type: 'string', pattern: 'a+b' }), /parameter q, schema, pattern: a\+b could take too long/],
-    [field({ type: 'string', pattern: '(' }), /extra, pattern: Invalid regular expression/],
+    [query({ type: 'string', pattern: 'a+b' }), `${q}/schema/pattern`, /^a\+b could take too long to match$/],
+    [field({ type: 'string', pattern: '(' }), `${extra}/pattern`, /Invalid regular expression/],
   ],
   '`uniqueItems` in a request, except for strings': [
-    ...['integer', 'number', 'boolean'].map((type): [Edit, RegExp] => [
+    ...['integer', 'number', 'boolean'].map((type): [Edit, string, RegExp] => [
       field({ type: 'array', uniqueItems: true, items: { type } }),
-      /extra, uniqueItems: is supported only for strings/,
+      `${extra}/uniqueItems`,
+      /^uniqueItems is supported only for items of type string$/,
     ]),
     [
       field({ type: 'array', uniqueItems: true, items: { $ref: '#/components/schemas/Corner' } }),
-      /extra, uniqueItems: is supported only for strings/,
+      `${extra}/uniqueItems`,
+      /^uniqueItems is supported only for items of type string$/,
     ],
   ],
-  '`allOf`, `anyOf`, `oneOf`, `not`, `default`, `readOnly`, `writeOnly`, `discriminator`, `xml`, exclusive bounds':
+  'an integer that programs round, as a bound of int64 or in `enum`': [
     [
-      [field({ type: 'string', oneOf: [] }), /replaceBed.* properties extra: oneOf is not supported/],
-      [field({ type: 'string', default: 'x' }), /extra: default is not supported/],
-      [field({ type: 'string', readOnly: true }), /extra: readOnly is not supported/],
-      [field({ type: 'number', minimum: 1, exclusiveMinimum: true }), /extra: exclusiveMinimum is not/],
-      [query({ type: 'integer', default: 5 }), /parameter q, schema: default is not supported/],
+      field({ type: 'integer', format: 'int64', maximum: 9007199254740993 }),
+      `${extra}/maximum`,
+      /^is an integer that programs round$/,
     ],
-  'keywords and formats that are not listed above': [
-    [field({ type: 'string', patern: 'x' }), /extra: patern is not supported/],
-    [field({ type: 'string', format: 'iban' }), /extra, format: "iban" is not supported/],
-    [field({ type: 'integer', format: 'int16' }), /extra, format: "int16" is not supported/],
-  ],
-  'a number that a double cannot represent, and `enum` and `multipleOf` on an int64': [
     [
-      field({ type: 'integer', format: 'int64', maximum: 9223372036854775807 }),
-      /maximum: must be a safe integer/,
+      field({ type: 'integer', format: 'int64', enum: [2 ** 60] }),
+      `${extra}/enum/0`,
+      /^is an integer that programs/,
     ],
-    [field({ type: 'integer', format: 'int64', enum: [1] }), /enum is not supported for int64/],
   ],
-  'a required property that is not defined': [
-    [(g) => newBed(g).required.push('heading'), /requires heading, which is not one of its properties/],
-  ],
-  'a `$ref` to anything but a component of the document': [
-    [field({ $ref: 'other.yaml#/Bed' }), /other\.yaml#\/Bed is not supported/],
-  ],
-  'no success status or several, `default`, ranges like `4XX`, and statuses other than 200, 201, 202, 204, 304, 4xx and 5xx':
+  'a required property that is not defined, in a closed object': [
     [
-      [
-        (g) => (put(g).responses['201'] = { description: 'x' }),
-        /replaceBed, responses: exactly one success|replaceBed: exactly one success/,
-      ],
-      [(g) => delete put(g).responses['200'], /replaceBed: exactly one success/],
-      [(g) => (put(g).responses.default = { description: 'x' }), /replaceBed: default is not supported/],
-      [(g) => (put(g).responses['302'] = { description: 'x' }), /replaceBed: 302 is not supported/],
+      (g) => newBed(g).required.push('heading'),
+      '/components/schemas/NewBed/required',
+      /^requires heading, which is not one of its properties$/,
     ],
-  '304 for anything but a JSON array': [
+  ],
+  'no success status, and statuses other than 2xx to 5xx': [
+    [(g) => delete put(g).responses['200'], `${putBed}/responses`, /^no success status is declared$/],
+    [(g) => delete put(g).responses, putBed, /^responses is missing$/],
     [
-      (g) => (g.paths['/beds/{bed}'].get.responses['304'] = { description: 'x' }),
-      /getBed: 304 is supported only/,
+      (g) => (put(g).responses = { default: { $ref: '#/components/responses/Failed' } }),
+      `${putBed}/responses`,
+      /^no success status is declared$/,
     ],
-  ],
-  'an error response whose body is not `Error`': [
     [
-      (g) => (put(g).responses['409'] = { description: 'x' }),
-      /replaceBed, response 409: an error must refer to the Error schema/,
+      (g) => (put(g).responses['100'] = { description: 'x' }),
+      `${putBed}/responses/100`,
+      /^100 is not supported$/,
     ],
-  ],
-  'a status that the server can return but the operation does not declare': [
-    [(g) => delete put(g).responses['503'], /replaceBed: 503 can be returned but is not declared/],
-    [(g) => delete put(g).responses['401'], /replaceBed: 401 can be returned but is not declared/],
-    [(g) => delete put(g).responses['403'], /replaceBed: 403 can be returned but is not declared/],
-  ],
-  'an error response header that the server does not set': [
     [
-      (g) => (g.components.responses.Failed.headers = { 'X-Cause': { schema: { type: 'string' } } }),
-      /a header x-cause is not supported/,
+      (g) => (put(g).responses['4xx'] = { description: 'x' }),
+      `${putBed}/responses/4xx`,
+      /^4xx is not supported$/,
     ],
   ],
-  'an operation without `security`, with an optional scheme, or with schemes that are combined by AND': [
-    [(g) => delete g.security, /getBed: security is missing/],
-    [(g) => (put(g).security = [{}]), /replaceBed: optional authentication/],
+  'content with 204, 205 or 304': [
     [
-      (g) => (put(g).security = [{ apiKey: [], bearerAuth: [] }]),
-      /schemes joined by AND \(apiKey, bearerAuth\)/,
+      (g) => (g.paths['/beds/{bed}'].delete.responses['204'].content = { 'application/json': {} }),
+      '/paths/~1beds~1{bed}/delete/responses/204/content',
+      /^204 has no content$/,
     ],
   ],
-  'security schemes other than `http` `bearer` and `apiKey` in a header': [
-    [(g) => (g.components.securitySchemes.apiKey.in = 'query'), /apiKey, in: "query" is not supported/],
-    [(g) => (g.components.securitySchemes.bearerAuth.scheme = 'basic'), /scheme: "basic" is not supported/],
+  'a security scheme that is not defined or not supported': [
     [
-      (g) => (g.components.securitySchemes.apiKey = { type: 'oauth2', flows: {} }),
-      /type: "oauth2" is not supported/,
+      (g) => (put(g).security = [{ magic: [] }]),
+      `${putBed}/security/0/magic`,
+      /^magic is not a security scheme/,
+    ],
+    [
+      (g) => (g.components.securitySchemes.apiKey = { type: 'mutualTLS' }),
+      '/components/securitySchemes/apiKey',
+      /^the security scheme "mutualTLS" is not supported$/,
+    ],
+    [
+      (g) => (g.components.securitySchemes.apiKey.in = 'body'),
+      '/components/securitySchemes/apiKey',
+      /^an apiKey is in a header, query or cookie$/,
     ],
   ],
-  'a security scheme that is not defined or has no verifier': [
-    [(g) => (put(g).security = [{ magic: [] }]), /replaceBed: magic is not a security scheme/],
+  "scopes of a scheme that is not OAuth's, in 3.0": [
+    [
+      (g) => (put(g).security = [{ apiKey: ['beds:read'] }]),
+      `${putBed}/security/0/apiKey`,
+      /^apiKey cannot have scopes$/,
+    ],
+  ],
+  'a scope on an operation that needs no caller': [
+    [
+      (g) => (g.paths['/about'].get['x-required-scope'] = 'beds:read'),
+      '/paths/~1about/get/x-required-scope',
+      /^an operation that needs no caller cannot require a scope$/,
+    ],
+    [
+      (g) => (g.paths['/seeds'].get['x-required-scope'] = 'beds:read'),
+      '/paths/~1seeds/get/x-required-scope',
+      /^an operation that needs no caller cannot require a scope$/,
+    ],
+  ],
+  'an operation without a handler, a scheme without a verifier, a scope that no caller can have': [
+    [(g) => (put(g).operationId = 'plantBed'), putBed, /^Operation plantBed of the contract has no handler$/],
+    [(g) => (put(g).operationId = 'toString'), putBed, /^Operation toString of the contract has no handler$/],
     [
       (g) => {
         g.components.securitySchemes.magic = { type: 'http', scheme: 'bearer' };
         put(g).security = [{ magic: [] }];
       },
-      /Operation replaceBed uses security scheme magic, which has no verifier/,
+      putBed,
+      /^Operation replaceBed uses security scheme magic, which has no verifier$/,
     ],
-  ],
-  'a scope that no token can have, and a scope on a public operation': [
     [
       (g) => (put(g)['x-required-scope'] = 'beds:dig'),
-      /replaceBed requires scope beds:dig, which no caller can have/,
+      putBed,
+      /^Operation replaceBed requires scope beds:dig, which no caller can have$/,
     ],
     [
-      (g) => (g.paths['/about'].get['x-required-scope'] = 'beds:read'),
-      /describeGarden: a public operation cannot have x-required-scope/,
+      (g) => (seed(g).security[0].gardenAuth = ['seeds:dig']),
+      '/paths/~1seeds/post',
+      /^Operation sowSeed requires scope seeds:dig, which no caller can have$/,
     ],
   ],
-  'an `Error` schema that rejects the error codes': [
+};
+
+const failed = '/components/responses/Failed';
+/** For each warning of docs/contract.md: an edit of the garden's contract, and the place and message of the warning. */
+const warned: Record<string, [Edit, pointer: string, message: RegExp][]> = {
+  'no `security`': [
     [
-      (g) =>
-        g.components.schemas.Error.required.push('hint') &&
-        (g.components.schemas.Error.properties.hint = { type: 'string' }),
-      /does not match the contract: hint is missing/,
+      (g) => {
+        delete g.security;
+        delete put(g)['x-required-scope'];
+        delete g.paths['/beds/{bed}'].get['x-required-scope'];
+      },
+      putBed,
+      /^no security is declared: the operation is public$/,
+    ],
+  ],
+  'no `responses`, in 3.1': [
+    [
+      (g) => {
+        g.openapi = '3.1.0';
+        delete put(g).responses;
+        // These have another form in 3.1.
+        delete g.paths['/seeds'].get.parameters[3].schema.exclusiveMinimum;
+      },
+      putBed,
+      /^no responses are declared: success is 200, without content$/,
+    ],
+  ],
+  'a status that the server can return (400, 401, 403, 429, 500, 503) but no response covers': [
+    [
+      (g) => (put(g).responses = { 200: put(g).responses['200'], '4XX': { $ref: `#${failed}` } }),
+      `${putBed}/responses`,
+      /^500, 503 can be returned but is not declared$/,
+    ],
+    [
+      (g) => delete put(g).responses['401'],
+      `${putBed}/responses`,
+      /^401 can be returned but is not declared$/,
+    ],
+    [
+      (g) => delete put(g).responses['403'],
+      `${putBed}/responses`,
+      /^403 can be returned but is not declared$/,
+    ],
+  ],
+  'an error response with a body other than `Error`, an integer `error` and a text `message`, which the server sends':
+    [
+      [
+        (g) => g.components.schemas.Error.required.push('hint'),
+        `${failed}/content`,
+        /^errors of the server have another body/,
+      ],
+      [
+        (g) => (g.components.responses.Failed.content = { 'application/problem+json': {} }),
+        `${failed}/content`,
+        /^errors of the server have another body/,
+      ],
+    ],
+  'an error response header that the server does not set': [
+    [
+      (g) => (g.components.responses.Failed.headers = { 'X-Cause': { schema: { type: 'string' } } }),
+      `${failed}/headers/X-Cause`,
+      /^errors of the server do not have this header$/,
+    ],
+  ],
+  'media types other than JSON, next to a JSON type': [
+    [
+      (g) => (put(g).requestBody.content['text/plain'] = {}),
+      `${putBed}/requestBody/content`,
+      /^text\/plain is not/,
+    ],
+  ],
+  'a format that the server does not check': [
+    [field({ type: 'string', format: 'iban' }), `${extra}/format`, /^the format iban is not checked$/],
+    [field({ type: 'integer', format: 'int16' }), `${extra}/format`, /^the format int16 is not checked$/],
+  ],
+  'keywords without effect': [
+    [
+      field({ $ref: '#/components/schemas/Soil', nullable: true }),
+      extra,
+      /^OpenAPI 3\.0 ignores what is next to \$ref \(nullable\)$/,
+    ],
+    [field({ type: 'string', minimum: 1 }), `${extra}/minimum`, /^minimum has no effect on the type string$/],
+  ],
+  '`nullable` in 3.1': [
+    [
+      (g) => {
+        g.openapi = '3.1.0';
+        field({ type: 'string', nullable: true })(g);
+        // These have another form in 3.1.
+        delete g.paths['/seeds'].get.parameters[3].schema.exclusiveMinimum;
+      },
+      `${extra}/nullable`,
+      /^OpenAPI 3\.1 has no nullable$/,
+    ],
+  ],
+  'parameters and headers that OpenAPI ignores': [
+    [
+      (g) => params(g).push({ name: 'accept', in: 'header', schema: { type: 'string' } }),
+      q,
+      /^OpenAPI ignores a parameter accept$/,
     ],
   ],
 };
 /* eslint-enable */
 
-t.test(
-  'an unsupported feature prevents startup, and the message names the operation and the place',
-  async (t) => {
-    const storage = await sharedStorage(engine);
-    const { options } = createGarden();
-    const garden = () => parse(gardenBytes.toString()) as unknown;
-    const load = (document: unknown) => loadContract(Buffer.from(JSON.stringify(document)));
-    await (await buildApp({ ...options, storage, contract: load(garden()) })).close();
-    for (const [row, cases] of Object.entries(refused)) {
-      for (const [edit, message] of cases) {
-        const document = garden();
-        edit(document);
-        await t.rejects(
-          async () => buildApp({ ...options, storage, contract: load(document) }),
-          { message },
-          row,
-        );
-      }
+const garden = () => parse(gardenBytes.toString()) as unknown;
+const load = (document: unknown) => loadContract(Buffer.from(JSON.stringify(document)));
+
+/** Builds the app of a contract; returns the faults that prevent it. */
+async function faultsOf(document: unknown): Promise<readonly Finding[]> {
+  const { options } = createGarden();
+  try {
+    const contract = load(document);
+    await (await buildApp({ ...options, storage: await sharedStorage(engine), contract })).close();
+    return [];
+  } catch (error) {
+    t.ok(error instanceof ContractError, (error as Error).stack ?? '');
+    return (error as ContractError).faults;
+  }
+}
+
+t.test('an unsupported feature prevents startup, and the message names the place and a remedy', async (t) => {
+  t.strictSame(await faultsOf(garden()), []);
+  for (const [row, cases] of Object.entries(refused)) {
+    for (const [edit, pointer, message] of cases) {
+      const document = garden();
+      edit(document);
+      const faults = await faultsOf(document);
+      t.match(
+        faults,
+        [{ pointer, message, fix: /^[A-Z].*[^.]$/, line: 1, column: Number }],
+        `${row} at ${pointer}`,
+      );
     }
-  },
-);
+  }
+});
+
+t.test('what is served in another way than one may expect is a warning with a remedy', async (t) => {
+  t.strictSame(load(garden()).warnings, []);
+  t.strictSame(loadContract().warnings, [], "the service's own contract has none");
+  for (const [row, cases] of Object.entries(warned)) {
+    for (const [edit, pointer, message] of cases) {
+      const document = garden();
+      edit(document);
+      const { warnings } = load(document);
+      t.match(
+        warnings.filter((one) => one.pointer === pointer),
+        [{ message, fix: /^[A-Z].*[^.]$/ }],
+        `${row} at ${pointer}`,
+      );
+    }
+  }
+});
+
+t.test('all faults are reported at once, each with its line and column, and without a stack', async (t) => {
+  const text = gardenBytes
+    .toString()
+    .replace('operationId: listBeds', 'operationID: listBeds')
+    .replace('type: string\n      enum: [clay', 'typo: string\n      enum: [clay')
+    .replace('maxItems: 4\n', 'minItems: four\n');
+  const lineOf = (piece: string) => text.slice(0, text.indexOf(piece)).split('\n').length;
+  const faults = (text: string) => {
+    try {
+      loadContract(Buffer.from(text));
+    } catch (error) {
+      return error as ContractError;
+    }
+    throw new Error('no fault');
+  };
+  const error = faults(text);
+  t.strictSame(
+    error.faults.map(({ line, column, message }) => [line, column, message]),
+    [
+      [lineOf('operationID'), 7, 'operationID is not supported here'],
+      [lineOf('typo: string'), 7, 'typo is not supported here'],
+      [lineOf('minItems: four'), 11, 'must be a number'],
+    ],
+  );
+  t.equal(error.message.split('\n').length, 4);
+  t.match(
+    error.message,
+    /^\d+:7 \/components\/schemas\/Soil\/typo: typo is not supported here\. Write type\.$/m,
+  );
+
+  for (const [text, line, column, message] of [
+    ['openapi: 3.0.3\ninfo: {a: 1\npaths: {}', 3, 1, /must|Missing|flow|indent/i],
+    ['openapi: 3.0.3\nopenapi: 3.0.3', 2, 1, /Map keys must be unique/],
+    ['', 1, 1, /the version undefined is not supported/],
+    ['[]', 1, 1, /the version undefined is not supported/],
+  ] as const) {
+    t.match(faults(text).faults, [{ line, column, message }], text);
+  }
+  const tabs = JSON.stringify(garden(), undefined, '\t');
+  t.equal(
+    loadContract(Buffer.from(tabs)).operations.length,
+    load(garden()).operations.length,
+    'JSON with tabs',
+  );
+});
 
 t.test('patterns that match in linear time are accepted, and match as in JavaScript', async (t) => {
   const patterns = [
@@ -560,11 +1018,15 @@ t.test('patterns that match in linear time are accepted, and match as in JavaScr
 
 t.test('docs/contract.md lists what these tests cover', async (t) => {
   const text = await readFile(new URL('../../docs/contract.md', import.meta.url), 'utf8');
-  const [, works = '', stops = ''] = text.split(/^## .*$/m);
+  const [, works = '', stops = '', warns = ''] = text.split(/^## .*$/m);
   const items = (part: string) =>
     [...part.matchAll(/^- ([^]*?)(?=\n- |\n\n|\n$)/gm)].map(([, item = '']) => item.replace(/\s+/g, ' '));
-  t.strictSame(items(stops), Object.keys(refused));
-  const ids = loadContract(gardenBytes).operations.map(({ operationId }) => operationId);
+  const faults = (part: string) => items(part).map((item) => item.replace(/: .*/, ''));
+  t.strictSame(faults(stops), ['text that is not YAML or JSON, or has a key twice', ...Object.keys(refused)]);
+  t.strictSame(faults(warns), Object.keys(warned));
+  const ids = [loadContract(gardenBytes), orchard.contract].flatMap(({ operations }) =>
+    operations.map(({ operationId }) => operationId),
+  );
   const tried = items(works).map((item) => /\(`(\w+)`\)$/.exec(item)?.[1] ?? item);
   t.ok(tried.length > 10);
   t.strictSame(

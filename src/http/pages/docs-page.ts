@@ -15,7 +15,7 @@ const compress = promisify(gzip);
  * Runs in the browser. Requests go to the page's origin, including a proxy's path prefix. The token is stored for the
  * browser tab only.
  */
-const script = `const base = new URL('..', document.baseURI).href;
+const scriptOf = (basePath: string) => `const base = new URL('..', document.baseURI).href;
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const applyTheme = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
 dark.addEventListener('change', applyTheme);
@@ -45,7 +45,7 @@ const keepCredentials = () => ({
 
 const ui = SwaggerUIBundle({
   dom_id: '#swagger-ui',
-  spec: { ...contract, servers: [{ url: base }] },
+  spec: { ...contract, servers: [{ url: base${basePath === '' ? '' : ` + ${JSON.stringify(basePath.slice(1))}`} }] },
   deepLinking: true,
   validatorUrl: null,
   plugins: [keepCredentials],
@@ -94,12 +94,12 @@ const contentSecurityPolicy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-const page = (title: string, files: string) => `<!doctype html>
+const page = (files: string, title: string) => `<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
-    <title>${title}</title>
+    <title>${title.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</title>
     <link rel="stylesheet" href="${files}/swagger-ui.css" />
     <link rel="stylesheet" href="${files}/page.css" />
     <link rel="icon" type="image/png" href="${files}/favicon-32x32.png" />
@@ -122,8 +122,8 @@ interface Content {
  * Serves the page at /docs/ without authentication; / redirects to it. Each file is read and compressed at its first
  * request. The folder name changes with the files, so that browsers can cache them permanently.
  */
-export function serveDocsPage(app: FastifyInstance, { document }: Contract): void {
-  const title = document.info.title.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+export function serveDocsPage(app: FastifyInstance, { document, basePaths }: Contract): void {
+  const script = scriptOf(basePaths[0] ?? '');
   const { version } = createRequire(import.meta.url)('@fastify/swagger-ui/package.json') as {
     version: string;
   };
@@ -131,6 +131,7 @@ export function serveDocsPage(app: FastifyInstance, { document }: Contract): voi
   const method = ['GET', 'HEAD'];
   // Relative, so that it works under a proxy's path prefix.
   for (const url of ['/', '/docs']) {
+    if (app.hasRoute({ method: 'GET', url })) continue;
     app.route({ method, url, handler: (_request, reply) => reply.redirect('docs/') });
   }
 
@@ -162,7 +163,9 @@ export function serveDocsPage(app: FastifyInstance, { document }: Contract): voi
     };
     app.route({ method, url: `/docs/${name}`, handler });
   };
-  serve('', 'text/html; charset=utf-8', 'no-cache', () => Promise.resolve(Buffer.from(page(title, files))));
+  serve('', 'text/html; charset=utf-8', 'no-cache', () =>
+    Promise.resolve(Buffer.from(page(files, String(document.info.title)))),
+  );
   const serveFile = (name: string, read: () => Promise<Buffer>) => {
     const type = types[name.slice(name.lastIndexOf('.') + 1) as keyof typeof types];
     serve(`${files}/${name}`, type, 'public, max-age=31536000, immutable', read);

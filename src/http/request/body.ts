@@ -187,10 +187,11 @@ function tooLarge(limit: number): ApiError {
 
 /**
  * Parses a JSON body with exact integers (see parseExactJson).
- * @throws ApiError when the body is empty, not JSON in UTF-8 (RFC 8259 section 8.1), or nested or filled beyond limits.
+ * @returns undefined when the body is empty.
+ * @throws ApiError when the body is not JSON in UTF-8 (RFC 8259 section 8.1), or nested or filled beyond limits.
  */
 function parseBody(body: Buffer, maxDepth: number): unknown {
-  if (body.length === 0) throw new ApiError('missingBody');
+  if (body.length === 0) return undefined;
   // Decoding would replace invalid UTF-8, and the stored name would differ from the one sent.
   if (!isUtf8(body)) throw new ApiError('malformedJson', { detail: 'it is not UTF-8' });
   const text = body.toString('utf8');
@@ -218,13 +219,4 @@ function release(request: FastifyRequest): void {
   request.bodyReservation?.release();
   // Plugins may keep and reuse request objects.
   request.body = undefined;
-}
-
-/** A preValidation hook that refuses a missing body: Fastify would pass it to the handler. */
-export function requireBody(
-  request: FastifyRequest,
-  _reply: FastifyReply,
-  done: (error?: Error) => void,
-): void {
-  done(request.body === undefined ? new ApiError('missingBody') : undefined);
 }

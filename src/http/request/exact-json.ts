@@ -16,8 +16,8 @@ const mayRound = /\d{16}|\d[.eE]/;
 /**
  * Parses JSON like JSON.parse, but never rounds an integer of up to 19 digits, the longest that int64 can hold. An
  * integer that is not a safe integer becomes a bigint, in any notation (9007199254740993.0, 9.007199254740993e15). A
- * fraction that a double would round to an integer becomes a symbol (see `isInexact`). The syntax and all other values
- * are those of JSON.parse.
+ * fraction with more digits than a double keeps becomes a symbol (see `isInexact`). The syntax and all other values are
+ * those of JSON.parse.
  * @throws SyntaxError from JSON.parse.
  */
 export function parseExactJson(text: string): unknown {
@@ -25,7 +25,7 @@ export function parseExactJson(text: string): unknown {
   return mayRound.test(text) ? readAgain(text) : value;
 }
 
-/** Whether a value of parseExactJson is a fraction that a double would round to an integer; its description has it. */
+/** Whether a value of parseExactJson is a fraction with more digits than a double keeps; its description has them. */
 export function isInexact(value: unknown): value is symbol {
   return typeof value === 'symbol';
 }
@@ -106,7 +106,7 @@ export function endOfString(text: string, start: number): number {
 }
 
 /** Assigns a property, including `__proto__`, for which plain assignment would set the prototype. */
-function setOwn(target: object, key: string, value: unknown): void {
+export function setOwn(target: object, key: string, value: unknown): void {
   if (key === '__proto__') {
     Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
   } else {
@@ -136,12 +136,18 @@ function readNumber(literal: string): number | bigint | symbol {
 
   // The value is digits[start..end) times 10^scale.
   const scale = Number(exponent) - fraction.length + (digits.length - end);
-  if (scale < 0) return Number.isInteger(rounded) ? Symbol(literal) : rounded;
+  if (scale < 0) return isKept(rounded, digits.slice(start, end)) ? rounded : Symbol(literal);
   if (end - start + scale > 19) return rounded; // beyond int64 in any case
   const exact = BigInt(sign + digits.slice(start, end) + '0'.repeat(scale));
   return BigInt(Number.MIN_SAFE_INTEGER) <= exact && exact <= BigInt(Number.MAX_SAFE_INTEGER)
     ? Number(exact)
     : exact;
+}
+
+/** Whether a double is the fraction with these digits; every one with at most 15 digits is. */
+function isKept(rounded: number, digits: string): boolean {
+  if (Number.isInteger(rounded)) return false;
+  return digits.length <= 15 || rounded.toExponential().replace(/e.*|[-.]/g, '') === digits;
 }
 
 // No `+`, no leading zeros, no `-0`, and at most the digits of int64.

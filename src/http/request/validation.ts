@@ -1,79 +1,13 @@
-// Validates requests with Ajv against the contract's schemas, with exact 64-bit integers and readable messages.
+// Validates requests with Ajv against the contract's schemas, without changing anything, and with exact numbers.
 import { Ajv, type AnySchemaObject, type ErrorObject, type FuncKeywordDefinition } from 'ajv';
 import addFormats from 'ajv-formats';
-import type { FastifySchemaCompiler } from 'fastify';
-import type { Schema } from '../../contract/contract.js';
-import { ApiError, catalogue, type ErrorEntry, type ErrorKind } from '../../errors.js';
+import type { Schema } from '../../contract/schemas.js';
+import { ApiError, catalogue, type ErrorEntry } from '../../errors.js';
 import { integerRanges, isInexact, parseDecimal, toDouble } from './exact-json.js';
+import { decimalNumber, describe, notNumber, type Source } from './faults.js';
 
-/** How many faults a message describes; it only counts the others, since a long body can have very many. */
-const describedFaults = 10;
-/** Maximum length of a client's unknown name in a message, in characters. */
-const repeatedNameLength = 64;
-
-/** The source of a value: JSON has types, a path or a query has only text. */
-type Source = 'json' | 'text';
-
-/** The value of the keyword `read`: the data is converted first, then checked against `schema`. */
-interface ReadRule {
-  source: Source;
-  schema: Schema;
-}
-
-/**
- * Creates the compiler of request schemas for Fastify's setValidatorCompiler. Bodies are checked without coercion or
- * removal; the text of paths and queries is converted to the schema's type. Integers of format int64 reach the handler
- * as bigint, all others as number. The validators return an ApiError that describes the faults.
- */
-export function createValidatorCompiler(ajv: Ajv): FastifySchemaCompiler<AnySchemaObject> {
-  ajv.addKeyword({
-    keyword: 'read',
-    modifying: true,
-    errors: true,
-    compile: ({ source, schema }: ReadRule) => readKeyword(ajv, source, schema),
-  });
-  ajv.addKeyword({
-    keyword: 'wellFormed',
-    type: 'string',
-    error: { message: 'must not contain unpaired surrogates' },
-    validate: (_: true, data: string) => data.isWellFormed(),
-  });
-
-  const kinds: Record<string, ErrorKind> = {
-    body: 'invalidBody',
-    querystring: 'invalidQuery',
-    params: 'invalidPath',
-  };
-  return ({ schema, httpPart = 'body' }) => {
-    const validate = ajv.compile(forRequests(schema, httpPart === 'body' ? 'json' : 'text'));
-    const kind = kinds[httpPart] ?? 'invalidBody';
-    return (data: unknown) => {
-      if (validate(data)) return true;
-      return { error: new ApiError(kind, { detail: describe(validate.errors ?? []) }) };
-    };
-  };
-}
-
-/**
- * Checks every entry of the error catalogue, and a service's own errors, against the contract's Error schema.
- * @throws Error naming the entry that does not match, or whose code is taken.
- */
-export function checkCatalogue(
-  ajv: Ajv,
-  errorSchema: object,
-  errors: Readonly<Record<string, ErrorEntry>>,
-): void {
-  const validate = ajv.compile(errorSchema);
-  const codes = new Set<number>();
-  for (const [name, entry] of [...Object.entries<ErrorEntry>(catalogue), ...Object.entries(errors)]) {
-    if (codes.has(entry.code))
-      throw new Error(`Error ${name} has a code that another error has: ${entry.code}`);
-    codes.add(entry.code);
-    if (!validate(JSON.parse(new ApiError(entry).json))) {
-      throw new Error(`Error ${name} does not match the contract: ${describe(validate.errors ?? [])}`);
-    }
-  }
-}
+/** Returns a description of all faults of a value, or undefined if it is valid. */
+export type Validator = (data: unknown) => string | undefined;
 
 /** Creates an Ajv instance that reports all faults, coerces and removes nothing, and refuses unknown keywords. */
 export function createAjv(): Ajv {
@@ -84,199 +18,233 @@ export function createAjv(): Ajv {
     coerceTypes: false,
     removeAdditional: false,
     useDefaults: false,
+    // Parts of a composition may leave the type to another part.
+    strictTypes: false,
   });
   addFormats.default(ajv, { mode: 'full' });
-  // Annotations of OpenAPI 3.0 that Ajv does not know.
-  ajv.addVocabulary(['example', 'externalDocs']);
+  ajv.addKeyword({ keyword: 'numeric', errors: true, compile: numericKeyword });
+  ajv.addKeyword({
+    keyword: 'wellFormed',
+    type: 'string',
+    error: { message: 'must not contain unpaired surrogates' },
+    validate: (_: true, data: string) => data.isWellFormed(),
+  });
+  ajv.addKeyword({
+    keyword: 'refused',
+    error: { message: 'is read-only: leave it out' },
+    validate: () => false,
+  });
   return ajv;
 }
 
 /**
- * Rewrites a schema for requests. Numbers and text are converted by the keyword `read`, because Ajv does not accept a
- * bigint as an integer, accepts a rounded number, and does not convert text. Every string must be well-formed.
+ * Compiles the validator of a part of a request.
+ * @param schema - Its schema in the normal form.
+ * @param source - Whether the part is JSON, or texts that have been read as what the schema says.
+ */
+export function createValidator(ajv: Ajv, schema: Schema, source: Source): Validator {
+  const validate = ajv.compile(forRequests(schema, source));
+  return (data) => (validate(data) ? undefined : describe(validate.errors ?? [], source));
+}
+
+/**
+ * Checks every entry of the error catalogue, and a service's own errors, against a schema of the contract's errors.
+ * @throws Error naming the entry that does not match, or whose code is taken.
+ */
+export function checkCatalogue(
+  ajv: Ajv,
+  errorSchema: Schema,
+  errors: Readonly<Record<string, ErrorEntry>>,
+): void {
+  const validate = createValidator(ajv, errorSchema, 'json');
+  const codes = new Set<number>();
+  for (const [name, entry] of [...Object.entries<ErrorEntry>(catalogue), ...Object.entries(errors)]) {
+    if (codes.has(entry.code))
+      throw new Error(`Error ${name} has a code that another error has: ${entry.code}`);
+    codes.add(entry.code);
+    const fault = validate(JSON.parse(new ApiError(entry).json));
+    if (fault !== undefined) throw new Error(`Error ${name} does not match the contract: ${fault}`);
+  }
+}
+
+const bounds = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'] as const;
+/** The keywords that Ajv gets as they are. */
+const plainKeywords = [
+  ...([
+    'format',
+    'enum',
+    'minLength',
+    'maxLength',
+    'pattern',
+    'minItems',
+    'maxItems',
+    'uniqueItems',
+  ] as const),
+  ...(['required', 'minProperties', 'maxProperties'] as const),
+];
+
+/**
+ * Rewrites a schema for Ajv. Numbers are checked by the keyword `numeric`, because Ajv does not accept a bigint as an
+ * integer, and accepts a rounded number. Every string must be well-formed.
  */
 function forRequests(schema: Schema, source: Source): AnySchemaObject {
-  const inner = (one: unknown) => forRequests(one as Schema, source);
-  const { type, properties, additionalProperties, items } = schema;
-  if (type === 'object') {
-    return {
-      ...schema,
-      ...(properties !== undefined && {
-        properties: Object.fromEntries(
-          Object.entries(properties as object).map(([name, property]) => [name, inner(property)]),
-        ),
-      }),
-      ...(typeof additionalProperties === 'object' && { additionalProperties: inner(additionalProperties) }),
-    };
-  }
-  if (type === 'array') return { ...schema, items: inner(items) };
-  const string = type === 'string' ? { ...schema, wellFormed: true } : schema;
-  const isRead = source === 'text' || type === 'integer' || type === 'number';
-  return isRead ? { read: { source, schema: string } satisfies ReadRule } : string;
+  if (schema.refused) return { refused: true };
+  const { type, enum: values, items, properties, additionalProperties, allOf } = schema;
+  const inner = (one: Schema) => forRequests(one, source);
+  const isNumeric =
+    (type?.some((name) => name === 'integer' || name === 'number') ?? false) ||
+    bounds.some((keyword) => schema[keyword] !== undefined);
+  const takesString = type?.includes('string') ?? true;
+  const written: AnySchemaObject = {
+    ...Object.fromEntries(
+      plainKeywords.map((keyword) => [keyword, schema[keyword]] as const).filter(isGiven),
+    ),
+    ...(type !== undefined && { type: type.length === 1 ? type[0] : type }),
+    ...(takesString && { wellFormed: true }),
+    ...(items !== undefined && { items: inner(items) }),
+    ...(properties !== undefined && {
+      properties: Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, inner(one)])),
+    }),
+    ...(additionalProperties !== undefined && {
+      additionalProperties: additionalProperties && inner(additionalProperties),
+    }),
+    ...(allOf !== undefined && { allOf: allOf.map(inner) }),
+  };
+  if (!isNumeric) return written;
+  delete written['type'];
+  if (type !== undefined && values !== undefined) delete written['enum'];
+  return { ...written, numeric: { schema, source } satisfies NumericRule };
 }
 
-const decimalNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
-
-/** Converts a value to a type; undefined when it is not of that type. Integers become bigint. */
-const readers: Record<Source, Record<string, (data: unknown) => unknown>> = {
-  json: {
-    integer: (data) =>
-      typeof data === 'bigint' || Number.isInteger(data) ? BigInt(data as number) : undefined,
-    number: (data) => (typeof data === 'bigint' || isInexact(data) ? toDouble(data) : finite(data)),
-  },
-  text: {
-    integer: (data) => (typeof data === 'string' ? parseDecimal(data) : undefined),
-    number: (data) =>
-      typeof data === 'string' && decimalNumber.test(data) ? finite(Number(data)) : undefined,
-    boolean: (data) => (data === 'true' ? true : data === 'false' ? false : undefined),
-    string: (data) => (typeof data === 'string' ? data : undefined),
-  },
-};
-
-function finite(data: unknown): number | undefined {
-  return typeof data === 'number' && Number.isFinite(data) ? data : undefined;
+function isGiven([, value]: readonly [string, unknown]): boolean {
+  return value !== undefined;
 }
 
-/** The rule that a message states for a value that cannot be converted, by its type. */
-const rules: Readonly<Record<string, string>> = {
-  number: 'must be a number',
-  boolean: 'must be true or false',
-  string: 'must be a string',
-};
-
-/** The required notation of a parameter, for the message. */
-const hints: Readonly<Record<string, string>> = {
-  integer: ', in canonical decimal digits',
-  number: ', in decimal digits',
-};
+/** The value of the keyword `numeric`. */
+interface NumericRule {
+  readonly schema: Schema;
+  readonly source: Source;
+}
 
 type CompiledKeyword = ReturnType<NonNullable<FuncKeywordDefinition['compile']>>;
+type Fault = Partial<ErrorObject>;
 
-/** Compiles `read`: converts a value, checks it against the rest of its schema, and replaces it. */
-function readKeyword(ajv: Ajv, source: Source, schema: Schema): CompiledKeyword {
-  const { type = '', format, minimum, maximum, nullable } = schema;
-  const read = readers[source][type];
-  if (read === undefined) throw new Error(`no reader for ${type} in ${source}`);
-  const range = integerRanges[format === 'int32' || format === 'int64' ? format : 'double'];
-  const min = minimum === undefined ? range.min : BigInt(Math.ceil(minimum as number));
-  const max = maximum === undefined ? range.max : BigInt(Math.floor(maximum as number));
-  // Ajv cannot check a bigint. Its range is checked below; contract/support.ts refuses any other constraint.
-  const rest = format === 'int64' ? undefined : ajv.compile(schema);
-  const rule = type === 'integer' ? `must be an integer from ${min} to ${max}` : rules[type];
-  const accepts = (value: unknown) =>
-    value !== undefined && (typeof value !== 'bigint' || (value >= min && value <= max));
-
-  const keyword: CompiledKeyword = (data: unknown, context) => {
-    if (data === null && nullable === true) return true;
-    const value = read(data);
-    if (!accepts(value)) {
-      keyword.errors = [{ message: `${rule}${cameInstead(data, source, type, accepts)}` }];
-      return false;
+/** Compiles `numeric`: checks the type of a value, and if it is a number, its limits. */
+function numericKeyword({ schema, source }: NumericRule): CompiledKeyword {
+  const { type, enum: values } = schema;
+  const others = type?.filter((name) => name !== 'integer' && name !== 'number');
+  const isInteger = type !== undefined && !type.includes('number');
+  const { check, rule } = isInteger ? integerCheck(schema) : numberCheck(schema);
+  const hint = isInteger ? ', in canonical decimal digits' : type === undefined ? '' : ', in decimal digits';
+  const accepts = (digits: string) => {
+    const value = isInteger ? parseDecimal(digits) : decimalNumber.test(digits) ? Number(digits) : undefined;
+    return value !== undefined && check(value) === undefined;
+  };
+  const keyword: CompiledKeyword = (data: unknown) => {
+    const isNumber = typeof data === 'number' || typeof data === 'bigint' || isInexact(data);
+    if (!isNumber && (others === undefined || others.includes(typeOf(data) as never))) {
+      if (others === undefined || values === undefined || values.includes(data)) return true;
     }
-    const result = typeof value === 'bigint' && rest !== undefined ? Number(value) : value;
-    if (rest !== undefined && !rest(result)) {
-      keyword.errors = (rest.errors ?? []).map(({ keyword, params, message = '', data }) => ({
-        keyword,
-        params,
-        message,
-        data,
-      }));
-      return false;
-    }
-    if (context !== undefined) {
-      const parent = context.parentData as Record<string, unknown>;
-      parent[String(context.parentDataProperty)] = result;
-    }
-    return true;
+    const faults = isNumber ? check(data) : wrongType;
+    if (faults === undefined) return true;
+    const ending = notNumber(data, source, hint, accepts);
+    keyword.errors = faults === wrongType ? [{ message: `${rule}${ending}` }] : faults;
+    return false;
   };
   return keyword;
 }
 
-/** Describes all faults in one line: `id is missing; "nmae" is unknown`. */
-function describe(errors: readonly ErrorObject[]): string {
-  const faults = errors.slice(0, describedFaults).map(describeFault);
-  if (errors.length > describedFaults) faults.push(`and ${errors.length - describedFaults} more faults`);
-  return faults.join('; ');
+/** Stands for a value that is not of the type, or outside its range. */
+const wrongType: Fault[] = [];
+
+/** The type of JSON Schema that a value has, unless it is a number. */
+function typeOf(data: unknown): string {
+  if (data === null) return 'null';
+  return Array.isArray(data) ? 'array' : typeof data;
 }
 
-/** What an Error of Ajv says about its keyword; of custom keywords, nothing. */
-interface FaultParams {
-  readonly missingProperty?: string;
-  readonly additionalProperty?: string;
-  readonly allowedValues?: readonly unknown[];
-  readonly type?: string | readonly string[];
+type Numeric = number | bigint | symbol;
+
+/** Checks integers; bigint and number compare exactly. */
+function integerCheck({
+  minimum,
+  maximum,
+  exclusiveMinimum,
+  exclusiveMaximum,
+  multipleOf,
+  ...schema
+}: Schema) {
+  const range = integerRanges[schema.shape.number === 'int64' ? 'int64' : 'double'];
+  const least = [
+    minimum && Math.ceil(minimum),
+    exclusiveMinimum !== undefined ? Math.floor(exclusiveMinimum) + 1 : undefined,
+  ];
+  const most = [
+    maximum && Math.floor(maximum),
+    exclusiveMaximum !== undefined ? Math.ceil(exclusiveMaximum) - 1 : undefined,
+  ];
+  const min = least.reduce<bigint>((a, b) => (b !== undefined && b > a ? BigInt(b) : a), range.min);
+  const max = most.reduce<bigint>((a, b) => (b !== undefined && b < a ? BigInt(b) : a), range.max);
+  // Safe integers compare exactly with the rounded bounds, and faster.
+  const [low, high] = [Number(min), Number(max)];
+  const check = (data: Numeric): Fault[] | undefined => {
+    const fits = Number.isSafeInteger(data)
+      ? (data as number) >= low && (data as number) <= high
+      : typeof data === 'bigint' && data >= min && data <= max;
+    if (!fits) return wrongType;
+    if (multipleOf === undefined && schema.enum === undefined) return undefined;
+    const isMultiple =
+      multipleOf === undefined ||
+      (Number.isInteger(multipleOf)
+        ? BigInt(data as number) % BigInt(multipleOf) === 0n
+        : Number.isInteger(Number(data) / multipleOf));
+    return limitFaults(isMultiple, multipleOf, data as number | bigint, schema.enum);
+  };
+  return { check, rule: `must be an integer from ${min} to ${max}` };
 }
 
-function describeFault({
-  instancePath,
-  keyword,
-  params,
-  message = 'is not valid',
-  data,
-}: ErrorObject): string {
-  const { missingProperty, additionalProperty, allowedValues, type } =
-    (params as FaultParams | undefined) ?? {};
-  const place = instancePath.slice(1).split('/').map(unescape).join('.');
-  const inside = (name: string) => (place === '' ? name : `${place}.${name}`);
-  if (keyword === 'required') return `${inside(missingProperty ?? '')} is missing`;
-  if (keyword === 'additionalProperties') return `${inside(quote(additionalProperty ?? ''))} is unknown`;
-  let fault = allowedValues === undefined ? message : `must be one of ${allowedValues.join(', ')}`;
-  if (type !== undefined) {
-    const wanted = [type].flat().map((name) => typeNames[name] ?? name);
-    fault = `must be ${wanted.join(' or ')}, not ${kindOf(data)}`;
+/** Checks numbers as the nearest double. */
+function numberCheck({
+  minimum,
+  maximum,
+  exclusiveMinimum,
+  exclusiveMaximum,
+  multipleOf,
+  ...schema
+}: Schema) {
+  const check = (data: Numeric): Fault[] | undefined => {
+    const value = typeof data === 'number' ? data : toDouble(data);
+    if (value === undefined || !Number.isFinite(value)) return wrongType;
+    const faults: Fault[] = [];
+    const demand = (holds: boolean, sign: string, bound: number | undefined) => {
+      if (!holds) faults.push({ message: `must be ${sign} ${bound!}` });
+    };
+    demand(minimum === undefined || value >= minimum, '>=', minimum);
+    demand(maximum === undefined || value <= maximum, '<=', maximum);
+    demand(exclusiveMinimum === undefined || value > exclusiveMinimum, '>', exclusiveMinimum);
+    demand(exclusiveMaximum === undefined || value < exclusiveMaximum, '<', exclusiveMaximum);
+    const isMultiple = multipleOf === undefined || Number.isInteger(value / multipleOf);
+    const values = schema.type === undefined ? undefined : schema.enum;
+    faults.push(...(limitFaults(isMultiple, multipleOf, value, values) ?? []));
+    return faults.length > 0 ? faults : undefined;
+  };
+  return { check, rule: 'must be a number' };
+}
+
+function limitFaults(
+  isMultiple: boolean,
+  multipleOf: number | undefined,
+  value: number | bigint,
+  values: readonly unknown[] | undefined,
+): Fault[] | undefined {
+  const faults: Fault[] = [];
+  if (!isMultiple) faults.push({ message: `must be multiple of ${multipleOf!}` });
+  // A bigint equals the same number.
+  if (
+    values !== undefined &&
+    !values.some((one) => one !== null && typeof one === 'number' && one == value)
+  ) {
+    faults.push({ params: { allowedValues: values } });
   }
-  return `${place === '' ? 'it' : place} ${fault}`;
-}
-
-const typeNames: Readonly<Record<string, string>> = {
-  object: 'an object',
-  array: 'an array',
-  string: 'a string',
-  boolean: 'true or false',
-};
-
-/** What a body has in place of a value of the right type. */
-function kindOf(data: unknown): string {
-  if (data === null || typeof data === 'boolean') return String(data);
-  if (Array.isArray(data)) return 'an array';
-  return { object: 'an object', string: 'a string' }[typeof data as string] ?? 'a number';
-}
-
-/**
- * The end of the message about a value that cannot be read: what came instead, or the required notation. A quoted number
- * is called one only if its digits would be accepted without the quotes.
- */
-function cameInstead(
-  data: unknown,
-  source: Source,
-  type: string,
-  accepts: (value: unknown) => boolean,
-): string {
-  const hint = hints[type];
-  if (source === 'text' && Array.isArray(data)) return ', given once';
-  const kind = kindOf(data);
-  const instead = source === 'text' ? (hint ?? '') : kind === 'a number' ? '' : `, not ${kind}`;
-  const digits = source === 'text' ? unquote(data) : data;
-  const isQuoted = hint !== undefined && accepts(readers.text[type]?.(digits));
-  return `${instead}${isQuoted ? ': send the digits without quotes' : ''}`;
-}
-
-/** The text between the quotes of a parameter; undefined if it is not quoted. */
-function unquote(data: unknown): string | undefined {
-  return /^"([^"]*)"$/.exec(String(data))?.[1];
-}
-
-/** Unescapes and shortens one step of a JSON Pointer (RFC 6901 section 4), which may be a client's unknown name. */
-function unescape(step: string): string {
-  return shorten(step.replaceAll('~1', '/').replaceAll('~0', '~'));
-}
-
-/** Quotes a client's unknown name, shortened and well-formed. */
-function quote(name: string): string {
-  return JSON.stringify(shorten(name));
-}
-
-function shorten(name: string): string {
-  const short = name.length > repeatedNameLength ? `${name.slice(0, repeatedNameLength)}…` : name;
-  return short.toWellFormed();
+  return faults.length > 0 ? faults : undefined;
 }

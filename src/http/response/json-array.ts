@@ -21,6 +21,7 @@ export interface ListBounds {
 export interface JsonArrayOptions extends ListBounds {
   /** Whether the operation supports conditional requests (304). */
   conditional: boolean;
+  mediaType: string;
 }
 
 /**
@@ -32,9 +33,9 @@ export interface JsonArrayOptions extends ListBounds {
 export async function sendJsonArray(
   reply: FastifyReply,
   array: JsonArray<unknown>,
-  { stallTime, budget, conditional }: JsonArrayOptions,
+  { stallTime, budget, conditional, mediaType }: JsonArrayOptions,
 ): Promise<FastifyReply> {
-  reply.header('content-type', 'application/json').header('cache-control', 'private, no-cache');
+  reply.header('content-type', mediaType).header('cache-control', 'private, no-cache');
   const { request } = reply;
   // RFC 9110 section 9.3.2 lets HEAD omit headers that depend on the content, so nothing is read.
   if (request.method === 'HEAD') return reply.send();

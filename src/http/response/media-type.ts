@@ -6,7 +6,9 @@ import type { FastifyReply } from 'fastify';
  * compare the header with the contract. Call it in an onSend hook, because Fastify adds the charset just before.
  */
 export function declareMediaType(reply: FastifyReply): void {
-  if (reply.getHeader('content-type') === 'application/json; charset=utf-8') {
-    reply.header('content-type', 'application/json');
+  const type = reply.getHeader('content-type');
+  if (type === 'application/json; charset=utf-8') reply.header('content-type', 'application/json');
+  else if (typeof type === 'string' && type.endsWith('+json; charset=utf-8')) {
+    reply.header('content-type', type.slice(0, type.indexOf(';')));
   }
 }

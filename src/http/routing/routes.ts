@@ -1,14 +1,19 @@
 // Registers the contract's operations as routes with fastify-openapi-glue, and adds their hooks and handlers.
-import type { FastifyInstance, RouteHandlerMethod } from 'fastify';
+import type { FastifyInstance, RouteHandlerMethod, RouteOptions } from 'fastify';
+import type { Ajv } from 'ajv';
 import openapiGlue from 'fastify-openapi-glue';
-import type { Contract, Operation } from '../../contract/contract.js';
-import type { AnyHandlers, JsonArray } from '../../contract/handlers.js';
+import type { Contract } from '../../contract/contract.js';
+import type { AnyHandlers } from '../../contract/handlers.js';
+import type { Operation } from '../../contract/operations.js';
+import { ContractError } from '../../contract/source.js';
 import { ApiError, type ErrorEntry } from '../../errors.js';
 import type { MemoryBudget } from '../memory-budget.js';
-import { admitBody, createBodyParser, releaseBody, requireBody } from '../request/body.js';
-import { checkCatalogue, createAjv, createValidatorCompiler } from '../request/validation.js';
-import { sendJsonArray, type ListBounds } from '../response/json-array.js';
-import { authenticate, type AuthenticationOptions } from '../security/authenticate.js';
+import { admitBody, createBodyParser, releaseBody } from '../request/body.js';
+import { createRequestReader, type RequestReader } from '../request/reader.js';
+import { checkCatalogue, createAjv } from '../request/validation.js';
+import type { ListBounds } from '../response/json-array.js';
+import { createSender, responseSchemas } from '../response/results.js';
+import { authenticate, findUnverified, type AuthenticationOptions } from '../security/authenticate.js';
 import type { RateLimitHook } from '../security/rate-limit.js';
 
 /** The options of registerRoutes. */
@@ -43,91 +48,122 @@ type Handle = (request: object) => Promise<unknown>;
 
 /**
  * Registers the contract's operations.
- * @throws Error naming an operation without a handler, an unknown security scheme or scope, or an error of the
- *   catalogue or of the handlers that does not match the contract.
+ * @throws ContractError naming every operation without a handler, security scheme without a verifier and unknown scope;
+ *   Error for an error of the catalogue or of the handlers that does not match the contract.
  */
 export async function registerRoutes(app: FastifyInstance, options: RoutesOptions): Promise<void> {
-  const { contract, handlers, authentication, lists, countCaller } = options;
+  const { contract, authentication, countCaller } = options;
+  refuseMissing(options);
   const bodies = { ...options.bodies, maxDepth: contract.bodyDepth + spareDepth };
   const operations = new Map(contract.operations.map((operation) => [operation.operationId, operation]));
   const ajv = createAjv();
-  checkCatalogue(ajv, contract.document.components.schemas['Error'] ?? {}, options.errors);
+  for (const schema of new Set(contract.operations.flatMap(({ errors }) => errors)))
+    checkCatalogue(ajv, schema, options.errors);
 
-  app.setValidatorCompiler(createValidatorCompiler(ajv));
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', createBodyParser(bodies));
-
+  app.addContentTypeParser([...contract.bodyTypes], createBodyParser(bodies));
   app.addHook('onRoute', (route) => {
-    const { schema, config } = route;
-    const operation = operations.get(config?.operationId ?? '');
-    if (operation === undefined || schema === undefined) return;
-    // Fastify validates a body schema under `content` only if the media type matches; a plain schema always.
-    const body = schema.body as { content?: Record<string, { schema: object }> } | undefined;
-    if (body?.content !== undefined) schema.body = body.content['application/json']?.schema;
-    // ApiError renders its own JSON, so errors need no serializer.
-    const response = Object.entries(schema.response ?? {}).filter(([status]) => status < '400');
-    schema.response = Object.fromEntries(response);
-    // Unknown query parameters are refused, like unknown fields of a body.
-    schema.querystring = {
-      type: 'object',
-      properties: {},
-      ...(schema.querystring as object | undefined),
-      additionalProperties: false,
-    };
+    const operation = operations.get(route.config?.operationId ?? '');
+    if (operation === undefined || !isFirst(route, operation)) return;
+    const urls = urlsOf(operation);
+    for (const url of urls.slice(1)) app.route({ ...route, url });
     // HEAD runs GET's handler; Node does not send the body.
-    if (route.method === 'GET') app.route({ ...route, method: 'HEAD' });
+    if (route.method === 'GET') for (const url of urls) app.route({ ...route, url, method: 'HEAD' });
   });
 
   // The contract gives DELETE no body; settleUnreadBody handles one that is sent anyway.
   app.addHttpMethod('DELETE', { hasBody: false, overrideExisting: true });
 
   await app.register(openapiGlue, {
-    specification: contract.document,
+    specification: operationList(contract),
     operationResolver: (operationId) => {
-      const operation = operations.get(operationId);
-      const handle = Object.hasOwn(handlers, operationId) ? handlers[operationId] : undefined;
-      if (operation === undefined || handle === undefined) {
-        throw new Error(`Operation ${operationId} of the contract has no handler`);
-      }
+      const operation = operations.get(operationId)!;
       const admitCaller = authenticate(app, contract, operation, authentication);
       return {
         method: operation.method,
-        url: operation.path.replaceAll(/{(\w+)}/g, ':$1'),
+        url: urlsOf(operation)[0]!,
         config: { operationId },
+        schema: { response: responseSchemas(operation) },
         onRequest: [admitCaller, admitCaller && countCaller].filter((hook) => hook !== undefined),
-        ...(operation.hasBody && {
+        ...(['POST', 'PUT', 'PATCH'].includes(operation.method) && {
           preParsing: admitBody(bodies),
-          preValidation: requireBody,
           onSend: releaseBody,
         }),
-        handler: operationHandler(operation, handle as Handle, lists),
+        handler: operationHandler(
+          operation,
+          options,
+          createRequestReader(operation, readerOptions(operation, contract, ajv)),
+        ),
       };
     },
   });
 }
 
-function operationHandler(operation: Operation, handle: Handle, bounds: ListBounds): RouteHandlerMethod {
-  const { successStatus, statuses, isList, handlerHeaders } = operation;
-  const lists = { ...bounds, conditional: statuses.has(304) };
+/** Refuses what the contract needs and the code lacks, all at once. */
+function refuseMissing({ contract, handlers, authentication }: RoutesOptions): void {
+  const faults = contract.operations.flatMap((operation) => {
+    const { operationId, find } = operation;
+    const missing = find(
+      `Operation ${operationId} of the contract has no handler`,
+      `Add a handler ${operationId}`,
+    );
+    return [
+      ...(Object.hasOwn(handlers, operationId) ? [] : [missing]),
+      ...findUnverified(operation, authentication),
+    ];
+  });
+  if (faults.length > 0) throw new ContractError(faults, contract.warnings);
+}
+
+/** The document for fastify-openapi-glue, which maps operations to handlers: it has one path for each operation. */
+function operationList({ document, operations }: Contract): Record<string, unknown> {
+  const paths = operations.map(({ operationId }, i) => [
+    `/${i}`,
+    { get: { operationId, responses: { default: { description: 'See the contract.' } } } },
+  ]);
+  const { title, version } = document.info;
+  return {
+    openapi: '3.0.3',
+    info: { title: String(title), version: String(version) },
+    paths: Object.fromEntries(paths),
+  };
+}
+
+function urlsOf({ basePaths, route }: Operation): string[] {
+  return basePaths.map((base) => base + route.path);
+}
+
+/** Whether a route is the one that the resolver returned, and not one of those that follow from it. */
+function isFirst({ url, method }: RouteOptions, operation: Operation): boolean {
+  return url === urlsOf(operation)[0] && method === operation.method;
+}
+
+function readerOptions({ security }: Operation, { securitySchemes, bodyTypes }: Contract, ajv: Ajv) {
+  const schemes = security.flat().map(({ scheme }) => securitySchemes[scheme]);
+  const credentials = schemes.flatMap((scheme) =>
+    scheme?.type === 'apiKey' && scheme.in === 'query' ? [scheme.name] : [],
+  );
+  return { ajv, credentials, checksType: bodyTypes.length > 1 };
+}
+
+function operationHandler(
+  operation: Operation,
+  { handlers, lists }: RoutesOptions,
+  read: RequestReader,
+): RouteHandlerMethod {
+  const handle = handlers[operation.operationId] as Handle;
+  const send = createSender(operation, lists);
   return async (request, reply) => {
-    const { caller, params, query, body } = request;
-    const result = await handle({ caller, params, query, body }).catch((error: unknown) => {
+    const input = read(request);
+    const returned = await handle(input).catch((error: unknown) => {
       throw declaredError(operation, error);
     });
-    reply.code(successStatus);
-    const answer =
-      handlerHeaders.length > 0 ? (result as { body: unknown; headers: object }) : { body: result };
-    if ('headers' in answer) {
-      for (const [name, value] of Object.entries(answer.headers)) {
-        if (value !== undefined) reply.header(name, String(value));
-      }
-    }
-    return isList ? sendJsonArray(reply, answer.body as JsonArray<unknown>, lists) : reply.send(answer.body);
+    return send(reply, returned);
   };
 }
 
 /** Returns a handler's error, or an internal error if the operation does not declare its status. */
-function declaredError({ operationId, statuses }: Operation, error: unknown): unknown {
-  if (!(error instanceof ApiError) || statuses.has(error.statusCode)) return error;
-  return new Error(`${operationId} does not declare ${error.statusCode}`, { cause: error });
+function declaredError(operation: Operation, error: unknown): unknown {
+  if (!(error instanceof ApiError) || operation.declares(error.statusCode)) return error;
+  return new Error(`${operation.operationId} does not declare ${error.statusCode}`, { cause: error });
 }

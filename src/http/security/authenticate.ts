@@ -1,6 +1,9 @@
-// Derives authentication from the contract: which verifiers an operation uses, and which scope it requires.
+// Derives authentication from the contract: which verifiers an operation uses, and which scopes it requires.
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
-import type { Contract, Operation } from '../../contract/contract.js';
+import type { Requirement, SchemeUse, SecurityScheme } from '../../contract/access.js';
+import type { Contract } from '../../contract/contract.js';
+import type { Operation } from '../../contract/operations.js';
+import type { Finding } from '../../contract/source.js';
 import type { Caller } from '../../domain/tokens.js';
 import { ApiError } from '../../errors.js';
 import { bearerChallenge, type Verifier, type Verifiers } from './verifier.js';
@@ -15,70 +18,144 @@ export interface AuthenticationOptions {
 }
 
 type Done = (error?: Error) => void;
+interface AdmissionOptions {
+  realm: string;
+  verifiers: Verifiers;
+  requiredScope: string | undefined;
+}
+
+type Admission = (request: FastifyRequest, reply: unknown, done: Done) => void;
+
+/** Finds the security schemes of an operation without a verifier, and its scopes that no caller can have. */
+export function findUnverified(
+  operation: Operation,
+  { verifiers, scopes }: AuthenticationOptions,
+): Finding[] {
+  const { operationId, security, requiredScope, find } = operation;
+  const uses = security.flat();
+  const schemes = [...new Set(uses.map(({ scheme }) => scheme))];
+  const needed = [
+    ...new Set([
+      ...(requiredScope === undefined ? [] : [requiredScope]),
+      ...uses.flatMap((use) => use.scopes),
+    ]),
+  ];
+  return [
+    ...schemes
+      .filter((scheme) => !Object.hasOwn(verifiers, scheme))
+      .map((scheme) =>
+        find(
+          `Operation ${operationId} uses security scheme ${scheme}, which has no verifier`,
+          `Pass a verifier for ${scheme}`,
+        ),
+      ),
+    ...needed
+      .filter((scope) => !scopes.includes(scope))
+      .map((scope) =>
+        find(
+          `Operation ${operationId} requires scope ${scope}, which no caller can have`,
+          'Correct the scope, or add it to those of the service',
+        ),
+      ),
+  ];
+}
 
 /**
- * Returns the onRequest hook that admits callers who satisfy one of an operation's security schemes and have the
- * required scope. It runs before the body is read.
+ * Returns the onRequest hook that admits callers who satisfy one of an operation's security requirements and have the
+ * required scopes. It runs before the body is read.
+ * @param operation - One in which findUnverified finds nothing.
  * @returns undefined for a public operation.
- * @throws Error when the contract names a scheme without a verifier, or a scope that is not in `scopes`.
  */
 export function authenticate(
   app: FastifyInstance,
   { securitySchemes }: Pick<Contract, 'securitySchemes'>,
-  { operationId, requiredScope, security }: Operation,
-  { realm, verifiers, scopes }: AuthenticationOptions,
+  { requiredScope, security }: Operation,
+  { realm, verifiers }: AuthenticationOptions,
 ): onRequestHookHandler | undefined {
-  if (security.length === 0) return undefined;
-  if (requiredScope !== undefined && !scopes.includes(requiredScope)) {
-    throw new Error(`Operation ${operationId} requires scope ${requiredScope}, which no caller can have`);
-  }
-  const admissions = security.map((scheme) => {
-    const verify = Object.hasOwn(verifiers, scheme) ? verifiers[scheme] : undefined;
-    if (verify === undefined) {
-      throw new Error(`Operation ${operationId} uses security scheme ${scheme}, which has no verifier`);
-    }
-    return admission(verify, requiredScope, realm);
-  });
-  const [only] = admissions;
-  if (admissions.length === 1 && only !== undefined) return app.auth([only]);
+  const named = security.filter((requirement) => requirement.length > 0);
+  if (named.length === 0) return undefined;
+  const isOptional = named.length < security.length;
+  const groups = named.map((requirement) => admissions(requirement, { realm, verifiers, requiredScope }));
+  const [only] = groups;
+  if (groups.length === 1 && only?.length === 1 && !isOptional) return app.auth(only);
 
-  const takesBearer = security.some((scheme) => securitySchemes[scheme]?.type === 'http');
+  const takesBearer = named.flat().some(({ scheme }) => isBearer(securitySchemes[scheme]));
   const failures = new WeakMap<FastifyRequest, Error[]>();
-  const remembering = admissions.map((admit) => (request: FastifyRequest, reply: unknown, done: Done) => {
-    admit(request, reply, (error) => {
-      if (error !== undefined) failures.set(request, [...(failures.get(request) ?? []), error]);
-      done(error);
-    });
-  });
+  const remembering = groups.map((group) =>
+    group.map((admit): Admission => (request, reply, done) => {
+      admit(request, reply, (error) => {
+        if (error !== undefined) failures.set(request, [...(failures.get(request) ?? []), error]);
+        done(error);
+      });
+    }),
+  );
   const any = app.auth(remembering);
   return function (request, reply, done) {
     // The plugin reports the failure of the scheme that it tried last, which may not be the decisive one.
     any.call(app, request, reply, (error) => {
-      done(
-        error === undefined
-          ? undefined
-          : decisive(failures.get(request) ?? [error], takesBearer ? realm : undefined),
-      );
+      if (!(error instanceof Error)) {
+        done();
+        return;
+      }
+      request.caller = null;
+      const all = failures.get(request) ?? [error];
+      // Credentials that were sent must be valid; without any, an optional requirement is satisfied.
+      if (!isOptional || !all.every((one) => one instanceof ApiError && one.kind === 'missingToken')) {
+        done(decisive(all, takesBearer ? realm : undefined));
+        return;
+      }
+      reply.code(200);
+      done();
     });
   };
 }
 
-/** Returns the function that admits a request by one verifier, if the caller has the required scope. */
-function admission(verify: Verifier, requiredScope: string | undefined, realm: string) {
+function isBearer(scheme: SecurityScheme | undefined): boolean {
+  return scheme?.type === 'http'
+    ? scheme.scheme === 'bearer'
+    : scheme !== undefined && scheme.type !== 'apiKey';
+}
+
+/** Returns the functions that admit a request by each scheme of a requirement; the last one checks the scope, too. */
+function admissions(
+  requirement: Requirement,
+  { realm, verifiers, requiredScope }: AdmissionOptions,
+): Admission[] {
+  return requirement.map((use, i) => {
+    const isLast = i === requirement.length - 1;
+    const options = { realm, joins: i > 0, requiredScope: isLast ? requiredScope : undefined };
+    return admission(verifiers[use.scheme]!, use, options);
+  });
+}
+
+/**
+ * Returns the function that admits a request by one verifier, if the caller has the scopes.
+ * @param joins - Whether another scheme has admitted the caller: that one identifies the caller, and scopes add up.
+ */
+function admission(
+  verify: Verifier,
+  { scopes }: SchemeUse,
+  { realm, joins, requiredScope }: { realm: string; joins: boolean; requiredScope: string | undefined },
+): Admission {
   const admit = (request: FastifyRequest, caller: Caller | ApiError): ApiError | undefined => {
     if (caller instanceof ApiError) return caller;
-    if (requiredScope !== undefined && !caller.scopes.includes(requiredScope)) {
+    const first = joins ? request.caller : null;
+    const joined = first === null ? caller : { ...first, scopes: [...first.scopes, ...caller.scopes] };
+    const missing =
+      scopes.find((scope) => !caller.scopes.includes(scope)) ??
+      (requiredScope === undefined || joined.scopes.includes(requiredScope) ? undefined : requiredScope);
+    if (missing !== undefined) {
       return new ApiError('insufficientScope', {
-        detail: requiredScope,
+        detail: missing,
         headers: {
-          'www-authenticate': bearerChallenge(realm, `error="insufficient_scope", scope="${requiredScope}"`),
+          'www-authenticate': bearerChallenge(realm, `error="insufficient_scope", scope="${missing}"`),
         },
       });
     }
-    request.caller = caller;
+    request.caller = joined;
     return undefined;
   };
-  return (request: FastifyRequest, _reply: unknown, done: Done) => {
+  return (request, _reply, done) => {
     const caller = verify(request);
     // Creates no promise when the caller is already known.
     if (caller instanceof Promise) caller.then((known) => admit(request, known)).then(done, done);

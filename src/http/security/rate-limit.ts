@@ -54,9 +54,10 @@ export async function createRateLimits(
     };
   }
   if (perSubject > 0) {
-    // Every authenticated request has a subject; public operations do not use this hook.
     const ofSubject = counter(perSubject, ({ caller }) => caller?.subject ?? '');
     hooks.subject = async (request, reply) => {
+      // Requests without credentials, where they are optional, have no subject.
+      if (request.caller === null) return;
       apply(reply, await ofSubject(request));
     };
   }

@@ -368,7 +368,8 @@ t.test('no secret is in the log', async (t) => {
 });
 
 t.test('the error codes of the contract are those of the catalogue', async (t) => {
-  const { description } = loadContract().document.components.schemas['Error'] as { description: string };
+  const components = loadContract().document['components'] as { schemas: { Error: { description: string } } };
+  const { description } = components.schemas.Error;
   const rows = [...description.matchAll(/^\| (\d{5}) \| (.+) \|$/gm)].map(([, code, message]) => ({
     code: Number(code),
     message,

@@ -6,6 +6,7 @@ import type { Handlers } from '../../../dist/contract/handlers.js';
 import { ApiError } from '../../../dist/errors.js';
 import { plantErrors } from '../../../dist/plants/errors.js';
 import { service } from '../../../dist/service.js';
+import type { operations as OrchardOperations, operationSecurity as OrchardSecurity } from './orchard.gen.js';
 import type { components, operations, operationSecurity, requiredScope } from './types.gen.js';
 
 type Bed = components['schemas']['Bed'];
@@ -21,7 +22,7 @@ export const unknowableKey = 'ask me later';
 export function createGarden() {
   const beds = new Map<string, { bed: Bed; revision: bigint }>();
   const queries: unknown[] = [];
-  const scopes: readonly requiredScope[] = ['beds:read', 'beds:write'];
+  const scopes: readonly requiredScope[] = ['beds:read', 'beds:write', 'seeds:sow'];
   const handlers: Handlers<operations, operationSecurity> = {
     async describeGarden() {
       return Promise.resolve({ name: 'A garden' });
@@ -54,6 +55,28 @@ export function createGarden() {
       beds.set(params.bed, { bed: body, revision });
       return Promise.resolve(body);
     },
+    async listSeeds(request) {
+      queries.push(request);
+      return Promise.resolve([{ kind: 'rose', id: 9007199254740993n, depth: 2, rows: 1n }]);
+    },
+    async sowSeed({ body, caller }) {
+      queries.push({ body, caller });
+      const seed = { ...body, id: 9007199254740993n };
+      if (body.kind === 'known') return Promise.resolve({ status: 200, body: seed });
+      if (body.kind === 'odd') return Promise.resolve({ status: 202, body: seed } as never);
+      return Promise.resolve({ status: 201, body: seed, headers: { Location: '/seeds/1' } });
+    },
+    async getSeed({ params }) {
+      return Promise.resolve({ ...params });
+    },
+    async waterSeed({ body }) {
+      queries.push(body);
+      return Promise.resolve(undefined);
+    },
+    async changeSeed({ body }) {
+      queries.push(body);
+      return Promise.resolve(body ?? null);
+    },
     async removeBed() {
       return Promise.reject(new ApiError(plantErrors.plantNotFound));
     },
@@ -70,7 +93,40 @@ export function createGarden() {
         if (key === unknowableKey) return Promise.reject(new ApiError('unavailable'));
         return new ApiError(key === undefined ? 'missingToken' : 'invalidToken');
       },
+      apiKeyInQuery: ({ query }) => {
+        const { key } = query as { key?: string };
+        if (key === gardenKey) return { subject: 'the app', scopes: ['beds:write'] };
+        return new ApiError(key === undefined ? 'missingToken' : 'invalidToken');
+      },
+      gardenAuth: ({ headers }) => {
+        const [, scope] = /^Bearer (.*)$/.exec(headers.authorization ?? '') ?? [];
+        if (scope === undefined) return new ApiError('missingToken');
+        return { subject: 'the user', scopes: [scope] };
+      },
     },
   } satisfies Partial<AppOptions>;
   return { options, queries };
 }
+
+/** The handlers of the orchard: they return what they get. */
+const orchardHandlers: Handlers<OrchardOperations, OrchardSecurity> = {
+  async getTree() {
+    return Promise.resolve({ kind: 'tree', height: 1, roots: 9223372036854775807n });
+  },
+  async plantTree({ body }) {
+    return Promise.resolve(body);
+  },
+  async drawTree() {
+    return Promise.resolve(Buffer.from([137, 80, 78, 71]));
+  },
+  async postTreesByTreeIdPrune() {
+    return Promise.resolve(undefined);
+  },
+};
+
+/** What the app of the orchard is made of: a contract of OpenAPI 3.1. */
+export const orchard = {
+  contract: loadContract(readFileSync(new URL('./orchard.yaml', import.meta.url))),
+  handlers: orchardHandlers,
+  scopes: [],
+} satisfies Partial<AppOptions>;

@@ -1,5 +1,19 @@
 // Generated from test/support/garden/openapi.yaml by "npm run generate"; do not edit.
 
+export type $Read<T> = {
+    readonly $read: T;
+};
+export type $Write<T> = {
+    readonly $write: T;
+};
+export type Readable<T> = T extends $Write<any> ? never : T extends $Read<infer U> ? Readable<U> : T extends (infer E)[] ? Readable<E>[] : T extends object ? {
+    [K in keyof T as NonNullable<T[K]> extends $Write<any> ? never : K]: Readable<T[K]>;
+} : T;
+export type Writable<T> = T extends $Read<any> ? never : T extends $Write<infer U> ? Writable<U> : T extends (infer E)[] ? Writable<E>[] : T extends object ? {
+    [K in keyof T as NonNullable<T[K]> extends $Read<any> ? never : K]: Writable<T[K]>;
+} & {
+    [K in keyof T as NonNullable<T[K]> extends $Read<any> ? K : never]?: never;
+} : T;
 export interface paths {
     "/about": {
         parameters: {
@@ -52,10 +66,71 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/seeds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Needs no credentials, but takes them; has parameters of every kind. */
+        get: operations["listSeeds"];
+        put?: never;
+        /** @description Needs the key and a token of an OAuth scheme. */
+        post: operations["sowSeed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/seeds/{seed-id}/in/{rows}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                "seed-id": bigint;
+                rows: number[];
+            };
+            cookie?: never;
+        };
+        get: operations["getSeed"];
+        put?: never;
+        post: operations["waterSeed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch: operations["changeSeed"];
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @enum {unknown} */
+        Color: "red" | "white";
+        Kind: {
+            kind: string;
+            /** Format: int64 */
+            id: $Read<bigint>;
+            weight?: number;
+            /** Format: int64 */
+            code?: bigint;
+        };
+        NewSeed: components["schemas"]["Kind"] & {
+            depth: number;
+            code?: unknown;
+            /**
+             * Format: int64
+             * @default 1
+             */
+            rows: bigint;
+            secret?: $Write<string>;
+        };
+        /** @description What was sown, with fields that no schema names. */
+        Seed: {
+            [key: string]: unknown;
+        } & components["schemas"]["NewSeed"];
         /** @enum {string} */
         Soil: "clay" | "loam" | "sand";
         Corner: {
@@ -290,14 +365,171 @@ export interface operations {
             503: components["responses"]["Failed"];
         };
     };
+    listSeeds: {
+        parameters: {
+            query?: {
+                colors?: components["schemas"]["Color"][];
+                sizes?: bigint[];
+                tags?: string[];
+                limit?: number;
+            };
+            header: {
+                "X-Season": number;
+                "X-Years"?: number[];
+                "If-None-Match"?: string;
+            };
+            path?: never;
+            cookie?: {
+                basket?: bigint;
+            };
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The seeds. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Seed"][];
+                };
+            };
+            /** @description The seeds have not changed. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Failed"];
+            "5XX": components["responses"]["Failed"];
+        };
+    };
+    sowSeed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSeed"];
+            };
+        };
+        responses: {
+            /** @description The seed was there before. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Seed"];
+                };
+            };
+            /** @description The seed is sown. */
+            201: {
+                headers: {
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Seed"];
+                };
+            };
+            default: components["responses"]["Failed"];
+        };
+    };
+    getSeed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                "seed-id": bigint;
+                rows: number[];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            default: components["responses"]["Failed"];
+        };
+    };
+    waterSeed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                "seed-id": bigint;
+                rows: number[];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The seed has water. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Failed"];
+        };
+    };
+    changeSeed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                "seed-id": bigint;
+                rows: number[];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NewSeed"];
+                "application/merge-patch+json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description What was sent. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/vnd.garden+json": unknown;
+                };
+            };
+            default: components["responses"]["Failed"];
+        };
+    };
 }
-/** The names of each operation's security schemes, one of which must be satisfied; never if it is public. */
+/** The names of each operation's security schemes, with null if they are optional; never if it is public. */
 export interface operationSecurity {
     describeGarden: never;
     listBeds: "apiKey" | "bearerAuth";
     getBed: "apiKey";
     replaceBed: "apiKey";
     removeBed: "apiKey";
+    listSeeds: "apiKey" | null;
+    sowSeed: "gardenAuth" | "apiKeyInQuery";
+    getSeed: "apiKey";
+    waterSeed: "apiKey";
+    changeSeed: "apiKey";
 }
 /** The scopes that operations require. */
-export type requiredScope = "beds:read" | "beds:write";
+export type requiredScope = "beds:read" | "beds:write" | "seeds:sow";

@@ -1,0 +1,121 @@
+// Reads from a contract where its operations are and who may call them: servers, security schemes and requirements.
+import { scopeExtension, type Place } from './place.js';
+
+/** A security scheme. */
+export type SecurityScheme =
+  | { readonly type: 'http'; readonly scheme: string }
+  | { readonly type: 'apiKey'; readonly name: string; readonly in: 'header' | 'query' | 'cookie' }
+  | { readonly type: 'oauth2' | 'openIdConnect' };
+
+/** A scheme that a caller must satisfy, and the scopes that it must grant. */
+export interface SchemeUse {
+  readonly scheme: string;
+  readonly scopes: readonly string[];
+}
+
+/** Schemes that a caller must satisfy together; an empty list is satisfied without credentials. */
+export type Requirement = readonly SchemeUse[];
+
+/** Reads the security schemes of the components. */
+export function readSchemes(components: Place): Record<string, SecurityScheme> {
+  const schemes = components
+    .entries('securitySchemes')
+    .map(([name, given]) => [name, readScheme(given.target())] as const);
+  return Object.fromEntries(
+    schemes.filter((entry): entry is [string, SecurityScheme] => entry[1] !== undefined),
+  );
+}
+
+function readScheme(place: Place): SecurityScheme | undefined {
+  const common = 'type description';
+  const type = place.text('type');
+  if (type === 'http') {
+    place.allow(`${common} scheme bearerFormat`);
+    place.require('scheme', 'Write scheme: bearer or scheme: basic');
+    return { type, scheme: (place.text('scheme') ?? '').toLowerCase() };
+  }
+  if (type === 'apiKey') {
+    place.allow(`${common} name in`);
+    place.require('name', 'Write the name of the header, query parameter or cookie');
+    const where = place.text('in');
+    if (where === 'header' || where === 'query' || where === 'cookie') {
+      return { type, name: place.text('name') ?? '', in: where };
+    }
+    place.fault('an apiKey is in a header, query or cookie', 'Write in: header, in: query or in: cookie');
+  } else if (type === 'oauth2' || type === 'openIdConnect') {
+    place.allow(`${common} ${type === 'oauth2' ? 'flows oauth2MetadataUrl' : 'openIdConnectUrl'}`);
+    return { type };
+  } else {
+    place.fault(
+      `the security scheme ${JSON.stringify(type ?? null)} is not supported`,
+      'Write type: http, apiKey, oauth2 or openIdConnect',
+    );
+  }
+  return undefined;
+}
+
+/**
+ * Reads the security requirements of an operation, one of which a caller must satisfy.
+ * @param place - The field `security` of the operation, or of the document.
+ * @param takesRoles - Whether schemes other than OAuth's may have scopes, as in OpenAPI 3.1.
+ * @returns An empty list for a public operation.
+ */
+export function readRequirements(
+  owner: Place,
+  schemes: Readonly<Record<string, SecurityScheme>>,
+  components: Place,
+  takesRoles: boolean,
+): Requirement[] {
+  return owner.list('security').map((requirement) => {
+    if (!requirement.isObject)
+      requirement.fault('must be an object', 'Write the name of a scheme, as in name: []');
+    const names = requirement.isObject ? Object.keys(requirement.value as object) : [];
+    return names.map((name) => {
+      const type = Object.hasOwn(schemes, name) ? schemes[name]?.type : undefined;
+      const scopes = requirement.list(name).map(({ value }) => String(value));
+      const isOfOauth = type === 'oauth2' || type === 'openIdConnect';
+      if (!components.at('securitySchemes').has(name)) {
+        requirement
+          .at(name)
+          .fault(`${name} is not a security scheme of the contract`, 'Add it to components');
+      } else if (scopes.length > 0 && !isOfOauth && !takesRoles) {
+        requirement.at(name).fault(`${name} cannot have scopes`, `Write ${scopeExtension} in the operation`);
+      }
+      return { scheme: name, scopes };
+    });
+  });
+}
+
+/**
+ * Reads the path prefixes under which the operations are served, without a slash at the end; variables have their
+ * default values.
+ * @param owner - The document, a path item or an operation.
+ * @returns One empty prefix if there are no servers.
+ */
+export function readBasePaths(owner: Place): string[] {
+  const paths = owner.list('servers').map((server) => {
+    server.allow('url description variables name');
+    server.require('url', 'Write url: /');
+    const variables = new Map(
+      server.entries('variables').map(([name, one]) => {
+        one.allow('enum default description');
+        one.require('default', 'Write the value that this server has');
+        return [name, one.scalar('default') ?? ''];
+      }),
+    );
+    const url = (server.text('url') ?? '/').replaceAll(/{([^}]*)}/g, (_, name: string) => {
+      const value = variables.get(name);
+      if (value === undefined)
+        server.at('url').fault(`the variable ${name} is not defined`, 'Add it to variables');
+      return value ?? '';
+    });
+    const base = URL.canParse(url, 'http://localhost/')
+      ? new URL(url, 'http://localhost/').pathname
+      : undefined;
+    if (base === undefined || !/^(\/[\w.~+@!$&',;=-]+)*\/*$/.test(base)) {
+      server.at('url').fault(`${url} has no usable path`, 'Write a URL whose path has no special characters');
+    }
+    return (base ?? '').replace(/\/+$/, '');
+  });
+  return paths.length === 0 ? [''] : [...new Set(paths)];
+}

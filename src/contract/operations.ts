@@ -1,0 +1,191 @@
+// Reads the operations of a contract into the normal form.
+import { readBasePaths, readRequirements, type Requirement, type SecurityScheme } from './access.js';
+import { readParameters, readRoute, type Parameter, type Route } from './parameters.js';
+import { scopeExtension, type Place } from './place.js';
+import { declares, readContent, readResponses, type Result } from './responses.js';
+import type { Schema, Schemas } from './schemas.js';
+import type { Finding } from './source.js';
+
+/** A request body in the normal form: JSON of one or several media types. */
+export interface Body {
+  readonly required: boolean;
+  /** The schemas by media type, in lower case. */
+  readonly schemas: ReadonlyMap<string, Schema>;
+}
+
+/** An operation in the normal form. */
+export interface Operation {
+  readonly operationId: string;
+  /** In upper case, as in a request. */
+  readonly method: string;
+  /** As in the contract, without a base path, as in `/plants/{id}`. */
+  readonly path: string;
+  /** The prefixes of the path, from the servers; usually one, and empty. */
+  readonly basePaths: readonly string[];
+  readonly route: Route;
+  /** What callers must satisfy, one of them; empty for a public operation. */
+  readonly security: readonly Requirement[];
+  /** The scope that the caller needs (`x-required-scope`). */
+  readonly requiredScope: string | undefined;
+  readonly parameters: readonly Parameter[];
+  readonly body: Body | undefined;
+  /** The responses that its handler may return; it says which if there are several. */
+  readonly results: readonly Result[];
+  /** Whether the server answers conditional requests for its list, with 304. */
+  readonly isConditional: boolean;
+  /** The names of the headers of all responses. */
+  readonly responseHeaders: readonly string[];
+  /** The schemas of the bodies of its errors, as far as they describe those of the server. */
+  readonly errors: readonly Schema[];
+  /** Describes what is wrong with the operation, and where it is in the contract. */
+  readonly find: (message: string, fix: string) => Finding;
+  /** Whether it declares a status, by itself, a range or `default`. */
+  readonly declares: (status: number) => boolean;
+}
+
+/** The methods that an operation can have. HEAD is derived from GET; OPTIONS is used for CORS only. */
+export const methods = ['get', 'post', 'put', 'patch', 'delete'] as const;
+const methodsWithBody: readonly string[] = ['post', 'put', 'patch'];
+const otherMethods: Readonly<Record<string, string>> = {
+  head: 'Leave it out: the server answers HEAD wherever there is GET',
+  options: 'Leave it out: the server answers OPTIONS for CORS',
+  trace: 'Leave it out',
+  query: 'Write post',
+};
+
+/** What operations need to know of the rest of the document. */
+export interface Surroundings {
+  readonly document: Place;
+  readonly schemes: Readonly<Record<string, SecurityScheme>>;
+  readonly schemas: Schemas;
+  readonly is30: boolean;
+}
+
+/** Reads all operations. */
+export function readOperations(surroundings: Surroundings): Operation[] {
+  const { document } = surroundings;
+  const found = document
+    .entries('paths')
+    .filter(([path]) => !path.startsWith('x-'))
+    .flatMap(([path, given]) => readPath(path, given.target(), surroundings));
+  const ids = new Set<string>();
+  const routes = new Set<string>();
+  return found.map(({ operation, place }) => {
+    const { operationId, method, route, basePaths } = operation;
+    if (ids.has(operationId))
+      place.fault(`the operationId ${operationId} is not unique`, 'Write another operationId');
+    ids.add(operationId);
+    const key = `${method} ${basePaths.join()} ${route.path.replaceAll(/(?<=\/):(?!:)\w+/g, ':')}`;
+    if (routes.has(key)) place.fault('another path with this method matches the same URLs', 'Leave one out');
+    routes.add(key);
+    return operation;
+  });
+}
+
+function readPath(path: string, item: Place, surroundings: Surroundings) {
+  const verbs = [...methods, ...Object.keys(otherMethods)].join(' ');
+  item.allow(`summary description servers parameters $ref ${verbs}`);
+  for (const [name, fix] of Object.entries(otherMethods)) {
+    if (item.has(name)) item.at(name).fault(`${name.toUpperCase()} is not supported`, fix);
+  }
+  const declared = methods.filter((method) => item.has(method));
+  if (declared.length === 0) return [];
+  const route = readRoute(item, path);
+  return declared.map((method) => {
+    const place = item.at(method);
+    return { place, operation: readOperation({ method, path, route, item, place }, surroundings) };
+  });
+}
+
+interface Given {
+  method: string;
+  path: string;
+  route: Route;
+  item: Place;
+  place: Place;
+}
+
+function readOperation({ method, path, route, item, place }: Given, surroundings: Surroundings): Operation {
+  const { document, schemas } = surroundings;
+  place.allow(
+    'operationId tags summary description externalDocs deprecated servers parameters requestBody responses security ' +
+      `callbacks ${scopeExtension}`,
+  );
+  if (surroundings.is30) place.require('responses', 'Write responses with a success status');
+  const security = readSecurity(place, surroundings);
+  const requiredScope = place.text(scopeExtension);
+  const needsCaller = security.length > 0 && security.every((requirement) => requirement.length > 0);
+  if (requiredScope !== undefined && !needsCaller) {
+    place
+      .at(scopeExtension)
+      .fault('an operation that needs no caller cannot require a scope', 'Leave it out');
+  }
+  const isScoped = requiredScope !== undefined || security.flat().some(({ scopes }) => scopes.length > 0);
+  const own = [...(security.length > 0 ? [401] : []), ...(isScoped ? [403] : [])];
+  const { results, keys, headers, errors } = readResponses(place, schemas, own);
+  const isConditional = keys.has('304') && results.some(({ isList }) => isList);
+  const servers = [place, item].find((owner) => owner.has('servers')) ?? document;
+  return {
+    operationId: place.text('operationId') ?? deriveId(method, path),
+    method: method.toUpperCase(),
+    path,
+    basePaths: readBasePaths(servers),
+    route,
+    security,
+    requiredScope,
+    parameters: readParameters(item, place, path, schemas).filter(
+      // The server reads it itself, and returns 304.
+      (one) => !(isConditional && one.in === 'header' && one.name.toLowerCase() === 'if-none-match'),
+    ),
+    body: readBody(place, method, schemas),
+    results,
+    isConditional,
+    responseHeaders: headers,
+    errors,
+    find: (message, fix) => place.find(message, fix),
+    declares: (status) => declares(keys, status),
+  };
+}
+
+function readSecurity(place: Place, { document, schemes, is30 }: Surroundings): Requirement[] {
+  const owner = [place, document].find((one) => one.has('security'));
+  if (owner === undefined) {
+    place.warn(
+      'no security is declared: the operation is public',
+      'Write security: [] if it is to be public',
+    );
+    return [];
+  }
+  return readRequirements(owner, schemes, document.at('components'), !is30);
+}
+
+function readBody(place: Place, method: string, schemas: Schemas): Body | undefined {
+  if (!place.has('requestBody')) return undefined;
+  const given = place.at('requestBody');
+  if (!methodsWithBody.includes(method)) {
+    given.fault(
+      `a body is not supported for ${method.toUpperCase()}`,
+      'Write parameters, or post with a path of its own',
+    );
+    return undefined;
+  }
+  const body = given.target();
+  body.allow('description required content');
+  body.require('content', 'Write content with application/json');
+  const contents = readContent(body, schemas, 'request');
+  const other = contents.find(({ isJson }) => !isJson)?.mediaType;
+  if (other !== undefined) body.at('content').fault(`${other} is not supported`, 'Write application/json');
+  return {
+    required: body.flag('required') === true,
+    schemas: new Map(contents.map(({ mediaType, schema }) => [mediaType, schema])),
+  };
+}
+
+/** Derives the id of an operation that has none, as in `getPlantsById`. */
+function deriveId(method: string, path: string): string {
+  const words = path
+    .replaceAll(/{([^}]*)}/g, ' by $1')
+    .split(/[^\p{L}\p{N}]+/u)
+    .filter((word) => word !== '');
+  return [method, ...words.map((word) => word[0]!.toUpperCase() + word.slice(1))].join('');
+}

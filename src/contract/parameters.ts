@@ -1,0 +1,148 @@
+// Reads the parameters of an operation, and the template of its path.
+import type { Place } from './place.js';
+import type { Schema, Schemas } from './schemas.js';
+
+/** The part of a request that has a parameter. */
+export type ParameterPlace = 'path' | 'query' | 'header' | 'cookie';
+
+/** A parameter in the normal form. */
+export interface Parameter {
+  readonly name: string;
+  readonly in: ParameterPlace;
+  readonly required: boolean;
+  readonly schema: Schema;
+  /** What separates the items of an array in one text; undefined if the parameter is repeated instead. */
+  readonly separator: string | undefined;
+}
+
+/** Headers that OpenAPI does not allow as parameters, in lower case. */
+const reservedHeaders = ['accept', 'content-type', 'authorization'];
+const styles: Readonly<Record<ParameterPlace, Readonly<Record<string, string>>>> = {
+  path: { simple: ',' },
+  header: { simple: ',' },
+  query: { form: ',', spaceDelimited: ' ', pipeDelimited: '|' },
+  cookie: { form: ',' },
+};
+
+/** Reads the parameters of an operation and those of its path item, which the operation may replace. */
+export function readParameters(item: Place, operation: Place, path: string, schemas: Schemas): Parameter[] {
+  const all = new Map<string, Parameter>();
+  for (const owner of [item, operation]) {
+    const keys = new Set<string>();
+    for (const given of owner.list('parameters')) {
+      const parameter = readParameter(given.target(), schemas);
+      if (parameter === undefined) continue;
+      const name = parameter.in === 'header' ? parameter.name.toLowerCase() : parameter.name;
+      const key = `${parameter.in} ${name}`;
+      if (keys.has(key)) given.fault(`the parameter ${key} is declared twice`, 'Leave one out');
+      keys.add(key);
+      all.set(key, parameter);
+    }
+  }
+  const parameters = [...all.values()];
+  const inPath = parameters.filter((one) => one.in === 'path').map(({ name }) => name);
+  const placeholders = namesOf(path);
+  for (const name of placeholders) {
+    if (!inPath.includes(name))
+      operation.fault(`the path parameter ${name} is not declared`, 'Add it to parameters');
+  }
+  const extra = inPath.find((name) => !placeholders.includes(name));
+  if (extra !== undefined) {
+    operation.fault(
+      `the path parameter ${extra} is not in the path`,
+      `Write {${extra}} in the path, or leave it out`,
+    );
+  }
+  return parameters;
+}
+
+function readParameter(place: Place, schemas: Schemas): Parameter | undefined {
+  place.allow(
+    'name in description required deprecated schema example examples style explode allowReserved allowEmptyValue content',
+  );
+  const name = place.text('name');
+  const where = place.text('in');
+  if (name === undefined || where === undefined || !Object.hasOwn(styles, where)) {
+    place.fault('name or in is missing or not valid', 'Write a name, and in: path, query, header or cookie');
+    return undefined;
+  }
+  const at = where as ParameterPlace;
+  if (at === 'header' && reservedHeaders.includes(name.toLowerCase())) {
+    place.warn(`OpenAPI ignores a parameter ${name}`, 'Leave it out: the server reads this header itself');
+    return undefined;
+  }
+  if (place.has('content')) {
+    place.at('content').fault('content is not supported here', 'Write schema');
+    return undefined;
+  }
+  place.require('schema', 'Write schema with a type');
+  if (place.flag('allowEmptyValue') === true) {
+    place
+      .at('allowEmptyValue')
+      .fault('allowEmptyValue is not supported', 'Write type: string without minLength');
+  }
+  const required = place.flag('required') === true;
+  if (at === 'path' && !required) place.fault('a path parameter is always required', 'Write required: true');
+  const schema = place.has('schema') ? schemas.normalize(place.at('schema'), 'text') : schemas.anything;
+  checkText(place.at('schema'), schema, at);
+  const style = place.text('style') ?? Object.keys(styles[at])[0]!;
+  const separator = styles[at][style];
+  if (separator === undefined) {
+    place
+      .at('style')
+      .fault(`the style ${style} is not supported here`, `Write ${Object.keys(styles[at]).join(' or ')}`);
+  }
+  const isRepeated = at === 'query' && (place.flag('explode') ?? style === 'form');
+  return { name, in: at, required, schema, separator: isRepeated ? undefined : separator };
+}
+
+/** Checks that a text can be read in only one way. */
+function checkText(place: Place, { shape }: Schema, where: ParameterPlace): void {
+  const types = (shape.types ?? ['string']).filter((type) => type !== 'null');
+  if (types.length !== 1) place.fault('a text could have several types', 'Write one type');
+  if (types[0] !== 'array') return;
+  if (where === 'cookie')
+    place.fault('an array in a cookie is not supported', 'Write a query parameter or a header');
+  const items = (shape.items?.types ?? ['string']).filter((type) => type !== 'null');
+  if (items.length !== 1 || items[0] === 'array' || items[0] === 'object') {
+    place.fault(
+      'the items could have several types',
+      'Write items with one type that is not array or object',
+    );
+  }
+}
+
+/** The names in a path template. */
+function namesOf(path: string): string[] {
+  return [...path.matchAll(/{([^{}]+)}/g)].map(([, name]) => name!);
+}
+
+/** The path of an operation for the router, and the router's name of each path parameter. */
+export interface Route {
+  readonly path: string;
+  readonly names: Readonly<Record<string, string>>;
+}
+
+/**
+ * Translates a path template for the router.
+ * @param place - The path item.
+ */
+export function readRoute(place: Place, path: string): Route {
+  const segments = path.split('/');
+  const isSupported = segments.every((segment) => /^([\w.~:@!$&'+=,;-]*|{[^{}]+})$/.test(segment));
+  if (!path.startsWith('/') || !isSupported || path.includes('//')) {
+    place.fault(
+      'a path of this form is not supported',
+      'Begin it with /, and let each parameter be a whole segment, as in /plants/{id}',
+    );
+  }
+  const names: Record<string, string> = {};
+  for (const name of namesOf(path)) {
+    if (name in names)
+      place.fault(`the path parameter ${name} is there twice`, 'Give each parameter its own name');
+    const plain = /^\w+$/.test(name) ? name : `p${Object.keys(names).length}_${name.replaceAll(/\W/g, '_')}`;
+    names[name] = plain;
+  }
+  const route = path.replaceAll(':', '::').replaceAll(/{([^{}]+)}/g, (_, name: string) => `:${names[name]!}`);
+  return { path: route, names };
+}

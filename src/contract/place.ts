@@ -1,0 +1,152 @@
+// A place in a contract: reads what is there, follows references, and reports faults where they are.
+import leven from 'leven';
+import type { Finding, Path, Source } from './source.js';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The one extension that the server reads. */
+export const scopeExtension = 'x-required-scope';
+
+/** A value of a contract, and where it is. */
+export class Place {
+  readonly value: unknown;
+  readonly path: Path;
+  readonly #source: Source;
+  /** Whether a reference led nowhere: that is reported, and nothing else can be said about what is missing. */
+  readonly #isLost: boolean;
+
+  constructor(source: Source, value: unknown, path: Path, isLost = false) {
+    this.#source = source;
+    this.value = value;
+    this.path = path;
+    this.#isLost = isLost;
+  }
+
+  find(message: string, fix: string): Finding {
+    return this.#source.find(this.path, message, fix);
+  }
+
+  fault(message: string, fix: string): void {
+    if (!this.#isLost) this.#source.fault(this.path, message, fix);
+  }
+
+  warn(message: string, fix: string): void {
+    if (!this.#isLost) this.#source.warn(this.path, message, fix);
+  }
+
+  get isObject(): boolean {
+    return typeof this.value === 'object' && this.value !== null && !Array.isArray(this.value);
+  }
+
+  has(key: string): boolean {
+    return this.isObject && Object.hasOwn(this.value as Fields, key);
+  }
+
+  /** A field of an object or an item of an array; its value is undefined if there is none. */
+  at(key: string | number): Place {
+    const fields = (this.value ?? {}) as Fields;
+    const value = Object.hasOwn(fields, key) ? fields[key] : undefined;
+    return new Place(this.#source, value, [...this.path, key], this.#isLost);
+  }
+
+  /** Follows a reference within the document, and a reference there. A reference to nothing is a fault. */
+  target(seen: readonly unknown[] = []): Place {
+    const text = this.scalar('$ref');
+    if (text === undefined) return this;
+    const reference = this.at('$ref');
+    const lost = new Place(this.#source, {}, this.path, true);
+    if (!text.startsWith('#')) {
+      const fix = 'Bundle the contract into one file, as "redocly bundle" does';
+      reference.fault(`${text} is outside of this document`, fix);
+      return lost;
+    }
+    const next = [...seen, this.value];
+    const root = new Place(this.#source, this.#source.value, []);
+    const steps = text.slice(1).split('/').slice(1).map(unescape);
+    const found = seen.includes(this.value)
+      ? lost
+      : steps.reduce((at, step) => at.target(next).at(step), root);
+    if (found.value !== undefined && found !== lost) return found.target(next);
+    reference.fault(`${text} refers to nothing`, 'Refer to a component, as in #/components/schemas/Name');
+    return lost;
+  }
+
+  /**
+   * Checks that this is an object with the known fields, apart from extensions; other fields are faults.
+   * @param names - Separated by spaces.
+   */
+  allow(names: string): void {
+    const known = names.split(' ');
+    if (!this.isObject) {
+      this.fault('must be an object', 'Write an object here');
+      return;
+    }
+    for (const name of Object.keys(this.value as Fields)) {
+      if (known.includes(name)) continue;
+      const near = [...known, scopeExtension].find((one) => leven(one, name) < 3);
+      if (name.startsWith('x-') && near === undefined) continue;
+      const fix = near === undefined ? 'Leave it out, or begin its name with x-' : `Write ${near}`;
+      this.at(name).fault(`${name} is not supported here`, fix);
+    }
+  }
+
+  /** Reports a fault if a field is missing. */
+  require(key: string, fix: string): void {
+    if (this.isObject && !this.has(key)) this.fault(`${key} is missing`, fix);
+  }
+
+  /** A field as a text; undefined if it is neither a text nor a number. */
+  scalar(key: string): string | undefined {
+    const { value } = this.at(key);
+    return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
+  }
+
+  /** A field that must be a text if it is there. */
+  text(key: string): string | undefined {
+    return this.#typed(key, 'string', 'a text') as string | undefined;
+  }
+
+  /** A field that must be true or false if it is there. */
+  flag(key: string): boolean | undefined {
+    return this.#typed(key, 'boolean', 'true or false') as boolean | undefined;
+  }
+
+  /** A field that must be a number if it is there. */
+  number(key: string): number | undefined {
+    return this.#typed(key, 'number', 'a number') as number | undefined;
+  }
+
+  #typed(key: string, type: string, name: string): unknown {
+    const place = this.at(key);
+    if (place.value === undefined || typeof place.value === type) return place.value;
+    place.fault(`must be ${name}`, `Write ${name} here${type === 'string' ? ', in quotes' : ''}`);
+    return undefined;
+  }
+
+  /** The items of a field that must be an array if it is there. */
+  list(key: string): Place[] {
+    const place = this.at(key);
+    if (Array.isArray(place.value)) return place.value.map((_, i) => place.at(i));
+    if (place.value !== undefined) place.fault('must be an array', 'Write an array here');
+    return [];
+  }
+
+  /** The entries of a field that must be an object if it is there. */
+  entries(key: string): [string, Place][] {
+    const place = this.at(key);
+    if (place.isObject) return Object.keys(place.value as Fields).map((name) => [name, place.at(name)]);
+    if (place.value !== undefined) place.fault('must be an object', 'Write an object here');
+    return [];
+  }
+}
+
+/** Decodes one step of a reference (RFC 6901 section 6). */
+function unescape(step: string): string {
+  let text = step;
+  try {
+    text = decodeURIComponent(step);
+  } catch {
+    // Not encoded: the reference is looked up as it is.
+  }
+  return text.replaceAll('~1', '/').replaceAll('~0', '~');
+}

@@ -1,0 +1,178 @@
+// Reads the responses of an operation: what its handler may return, and what the server returns by itself.
+import type { Place } from './place.js';
+import type { Schema, Schemas } from './schemas.js';
+import { propertyOf } from './shape.js';
+
+/** The content of a body. */
+export interface Content {
+  readonly mediaType: string;
+  /** Whether it is JSON; a handler returns any other type as text, bytes or a stream. */
+  readonly isJson: boolean;
+  readonly schema: Schema;
+}
+
+/** A response that a handler may return. */
+export interface Result {
+  /** The key in the contract: a status, a range such as `2XX`, or `default`. */
+  readonly key: string;
+  /** The status if the handler need not say it. */
+  readonly status: number | undefined;
+  /** Undefined without content. */
+  readonly content: Content | undefined;
+  /** Whether the body is a JSON array, which the handler may return page by page. */
+  readonly isList: boolean;
+  /** The headers that the handler returns: all but those that the server sets. */
+  readonly handlerHeaders: readonly string[];
+}
+
+/** The responses of an operation. */
+export interface Responses {
+  readonly results: readonly Result[];
+  /** The keys of all declared responses. */
+  readonly keys: ReadonlySet<string>;
+  /** The names of the headers of all responses. */
+  readonly headers: readonly string[];
+  /** The schemas of the errors' bodies, as far as they describe those of the server. */
+  readonly errors: readonly Schema[];
+}
+
+/** The headers that the server sets on success, in lower case; `listHeaders` on lists only. */
+const serverHeaders = ['x-request-id'];
+const listHeaders = ['cache-control', 'etag'];
+/** Headers that the server sets on its own errors in addition to X-Request-Id, in lower case, by status. */
+const errorHeaders: Readonly<Record<string, readonly string[]>> = {
+  401: ['www-authenticate'],
+  403: ['www-authenticate'],
+  429: ['retry-after', 'ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset'],
+  503: ['retry-after'],
+};
+/** Statuses that any operation can return. */
+const everyOperation = [400, 429, 500, 503];
+
+/** Whether responses declare a status: by itself, by its range, or by `default`. */
+export function declares(keys: ReadonlySet<string>, status: number): boolean {
+  return keys.has(String(status)) || keys.has(`${Math.floor(status / 100)}XX`) || keys.has('default');
+}
+
+/** Whether a media type is JSON (RFC 6839 section 3.1), or a range of types that includes it. */
+function jsonType(mediaType: string): string | undefined {
+  const type = mediaType.split(';', 1)[0]!.trim().toLowerCase();
+  if (type === '*/*' || type === 'application/*') return 'application/json';
+  return /^application\/([\w.-]+\+)?json$/.test(type) ? type : undefined;
+}
+
+/** Reads a `content`: its JSON types, or the others if there is none. Types that are left out are a warning. */
+export function readContent(owner: Place, schemas: Schemas, use: 'request' | 'response'): Content[] {
+  const all = owner.entries('content').map(([name, given]): Content => {
+    given.allow('schema example examples encoding');
+    const type = jsonType(name);
+    const schema =
+      type !== undefined && given.has('schema') ? schemas.normalize(given.at('schema'), use) : undefined;
+    return { mediaType: type ?? name, isJson: type !== undefined, schema: schema ?? schemas.anything };
+  });
+  const json = all.filter(({ isJson }) => isJson);
+  const others = all.filter(({ isJson }) => !isJson).map(({ mediaType }) => mediaType);
+  if (json.length > 0 && others.length > 0) {
+    owner.at('content').warn(`${others.join(', ')} is not served, only JSON`, 'Leave it out');
+  }
+  const isFirst = ({ mediaType }: Content) => mediaType === 'application/json';
+  return json.length > 0 ? json.sort((a, b) => Number(isFirst(b)) - Number(isFirst(a))) : all;
+}
+
+/**
+ * Reads the responses of an operation.
+ * @param own - Statuses that this operation's security can cause.
+ */
+export function readResponses(operation: Place, schemas: Schemas, own: readonly number[]): Responses {
+  const place = operation.at('responses');
+  const read = operation
+    .entries('responses')
+    .filter(([key]) => !key.startsWith('x-'))
+    .map(([key, given]) => readResponse(given.target(), schemas, key));
+  const keys = new Set(read.map(({ result }) => result.key));
+  const hasList = read.some(({ result }) => /^2/.test(result.key) && result.isList);
+  // The server answers conditional requests for lists.
+  const results = read
+    .map(({ result }) => result)
+    .filter(({ key }) => /^[23]/.test(key) && !(key === '304' && hasList));
+  const failures = read.filter(({ result }) => !/^[23]/.test(result.key));
+  const fallback = failures.find(({ result }) => result.key === 'default')?.result;
+  if (results.length === 0 && fallback && !isErrorBody(fallback)) results.push(fallback);
+  else for (const failure of failures) checkError(failure);
+  if (results.length === 0 && operation.has('responses')) {
+    place.fault('no success status is declared', 'Declare 200, 201, 202 or 204');
+  } else if (results.length === 0) {
+    operation.warn('no responses are declared: success is 200, without content', 'Declare responses');
+    results.push({ key: 'default', status: 200, content: undefined, isList: false, handlerHeaders: [] });
+  }
+  const missing = [...everyOperation, ...own].sort().filter((status) => !declares(keys, status));
+  if (missing.length > 0) {
+    place.warn(
+      `${missing.join(', ')} can be returned but is not declared`,
+      'Declare it, its range or default',
+    );
+  }
+  const errors = failures.flatMap(({ result }) => (isErrorBody(result) ? [result.content!.schema] : []));
+  return { results, keys, headers: read.flatMap(({ headers }) => headers), errors };
+}
+
+interface ReadResponse {
+  readonly place: Place;
+  readonly result: Result;
+  readonly headers: readonly string[];
+}
+
+function readResponse(place: Place, schemas: Schemas, key: string): ReadResponse {
+  if (!/^([2-5]\d\d|[2-5]XX|default)$/.test(key)) {
+    place.fault(`${key} is not supported`, 'Write a status from 200 to 599, a range such as 4XX, or default');
+  }
+  place.allow('description summary headers content links');
+  const headers = place.entries('headers').map(([name, given]) => {
+    const header = given.target();
+    header.allow('description required deprecated style explode schema content example examples');
+    if (header.has('schema')) schemas.normalize(header.at('schema'), 'response');
+    if (/^content-type$/i.test(name)) given.warn('OpenAPI ignores a header Content-Type', 'Leave it out');
+    return name;
+  });
+  const [content] = readContent(place, schemas, 'response');
+  const at = place.at('content');
+  if (content !== undefined && ['204', '205', '304'].includes(key)) {
+    at.fault(`${key} has no content`, 'Leave content out, or declare 200');
+  } else if (content?.mediaType.includes('*') && /^[23]/.test(key)) {
+    at.fault(`${content.mediaType} is not a type`, 'Write the type that the response has');
+  }
+  const isList = content?.schema.shape.types?.join() === 'array';
+  const set = ['content-type', ...serverHeaders, ...(isList ? listHeaders : [])];
+  const result: Result = {
+    key,
+    status: /^\d+$/.test(key) ? Number(key) : key === '3XX' ? undefined : 200,
+    content,
+    isList,
+    handlerHeaders: headers.filter((name) => !set.includes(name.toLowerCase())),
+  };
+  return { place, result, headers };
+}
+
+/** Warns if the server's own errors are not what a response declares. */
+function checkError({ place, result, headers }: ReadResponse): void {
+  if (result.content !== undefined && !isErrorBody(result)) {
+    const message = 'errors of the server have another body: an integer "error" and a text "message"';
+    place.at('content').warn(message, 'Declare a schema with these two properties');
+  }
+  const set = [...serverHeaders, ...(errorHeaders[result.key] ?? [])];
+  for (const name of headers) {
+    if (set.includes(name.toLowerCase()) || result.key === 'default') continue;
+    place.at('headers').at(name).warn('errors of the server do not have this header', 'Leave it out');
+  }
+}
+
+/** Whether a response accepts the body of the server's errors: an integer `error` and a text `message`. */
+function isErrorBody({ content }: Result): boolean {
+  if (content?.mediaType !== 'application/json') return false;
+  const { shape } = content.schema;
+  const has = (name: string, ...types: string[]) =>
+    Object.hasOwn(shape.properties, name) &&
+    propertyOf(shape, name).types?.some((type) => types.includes(type));
+  const isComplete = shape.required.every((name) => name === 'error' || name === 'message');
+  return isComplete && has('error', 'integer', 'number') === true && has('message', 'string') === true;
+}

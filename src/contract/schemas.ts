@@ -1,0 +1,440 @@
+// Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
+import { isFast } from './pattern.js';
+import type { Place } from './place.js';
+import { absent, anything, mergeShapes, type NumberForm, type Shape, type TypeName } from './shape.js';
+
+/** Where a schema is used; URLs and headers contain only text. */
+export type Use = 'text' | 'request' | 'response';
+
+/** A schema in the normal form: keywords of JSON Schema 2020-12, each checked, and the shape that follows from them. */
+export interface Schema {
+  readonly type?: readonly TypeName[];
+  /** Of texts only; the format of a number is in the shape, and the range of int32 in `minimum` and `maximum`. */
+  readonly format?: string;
+  readonly enum?: readonly unknown[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly exclusiveMaximum?: number;
+  readonly multipleOf?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly items?: Schema;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly uniqueItems?: boolean;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: false | Schema;
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
+  readonly allOf?: readonly Schema[];
+  /** Whether a request must not contain the value (`readOnly`). */
+  readonly refused?: true;
+  readonly shape: Shape;
+}
+
+type Draft = { -readonly [Keyword in keyof Schema]: Schema[Keyword] };
+
+const typeNames: readonly string[] = ['null', 'boolean', 'integer', 'number', 'string', 'array', 'object'];
+const textFormats = 'date-time date time uuid email uri hostname ipv4 ipv6 byte password'.split(' ');
+/** Formats that ask for nothing that a server could check. */
+const freeFormats = ['password', 'binary'];
+const numberFormats: Readonly<Record<string, readonly string[]>> = {
+  integer: ['int32', 'int64'],
+  number: ['float', 'double'],
+};
+
+/** The keywords that limit values of a type. */
+const keywordsOf: Readonly<Partial<Record<TypeName, string>>> = {
+  number: 'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf',
+  string: 'minLength maxLength pattern',
+  array: 'items minItems maxItems uniqueItems',
+  object: 'properties required additionalProperties minProperties maxProperties',
+};
+const otherKeywords = 'type format enum const allOf default nullable readOnly writeOnly $ref';
+/** Keywords that only describe. */
+const annotations =
+  'title description example examples externalDocs deprecated xml discriminator $comment $schema $defs ' +
+  'definitions contentMediaType contentEncoding contentSchema';
+const inHandler = 'Check it in the handler';
+/** Keywords of JSON Schema that the server does not support, and what to write instead. */
+const unsupported: Readonly<Record<string, string>> = {
+  'anyOf oneOf': 'Write one object with optional properties, or an operation for each alternative',
+  not: 'Say what is allowed, with enum, pattern or bounds',
+  'if then else dependentRequired dependentSchemas contains minContains maxContains propertyNames': inHandler,
+  'patternProperties unevaluatedProperties':
+    'Write additionalProperties in one object that lists all properties',
+  'unevaluatedItems prefixItems': 'Write items with one schema, or an object with a property for each item',
+  '$id $anchor $dynamicRef $dynamicAnchor': 'Refer to the schema as #/components/schemas/Name',
+};
+const fixes = new Map(
+  Object.entries(unsupported).flatMap(([names, fix]) => names.split(' ').map((name) => [name, fix] as const)),
+);
+const known = [...Object.values(keywordsOf), otherKeywords, annotations, ...Object.keys(unsupported)].join(
+  ' ',
+);
+
+/** Normalizes the schemas of one document. A schema that several places refer to is normalized once for each use. */
+export class Schemas {
+  readonly #is30: boolean;
+  readonly #known = new Map<unknown, Partial<Record<Use, Schema>>>();
+  /** Accepts every value. */
+  readonly anything: Schema = { shape: anything };
+  /** The schemas that are being normalized. */
+  readonly #open = new Set<unknown>();
+
+  /** @param is30 - Whether the document is of OpenAPI 3.0; otherwise it is of 3.1. */
+  constructor(is30: boolean) {
+    this.#is30 = is30;
+  }
+
+  normalize(place: Place, use: Use): Schema {
+    if (place.value === true) return this.anything;
+    if (!place.isObject) {
+      place.fault('must be a schema', 'Write an object with a type, or leave it out');
+      return this.anything;
+    }
+    const found = this.#known.get(place.value)?.[use];
+    if (found !== undefined) return found;
+    if (this.#open.has(place.value)) {
+      place.fault(
+        'the schema contains itself',
+        'Limit the nesting by writing out its levels, or refer by ids',
+      );
+      return this.anything;
+    }
+    this.#open.add(place.value);
+    const schema = place.has('$ref') ? this.#reference(place, use) : this.#inline(place, use);
+    this.#open.delete(place.value);
+    this.#known.set(place.value, { ...this.#known.get(place.value), [use]: schema });
+    return schema;
+  }
+
+  #reference(place: Place, use: Use): Schema {
+    const target = this.normalize(place.target(), use);
+    const siblings = Object.keys(place.value as object).filter(
+      (name) => name !== '$ref' && !annotations.split(' ').includes(name) && !name.startsWith('x-'),
+    );
+    if (siblings.length === 0) return target;
+    if (this.#is30) {
+      place.warn(
+        `OpenAPI 3.0 ignores what is next to $ref (${siblings.join(', ')})`,
+        'Write allOf with the reference, and the rest next to it',
+      );
+      return target;
+    }
+    return this.#inline(place, use, target);
+  }
+
+  /** @param referenced - What a `$ref` next to the keywords refers to. */
+  #inline(place: Place, use: Use, referenced?: Schema): Schema {
+    this.#checkKeywords(place);
+    const nullable = this.#nullable(place, use);
+    if (nullable !== undefined) return nullable;
+    const types = this.#types(place, use);
+    const draft: Draft = {
+      ...(types !== undefined && { type: types }),
+      ...this.#texts(place, use, types),
+      ...this.#numbers(place),
+      ...this.#values(place),
+      ...this.#array(place, use),
+      ...this.#object(place, use),
+      shape: anything,
+    };
+    const number = numberForm(place, types);
+    if (place.at('format').value === 'int32') {
+      draft.minimum = Math.max(draft.minimum ?? -Infinity, -(2 ** 31));
+      draft.maximum = Math.min(draft.maximum ?? Infinity, 2 ** 31 - 1);
+    }
+    const parts = place.list('allOf').map((part) => this.normalize(part, use));
+    if (referenced !== undefined) parts.unshift(referenced);
+    if (parts.length > 0) draft.allOf = parts;
+    const isRefused =
+      use === 'request' && (place.flag('readOnly') === true || parts.some((part) => part.refused));
+    if (isRefused) draft.refused = true;
+    draft.shape = mergeShapes(
+      [ownShape(draft, number, place), ...parts.map(({ shape }) => shape)],
+      (message) => {
+        place.fault(message, 'Let all parts of allOf agree');
+      },
+    );
+    this.#checkRequired(place, draft);
+    checkDefault(place, draft.shape);
+    return draft;
+  }
+
+  #checkKeywords(place: Place): void {
+    for (const name of Object.keys(place.value as object)) {
+      const fix = fixes.get(name);
+      if (fix !== undefined && !this.#isNullableAlternative(place, name)) {
+        place.at(name).fault(`${name} is not supported`, fix);
+      }
+    }
+    place.allow(known);
+  }
+
+  /** Whether anyOf or oneOf has a schema and null, as generators write for a nullable value. */
+  #isNullableAlternative(place: Place, keyword: string): boolean {
+    if (keyword !== 'anyOf' && keyword !== 'oneOf') return false;
+    const parts = place.list(keyword);
+    return parts.length === 2 && parts.filter((part) => part.at('type').value === 'null').length === 1;
+  }
+
+  #nullable(place: Place, use: Use): Schema | undefined {
+    const keyword = ['anyOf', 'oneOf'].find((name) => this.#isNullableAlternative(place, name));
+    if (keyword === undefined) return undefined;
+    const part = place.list(keyword).find((one) => one.at('type').value !== 'null')!;
+    const schema = this.normalize(part, use);
+    const types = schema.shape.types;
+    if (types === undefined || schema.allOf !== undefined) {
+      place.at(keyword).fault(`${keyword} is not supported here`, 'Write null in the type of the schema');
+      return schema;
+    }
+    const withNull: TypeName[] = [...new Set<TypeName>([...types, 'null'])];
+    const own = 'default' in (place.value as object) ? { default: place.at('default').value } : {};
+    return {
+      ...schema,
+      type: withNull,
+      ...(schema.enum !== undefined && { enum: [...schema.enum, null] }),
+      shape: { ...schema.shape, ...own, types: withNull },
+    };
+  }
+
+  #types(place: Place, use: Use): readonly TypeName[] | undefined {
+    const type = place.at('type');
+    if (type.value === undefined) return undefined;
+    const isList = Array.isArray(type.value);
+    if (isList && this.#is30) {
+      type.fault(
+        'OpenAPI 3.0 has one type',
+        'Write one type, with nullable: true for null, or use openapi: 3.1.0',
+      );
+    }
+    const names: unknown[] = [type.value].flat();
+    const wrong = names.find((name) => typeof name !== 'string' || !typeNames.includes(name));
+    if (wrong !== undefined || names.length === 0) {
+      type.fault(
+        `${JSON.stringify(wrong ?? [])} is not a type`,
+        `Write one of ${typeNames.slice(1).join(', ')}`,
+      );
+      return undefined;
+    }
+    if (use === 'text' && names.includes('object')) {
+      type.fault('an object is not supported here', 'Write a parameter for each property, or a body');
+    }
+    const types = [...new Set(names)] as TypeName[];
+    if (place.flag('nullable') !== true || types.includes('null')) return types;
+    if (!this.#is30)
+      place.at('nullable').warn('OpenAPI 3.1 has no nullable', `Write type: [${types.join(', ')}, "null"]`);
+    return [...types, 'null'];
+  }
+
+  #texts(place: Place, use: Use, types: readonly TypeName[] | undefined): Partial<Schema> {
+    warnWithoutEffect(place, types);
+    const pattern = place.text('pattern');
+    if (pattern !== undefined && use !== 'response') checkPattern(place.at('pattern'), pattern);
+    const format = place.text('format');
+    const isOfNumbers = types?.some((type) => format !== undefined && numberFormats[type]?.includes(format));
+    const isChecked =
+      format !== undefined && textFormats.includes(format) && (types?.includes('string') ?? true);
+    if (format !== undefined && !isChecked && !isOfNumbers && !freeFormats.includes(format)) {
+      place
+        .at('format')
+        .warn(`the format ${format} is not checked`, 'Add a pattern, or check it in the handler');
+    }
+    return {
+      ...(isChecked && { format }),
+      ...(pattern !== undefined && { pattern }),
+      ...count(place, 'minLength'),
+      ...count(place, 'maxLength'),
+    };
+  }
+
+  #numbers(place: Place): Partial<Schema> {
+    const isInteger = [place.at('type').value].flat().includes('integer');
+    const bound = (end: 'minimum' | 'maximum') => {
+      const exclusive = end === 'minimum' ? 'exclusiveMinimum' : 'exclusiveMaximum';
+      const own = place.number(end);
+      if (own !== undefined && isInteger) checkExact(place.at(end), own, true);
+      const given = place.at(exclusive);
+      if (given.value === undefined || given.value === false) return own === undefined ? {} : { [end]: own };
+      if (this.#is30 !== (given.value === true)) {
+        const fix = this.#is30
+          ? `Write ${exclusive}: true next to ${end}`
+          : 'Write the bound itself, a number';
+        given.fault(`${exclusive} has another form in this version of OpenAPI`, fix);
+        return {};
+      }
+      if (given.value === true) return own === undefined ? {} : { [exclusive]: own };
+      const value = place.number(exclusive);
+      if (value !== undefined && isInteger) checkExact(given, value, true);
+      return { ...(own !== undefined && { [end]: own }), ...(value !== undefined && { [exclusive]: value }) };
+    };
+    const multipleOf = place.number('multipleOf');
+    if (multipleOf !== undefined && isInteger) checkExact(place.at('multipleOf'), multipleOf, false);
+    if (multipleOf !== undefined && multipleOf <= 0) {
+      place.at('multipleOf').fault('must be above 0', 'Write a positive number');
+    }
+    return { ...bound('minimum'), ...bound('maximum'), ...(multipleOf !== undefined && { multipleOf }) };
+  }
+
+  #values(place: Place): Partial<Schema> {
+    const isNumber = [place.at('type').value].flat().includes('number');
+    const values = place.has('const') ? [place.at('const')] : place.list('enum');
+    if (values.length === 0 && !place.has('enum')) return {};
+    if (values.length === 0) place.at('enum').fault('allows no value', 'List the allowed values');
+    for (const one of values)
+      if (typeof one.value === 'number' && !isNumber) checkExact(one, one.value, false);
+    return { enum: [...new Set(values.map(({ value }) => value))] };
+  }
+
+  #array(place: Place, use: Use): Partial<Schema> {
+    const isArray = place.at('type').value === 'array';
+    if (isArray && this.#is30) place.require('items', 'Write items with the schema of the items');
+    const items = place.has('items') ? this.normalize(place.at('items'), use) : undefined;
+    const unique = place.flag('uniqueItems') === true;
+    const { types } = items?.shape ?? anything;
+    // Of requests: Ajv compares all items in pairs unless they are texts.
+    if (unique && use !== 'response' && types?.join() !== 'string') {
+      place
+        .at('uniqueItems')
+        .fault(
+          'uniqueItems is supported only for items of type string',
+          'Leave it out, and compare the items in the handler',
+        );
+    }
+    return {
+      ...(items !== undefined && { items }),
+      ...count(place, 'minItems'),
+      ...count(place, 'maxItems'),
+      ...(unique && { uniqueItems: true }),
+    };
+  }
+
+  #object(place: Place, use: Use): Partial<Schema> {
+    const properties: Record<string, Schema> = {};
+    const left = new Set<string>();
+    for (const [name, property] of place.entries('properties')) {
+      const schema = this.normalize(property, use);
+      const flag = use === 'request' ? 'readOnly' : 'writeOnly';
+      const isLeft =
+        property.isObject && [property, property.target()].some((one) => one.flag(flag) === true);
+      if (isLeft || schema.refused) left.add(name);
+      const instead: Schema = use === 'request' ? { ...schema, refused: true } : { shape: absent };
+      const value = isLeft ? instead : schema;
+      Object.defineProperty(properties, name, {
+        value,
+        enumerable: true,
+        configurable: true,
+        writable: true,
+      });
+    }
+    const required = place.list('required').map(({ value }) => String(value));
+    const given = place.at('additionalProperties');
+    const additional = given.isObject ? this.normalize(given, use) : given.value;
+    if (additional !== undefined && typeof additional !== 'object' && typeof additional !== 'boolean') {
+      given.fault('must be true, false or a schema', 'Write false to allow no other properties');
+    }
+    return {
+      ...(place.has('properties') && { properties }),
+      ...(required.length > 0 && { required: [...new Set(required)].filter((name) => !left.has(name)) }),
+      ...(additional === true && { additionalProperties: this.anything }),
+      ...(additional === false && { additionalProperties: false as const }),
+      ...(typeof additional === 'object' && { additionalProperties: additional as Schema }),
+      ...count(place, 'minProperties'),
+      ...count(place, 'maxProperties'),
+    };
+  }
+
+  #checkRequired(place: Place, { shape, allOf }: Schema): void {
+    const missing = shape.required.find((name) => !Object.hasOwn(shape.properties, name));
+    if (missing === undefined || shape.additional !== false) return;
+    const at = allOf === undefined ? place.at('required') : place;
+    at.fault(
+      `requires ${missing}, which is not one of its properties`,
+      'Add the property, or do not require it',
+    );
+  }
+}
+
+function ownShape(schema: Schema, number: NumberForm | undefined, place: Place): Shape {
+  const { type, properties, required, additionalProperties, items } = schema;
+  const isText = schema.enum?.every((value) => typeof value === 'string');
+  const says = type ?? isText ?? number ?? properties ?? required ?? additionalProperties ?? items;
+  if (says === undefined && !place.has('default')) return anything;
+  return {
+    types: type ?? (isText === true ? ['string'] : undefined),
+    number,
+    properties: Object.fromEntries(
+      Object.entries(properties ?? {}).map(([name, { shape }]) => [name, shape]),
+    ),
+    required: required ?? [],
+    additional: additionalProperties === false ? false : additionalProperties?.shape,
+    items: items?.shape,
+    ...(place.has('default') && { default: place.at('default').value }),
+  };
+}
+
+function checkDefault(place: Place, { types }: Shape): void {
+  const { value } = place.at('default');
+  if (value === undefined || types === undefined) return;
+  const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
+  const isInteger = Number.isSafeInteger(value) && types.includes('integer');
+  if (isInteger || types.includes(type as TypeName)) return;
+  place.at('default').fault(`is not of the type ${types.join(', ')}`, 'Write a value that the schema allows');
+}
+
+function numberForm(place: Place, types: readonly TypeName[] | undefined): NumberForm | undefined {
+  if (types?.includes('number')) return 'double';
+  if (!types?.includes('integer')) return undefined;
+  return place.at('format').value === 'int64' ? 'int64' : 'integer';
+}
+
+/** Warns of keywords that say nothing about values of the given types. */
+function warnWithoutEffect(place: Place, types: readonly TypeName[] | undefined): void {
+  if (types === undefined) return;
+  for (const [type, keywords] of Object.entries(keywordsOf)) {
+    if (types.includes(type as TypeName) || (type === 'number' && types.includes('integer'))) continue;
+    for (const name of keywords.split(' ').filter((one) => place.has(one))) {
+      place
+        .at(name)
+        .warn(`${name} has no effect on the type ${types.join(', ')}`, 'Leave it out, or correct the type');
+    }
+  }
+}
+
+function count(place: Place, keyword: string): Record<string, number> {
+  const value = place.number(keyword);
+  if (value === undefined) return {};
+  if (!Number.isSafeInteger(value) || value < 0)
+    place.at(keyword).fault('must be a count', 'Write 0 or more');
+  return { [keyword]: value };
+}
+
+/** Checks an integer that the parser may have rounded; bounds beyond the range of int64 have no effect in any case. */
+function checkExact(place: Place, value: number, isBound: boolean): void {
+  if (!Number.isInteger(value) || Number.isSafeInteger(value)) return;
+  if (isBound && Math.abs(value) >= 2 ** 63) return;
+  place.fault(
+    'is an integer that programs round',
+    'Leave it out: the format gives the range, and the handler can check more',
+  );
+}
+
+/** Checks a pattern that is applied to requests. */
+function checkPattern(place: Place, pattern: string): void {
+  try {
+    new RegExp(pattern, 'u');
+  } catch (error) {
+    place.fault((error as Error).message, 'Write a regular expression of ECMAScript, with the flag u');
+    return;
+  }
+  if (isFast(pattern)) return;
+  place.fault(
+    `${pattern} could take too long to match`,
+    'Begin it with ^, repeat at most one part without a limit, limit the others as in {1,20}, ' +
+      'and repeat no part that can match in several ways',
+  );
+}

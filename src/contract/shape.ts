@@ -1,0 +1,111 @@
+// The shape of a value: what all parts of its schema together say about types and places, without the limits.
+
+/** A type of JSON Schema. */
+export type TypeName = 'null' | 'boolean' | 'integer' | 'number' | 'string' | 'array' | 'object';
+
+/** How a number is represented in the code: as a bigint, as a safe integer, or as the nearest double. */
+export type NumberForm = 'int64' | 'integer' | 'double';
+
+/** What is known about a value; compositions are merged. */
+export interface Shape {
+  /** The possible types; undefined if the schema names none. */
+  readonly types: readonly TypeName[] | undefined;
+  /** Undefined if no schema says that the value is a number. */
+  readonly number: NumberForm | undefined;
+  readonly properties: Readonly<Record<string, Shape>>;
+  readonly required: readonly string[];
+  /** Other properties; undefined if a schema neither forbids nor describes them. */
+  readonly additional: Shape | false | undefined;
+  readonly items: Shape | undefined;
+  /** The value of an absent property or parameter. */
+  readonly default?: unknown;
+}
+
+/** The shape of a value of which nothing is known. */
+export const anything: Shape = {
+  types: undefined,
+  number: undefined,
+  properties: {},
+  required: [],
+  additional: undefined,
+  items: undefined,
+};
+
+/** The shape of a value that a response never contains (`writeOnly`). */
+export const absent: Shape = { ...anything, types: [] };
+
+/**
+ * Merges the shapes that a value has at the same time, as with `allOf`.
+ * @param report - Called with what contradicts itself.
+ */
+export function mergeShapes(shapes: readonly Shape[], report: (message: string) => void): Shape {
+  return shapes.reduce((a, b) => mergeTwo(a, b, report));
+}
+
+function mergeTwo(a: Shape, b: Shape, report: (message: string) => void): Shape {
+  if (a === absent || b === absent) return absent;
+  if (a === anything) return b;
+  if (b === anything) return a;
+  const forms = [a.number, b.number].filter((form) => form !== undefined);
+  if (forms.includes('int64') && forms.some((form) => form !== 'int64')) {
+    report('one number would have the format int64 and another one');
+  }
+  const types = a.types && b.types ? commonTypes(a.types, b.types) : (a.types ?? b.types);
+  if (types?.length === 0) report('no value can have all of these types');
+  return {
+    types,
+    number: forms.includes('integer') ? 'integer' : forms[0],
+    properties: Object.fromEntries(
+      [...new Set([...Object.keys(a.properties), ...Object.keys(b.properties)])].map((name) => [
+        name,
+        mergeShapes([propertyOf(a, name), propertyOf(b, name)], report),
+      ]),
+    ),
+    required: [...new Set([...a.required, ...b.required])],
+    additional: mergeAdditional(a.additional, b.additional, report),
+    items: a.items && b.items ? mergeTwo(a.items, b.items, report) : (a.items ?? b.items),
+    ...('default' in a ? { default: a.default } : 'default' in b && { default: b.default }),
+  };
+}
+
+function mergeAdditional(a: Shape['additional'], b: Shape['additional'], report: (message: string) => void) {
+  if (a === false || b === false) return false;
+  return a && b ? mergeTwo(a, b, report) : (a ?? b);
+}
+
+/** The shape of a property of an object that has this shape. */
+export function propertyOf({ properties, additional }: Shape, name: string): Shape {
+  if (Object.hasOwn(properties, name)) return properties[name]!;
+  return additional === false ? anything : (additional ?? anything);
+}
+
+function commonTypes(a: readonly TypeName[], b: readonly TypeName[]): TypeName[] {
+  const has = (types: readonly TypeName[], type: TypeName) =>
+    types.includes(type) || (type === 'integer' && types.includes('number'));
+  return [...new Set([...a, ...b])].filter((type) => has(a, type) && has(b, type));
+}
+
+/** How deep a value without a schema may be nested. */
+const unknownDepth = 16;
+
+/** The deepest nesting of arrays and objects in a value. */
+export function depthOf(shape: Shape): number {
+  const { types, properties, additional, items } = shape;
+  if (types === undefined) return unknownDepth;
+  const inner = types.flatMap((type) => {
+    if (type === 'object') return [...Object.values(properties), additional ?? anything];
+    return type === 'array' ? [items ?? anything] : [];
+  });
+  if (!types.includes('object') && !types.includes('array')) return 0;
+  return 1 + Math.max(0, ...inner.map((one) => (one === false ? 0 : depthOf(one))));
+}
+
+/** Whether a part of the value may have any type. */
+export function hasUnknownPart({ types, properties, additional, items }: Shape): boolean {
+  if (types === undefined) return true;
+  if (types.includes('array') && (items === undefined || hasUnknownPart(items))) return true;
+  if (!types.includes('object')) return false;
+  const named = Object.values(properties);
+  const isMap = additional === undefined && named.length === 0;
+  return isMap || [...named, ...(additional ? [additional] : [])].some(hasUnknownPart);
+}

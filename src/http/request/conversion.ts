@@ -1,0 +1,102 @@
+// Converts validated values to what handlers expect: exact integers, doubles and defaults.
+import { anything, type Shape } from '../../contract/shape.js';
+import { isInexact, setOwn, toDouble } from './exact-json.js';
+
+/** Converts a value, in place as far as it is an object or array; adds a message for what cannot be kept exactly. */
+export type Converter = (value: unknown, place: string, faults: string[]) => unknown;
+
+/**
+ * Creates the converter of a value that has passed validation.
+ * @returns undefined if such a value is already what a handler expects.
+ */
+export function createConverter(shape: Shape): Converter | undefined {
+  const { types, number } = shape;
+  if (number === 'int64') {
+    return (value) => (typeof value === 'number' || typeof value === 'bigint' ? BigInt(value) : value);
+  }
+  if (number === 'double') {
+    return (value) => (typeof value === 'bigint' || isInexact(value) ? toDouble(value) : value);
+  }
+  const mayBe = (type: 'object' | 'array') => types?.includes(type) ?? true;
+  const ofObject = mayBe('object') ? objectConverter(shape) : undefined;
+  const ofArray = mayBe('array') ? arrayConverter(shape) : undefined;
+  if (types !== undefined && ofObject === undefined && ofArray === undefined) return undefined;
+  return (value, place, faults) => {
+    if (typeof value !== 'object' || value === null)
+      return types === undefined ? exact(value, place, faults) : value;
+    if (Array.isArray(value)) return ofArray === undefined ? value : ofArray(value, place, faults);
+    return ofObject === undefined ? value : ofObject(value, place, faults);
+  };
+}
+
+function objectConverter({ properties, additional }: Shape): Converter | undefined {
+  const named = Object.entries(properties).flatMap(([name, shape]) => {
+    const convert = createConverter(shape);
+    return convert === undefined && !('default' in shape) ? [] : [{ name, convert, fill: defaultOf(shape) }];
+  });
+  const rest = additional === false ? undefined : additional === undefined ? exact : convertRest(additional);
+  if (named.length === 0 && rest === undefined) return undefined;
+  return (value, place, faults) => {
+    const object = value as Record<string, unknown>;
+    for (const { name, convert, fill } of named) {
+      if (!Object.hasOwn(object, name)) {
+        if (fill !== undefined) setOwn(object, name, fill());
+      } else if (convert !== undefined) {
+        object[name] = convert(object[name], inside(place, name), faults);
+      }
+    }
+    if (rest === undefined) return object;
+    for (const name of Object.keys(object)) {
+      if (Object.hasOwn(properties, name)) continue;
+      const given = object[name];
+      const converted = rest(given, inside(place, name), faults);
+      if (converted !== given) setOwn(object, name, converted);
+    }
+    return object;
+  };
+}
+
+function convertRest(shape: Shape): Converter | undefined {
+  return shape === anything ? exact : createConverter(shape);
+}
+
+function arrayConverter({ items = anything }: Shape): Converter | undefined {
+  const convert = createConverter(items);
+  if (convert === undefined) return undefined;
+  return (value, place, faults) => {
+    const array = value as unknown[];
+    for (const [i, item] of array.entries()) array[i] = convert(item, inside(place, i), faults);
+    return array;
+  };
+}
+
+/** Checks a value of which the contract says nothing: what cannot be kept exactly is a fault. */
+const exact: Converter = (value, place, faults) => {
+  if (typeof value === 'object' && value !== null) {
+    for (const [name, item] of Object.entries(value)) exact(item, inside(place, name), faults);
+  } else if (isInexact(value) || (typeof value === 'number' && !isKept(value))) {
+    faults.push(`${place} is a number with more digits than the server keeps: send it as a string`);
+  } else if (typeof value === 'string' && !value.isWellFormed()) {
+    faults.push(`${place} must not contain unpaired surrogates`);
+  }
+  return value;
+};
+
+function isKept(value: number): boolean {
+  return Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
+}
+
+/** Returns the function that makes the value of an absent property; undefined if there is none. */
+export function defaultOf(shape: Shape): (() => unknown) | undefined {
+  if (!('default' in shape)) return undefined;
+  const convert = createConverter(shape);
+  return () => {
+    const value = structuredClone(shape.default);
+    return convert === undefined ? value : convert(value, '', []);
+  };
+}
+
+function inside(place: string, name: string | number): string {
+  const short = String(name).slice(0, 64).toWellFormed();
+  return place === '' ? short : `${place}.${short}`;
+}

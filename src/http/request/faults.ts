@@ -1,0 +1,96 @@
+// Describes what is wrong with a request, for the person who sent it.
+import type { ErrorObject } from 'ajv';
+
+/** The source of a value: JSON has types, the other parts of a request have only text. */
+export type Source = 'json' | 'text';
+
+/** How many faults a message describes; it only counts the others, since a long body can have very many. */
+const describedFaults = 10;
+/** Maximum length of a client's unknown name in a message, in characters. */
+const repeatedNameLength = 64;
+
+/** A number in decimal digits, as in JSON. */
+export const decimalNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
+/** Describes all faults in one line: `id is missing; "nmae" is unknown`. */
+export function describe(errors: readonly ErrorObject[], source: Source): string {
+  const faults = errors.slice(0, describedFaults).map((error) => describeFault(error, source));
+  if (errors.length > describedFaults) faults.push(`and ${errors.length - describedFaults} more faults`);
+  return faults.join('; ');
+}
+
+/** What an Error of Ajv says about its keyword; of custom keywords, nothing. */
+interface FaultParams {
+  readonly missingProperty?: string;
+  readonly additionalProperty?: string;
+  readonly allowedValues?: readonly unknown[];
+  readonly type?: string | readonly string[];
+}
+
+function describeFault(
+  { instancePath, keyword, params, message = 'is not valid', data }: ErrorObject,
+  source: Source,
+): string {
+  const { missingProperty, additionalProperty, allowedValues, type } =
+    (params as FaultParams | undefined) ?? {};
+  const place = instancePath.slice(1).split('/').map(unescape).join('.');
+  const inside = (name: string) => (place === '' ? name : `${place}.${name}`);
+  if (keyword === 'required') return `${inside(missingProperty ?? '')} is missing`;
+  if (keyword === 'additionalProperties') return `${inside(quote(additionalProperty ?? ''))} is unknown`;
+  let fault = allowedValues === undefined ? message : `must be one of ${allowedValues.join(', ')}`;
+  if (type !== undefined) {
+    const wanted = [type].flat().map((name) => typeNames[name] ?? name);
+    const given = Array.isArray(data) ? ', given once' : '';
+    fault = `must be ${wanted.join(' or ')}${source === 'text' ? given : `, not ${kindOf(data)}`}`;
+  }
+  return `${place === '' ? 'it' : place} ${fault}`;
+}
+
+const typeNames: Readonly<Record<string, string>> = {
+  object: 'an object',
+  array: 'an array',
+  string: 'a string',
+  boolean: 'true or false',
+};
+
+/** What a body has in place of a value of the right type. */
+function kindOf(data: unknown): string {
+  if (data === null || typeof data === 'boolean') return String(data);
+  if (Array.isArray(data)) return 'an array';
+  return { object: 'an object', string: 'a string' }[typeof data as string] ?? 'a number';
+}
+
+/**
+ * The end of the message about what is not a number, or is one of the wrong kind or size: what came instead, or the
+ * required notation. A quoted number is called one only if its digits would be accepted without the quotes.
+ * @param hint - The required notation in a text.
+ * @param accepts - Whether a text without quotes would be accepted.
+ */
+export function notNumber(
+  data: unknown,
+  source: Source,
+  hint: string,
+  accepts: (digits: string) => boolean,
+): string {
+  if (source === 'text' && Array.isArray(data)) return ', given once';
+  const kind = kindOf(data);
+  const instead = source === 'text' ? hint : kind === 'a number' ? '' : `, not ${kind}`;
+  const digits = source === 'text' ? /^"([^"]*)"$/.exec(String(data))?.[1] : data;
+  const isQuoted = typeof digits === 'string' && accepts(digits);
+  return `${instead}${isQuoted ? ': send the digits without quotes' : ''}`;
+}
+
+/** Unescapes and shortens one step of a JSON Pointer (RFC 6901 section 4), which may be a client's unknown name. */
+function unescape(step: string): string {
+  return shorten(step.replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+/** Quotes a client's unknown name, shortened and well-formed. */
+function quote(name: string): string {
+  return JSON.stringify(shorten(name));
+}
+
+function shorten(name: string): string {
+  const short = name.length > repeatedNameLength ? `${name.slice(0, repeatedNameLength)}…` : name;
+  return short.toWellFormed();
+}

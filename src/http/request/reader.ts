@@ -1,0 +1,206 @@
+// Reads a request as its operation declares it: parameters and body, validated and converted for the handler.
+import type { Ajv } from 'ajv';
+import type { FastifyRequest } from 'fastify';
+import type { Operation } from '../../contract/operations.js';
+import type { Parameter, ParameterPlace } from '../../contract/parameters.js';
+import type { Schema } from '../../contract/schemas.js';
+import { anything, type Shape } from '../../contract/shape.js';
+import { ApiError, type ErrorKind } from '../../errors.js';
+import { createConverter } from './conversion.js';
+import { parseDecimal } from './exact-json.js';
+import { decimalNumber, type Source } from './faults.js';
+import { createValidator } from './validation.js';
+
+/** What a handler receives. */
+export interface Input {
+  readonly caller: unknown;
+  readonly params: unknown;
+  readonly query: unknown;
+  readonly headers?: unknown;
+  readonly cookies?: unknown;
+  readonly body: unknown;
+}
+
+/** Reads a request. @throws ApiError that describes all faults of the first part that has any. */
+export type RequestReader = (request: FastifyRequest) => Input;
+
+type Values = Record<string, unknown>;
+
+/** What a reader needs beside the operation. */
+export interface ReaderOptions {
+  ajv: Ajv;
+  /** Query parameters that belong to the authentication. */
+  credentials: readonly string[];
+  /** Whether bodies of other media types than the operation's can have been parsed. */
+  checksType: boolean;
+}
+
+/** Creates the reader of an operation's requests. */
+export function createRequestReader(operation: Operation, options: ReaderOptions): RequestReader {
+  const part = (place: ParameterPlace) => partReader(operation, place, options);
+  const [path, query, header, cookie] = [part('path'), part('query'), part('header'), part('cookie')];
+  const body = bodyReader(operation, options);
+  const params = paramsOf(operation);
+  return (request) => {
+    const input: { -readonly [Name in keyof Input]: Input[Name] } = {
+      caller: request.caller,
+      params: path === undefined ? request.params : path(params(request.params as Values)),
+      body: undefined,
+      query: undefined,
+    };
+    // In the order in which their faults are reported.
+    input.body = body(request);
+    input.query = query?.(request.query as Values);
+    if (header !== undefined) input.headers = header(pick(request.headers, operation));
+    if (cookie !== undefined) input.cookies = cookie(parseCookies(request.headers.cookie ?? ''));
+    return input;
+  };
+}
+
+const kinds: Readonly<Record<ParameterPlace, ErrorKind>> = {
+  path: 'invalidPath',
+  query: 'invalidQuery',
+  header: 'malformedRequest',
+  cookie: 'malformedRequest',
+};
+
+/** Returns the function that reads parameters in place; undefined if there are none, except in a query. */
+function partReader(
+  { parameters }: Operation,
+  place: ParameterPlace,
+  { ajv, credentials }: ReaderOptions,
+): ((values: Values) => Values) | undefined {
+  const own = parameters.filter((parameter) => parameter.in === place);
+  if (own.length === 0 && place !== 'query') return undefined;
+  const properties = Object.fromEntries(own.map(({ name, schema }) => [name, schema]));
+  if (place === 'query') for (const name of credentials) properties[name] ??= { shape: anything };
+  const check = partChecker(ajv, kinds[place], 'text', {
+    type: ['object'],
+    properties,
+    required: own.filter(({ required }) => required).map(({ name }) => name),
+    // Unknown query parameters are refused, like unknown fields of a body.
+    ...(place === 'query' && { additionalProperties: false }),
+    shape: {
+      ...anything,
+      types: ['object'],
+      properties: Object.fromEntries(own.map(({ name, schema: { shape } }) => [name, shape])),
+      additional: false,
+    },
+  });
+  const readers = own.flatMap((parameter) => {
+    const read = textReader(parameter);
+    return read === undefined ? [] : [{ name: parameter.name, read }];
+  });
+  return (values) => {
+    for (const { name, read } of readers) {
+      const given = values[name];
+      if (given !== undefined) values[name] = read(given);
+    }
+    return check(values) as Values;
+  };
+}
+
+/** Returns the function that validates and converts a part of a request. */
+function partChecker(ajv: Ajv, kind: ErrorKind, source: Source, schema: Schema): (data: unknown) => unknown {
+  const validate = createValidator(ajv, schema, source);
+  const convert = createConverter(schema.shape);
+  return (data) => {
+    const detail = validate(data);
+    if (detail !== undefined) throw new ApiError(kind, { detail });
+    if (convert === undefined) return data;
+    const faults: string[] = [];
+    const converted = convert(data, '', faults);
+    if (faults.length > 0) throw new ApiError(kind, { detail: faults.slice(0, 10).join('; ') });
+    return converted;
+  };
+}
+
+function bodyReader(
+  { body }: Operation,
+  { ajv, checksType }: ReaderOptions,
+): (request: FastifyRequest) => unknown {
+  if (body === undefined) {
+    return (request) => {
+      if (request.body === undefined) return undefined;
+      throw new ApiError('invalidBody', { detail: 'the operation takes no body' });
+    };
+  }
+  const checks = new Map(
+    [...body.schemas].map(([type, schema]) => [type, partChecker(ajv, 'invalidBody', 'json', schema)]),
+  );
+  const [only] = checks.values();
+  return (request) => {
+    const data: unknown = request.body;
+    if (data === undefined) {
+      if (body.required) throw new ApiError('missingBody');
+      return undefined;
+    }
+    if (!checksType) return only!(data);
+    const type = request.headers['content-type']?.split(';', 1)[0]!.trim().toLowerCase() ?? '';
+    const check = checks.get(type);
+    if (check !== undefined) return check(data);
+    throw new ApiError('unsupportedMediaType', { detail: `here, send ${[...checks.keys()].join(' or ')}` });
+  };
+}
+
+/** Returns the function that reads a parameter's text as its type, if it has that form; undefined for a text. */
+function textReader({ schema: { shape }, separator }: Parameter): ((given: unknown) => unknown) | undefined {
+  const isArray = shape.types?.includes('array') ?? false;
+  const read = scalarReader(isArray ? (shape.items ?? anything) : shape);
+  if (!isArray) return read && ((given) => (typeof given === 'string' ? read(given) : given));
+  return (given) => {
+    const texts =
+      separator === undefined || typeof given !== 'string' ? [given].flat() : given.split(separator);
+    const items = separator === ',' ? texts.map((text) => (text as string).trim()) : texts;
+    return read === undefined ? items : items.map((text) => read(text as string));
+  };
+}
+
+function scalarReader({ types = ['string'] }: Shape): ((text: string) => unknown) | undefined {
+  if (types.includes('integer')) {
+    return (text) => {
+      const value = parseDecimal(text);
+      if (value === undefined) return text;
+      return Number.isSafeInteger(Number(value)) ? Number(value) : value;
+    };
+  }
+  if (types.includes('number')) return (text) => (decimalNumber.test(text) ? Number(text) : text);
+  if (types.includes('boolean')) return (text) => (text === 'true' ? true : text === 'false' ? false : text);
+  return undefined;
+}
+
+/** Returns the function that gives path parameters the names of the contract. */
+function paramsOf({ route: { names } }: Operation): (params: Values) => Values {
+  const entries = Object.entries(names);
+  if (entries.every(([name, routed]) => name === routed)) return (params) => params;
+  return (params) => Object.fromEntries(entries.map(([name, routed]) => [name, params[routed]]));
+}
+
+function pick(headers: FastifyRequest['headers'], { parameters }: Operation): Values {
+  const values: Values = {};
+  for (const { name, in: place } of parameters) {
+    const value = place === 'header' ? headers[name.toLowerCase()] : undefined;
+    if (value !== undefined) values[name] = value;
+  }
+  return values;
+}
+
+/** Parses a Cookie header (RFC 6265 section 4.2); a repeated name gives an array. */
+function parseCookies(header: string): Values {
+  const values: Values = Object.create(null) as Values;
+  for (const pair of header.split(';')) {
+    const [name, value] = pair.split(/=([^]*)/, 2).map((text) => text.trim());
+    if (value === undefined || name === undefined) continue;
+    values[name] = name in values ? [values[name], value].flat() : decode(value);
+  }
+  return values;
+}
+
+/** Decodes a percent-encoded text; returns any other text unchanged. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,51 @@
+// The command "plant-store contract check": reports everything that the server would say about a contract.
+import { readFileSync } from 'node:fs';
+import type { Command } from 'commander';
+import { ConfigError } from '../config.js';
+import { loadContract } from '../contract/contract.js';
+import { ContractError, formatFinding, type Finding } from '../contract/source.js';
+
+/** Adds the command to the program. */
+export function addContractCommand(program: Command): void {
+  program
+    .command('contract')
+    .description('check a contract without a server')
+    .command('check')
+    .description('list all faults and warnings of an OpenAPI document; exit with 1 if there are faults')
+    .argument('<file>', 'OpenAPI 3.0 or 3.1, in YAML or JSON')
+    .option('--strict', 'also exit with 1 if there are warnings')
+    .option('--json', 'print the result as JSON to standard output')
+    .action((file: string, { strict, json }: { strict?: true; json?: true }) => {
+      const { faults, warnings } = check(file);
+      if (json) console.log(JSON.stringify({ faults, warnings }, undefined, 2));
+      else printFindings(file, faults, warnings);
+      if (faults.length > 0 || (strict && warnings.length > 0)) process.exitCode = 1;
+    });
+}
+
+interface Findings {
+  readonly faults: readonly Finding[];
+  readonly warnings: readonly Finding[];
+}
+
+/** @throws ConfigError if the file cannot be read. */
+function check(file: string): Findings {
+  try {
+    return { faults: [], warnings: loadContract(readFileSync(file)).warnings };
+  } catch (error) {
+    if (error instanceof ContractError) return error;
+    if (error instanceof Error && 'syscall' in error) throw new ConfigError(error.message);
+    throw error;
+  }
+}
+
+function printFindings(file: string, faults: readonly Finding[], warnings: readonly Finding[]): void {
+  const print = (kind: string) => (finding: Finding) => {
+    console.log(`${file}:${formatFinding(finding).replace(' ', ` ${kind}: `)}`);
+  };
+  faults.forEach(print('error'));
+  warnings.forEach(print('warning'));
+  const count = (list: readonly Finding[], name: string) =>
+    `${list.length} ${name}${list.length === 1 ? '' : 's'}`;
+  console.error(`${count(faults, 'error')}, ${count(warnings, 'warning')}.`);
+}
