@@ -4,7 +4,7 @@ import { Agent, request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 
 /** How many requests are under way at a time. */
-export const clients = 8;
+export const clients = 32;
 /** The pause of a client between two requests, in ms. */
 const between = 10;
 
@@ -50,6 +50,8 @@ export class Load {
   #outcome = { sent: 0, failures: [], longestGap: 0 };
   #lastSuccess = performance.now();
   #stopped = false;
+  /** So that no other load uses the same ids. */
+  #firstId = Date.now() * 1000;
   /** @type {Promise<unknown>} */
   #done;
 
@@ -74,7 +76,7 @@ export class Load {
   async #run(origin, token, client) {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     for (let i = 0; !this.#stopped; i++) {
-      const id = Date.now() * 1000 + client * 100 + (i % 100);
+      const id = this.#firstId + i * clients + client;
       const body = JSON.stringify({ id, name: `plant ${i}`, tag: 'proof' });
       const create = { method: 'POST', path: '/plants', body };
       const created = await this.#try(200, () => send(agent, origin, token, create));
