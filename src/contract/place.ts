@@ -83,8 +83,9 @@ export class Place {
     }
     for (const name of Object.keys(this.value as Fields)) {
       if (known.includes(name)) continue;
-      const near = [...known, scopeExtension].find((one) => leven(one, name) < 3);
-      if (name.startsWith('x-') && near === undefined) continue;
+      const isExtension = name.startsWith('x-');
+      const near = (isExtension ? [scopeExtension] : known).find((one) => leven(one, name) < 3);
+      if (isExtension && near === undefined) continue;
       const fix = near === undefined ? 'Leave it out, or begin its name with x-' : `Write ${near}`;
       this.at(name).fault(`${name} is not supported here`, fix);
     }

@@ -1,5 +1,14 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
-import { isFast } from './pattern.js';
+import {
+  annotations,
+  checkKeywords,
+  count,
+  isNullableAlternative,
+  readNumbers,
+  readTexts,
+  readValues,
+  typeNames,
+} from './keywords.js';
 import type { Place } from './place.js';
 import { absent, anything, mergeShapes, type NumberForm, type Shape, type TypeName } from './shape.js';
 
@@ -36,45 +45,6 @@ export interface Schema {
 }
 
 type Draft = { -readonly [Keyword in keyof Schema]: Schema[Keyword] };
-
-const typeNames: readonly string[] = ['null', 'boolean', 'integer', 'number', 'string', 'array', 'object'];
-const textFormats = 'date-time date time uuid email uri hostname ipv4 ipv6 byte password'.split(' ');
-/** Formats that ask for nothing that a server could check. */
-const freeFormats = ['password', 'binary'];
-const numberFormats: Readonly<Record<string, readonly string[]>> = {
-  integer: ['int32', 'int64'],
-  number: ['float', 'double'],
-};
-
-/** The keywords that limit values of a type. */
-const keywordsOf: Readonly<Partial<Record<TypeName, string>>> = {
-  number: 'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf',
-  string: 'minLength maxLength pattern',
-  array: 'items minItems maxItems uniqueItems',
-  object: 'properties required additionalProperties minProperties maxProperties',
-};
-const otherKeywords = 'type format enum const allOf default nullable readOnly writeOnly $ref';
-/** Keywords that only describe. */
-const annotations =
-  'title description example examples externalDocs deprecated xml discriminator $comment $schema $defs ' +
-  'definitions contentMediaType contentEncoding contentSchema';
-const inHandler = 'Check it in the handler';
-/** Keywords of JSON Schema that the server does not support, and what to write instead. */
-const unsupported: Readonly<Record<string, string>> = {
-  'anyOf oneOf': 'Write one object with optional properties, or an operation for each alternative',
-  not: 'Say what is allowed, with enum, pattern or bounds',
-  'if then else dependentRequired dependentSchemas contains minContains maxContains propertyNames': inHandler,
-  'patternProperties unevaluatedProperties':
-    'Write additionalProperties in one object that lists all properties',
-  'unevaluatedItems prefixItems': 'Write items with one schema, or an object with a property for each item',
-  '$id $anchor $dynamicRef $dynamicAnchor': 'Refer to the schema as #/components/schemas/Name',
-};
-const fixes = new Map(
-  Object.entries(unsupported).flatMap(([names, fix]) => names.split(' ').map((name) => [name, fix] as const)),
-);
-const known = [...Object.values(keywordsOf), otherKeywords, annotations, ...Object.keys(unsupported)].join(
-  ' ',
-);
 
 /** Normalizes the schemas of one document. A schema that several places refer to is normalized once for each use. */
 export class Schemas {
@@ -130,21 +100,21 @@ export class Schemas {
 
   /** @param referenced - What a `$ref` next to the keywords refers to. */
   #inline(place: Place, use: Use, referenced?: Schema): Schema {
-    this.#checkKeywords(place);
+    checkKeywords(place);
     const nullable = this.#nullable(place, use);
     if (nullable !== undefined) return nullable;
     const types = this.#types(place, use);
     const draft: Draft = {
       ...(types !== undefined && { type: types }),
-      ...this.#texts(place, use, types),
-      ...this.#numbers(place),
-      ...this.#values(place),
+      ...readTexts(place, use, types),
+      ...readNumbers(place, this.#is30),
+      ...readValues(place),
       ...this.#array(place, use),
       ...this.#object(place, use),
       shape: anything,
     };
     const number = numberForm(place, types);
-    if (place.at('format').value === 'int32') {
+    if (number === 'integer' && place.at('format').value === 'int32') {
       draft.minimum = Math.max(draft.minimum ?? -Infinity, -(2 ** 31));
       draft.maximum = Math.min(draft.maximum ?? Infinity, 2 ** 31 - 1);
     }
@@ -165,25 +135,8 @@ export class Schemas {
     return draft;
   }
 
-  #checkKeywords(place: Place): void {
-    for (const name of Object.keys(place.value as object)) {
-      const fix = fixes.get(name);
-      if (fix !== undefined && !this.#isNullableAlternative(place, name)) {
-        place.at(name).fault(`${name} is not supported`, fix);
-      }
-    }
-    place.allow(known);
-  }
-
-  /** Whether anyOf or oneOf has a schema and null, as generators write for a nullable value. */
-  #isNullableAlternative(place: Place, keyword: string): boolean {
-    if (keyword !== 'anyOf' && keyword !== 'oneOf') return false;
-    const parts = place.list(keyword);
-    return parts.length === 2 && parts.filter((part) => part.at('type').value === 'null').length === 1;
-  }
-
   #nullable(place: Place, use: Use): Schema | undefined {
-    const keyword = ['anyOf', 'oneOf'].find((name) => this.#isNullableAlternative(place, name));
+    const keyword = ['anyOf', 'oneOf'].find((name) => isNullableAlternative(place, name));
     if (keyword === undefined) return undefined;
     const part = place.list(keyword).find((one) => one.at('type').value !== 'null')!;
     const schema = this.normalize(part, use);
@@ -229,65 +182,6 @@ export class Schemas {
     if (!this.#is30)
       place.at('nullable').warn('OpenAPI 3.1 has no nullable', `Write type: [${types.join(', ')}, "null"]`);
     return [...types, 'null'];
-  }
-
-  #texts(place: Place, use: Use, types: readonly TypeName[] | undefined): Partial<Schema> {
-    warnWithoutEffect(place, types);
-    const pattern = place.text('pattern');
-    if (pattern !== undefined && use !== 'response') checkPattern(place.at('pattern'), pattern);
-    const format = place.text('format');
-    const isOfNumbers = types?.some((type) => format !== undefined && numberFormats[type]?.includes(format));
-    const isChecked =
-      format !== undefined && textFormats.includes(format) && (types?.includes('string') ?? true);
-    if (format !== undefined && !isChecked && !isOfNumbers && !freeFormats.includes(format)) {
-      place
-        .at('format')
-        .warn(`the format ${format} is not checked`, 'Add a pattern, or check it in the handler');
-    }
-    return {
-      ...(isChecked && { format }),
-      ...(pattern !== undefined && { pattern }),
-      ...count(place, 'minLength'),
-      ...count(place, 'maxLength'),
-    };
-  }
-
-  #numbers(place: Place): Partial<Schema> {
-    const isInteger = [place.at('type').value].flat().includes('integer');
-    const bound = (end: 'minimum' | 'maximum') => {
-      const exclusive = end === 'minimum' ? 'exclusiveMinimum' : 'exclusiveMaximum';
-      const own = place.number(end);
-      if (own !== undefined && isInteger) checkExact(place.at(end), own, true);
-      const given = place.at(exclusive);
-      if (given.value === undefined || given.value === false) return own === undefined ? {} : { [end]: own };
-      if (this.#is30 !== (given.value === true)) {
-        const fix = this.#is30
-          ? `Write ${exclusive}: true next to ${end}`
-          : 'Write the bound itself, a number';
-        given.fault(`${exclusive} has another form in this version of OpenAPI`, fix);
-        return {};
-      }
-      if (given.value === true) return own === undefined ? {} : { [exclusive]: own };
-      const value = place.number(exclusive);
-      if (value !== undefined && isInteger) checkExact(given, value, true);
-      return { ...(own !== undefined && { [end]: own }), ...(value !== undefined && { [exclusive]: value }) };
-    };
-    const multipleOf = place.number('multipleOf');
-    if (multipleOf !== undefined && isInteger) checkExact(place.at('multipleOf'), multipleOf, false);
-    if (multipleOf !== undefined && multipleOf <= 0) {
-      place.at('multipleOf').fault('must be above 0', 'Write a positive number');
-    }
-    return { ...bound('minimum'), ...bound('maximum'), ...(multipleOf !== undefined && { multipleOf }) };
-  }
-
-  #values(place: Place): Partial<Schema> {
-    const isNumber = [place.at('type').value].flat().includes('number');
-    const values = place.has('const') ? [place.at('const')] : place.list('enum');
-    if (values.length === 0 && !place.has('enum')) return {};
-    if (values.length === 0) place.at('enum').fault('allows no value', 'List the allowed values');
-    for (const one of values)
-      if (typeof one.value === 'number' && !isNumber) checkExact(one, one.value, false);
-    return { enum: [...new Set(values.map(({ value }) => value))] };
   }
 
   #array(place: Place, use: Use): Partial<Schema> {
@@ -390,51 +284,4 @@ function numberForm(place: Place, types: readonly TypeName[] | undefined): Numbe
   if (types?.includes('number')) return 'double';
   if (!types?.includes('integer')) return undefined;
   return place.at('format').value === 'int64' ? 'int64' : 'integer';
-}
-
-/** Warns of keywords that say nothing about values of the given types. */
-function warnWithoutEffect(place: Place, types: readonly TypeName[] | undefined): void {
-  if (types === undefined) return;
-  for (const [type, keywords] of Object.entries(keywordsOf)) {
-    if (types.includes(type as TypeName) || (type === 'number' && types.includes('integer'))) continue;
-    for (const name of keywords.split(' ').filter((one) => place.has(one))) {
-      place
-        .at(name)
-        .warn(`${name} has no effect on the type ${types.join(', ')}`, 'Leave it out, or correct the type');
-    }
-  }
-}
-
-function count(place: Place, keyword: string): Record<string, number> {
-  const value = place.number(keyword);
-  if (value === undefined) return {};
-  if (!Number.isSafeInteger(value) || value < 0)
-    place.at(keyword).fault('must be a count', 'Write 0 or more');
-  return { [keyword]: value };
-}
-
-/** Checks an integer that the parser may have rounded; bounds beyond the range of int64 have no effect in any case. */
-function checkExact(place: Place, value: number, isBound: boolean): void {
-  if (!Number.isInteger(value) || Number.isSafeInteger(value)) return;
-  if (isBound && Math.abs(value) >= 2 ** 63) return;
-  place.fault(
-    'is an integer that programs round',
-    'Leave it out: the format gives the range, and the handler can check more',
-  );
-}
-
-/** Checks a pattern that is applied to requests. */
-function checkPattern(place: Place, pattern: string): void {
-  try {
-    new RegExp(pattern, 'u');
-  } catch (error) {
-    place.fault((error as Error).message, 'Write a regular expression of ECMAScript, with the flag u');
-    return;
-  }
-  if (isFast(pattern)) return;
-  place.fault(
-    `${pattern} could take too long to match`,
-    'Begin it with ^, repeat at most one part without a limit, limit the others as in {1,20}, ' +
-      'and repeat no part that can match in several ways',
-  );
 }

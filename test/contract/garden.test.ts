@@ -434,7 +434,7 @@ t.test('Allow and preflight responses have the methods and headers of the contra
   );
 });
 
-/* eslint-disable @typescript-eslint/no-explicit-any, @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-return, @typescript-eslint/no-unsafe-call, no-loss-of-precision -- a
+/* eslint-disable @typescript-eslint/no-explicit-any, @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-return, @typescript-eslint/no-unsafe-call, @typescript-eslint/no-unsafe-argument, no-loss-of-precision -- a
    document that is edited into something that it must not be has no type */
 type Edit = (garden: any) => void;
 const params = (garden: any) => garden.paths['/beds'].get.parameters as unknown[];
@@ -870,8 +870,6 @@ const warned: Record<string, [Edit, pointer: string, message: RegExp][]> = {
     ],
   ],
 };
-/* eslint-enable */
-
 const garden = () => parse(gardenBytes.toString()) as unknown;
 const load = (document: unknown) => loadContract(Buffer.from(JSON.stringify(document)));
 
@@ -966,6 +964,76 @@ t.test('all faults are reported at once, each with its line and column, and with
     'JSON with tabs',
   );
 });
+
+t.test('the log at startup names operations that are public because no security is declared', async (t) => {
+  const document = parse(gardenBytes.toString());
+  delete put(document).security;
+  delete document.security;
+  for (const item of Object.values(document.paths)) {
+    for (const operation of Object.values(item as object)) delete operation['x-required-scope'];
+  }
+  const lines: any[] = [];
+  const stream = { write: (line: string) => lines.push(JSON.parse(line)) };
+  const contract = load(document);
+  const { options } = createGarden();
+  const storage = await sharedStorage(engine);
+  const app = await buildApp({ ...options, storage, contract, logger: { level: 'warn', stream } });
+  t.teardown(() => app.close());
+  t.strictSame(
+    lines.map(({ pointer }) => pointer),
+    contract.warnings.map(({ pointer }) => pointer),
+  );
+  t.match(
+    lines.find(({ pointer }) => pointer === putBed),
+    { msg: 'no security is declared: the operation is public; Write security: [] if it is to be public' },
+  );
+});
+
+t.test(
+  'a contract may have the paths of the pages, its own bearerAuth, and references through references',
+  async (t) => {
+    const document = parse(gardenBytes.toString());
+    const about = document.paths['/about'].get;
+    document.paths['/'] = { get: { ...about, operationId: 'root', 'x-tags': ['extension'] } };
+    document.paths['/openapi.json'] = {
+      get: { ...about, operationId: 'own', security: [{ bearerAuth: [] }] },
+    };
+    newBed(document).properties.extra = {
+      $ref: '#/components/schemas/NewBed/properties/corners/items/properties/x',
+    };
+    const { options } = createGarden();
+    const named = () => Promise.resolve({ name: 'mine' });
+    const { call, app } = await startService(t, engine, {
+      ...options,
+      contract: load(document),
+      handlers: { ...options.handlers, root: named, own: named },
+      verifiers: { ...options.verifiers, bearerAuth: () => ({ subject: 'anyone', scopes: [] }) },
+    });
+    for (const url of ['/', '/openapi.json']) {
+      t.equal((await app.inject({ url, headers: { host: 'x' } })).payload, '{"name":"mine"}', url);
+    }
+    const body = '{"title":"x","area":1,"rows":1,"extra":"1"}';
+    t.match(
+      await call('PUT', bed, { ...withKey(gardenKey), body }),
+      error(40002, 'not a string: send the digits without quotes'),
+    );
+  },
+);
+
+t.test('a reference that leads nowhere is one fault', async (t) => {
+  const document = parse(gardenBytes.toString());
+  put(document).parameters = [{ $ref: 'other.yaml' }];
+  put(document).requestBody = { $ref: '#/components/requestBodies/None' };
+  put(document).responses['400'] = { $ref: 'other.yaml' };
+  const faults = await faultsOf(document);
+  t.match(faults.map(({ pointer }) => pointer).sort(), [
+    putBed,
+    `${putBed}/parameters/0/$ref`,
+    `${putBed}/requestBody/$ref`,
+    `${putBed}/responses/400/$ref`,
+  ]);
+});
+/* eslint-enable */
 
 t.test('patterns that match in linear time are accepted, and match as in JavaScript', async (t) => {
   const patterns = [

@@ -42,7 +42,7 @@ function objectConverter({ properties, additional }: Shape): Converter | undefin
       if (!Object.hasOwn(object, name)) {
         if (fill !== undefined) setOwn(object, name, fill());
       } else if (convert !== undefined) {
-        object[name] = convert(object[name], inside(place, name), faults);
+        setOwn(object, name, convert(object[name], inside(place, name), faults));
       }
     }
     if (rest === undefined) return object;

@@ -193,17 +193,12 @@ function integerCheck({
       : typeof data === 'bigint' && data >= min && data <= max;
     if (!fits) return wrongType;
     if (multipleOf === undefined && schema.enum === undefined) return undefined;
-    const isMultiple =
-      multipleOf === undefined ||
-      (Number.isInteger(multipleOf)
-        ? BigInt(data as number) % BigInt(multipleOf) === 0n
-        : Number.isInteger(Number(data) / multipleOf));
-    return limitFaults(isMultiple, multipleOf, data as number | bigint, schema.enum);
+    return limitFaults(data as number | bigint, multipleOf, schema.enum);
   };
   return { check, rule: `must be an integer from ${min} to ${max}` };
 }
 
-/** Checks numbers as the nearest double. */
+/** Checks numbers; a fraction counts as the nearest double. */
 function numberCheck({
   minimum,
   maximum,
@@ -213,8 +208,8 @@ function numberCheck({
   ...schema
 }: Schema) {
   const check = (data: Numeric): Fault[] | undefined => {
-    const value = typeof data === 'number' ? data : toDouble(data);
-    if (value === undefined || !Number.isFinite(value)) return wrongType;
+    const value = isInexact(data) ? toDouble(data) : data;
+    if (value === undefined || (typeof value === 'number' && !Number.isFinite(value))) return wrongType;
     const faults: Fault[] = [];
     const demand = (holds: boolean, sign: string, bound: number | undefined) => {
       if (!holds) faults.push({ message: `must be ${sign} ${bound!}` });
@@ -223,27 +218,31 @@ function numberCheck({
     demand(maximum === undefined || value <= maximum, '<=', maximum);
     demand(exclusiveMinimum === undefined || value > exclusiveMinimum, '>', exclusiveMinimum);
     demand(exclusiveMaximum === undefined || value < exclusiveMaximum, '<', exclusiveMaximum);
-    const isMultiple = multipleOf === undefined || Number.isInteger(value / multipleOf);
     const values = schema.type === undefined ? undefined : schema.enum;
-    faults.push(...(limitFaults(isMultiple, multipleOf, value, values) ?? []));
+    faults.push(...(limitFaults(value, multipleOf, values) ?? []));
     return faults.length > 0 ? faults : undefined;
   };
   return { check, rule: 'must be a number' };
 }
 
+function isMultiple(value: number | bigint, of: number): boolean {
+  if (Number.isInteger(of) && (typeof value === 'bigint' || Number.isSafeInteger(value))) {
+    return BigInt(value) % BigInt(of) === 0n;
+  }
+  return Number.isInteger(Number(value) / of);
+}
+
 function limitFaults(
-  isMultiple: boolean,
-  multipleOf: number | undefined,
   value: number | bigint,
+  multipleOf: number | undefined,
   values: readonly unknown[] | undefined,
 ): Fault[] | undefined {
   const faults: Fault[] = [];
-  if (!isMultiple) faults.push({ message: `must be multiple of ${multipleOf!}` });
+  if (multipleOf !== undefined && !isMultiple(value, multipleOf)) {
+    faults.push({ message: `must be multiple of ${multipleOf}` });
+  }
   // A bigint equals the same number.
-  if (
-    values !== undefined &&
-    !values.some((one) => one !== null && typeof one === 'number' && one == value)
-  ) {
+  if (values !== undefined && !values.some((one) => typeof one === 'number' && one == value)) {
     faults.push({ params: { allowedValues: values } });
   }
   return faults.length > 0 ? faults : undefined;
