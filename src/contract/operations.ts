@@ -18,7 +18,7 @@ export interface Operation {
   readonly operationId: string;
   /** In upper case, as in a request. */
   readonly method: string;
-  /** As in the contract, without a base path, as in `/plants/{id}`. */
+  /** As in the contract, without a base path, as in `/books/{id}`. */
   readonly path: string;
   /** The prefixes of the path, from the servers; usually one, and empty. */
   readonly basePaths: readonly string[];
@@ -181,7 +181,7 @@ function readBody(place: Place, method: string, schemas: Schemas): Body | undefi
   };
 }
 
-/** Derives the id of an operation that has none, as in `getPlantsById`. */
+/** Derives the id of an operation that has none, as in `getBooksById`. */
 function deriveId(method: string, path: string): string {
   const words = path
     .replaceAll(/{([^}]*)}/g, ' by $1')

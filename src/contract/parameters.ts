@@ -133,7 +133,7 @@ export function readRoute(place: Place, path: string): Route {
   if (!path.startsWith('/') || !isSupported || path.includes('//')) {
     place.fault(
       'a path of this form is not supported',
-      'Begin it with /, and let each parameter be a whole segment, as in /plants/{id}',
+      'Begin it with /, and let each parameter be a whole segment, as in /books/{id}',
     );
   }
   const names: Record<string, string> = {};

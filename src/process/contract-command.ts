@@ -1,4 +1,4 @@
-// The command "plant-store contract check": reports everything that the server would say about a contract.
+// The command "contract check": reports everything that the server would say about a contract.
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { ConfigError } from '../config.js';
