@@ -102,8 +102,10 @@ async function proveOne(report, image, options, what) {
   const container = new Container();
   try {
     await container.start(image, options);
-    const healthy = container.healthy().then(() => Date.now());
-    const delay = (await healthy) - (await container.ready());
+    await container.healthy();
+    const checks = JSON.parse(await container.inspect('{{json .State.Health.Log}}'));
+    const healthy = checks.find((/** @type {{ ExitCode: number }} */ check) => check.ExitCode === 0);
+    const delay = Date.parse(healthy.End) - (await container.ready());
     const token = await container.createToken();
     const body = '{"id":1,"name":"a"}';
     const { status } = await send(new Agent(), container.origin, token, {
