@@ -5,6 +5,8 @@ import { parse } from 'yaml';
 import { buildApp } from '../../dist/app.js';
 import { loadContract } from '../../dist/contract/contract.js';
 import { ContractError, type Finding } from '../../dist/contract/source.js';
+import type { Handlers } from '../../dist/contract/handlers.js';
+import type { operations, operationSecurity } from '../support/garden/types.gen.js';
 import { createGarden, gardenBytes, gardenKey, orchard, unknowableKey } from '../support/garden/garden.js';
 import { engines, sharedStorage } from '../support/engines.js';
 import { startService } from '../support/service.js';
@@ -1101,4 +1103,33 @@ t.test('docs/contract.md lists what these tests cover', async (t) => {
     tried.filter((operation) => !ids.includes(operation)),
     [],
   );
+});
+
+type GardenHandlers = Handlers<operations, operationSecurity>;
+const newSeed = { kind: 'rose', id: 1n, depth: 2, rows: 1n };
+
+t.test('handlers that contradict the contract do not compile', async (t) => {
+  const wrong: Partial<GardenHandlers> = {
+    // @ts-expect-error -- the contract declares no 202
+    sowSeed: () => Promise.resolve({ status: 202, body: newSeed }),
+    // @ts-expect-error -- the server answers with 304
+    listSeeds: () => Promise.resolve({ status: 304 }),
+    // @ts-expect-error -- the body is optional
+    changeSeed: ({ body }) => Promise.resolve(body.kind),
+    // @ts-expect-error -- an operation without content has no body
+    waterSeed: () => Promise.resolve({ wet: true }),
+  };
+  const withoutHeader: Partial<GardenHandlers> = {
+    // @ts-expect-error -- 201 has a Location
+    sowSeed: () => Promise.resolve({ status: 201, body: newSeed }),
+    // @ts-expect-error -- the caller may be missing
+    listSeeds: ({ caller }) => Promise.resolve([{ ...newSeed, kind: caller.subject }]),
+  };
+  const readOnly: Partial<GardenHandlers> = {
+    // @ts-expect-error -- a request has no property that is readOnly
+    sowSeed: ({ body }) => Promise.resolve({ status: 200, body: { ...newSeed, id: body.id } }),
+    // @ts-expect-error -- the server reads If-None-Match itself
+    listSeeds: ({ headers }) => Promise.resolve([{ ...newSeed, kind: headers['If-None-Match'] }]),
+  };
+  t.ok([wrong, withoutHeader, readOnly]);
 });

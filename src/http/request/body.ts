@@ -79,6 +79,7 @@ class BodyReader {
   readonly #reservation: Reservation;
   readonly #declared: number;
   readonly #bounds: BodyBounds;
+  readonly #request: FastifyRequest;
   readonly #chunks: Buffer[] = [];
   #arrived = 0;
   /** Undefined once the reader has settled. */
@@ -86,6 +87,7 @@ class BodyReader {
 
   constructor(request: FastifyRequest, payload: IncomingMessage, done: BodyCallback, bounds: BodyBounds) {
     this.#payload = payload;
+    this.#request = request;
     this.#reservation = request.bodyReservation!;
     this.#declared = Number(request.headers['content-length'] ?? NaN);
     this.#bounds = bounds;
@@ -140,6 +142,9 @@ class BodyReader {
   parse(bytes: Buffer): void {
     let body: unknown;
     try {
+      // Fastify closes the connection after an error of the parser, but not after one of the handler.
+      if (bytes.length === 0 && this.#request.routeOptions.config.requiresBody)
+        throw new ApiError('missingBody');
       body = parseBody(bytes, this.#bounds.maxDepth);
     } catch (error) {
       this.settle(error as ApiError);

@@ -37,6 +37,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The operation of the contract that a route serves. */
     operationId?: string;
+    /** Whether its requests must have a body. */
+    requiresBody?: boolean;
   }
 }
 
@@ -82,7 +84,7 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
       return {
         method: operation.method,
         url: urlsOf(operation)[0]!,
-        config: { operationId },
+        config: { operationId, requiresBody: operation.body?.required ?? false },
         schema: { response: responseSchemas(operation) },
         onRequest: [admitCaller, admitCaller && countCaller].filter((hook) => hook !== undefined),
         ...(['POST', 'PUT', 'PATCH'].includes(operation.method) && {
