@@ -9,6 +9,7 @@ import {
   type PageRange,
 } from '../domain/collections.js';
 import type { GroupWriter } from './group-writer.js';
+import type { Write } from './writes.js';
 
 /**
  * Reads a page of a subject's documents.
@@ -53,7 +54,8 @@ class DocumentCollection implements Collection {
   }
 
   write<C extends Change>(subject: string, id: bigint, change: C): Promise<OutcomeOf<C>> {
-    return this.#writer.write({ collection: this.#definition, subject, id, ...change });
+    const write: Write = { collection: this.#definition, subject, id, ...(change) };
+    return this.#writer.write(write) as Promise<OutcomeOf<C>>;
   }
 
   page(subject: string, { after, limit }: PageRange): Promise<Page> {

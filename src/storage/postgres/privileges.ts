@@ -7,7 +7,7 @@ import { functionsOf } from './statements.js';
 /** A privilege on a whole table. docs/postgres.md grants the same ones. */
 type TablePrivilege = readonly [table: string, privilege: 'SELECT' | 'INSERT' | 'UPDATE' | 'DELETE'];
 
-/** The privileges on the table of a collection. */
+/** The privileges on the table of a collection that every service needs. */
 const ofCollections = ['SELECT', 'INSERT', 'DELETE'] as const;
 /** Other tables, which the service reads only. */
 const readOnly = ['tokens', 'migrations'];
@@ -39,7 +39,7 @@ export function grantsOf(
   return [
     `GRANT CONNECT ON DATABASE ${escapeIdentifier(database)}${to}`,
     `GRANT USAGE ON SCHEMA ${escapeIdentifier(schema)}${to}`,
-    `GRANT ${ofCollections.join(', ')} ON ${names.join(', ')}${to}`,
+    `GRANT ${ofCollections.join(', ')}, UPDATE ON ${names.join(', ')}${to}`,
     `GRANT SELECT ON ${readOnly.join(', ')}${to}`,
     `GRANT EXECUTE ON FUNCTION ${allFunctions(store).join(', ')}${to}`,
   ];

@@ -66,10 +66,8 @@ async function serve(
   const packer = new Packer(collections);
   const executors = new Map(collections.map((collection) => [collection, executorOf(database, collection)]));
   const writeAll = (batch: readonly Write[]): string =>
-    packResults(
-      batch,
-      batch.map((write) => executors.get(write.collection)?.(write)),
-    );
+    // There is one for each collection of a batch.
+    packResults(batch.map((write) => (executors.get(write.collection) as Executor)(write)));
 
   let waiting: WaitingBatch[] = [];
 
@@ -144,20 +142,43 @@ async function serve(
   port.postMessage({ synchronous: level, journal } satisfies WriterReady);
 }
 
-/** Returns the function that makes a change to a document of a collection, in the transaction that is open. */
-function executorOf(
-  database: DatabaseSyncInstance,
-  { name, column }: CollectionDefinition,
-): (write: Write) => Outcome {
+/** Makes a change to a document of a collection, in the transaction that is open. */
+type Executor = (write: Write) => Outcome;
+
+function executorOf(database: DatabaseSyncInstance, { name, column }: CollectionDefinition): Executor {
   const insert = database.prepare(
     `INSERT INTO ${name} (subject, id, ${column}) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
   );
   const compare = database.prepare(`SELECT ${column} = ? AS same FROM ${name} WHERE subject = ? AND id = ?`);
   const remove = database.prepare(`DELETE FROM ${name} WHERE subject = ? AND id = ?`);
-  return ({ subject, id, when, text }) => {
-    if (when === 'present') return remove.run(subject, id).changes > 0 ? 'deleted' : 'missing';
+  const find = database.prepare(`SELECT ${column} AS text FROM ${name} WHERE subject = ? AND id = ?`);
+  const replace = database.prepare(`UPDATE ${name} SET ${column} = ? WHERE subject = ? AND id = ?`);
+  const create = (subject: string, id: bigint, text: string) => {
     if (insert.run(subject, id, text).changes > 0) return 'inserted';
     const { same } = compare.get(text, subject, id) as { same: number };
     return same === 1 ? 'same' : 'other';
+  };
+  const change = (write: Write, stored: string | undefined): Outcome => {
+    const { subject, id, when, text } = write;
+    if (stored === undefined) {
+      if (when !== 'any' || text === null) return 'missing';
+      insert.run(subject, id, text);
+      return 'inserted';
+    }
+    if (stored === text) return 'same';
+    if (when === 'equals' && stored !== write.expected) return 'other';
+    if (text !== null) {
+      replace.run(text, subject, id);
+      return 'replaced';
+    }
+    remove.run(subject, id);
+    return 'deleted';
+  };
+  return (write) => {
+    const { subject, id, when, text } = write;
+    if (when === 'absent') return create(subject, id, text);
+    if (text === null && when !== 'equals')
+      return remove.run(subject, id).changes > 0 ? 'deleted' : 'missing';
+    return change(write, (find.get(subject, id) as { text: string } | undefined)?.text);
   };
 }
