@@ -4,6 +4,7 @@ import fastifyAuth from '@fastify/auth';
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
 import { loadContract, type Contract } from './contract/contract.js';
 import type { AnyHandlers } from './contract/handlers.js';
+import { defaultLimits } from './defaults.js';
 import type { Service } from './definition.js';
 import type { Storage } from './domain/storage.js';
 import { answerClientError } from './http/connection/client-errors.js';
@@ -40,19 +41,6 @@ export interface Limits extends ServerLimits {
   listBudget: number;
   rates: RateLimits;
 }
-
-/** The default limits. */
-export const defaultLimits: Limits = {
-  bodyLimit: 1024 * 1024,
-  bodyBudget: 16 * 1024 * 1024,
-  listBudget: 32 * 1024 * 1024,
-  headerLimit: 16 * 1024,
-  requestTimeout: 30_000,
-  keepAliveTimeout: 72_000,
-  stallTimeout: 30_000,
-  maxConnections: 10_000,
-  rates: { perSubject: 0, perAddress: 0, window: 60_000 },
-};
 
 /** Optional features, all off by default. */
 export interface PluginOptions {
@@ -116,7 +104,7 @@ export async function buildApp({
   now = Date.now,
   monotonic = () => performance.now(),
 }: AppOptions): Promise<FastifyInstance> {
-  const limits = { ...defaultLimits, ...givenLimits };
+  const limits: Limits = { ...defaultLimits, ...givenLimits };
   const app: FastifyInstance = Fastify({
     logger,
     logController: new RequestLog(monotonic, () => storage.check()),

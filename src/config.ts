@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { cleanEnv, EnvError, makeExactValidator, type CleanedEnv } from 'envalid';
 import { closestMatch } from 'leven';
+import { defaultLimits, defaultPostgres, defaultWrites } from './defaults.js';
 import type { Service } from './definition.js';
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
@@ -105,15 +106,15 @@ export const variables = {
     desc: 'Where the data is stored: `file:PATH` (SQLite) or `postgres://…`',
   }),
   DATABASE_POOL_SIZE: connections({
-    default: 10,
+    default: defaultPostgres.poolSize,
     desc: 'PostgreSQL: connections per process for reading; each process uses one more for writing',
   }),
   DATABASE_TIMEOUT_SECONDS: atLeastOneSecond({
-    default: 15,
+    default: defaultPostgres.timeout / 1000,
     desc: 'PostgreSQL: maximum time that a request, or each page of a list, waits for the database',
   }),
   DATABASE_PREPARED: flag({
-    default: false,
+    default: defaultPostgres.prepared,
     desc: 'PostgreSQL: `true` uses prepared statements; behind PgBouncer this requires version 1.21 or later',
   }),
   LOG_LEVEL: logLevel({ default: 'info', desc: `Minimum log level: ${logLevels.join(', ')}` }),
@@ -127,30 +128,33 @@ export const variables = {
   }),
   OIDC_AUDIENCE: text({ default: undefined, desc: "Audience that the tokens' `aud` must equal or contain" }),
   OIDC_JWKS_URL: safeUrl({ default: undefined, desc: "URL of the provider's public keys (JWKS)" }),
-  BODY_LIMIT_BYTES: bytes({ default: 1_048_576, desc: 'Maximum length of a request body' }),
+  BODY_LIMIT_BYTES: bytes({ default: defaultLimits.bodyLimit, desc: 'Maximum length of a request body' }),
   BODY_BUDGET_BYTES: bytes({
-    default: 16_777_216,
+    default: defaultLimits.bodyBudget,
     desc: 'Memory for all request bodies, each counted as three or six times its size; shared fairly between subjects',
   }),
   LIST_BUDGET_BYTES: bytes({
-    default: 33_554_432,
+    default: defaultLimits.listBudget,
     desc: 'Memory for all list data that has been read but not yet sent; shared fairly between subjects',
   }),
   HEADER_LIMIT_BYTES: bytes({
-    default: 16_384,
+    default: defaultLimits.headerLimit,
     desc: "Maximum size of a request's header section, not counting white space around values. The number of fields is limited to 1,000",
   }),
   REQUEST_TIMEOUT_SECONDS: atLeastOneSecond({
-    default: 30,
+    default: defaultLimits.requestTimeout / 1000,
     desc: 'Maximum time to receive a whole request; then 408',
   }),
-  KEEP_ALIVE_SECONDS: atLeastOneSecond({ default: 72, desc: 'Maximum time that a connection may be idle' }),
+  KEEP_ALIVE_SECONDS: atLeastOneSecond({
+    default: defaultLimits.keepAliveTimeout / 1000,
+    desc: 'Maximum time that a connection may be idle',
+  }),
   STALL_TIMEOUT_SECONDS: atLeastOneSecond({
-    default: 30,
+    default: defaultLimits.stallTimeout / 1000,
     desc: 'Maximum time that a client may take to read one page of a list; slower clients are disconnected',
   }),
   MAX_CONNECTIONS: rows({
-    default: 10_000,
+    default: defaultLimits.maxConnections,
     desc: 'Maximum number of connections; further ones are closed immediately. Reduced automatically if the open-file limit is too low',
   }),
   MAX_EVENT_LOOP_DELAY_MS: count({
@@ -158,15 +162,15 @@ export const variables = {
     desc: 'Requests receive 503 when the event-loop lag, averaged over one second, exceeds this; 0 disables the check',
   }),
   RATE_LIMIT_PER_SUBJECT: count({
-    default: 0,
+    default: defaultLimits.rates.perSubject,
     desc: 'Maximum requests per subject in each time window; further ones receive 429. 0 disables the limit',
   }),
   RATE_LIMIT_PER_ADDRESS: count({
-    default: 0,
+    default: defaultLimits.rates.perAddress,
     desc: 'Maximum requests per IP address (IPv6: per /64, and 16 times as many per /48) in each time window, even without a token; further ones receive 429. 0 disables the limit',
   }),
   RATE_LIMIT_WINDOW_SECONDS: atLeastOneSecond({
-    default: 60,
+    default: defaultLimits.rates.window / 1000,
     desc: 'Length of the time window of both rate limits',
   }),
   TRUST_PROXY: networks({
@@ -191,15 +195,21 @@ export const variables = {
   }),
   TLS_KEY_FILE: text({ default: undefined, desc: "PEM file with the certificate's private key" }),
   WRITE_QUEUE_ROWS: rows({
-    default: 20_000,
+    default: defaultWrites.queueRows,
     desc: 'Maximum number of queued writes; further ones receive 503',
   }),
   WRITE_QUEUE_BYTES: bytes({
-    default: 67_108_864,
+    default: defaultWrites.queueBytes,
     desc: 'Maximum total size of queued writes; further ones receive 503',
   }),
-  WRITE_BATCH_ROWS: rows({ default: 1_000, desc: 'Maximum number of writes in one commit' }),
-  WRITE_BATCH_BYTES: bytes({ default: 4_194_304, desc: 'Maximum total size of the writes in one commit' }),
+  WRITE_BATCH_ROWS: rows({
+    default: defaultWrites.batchRows,
+    desc: 'Maximum number of writes in one commit',
+  }),
+  WRITE_BATCH_BYTES: bytes({
+    default: defaultWrites.batchBytes,
+    desc: 'Maximum total size of the writes in one commit',
+  }),
   DRAIN_SECONDS: seconds({
     default: 0,
     desc: 'Time after SIGTERM to keep accepting connections',

@@ -29,8 +29,8 @@ const controls = [
     edits: [
       {
         file: 'storage/sqlite/storage.js',
-        text: 'openLinks(writer.files), ',
-        by: String.raw`openDatabase(writer.files[0].path.replace(/\.(plants\.db)\.\w{6}.db$/, '$1')), `,
+        text: 'openLinks(files), ',
+        by: String.raw`openDatabase(files[0].path.replace(/\.(plants\.db)\.\w{6}.db$/, '$1')), `,
       },
       // Without this, the worker would not start.
       { file: 'storage/sqlite/database.js', text: '    checkComplete(file);\n', by: '' },

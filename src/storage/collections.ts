@@ -54,7 +54,7 @@ class DocumentCollection implements Collection {
   }
 
   write<C extends Change>(subject: string, id: bigint, change: C): Promise<OutcomeOf<C>> {
-    const write: Write = { collection: this.#definition, subject, id, ...(change) };
+    const write: Write = { collection: this.#definition, subject, id, ...change };
     return this.#writer.write(write) as Promise<OutcomeOf<C>>;
   }
 

@@ -1,4 +1,5 @@
 // Group commit: writes that arrive during a commit form the next batch, and each write has its own outcome.
+import { defaultWrites } from '../defaults.js';
 import type { OutcomeOf } from '../domain/collections.js';
 import { messageOf, StorageError } from '../domain/storage.js';
 import { bytesOf, keyOf, type Committer, type Result, type Write } from './writes.js';
@@ -36,13 +37,7 @@ export interface GroupWriterLimits {
 }
 
 /** The limits that apply by default. */
-export const defaultWriterLimits: GroupWriterLimits = {
-  queueRows: 20_000,
-  queueBytes: 64 * 1024 * 1024,
-  batchRows: 1_000,
-  batchBytes: 4 * 1024 * 1024,
-  maxAge: Infinity,
-};
+export const defaultWriterLimits: GroupWriterLimits = { ...defaultWrites, maxAge: Infinity };
 
 /** Settles the promise of a write. @param rows - The number of writes in its batch; 0 if it was in none. */
 type Settle = (result: Result, rows: number) => void;

@@ -689,6 +689,11 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
          ${block.replace('DATABASE plants', `DATABASE ${database}`)}`,
         database,
       );
+      const printed = (await processes.run('cli.js', ['migrate'], { DATABASE_URL: url })).stderr;
+      const [ofService = ''] = block.replace('DATABASE plants', `DATABASE ${database}`).split(/^--/m);
+      for (const grant of ofService.match(/^GRANT .+;$/gm) ?? []) {
+        t.match(printed.replaceAll('"', ''), grant, 'migrate prints it');
+      }
       const env = { DATABASE_URL: url.replace('postgres@', 'plant_store@'), OPS_PORT: '0' };
       const running = await processes.startServer(t, { env });
       const operations = processes.operationsOf(running);
@@ -735,7 +740,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
           const names = ({ reason }: Record<string, unknown>) =>
             String(reason).replaceAll('"', '').includes(what);
           await running.logged(() => running.log.some(names));
-          if (object.startsWith('FUNCTION delete_plants')) {
+          if (object.startsWith('FUNCTION plants_delete')) {
             await t.rejects(processes.startServer(t, { env }), { message: new RegExp(`GRANT ${what}`) });
           }
           await server.sql(String(statement), database);

@@ -218,6 +218,10 @@ t.test('missing migrations are applied once, in order', async (t) => {
   t.strictSame(pending([1, 2, 10], '1.10.0'), []);
   t.strictSame(pending([1, 2, 10], '1.11.3'), [], 'versions are compared as numbers');
   t.throws(() => pending([1, 2, 10], '1.9.0'), StorageError, 'the schema has given up this application');
+  t.throws(
+    () => pendingMigrations(schema, [{ version: 1, name: 'another', oldestApplication: '1.0.0' }]),
+    /the database is not one of plant-store: another service has migrated it/,
+  );
   await writeFile(join(folder, '0011_silent.sql'), 'SELECT 11;');
   t.throws(load, /0011_silent.sql does not name the oldest application/);
 });

@@ -38,10 +38,10 @@ export async function startCitus({ workers: count = 2, joined = count } = {}) {
   ) {
     return undefined;
   }
-  const coordinator = await postgres.createServer('coordinator', settings);
-  /** @type {PostgresServer[]} */
-  const workers = [];
-  for (let i = 1; i <= count; i++) workers.push(await postgres.createServer(`worker-${i}`, settings));
+  const names = Array.from({ length: count }, (_, i) => `worker-${i + 1}`);
+  const [coordinator, ...workers] = /** @type {[PostgresServer, ...PostgresServer[]]} */ (
+    await Promise.all(['coordinator', ...names].map((name) => postgres.createServer(name, settings)))
+  );
   const cluster = { coordinator, workers, nodes: [coordinator, ...workers] };
   await joinNodes({ ...cluster, workers: workers.slice(0, joined) });
   return cluster;
@@ -53,7 +53,7 @@ export async function startCitus({ workers: count = 2, joined = count } = {}) {
  * @param {string} [database]
  */
 export async function joinNodes({ coordinator, workers, nodes }, database = 'postgres') {
-  for (const node of nodes) await runSql(node.url(database), 'CREATE EXTENSION citus');
+  await Promise.all(nodes.map((node) => runSql(node.url(database), 'CREATE EXTENSION citus')));
   await runSql(
     coordinator.url(database),
     `SELECT citus_set_coordinator_host('127.0.0.1', ${coordinator.port})`,

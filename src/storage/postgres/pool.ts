@@ -1,5 +1,6 @@
 // The PostgreSQL connections of one process: connects, keeps to deadlines, retries, and translates errors.
 import { Pool, type PoolClient } from 'pg';
+import { defaultPostgres } from '../../defaults.js';
 import { StorageError, type StorageFailure } from '../../domain/storage.js';
 import { hadNoEffect, isSerializationError, isUsable, storageError } from './failures.js';
 import { Preparation, runQuery, type Query, type Row } from './query.js';
@@ -48,11 +49,8 @@ export class PostgresPool {
    * @param onConnect - Called with each new connection, since it may reach another server after a failover, or one whose
    *   tables have changed. If it throws, the connection is not used.
    */
-  constructor(
-    name: string,
-    { url, poolSize = 10, timeout = 15_000, prepared = false }: PostgresOptions,
-    onConnect: (query: Query) => Promise<void>,
-  ) {
+  constructor(name: string, options: PostgresOptions, onConnect: (query: Query) => Promise<void>) {
+    const { url, poolSize, timeout, prepared } = { ...defaultPostgres, ...options };
     this.size = poolSize;
     this.budget = timeout / 3;
     this.#preparation = new Preparation(prepared);

@@ -26,9 +26,7 @@ function allFunctions({ collections }: Objects): string[] {
   return collections.flatMap((collection) => Object.values(functionsOf(collection)));
 }
 
-/**
- * The GRANT statements for a role of the service that does not own the tables, and has the name of the service.
- */
+/** The GRANT statements for a role of the service that does not own the tables, and has the name of the service. */
 export function grantsOf(
   store: Pick<StoreDefinition, 'name' | 'collections'>,
   database: string,
@@ -39,17 +37,20 @@ export function grantsOf(
   return [
     `GRANT CONNECT ON DATABASE ${escapeIdentifier(database)}${to}`,
     `GRANT USAGE ON SCHEMA ${escapeIdentifier(schema)}${to}`,
-    `GRANT ${ofCollections.join(', ')}, UPDATE ON ${names.join(', ')}${to}`,
+    `GRANT ${ofCollections.join(', ')} ON ${names.join(', ')}${to}`,
+    // Only operations that replace a document need it.
+    `GRANT UPDATE ON ${names.join(', ')}${to}`,
     `GRANT SELECT ON ${readOnly.join(', ')}${to}`,
     `GRANT EXECUTE ON FUNCTION ${allFunctions(store).join(', ')}${to}`,
   ];
 }
+
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 /**
- * Reads what the role lacks, each as what to grant, with the name if it is a function. An object that does not exist lacks nothing: the version of the
- * schema shows that it is missing. The tables of a schema without USAGE are invisible to the role, so that schema is
- * looked up by its name in the search path.
+ * Reads what the role lacks, each as what to grant, with the name if it is a function. An object that does not exist
+ * lacks nothing: the version of the schema shows that it is missing. The tables of a schema without USAGE are invisible
+ * to the role, so that schema is looked up by its name in the search path.
  */
 const readMissing = `
   SELECT NULL AS function, format('CONNECT ON DATABASE %I', current_database()), current_user::text
@@ -57,9 +58,9 @@ const readMissing = `
   UNION ALL
   SELECT NULL, format('USAGE ON SCHEMA %I', nspname), current_user::text
   FROM pg_namespace AS schema
-  WHERE to_regclass('migrations') IS NULL AND NOT has_schema_privilege(oid, 'USAGE')
+  WHERE to_regclass(($1::text[])[1]) IS NULL AND NOT has_schema_privilege(oid, 'USAGE')
     AND quote_ident(nspname) = ANY (regexp_split_to_array(current_setting('search_path'), ',\\s*'))
-    AND EXISTS (SELECT FROM pg_class WHERE relnamespace = schema.oid AND relname = 'migrations')
+    AND EXISTS (SELECT FROM pg_class WHERE relnamespace = schema.oid AND relname = ($1::text[])[1])
   UNION ALL
   SELECT NULL, format('%s ON %I', string_agg(privilege, ', '), name), current_user::text
   FROM unnest($1::text[], $2::text[]) AS needed (name, privilege)

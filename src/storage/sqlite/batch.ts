@@ -81,9 +81,9 @@ export class Packer {
   }
 }
 
-/** Packs the results of a batch. */
-export function packResults(results: readonly Outcome[]): string {
-  return results.map((outcome) => outcomes.indexOf(outcome)).join('');
+/** Makes the writes of a batch, in order, and packs their outcomes. */
+export function packOutcomes(batch: readonly Write[], make: (write: Write) => Outcome): string {
+  return batch.map((write) => outcomes.indexOf(make(write))).join('');
 }
 
 /** A writer in another thread or process, which commits the batches that it is sent and replies in the same order. */

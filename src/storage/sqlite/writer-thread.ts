@@ -4,7 +4,7 @@ import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node
 import type { CollectionDefinition, Outcome } from '../../domain/collections.js';
 import { messageOf } from '../../domain/storage.js';
 import type { Write } from '../writes.js';
-import { Packer, packResults, type PackedBatch, type PackedResults } from './batch.js';
+import { Packer, packOutcomes, type PackedBatch, type PackedResults } from './batch.js';
 import { checkFiles, existing, identifyFiles } from './files.js';
 import type { Commit } from './relay-protocol.js';
 import { receiveBatches } from './relay-server.js';
@@ -64,10 +64,8 @@ async function serve(
   const files = identifyFiles(file);
 
   const packer = new Packer(collections);
-  const executors = new Map(collections.map((collection) => [collection, executorOf(database, collection)]));
-  const writeAll = (batch: readonly Write[]): string =>
-    // There is one for each collection of a batch.
-    packResults(batch.map((write) => (executors.get(write.collection) as Executor)(write)));
+  const ofCollections = new Map(collections.map((one) => [one, writerOf(database, one)]));
+  const make = (write: Write) => (ofCollections.get(write.collection) as (write: Write) => Outcome)(write);
 
   let waiting: WaitingBatch[] = [];
 
@@ -82,7 +80,7 @@ async function serve(
     try {
       // IMMEDIATE waits for the locks of other processes here, not in the middle of the transaction.
       database.exec('BEGIN IMMEDIATE');
-      results = committed.map(({ batch }) => writeAll(batch));
+      results = committed.map(({ batch }) => packOutcomes(batch, make));
       checkFiles(files);
       committing = true;
       database.exec('COMMIT');
@@ -142,10 +140,11 @@ async function serve(
   port.postMessage({ synchronous: level, journal } satisfies WriterReady);
 }
 
-/** Makes a change to a document of a collection, in the transaction that is open. */
-type Executor = (write: Write) => Outcome;
-
-function executorOf(database: DatabaseSyncInstance, { name, column }: CollectionDefinition): Executor {
+/** Returns the function that makes a change to a document of a collection, in the transaction that is open. */
+function writerOf(
+  database: DatabaseSyncInstance,
+  { name, column }: CollectionDefinition,
+): (write: Write) => Outcome {
   const insert = database.prepare(
     `INSERT INTO ${name} (subject, id, ${column}) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
   );

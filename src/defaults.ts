@@ -1,0 +1,25 @@
+// The defaults that configuration, app and storage have in common. Times in ms, lengths in bytes.
+
+/** Limits on the size, duration and rate of requests. */
+export const defaultLimits = {
+  bodyLimit: 1024 * 1024,
+  bodyBudget: 16 * 1024 * 1024,
+  listBudget: 32 * 1024 * 1024,
+  headerLimit: 16 * 1024,
+  requestTimeout: 30_000,
+  keepAliveTimeout: 72_000,
+  stallTimeout: 30_000,
+  maxConnections: 10_000,
+  rates: { perSubject: 0, perAddress: 0, window: 60_000 },
+};
+
+/** Limits of the queue of writes and of each batch. */
+export const defaultWrites = {
+  queueRows: 20_000,
+  queueBytes: 64 * 1024 * 1024,
+  batchRows: 1_000,
+  batchBytes: 4 * 1024 * 1024,
+};
+
+/** The connections to PostgreSQL. */
+export const defaultPostgres = { poolSize: 10, timeout: 15_000, prepared: false };
