@@ -79,6 +79,8 @@ export interface Collection {
    * concurrent changes to one key hold one after the other.
    */
   write<C extends Change>(subject: string, id: bigint, change: C): Promise<OutcomeOf<C>>;
+  /** Returns the text of a document; undefined if there is none. */
+  get(subject: string, id: bigint): Promise<string | undefined>;
   /**
    * Returns one page of a subject's documents in ascending order of id. It is already JSON because parsing the stored
    * texts and serializing them again would dominate the cost of a list.

@@ -58,6 +58,12 @@ class DocumentCollection implements Collection {
     return this.#writer.write(write) as Promise<OutcomeOf<C>>;
   }
 
+  async get(subject: string, id: bigint): Promise<string | undefined> {
+    // A page is read together with others, and its `next` is the id of its last document if it is full.
+    const { json, next } = await this.#read(subject, id, 1, true);
+    return next === id ? json : undefined;
+  }
+
   page(subject: string, { after, limit }: PageRange): Promise<Page> {
     if (after === idRange.max) return Promise.resolve({ json: '', count: 0, next: undefined });
     return this.#read(subject, after === undefined ? idRange.min : after + 1n, limit, after === undefined);

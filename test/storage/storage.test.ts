@@ -262,8 +262,6 @@ for (const engine of enginesToTest) {
           [b, { when: 'equals', expected: c, text: null }, 'other', b],
           [c, { when: 'equals', expected: c, text: null }, 'deleted', null],
         ];
-        const read = async (subject: string, id: number) =>
-          (await documents.page(subject, { after: BigInt(id) - 1n, limit: 1 })).json;
         for (const together of [false, true]) {
           const subject = newSubject();
           let writes: Promise<unknown>[] = [];
@@ -285,7 +283,7 @@ for (const engine of enginesToTest) {
           writes = cases.map(async ([, change, outcome], i) => {
             if (outcome !== 'replaced' && outcome !== 'inserted') return;
             t.equal(await documents.write(subject, BigInt(i), change), 'same');
-            t.equal(await read(subject, i), change.text);
+            t.equal(await documents.get(subject, BigInt(i)), change.text);
           });
           await Promise.all(writes);
         }
@@ -294,6 +292,33 @@ for (const engine of enginesToTest) {
         t.ok(impossible);
       },
     );
+
+    t.test('get returns the text of one document, whatever is stored beside it', async (t) => {
+      const documents = shared.collection(plantDefinition);
+      const subject = newSubject();
+      const sizes = new Map([
+        [minId, 1],
+        [-1n, 600],
+        [0n, 300_000],
+        [1n, 1],
+        [2n, 512],
+        [5n, 1_000_000],
+        [maxId, 2],
+      ]);
+      const textOf = (size: number) => `{"name":"${'ä'.repeat(size)}"}`;
+      t.equal(await documents.get(subject, 1n), undefined);
+      await Promise.all(
+        [...sizes].map(([id, size]) => plants.create(subject, id, { name: 'ä'.repeat(size) })),
+      );
+      const ids = [...sizes.keys(), minId + 1n, -2n, 3n, 4n, 6n, maxId - 1n];
+      const read = await Promise.all(ids.map((id) => documents.get(subject, id)));
+      for (const [i, id] of ids.entries()) {
+        const size = sizes.get(id);
+        t.ok(read[i] === (size === undefined ? undefined : textOf(size)), `${id}`);
+        t.ok((await documents.get(subject, id)) === read[i], `${id} alone`);
+      }
+      t.equal(await documents.get(newSubject(), 1n), undefined, "another subject's");
+    });
 
     t.test('the collections of a store share a queue and a commit, but no document', async (t) => {
       const storage = await engine.openOther(t, garden);
