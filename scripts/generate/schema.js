@@ -1,7 +1,7 @@
 // Renders what a migration creates for a collection, from its definition.
 import { longBytes, longIndexOf } from '../../dist/storage/sqlite/pages.js';
 import { pageBytes, pageRows } from '../../dist/storage/page-size.js';
-import { functionsOf } from '../../dist/storage/postgres/statements.js';
+import { functionsOf, outcomeOf } from '../../dist/storage/postgres/statements.js';
 
 /** @typedef {import('../../dist/domain/collections.js').CollectionDefinition} CollectionDefinition */
 /**
@@ -86,6 +86,7 @@ ${virtual.join('')}  PRIMARY KEY (subject, id)
         },
         pagesFunction(collection),
         deleteFunction(collection),
+        changeFunction(collection),
       ];
     },
   },
@@ -193,6 +194,62 @@ BEGIN
     DELETE FROM ${table} WHERE ctid = ANY (ARRAY(SELECT place FROM found)) RETURNING subject, id
   )
   SELECT subject, id, gone.id IS NOT NULL FROM found LEFT JOIN gone USING (subject, id);
+END
+$$;`,
+  };
+}
+
+/** @param {CollectionDefinition} collection @returns {SchemaObject} */
+function changeFunction(collection) {
+  const { name: table, column } = collection;
+  const { change: name } = functionsOf(collection);
+  return {
+    name,
+    comment: `Replaces documents, or deletes those whose new text is NULL, and returns for each one that exists the outcome. An expected text that is not NULL must be the stored one. The outcome is NULL if another transaction has changed the document.
+
+The first statement finds and locks the rows as the function that deletes does: each key is looked up in the index, and the rows are locked in the order of their physical location (ctid). The plan of an UPDATE with a join would depend on statistics. The INSERT has none, and since its rows exist and are locked, it updates all of them.`,
+    sql: `CREATE FUNCTION ${name}(subjects text[], ids bigint[], texts text[], expected text[])
+RETURNS TABLE (subject text, id bigint, outcome text)
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  places tid[];
+  outcomes text[];
+  deleted bigint;
+BEGIN
+  WITH found AS (
+    SELECT subject, id, text, expected, place
+    FROM unnest(subjects, ids, texts, expected) AS given (subject, id, text, expected)
+    CROSS JOIN LATERAL (
+      SELECT stored.ctid AS place FROM ${table} AS stored
+      WHERE stored.subject = given.subject AND stored.id BETWEEN given.id AND given.id
+      ORDER BY stored.id LIMIT 1
+    ) AS row_found
+  ), locked AS (
+    SELECT stored.subject, stored.id, stored.ctid AS place, stored.${column} AS stored_text FROM ${table} AS stored
+    WHERE stored.ctid = ANY (ARRAY(SELECT place FROM found)) FOR UPDATE
+  )
+  SELECT array_agg(subject), array_agg(id), array_agg(found.text), array_agg(locked.place),
+         array_agg(${outcomeOf('stored_text', 'found')})
+  INTO subjects, ids, texts, places, outcomes
+  FROM found LEFT JOIN locked USING (subject, id);
+
+  INSERT INTO ${table} (subject, id, ${column})
+  SELECT subject, id, text FROM unnest(subjects, ids, texts, outcomes) AS given (subject, id, text, outcome)
+  WHERE outcome = 'replaced'
+  ON CONFLICT (subject, id) DO UPDATE SET ${column} = excluded.${column};
+
+  DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
+    SELECT place FROM unnest(places, outcomes) AS given (place, outcome) WHERE outcome = 'deleted'));
+  GET DIAGNOSTICS deleted = ROW_COUNT;
+  IF deleted <> cardinality(array_positions(outcomes, 'deleted')) THEN
+    RAISE serialization_failure USING MESSAGE = 'a locked document has moved';
+  END IF;
+
+  RETURN QUERY SELECT * FROM unnest(subjects, ids, outcomes);
 END
 $$;`,
   };

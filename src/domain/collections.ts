@@ -10,19 +10,39 @@ export interface CollectionDefinition {
   readonly fields: readonly string[];
 }
 
-/** A condition on what is stored, and what is stored if it holds: a JSON text, or null for nothing. */
+/**
+ * A change to a document: what to store, a JSON text or null for nothing, and a condition on what is stored now. `any`
+ * always holds; `equals` holds if that is the text `expected`.
+ */
 export type Change =
-  { readonly when: 'absent'; readonly text: string } | { readonly when: 'present'; readonly text: null };
+  | { readonly when: 'absent'; readonly text: string }
+  | { readonly when: 'present' | 'any'; readonly text: string | null }
+  | { readonly when: 'equals'; readonly expected: string; readonly text: string | null };
+
+/** The outcomes of changes that store a text, by condition. */
+interface OutcomesOfText {
+  readonly absent: 'inserted' | 'same' | 'other';
+  readonly present: 'replaced' | 'same' | 'missing';
+  readonly any: 'inserted' | 'replaced' | 'same';
+  readonly equals: 'replaced' | 'same' | 'other' | 'missing';
+}
+/** The outcomes of changes that delete, by condition. */
+interface OutcomesOfNull {
+  readonly absent: never;
+  readonly present: 'deleted' | 'missing';
+  readonly any: 'deleted' | 'missing';
+  readonly equals: 'deleted' | 'other' | 'missing';
+}
+type OutcomeWith<When extends Change['when'], Text> = Text extends null
+  ? OutcomesOfNull[When]
+  : OutcomesOfText[When];
 
 /**
- * The outcomes of a change, by its condition. With 'same', what is stored is the new text; with 'other', it is another
- * one; with 'missing', nothing is stored. With these three, nothing has changed.
+ * The outcomes of a change. With 'same', what is stored is the new text already, so that a change that is repeated
+ * because its response was lost learns that it took effect. With 'other', a different text is stored than the condition
+ * wants; with 'missing', nothing is stored. With these three, nothing has changed.
  */
-export const outcomes = {
-  absent: ['inserted', 'same', 'other'],
-  present: ['deleted', 'missing'],
-} as const satisfies Record<Change['when'], readonly string[]>;
-export type OutcomeOf<C extends Change> = (typeof outcomes)[C['when']][number];
+export type OutcomeOf<C extends Change> = C extends Change ? OutcomeWith<C['when'], C['text']> : never;
 /** An outcome of any change. */
 export type Outcome = OutcomeOf<Change>;
 
@@ -59,6 +79,8 @@ export interface Collection {
    * concurrent changes to one key hold one after the other.
    */
   write<C extends Change>(subject: string, id: bigint, change: C): Promise<OutcomeOf<C>>;
+  /** Returns the text of a document; undefined if there is none. */
+  get(subject: string, id: bigint): Promise<string | undefined>;
   /**
    * Returns one page of a subject's documents in ascending order of id. It is already JSON because parsing the stored
    * texts and serializing them again would dominate the cost of a list.

@@ -9,6 +9,7 @@ import {
   type PageRange,
 } from '../domain/collections.js';
 import type { GroupWriter } from './group-writer.js';
+import type { Write } from './writes.js';
 
 /**
  * Reads a page of a subject's documents.
@@ -53,7 +54,14 @@ class DocumentCollection implements Collection {
   }
 
   write<C extends Change>(subject: string, id: bigint, change: C): Promise<OutcomeOf<C>> {
-    return this.#writer.write({ collection: this.#definition, subject, id, ...change });
+    const write: Write = { collection: this.#definition, subject, id, ...change };
+    return this.#writer.write(write) as Promise<OutcomeOf<C>>;
+  }
+
+  async get(subject: string, id: bigint): Promise<string | undefined> {
+    // A page is read together with others, and its `next` is the id of its last document if it is full.
+    const { json, next } = await this.#read(subject, id, 1, true);
+    return next === id ? json : undefined;
   }
 
   page(subject: string, { after, limit }: PageRange): Promise<Page> {

@@ -91,7 +91,7 @@ export class GroupWriter {
         if (typeof result === 'string') {
           trace?.end(rows, undefined);
           // The committer gives each write an outcome of its change.
-          resolve(result);
+          resolve(result as OutcomeOf<W>);
           return;
         }
         const failure = result ?? unknownOutcome('the engine gave no outcome');

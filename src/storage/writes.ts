@@ -8,8 +8,21 @@ export type Write = Change & {
   readonly subject: string;
   readonly id: bigint;
 };
-export type Insert = Write & { readonly when: 'absent' };
-export type Deletion = Write & { readonly when: 'present' };
+/** A write that stores a text. */
+export type Insert = Write & { readonly text: string };
+/** A write that deletes. */
+export type Deletion = Write & { readonly text: null };
+
+/** All outcomes and conditions; messages contain their positions. */
+export const outcomes = [
+  'inserted',
+  'replaced',
+  'deleted',
+  'same',
+  'other',
+  'missing',
+] as const satisfies Outcome[];
+export const conditions = ['absent', 'present', 'any', 'equals'] as const satisfies Change['when'][];
 
 /** What became of a write; undefined if the engine did not say. */
 export type Result = Outcome | StorageError | undefined;
@@ -39,6 +52,13 @@ export function keyOf({ collection, subject, id }: Pick<Write, 'collection' | 's
 }
 
 /** The approximate memory that a waiting write takes, in bytes. */
-export function bytesOf({ subject, text }: Write): number {
-  return 2 * (subject.length + (text?.length ?? 0)) + 100;
+export function bytesOf(write: Write): number {
+  const { subject, text } = write;
+  const expected = write.when === 'equals' ? write.expected.length : 0;
+  return 2 * (subject.length + (text?.length ?? 0) + expected) + 100;
+}
+
+/** The text that must be stored for a change to take effect; null if another condition decides. */
+export function expectedBy(change: Change): string | null {
+  return change.when === 'equals' ? change.expected : null;
 }

@@ -1,5 +1,7 @@
 // The plans of PostgreSQL: no statement of the service reads more than it needs, whatever the statistics say.
 import t from 'tap';
+import type { Change } from '../../dist/domain/collections.js';
+import { plants as definition } from '../../dist/plants/repository.js';
 import { noPostgres } from '../support/engines.js';
 import { startServer, type PlanNode } from '../support/postgres-server.js';
 import { skipFor } from '../support/skip.js';
@@ -106,6 +108,18 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
         const create = () => all((id) => storage.plants.create('large', id, { name: 'Ficus' }));
         await check('a batch of creates', create);
         await check('a batch of creates whose plants are there', create);
+        const documents = storage.collection(definition);
+        const change = (change: Change) => () => all((id) => documents.write('large', id, change));
+        await check('a batch of replacements', change({ when: 'any', text: '{"name":"Monstera"}' }));
+        await check(
+          'a batch of replacements that change nothing',
+          change({ when: 'present', text: '{"name":"Monstera"}' }),
+        );
+        await check(
+          'a batch of deletes',
+          change({ when: 'equals', expected: '{"name":"Monstera"}', text: null }),
+        );
+        await check('a batch that puts new documents', change({ when: 'any', text: '{"name":"Ficus"}' }));
         await check('a batch of deletes', () => all((id) => storage.plants.delete('large', id)));
         for (const count of [1, 50]) {
           await check(`${count} tokens`, async () => {

@@ -11,7 +11,9 @@ import * as processes from '../support/processes.js';
 import { startService } from '../support/service.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil, until } from '../support/wait.js';
+import type { Collection } from '../../dist/domain/collections.js';
 import { StorageError } from '../../dist/domain/storage.js';
+import { plants } from '../../dist/plants/repository.js';
 import type { Migration } from '../../dist/storage/migrations.js';
 import type { PostgresOptions } from '../../dist/storage/postgres/pool.js';
 import { loadMigrations, migratePostgres, openPostgres, type Storage } from '../support/store.js';
@@ -22,6 +24,8 @@ const timeout = 90_000;
 const shortTimeout = 1_500;
 const postgres = engines.find(({ name }) => name === 'postgres')!;
 const plant = { name: 'Ficus' };
+const remove = { when: 'any', text: null } as const;
+const put = (name: string) => ({ when: 'any', text: `{"name":"${name}"}` }) as const;
 
 t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
   const server = await startServer(t);
@@ -340,6 +344,37 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       process.kill(reader, 'SIGCONT');
       const page = await until(() => plants.list('s', { limit: 1 }).catch(() => undefined));
       t.equal(page!.count, 1);
+    },
+  );
+
+  t.test(
+    'two instances that put and delete the same keys: no write fails, and deadlocks are rare',
+    async (t) => {
+      const one = await openStore(t);
+      const { url, database } = one;
+      const two = await openPostgres({ url, timeout });
+      t.teardown(() => two.close());
+      const keys = Array.from({ length: 100 }, (_, i) => BigInt(i));
+      const rounds = 150;
+      const seen = new Set<string>();
+      const work = async (collection: Collection, instance: number) => {
+        for (let round = 0; round < rounds; round++) {
+          const outcomes = await Promise.all(
+            keys.map((id, i) => {
+              // Mostly puts. What an instance deletes, the other puts at about the same time.
+              const isDeletion = (i + round + instance) % 4 === 0;
+              return collection.write('s', id, isDeletion ? remove : put(`${instance} ${round}`));
+            }),
+          );
+          for (const outcome of outcomes) seen.add(outcome);
+        }
+      };
+      await Promise.all([one, two].map((store, i) => work(store.collection(plants), i)));
+      t.strictSame([...seen].sort(), ['deleted', 'inserted', 'missing', 'replaced']);
+      const counted = 'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()';
+      // The server counts it when the connection of a statement that failed is idle.
+      const [{ deadlocks } = {}] = await server.sql(counted, database);
+      t.ok(Number(deadlocks) <= 1, `${String(deadlocks)} deadlocks in ${2 * rounds} batches`);
     },
   );
 

@@ -6,7 +6,13 @@ import { Client } from 'pg';
 import t from 'tap';
 import { enginesToTest, openEmptyStorage, readPages, sharedStorage } from '../support/engines.js';
 import { exactJson } from '../../dist/contract/json-text.js';
-import type { Collection, CollectionDefinition, Page } from '../../dist/domain/collections.js';
+import type {
+  Change,
+  Collection,
+  CollectionDefinition,
+  Outcome,
+  Page,
+} from '../../dist/domain/collections.js';
 import { StorageError } from '../../dist/domain/storage.js';
 import type { Token } from '../../dist/domain/tokens.js';
 import { defaultWriterLimits, GroupWriter, type GroupWriterLimits } from '../../dist/storage/group-writer.js';
@@ -225,6 +231,93 @@ for (const engine of enginesToTest) {
       t.equal(await remove(), 'deleted');
       t.equal(await remove(), 'missing');
       t.throws(() => shared.collection({ ...plantDefinition }), TypeError, 'a collection of another service');
+    });
+
+    t.test(
+      'every condition has its outcome in every state, and a change that is repeated is the same',
+      async (t) => {
+        const documents = shared.collection(plantDefinition);
+        const [a, b, c] = ['{"name":"a"}', '{"name":"b"}', '{"name":"é\\\\"}'];
+        // What is stored before, the change, its outcome, and what is stored afterwards.
+        const cases: [string | null, Change, Outcome, string | null][] = [
+          [null, { when: 'absent', text: a }, 'inserted', a],
+          [a, { when: 'absent', text: a }, 'same', a],
+          [b, { when: 'absent', text: a }, 'other', b],
+          [null, { when: 'present', text: a }, 'missing', null],
+          [a, { when: 'present', text: a }, 'same', a],
+          [b, { when: 'present', text: a }, 'replaced', a],
+          [null, { when: 'present', text: null }, 'missing', null],
+          [a, { when: 'present', text: null }, 'deleted', null],
+          [null, { when: 'any', text: a }, 'inserted', a],
+          [a, { when: 'any', text: a }, 'same', a],
+          [b, { when: 'any', text: a }, 'replaced', a],
+          [null, { when: 'any', text: null }, 'missing', null],
+          [a, { when: 'any', text: null }, 'deleted', null],
+          [null, { when: 'equals', expected: c, text: a }, 'missing', null],
+          [a, { when: 'equals', expected: c, text: a }, 'same', a],
+          [b, { when: 'equals', expected: c, text: a }, 'other', b],
+          [c, { when: 'equals', expected: c, text: a }, 'replaced', a],
+          [a, { when: 'equals', expected: a, text: a }, 'same', a],
+          [null, { when: 'equals', expected: c, text: null }, 'missing', null],
+          [b, { when: 'equals', expected: c, text: null }, 'other', b],
+          [c, { when: 'equals', expected: c, text: null }, 'deleted', null],
+        ];
+        for (const together of [false, true]) {
+          const subject = newSubject();
+          let writes: Promise<unknown>[] = [];
+          for (const [i, [before, change, outcome]] of cases.entries()) {
+            const stored =
+              before !== null && documents.write(subject, BigInt(i), { when: 'absent', text: before });
+            writes.push(
+              Promise.resolve(stored)
+                .then(() => documents.write(subject, BigInt(i), change))
+                .then((actual) => {
+                  t.equal(actual, outcome, `${JSON.stringify(change)} of ${before}`);
+                }),
+            );
+            if (!together) await writes.pop();
+          }
+          await Promise.all(writes);
+          const after = cases.map(([, , , after]) => after).filter((text) => text !== null);
+          t.equal((await documents.page(subject, { limit: cases.length })).json, after.join());
+          writes = cases.map(async ([, change, outcome], i) => {
+            if (outcome !== 'replaced' && outcome !== 'inserted') return;
+            t.equal(await documents.write(subject, BigInt(i), change), 'same');
+            t.equal(await documents.get(subject, BigInt(i)), change.text);
+          });
+          await Promise.all(writes);
+        }
+        // @ts-expect-error -- a document that must be absent cannot be deleted
+        const impossible: Change = { when: 'absent', text: null };
+        t.ok(impossible);
+      },
+    );
+
+    t.test('get returns the text of one document, whatever is stored beside it', async (t) => {
+      const documents = shared.collection(plantDefinition);
+      const subject = newSubject();
+      const sizes = new Map([
+        [minId, 1],
+        [-1n, 600],
+        [0n, 300_000],
+        [1n, 1],
+        [2n, 512],
+        [5n, 1_000_000],
+        [maxId, 2],
+      ]);
+      const textOf = (size: number) => `{"name":"${'ä'.repeat(size)}"}`;
+      t.equal(await documents.get(subject, 1n), undefined);
+      await Promise.all(
+        [...sizes].map(([id, size]) => plants.create(subject, id, { name: 'ä'.repeat(size) })),
+      );
+      const ids = [...sizes.keys(), minId + 1n, -2n, 3n, 4n, 6n, maxId - 1n];
+      const read = await Promise.all(ids.map((id) => documents.get(subject, id)));
+      for (const [i, id] of ids.entries()) {
+        const size = sizes.get(id);
+        t.ok(read[i] === (size === undefined ? undefined : textOf(size)), `${id}`);
+        t.ok((await documents.get(subject, id)) === read[i], `${id} alone`);
+      }
+      t.equal(await documents.get(newSubject(), 1n), undefined, "another subject's");
     });
 
     t.test('the collections of a store share a queue and a commit, but no document', async (t) => {

@@ -1,8 +1,8 @@
 // The statements for documents that Citus distributes by subject: each concerns one shard, or one row after the other.
 import fastq from 'fastq';
-import type { CollectionDefinition, Page } from '../../domain/collections.js';
+import type { CollectionDefinition, Outcome, Page } from '../../domain/collections.js';
 import type { StorageError } from '../../domain/storage.js';
-import type { Deletion, Insert, Write } from '../writes.js';
+import { expectedBy, type Deletion, type Insert, type Write } from '../writes.js';
 import { type CitusNodes, nodeConnectionTime, UnreachableNode } from './citus-nodes.js';
 import { pageTextsOf, readPagesOfShard, type PageTexts } from './citus-pages.js';
 import type { Places } from './citus-tables.js';
@@ -10,7 +10,7 @@ import { bisect, isRowError } from './failures.js';
 import { PageReaders, underWayIn, type PageRange } from './page-reader.js';
 import type { PostgresPool } from './pool.js';
 import type { Query, Row } from './query.js';
-import type { DocumentStatements } from './statements.js';
+import { outcomeOf, type DocumentStatements } from './statements.js';
 
 /** The maximum number of rows in an INSERT. Each has three parameters, and a statement can have 65,535. */
 const rowsInserted = 1_000;
@@ -28,6 +28,9 @@ export class CitusStatements implements DocumentStatements {
   readonly #pool: PostgresPool;
   readonly #table: string;
   readonly #column: string;
+  readonly #deleteText: string;
+  /** Locks documents in the order of their keys, and decides what becomes of them. */
+  readonly #decideText: string;
   readonly #pageTexts: PageTexts;
   readonly #places: Places;
   readonly #nodes: CitusNodes;
@@ -40,28 +43,21 @@ export class CitusStatements implements DocumentStatements {
     this.#pool = pool;
     this.#table = collection.name;
     this.#column = collection.column;
+    this.#deleteText = `DELETE FROM ${this.#table} WHERE subject = $1 AND id = ANY ($2::bigint[])
+      RETURNING subject, id, true`;
+    this.#decideText = `SELECT stored.subject, stored.id, ${outcomeOf(`stored.${this.#column}`, 'given')}
+      FROM ${this.#table} AS stored
+      JOIN unnest($2::bigint[], $3::text[], $4::text[]) AS given (id, text, expected) ON stored.id = given.id
+      WHERE stored.subject = $1 AND stored.id = ANY ($2::bigint[]) ORDER BY stored.id FOR UPDATE OF stored`;
     this.#pageTexts = pageTextsOf(collection);
     this.#places = places;
     this.#nodes = nodes;
   }
 
   insert(inserts: readonly Insert[], end: number): Promise<Row[]> {
-    return this.#transaction(inserts, end, async (query) => {
-      const inserted: Row[] = [];
-      // Citus routes rows of VALUES to their shards, but would first write rows from unnest() to intermediate files.
-      for (let from = 0; from < inserts.length; from += rowsInserted) {
-        const rows = inserts.slice(from, from + rowsInserted);
-        const places = rows.map((_, i) => `($${3 * i + 1}, $${3 * i + 2}, $${3 * i + 3})`).join();
-        inserted.push(
-          ...(await query(
-            `INSERT INTO ${this.#table} (subject, id, ${this.#column}) VALUES ${places}
-             ON CONFLICT DO NOTHING RETURNING subject, id`,
-            rows.flatMap(({ subject, id, text }) => [subject, `${id}`, text]),
-          )),
-        );
-      }
-      return inserted;
-    });
+    return this.#transaction(inserts, end, (query) =>
+      this.#insertRows(query, inserts, 'DO NOTHING RETURNING subject, id'),
+    );
   }
 
   async compare(inserts: readonly Insert[], end: number): Promise<Row[]> {
@@ -86,15 +82,36 @@ export class CitusStatements implements DocumentStatements {
       const deleted: Row[] = [];
       // One subject per statement: a statement for several subjects would read all of their documents, on every shard.
       for (const [subject, documents] of groupBy(deletions, ({ subject }) => subject)) {
-        deleted.push(
-          ...(await query(
-            `DELETE FROM ${this.#table} WHERE subject = $1 AND id = ANY ($2::bigint[])
-             RETURNING subject, id, true`,
-            [subject, documents.map(({ id }) => `${id}`)],
-          )),
-        );
+        deleted.push(...(await query(this.#deleteText, [subject, documents.map(({ id }) => `${id}`)])));
       }
       return deleted;
+    });
+  }
+
+  change(writes: readonly Write[], end: number): Promise<Row[]> {
+    return this.#transaction(writes, end, async (query) => {
+      const changed: Row[] = [];
+      for (const [subject, documents] of groupBy(writes, (write) => write.subject)) {
+        const rows = (await query(this.#decideText, [
+          subject,
+          documents.map(({ id }) => `${id}`),
+          documents.map(({ text }) => text),
+          documents.map(expectedBy),
+        ])) as readonly unknown[] as [subject: string, id: string, outcome: Outcome][];
+        const idsOf = (outcome: Outcome) => rows.filter((row) => row[2] === outcome).map(([, id]) => id);
+        const replaced = new Set(idsOf('replaced'));
+        const deleted = idsOf('deleted');
+        if (deleted.length > 0) await query(this.#deleteText, [subject, deleted]);
+        // The rows exist and are locked, so that this updates them; the plan of an UPDATE with a join would depend on
+        // statistics.
+        await this.#insertRows(
+          query,
+          documents.filter(({ id }) => replaced.has(`${id}`)),
+          `(subject, id) DO UPDATE SET ${this.#column} = excluded.${this.#column}`,
+        );
+        changed.push(...rows);
+      }
+      return changed;
     });
   }
 
@@ -133,6 +150,23 @@ export class CitusStatements implements DocumentStatements {
 
   async drain(): Promise<void> {
     await Promise.all([...this.#pagesOfShards.values()].map((readers) => readers.drain()));
+  }
+
+  /** Inserts documents. @param onConflict - What follows ON CONFLICT. */
+  async #insertRows(query: Query, inserts: readonly Write[], onConflict: string): Promise<Row[]> {
+    const returned: Row[] = [];
+    // Citus routes rows of VALUES to their shards, but would first write rows from unnest() to intermediate files.
+    for (let from = 0; from < inserts.length; from += rowsInserted) {
+      const rows = inserts.slice(from, from + rowsInserted);
+      const places = rows.map((_, i) => `($${3 * i + 1}, $${3 * i + 2}, $${3 * i + 3})`).join();
+      returned.push(
+        ...(await query(
+          `INSERT INTO ${this.#table} (subject, id, ${this.#column}) VALUES ${places} ON CONFLICT ${onConflict}`,
+          rows.flatMap(({ subject, id, text }) => [subject, `${id}`, text]),
+        )),
+      );
+    }
+    return returned;
   }
 
   async #transaction<T>(

@@ -7,7 +7,7 @@ import { functionsOf } from './statements.js';
 /** A privilege on a whole table. docs/postgres.md grants the same ones. */
 type TablePrivilege = readonly [table: string, privilege: 'SELECT' | 'INSERT' | 'UPDATE' | 'DELETE'];
 
-/** The privileges on the table of a collection. */
+/** The privileges on the table of a collection that every service needs. */
 const ofCollections = ['SELECT', 'INSERT', 'DELETE'] as const;
 /** Other tables, which the service reads only. */
 const readOnly = ['tokens', 'migrations'];
@@ -38,6 +38,8 @@ export function grantsOf(
     `GRANT CONNECT ON DATABASE ${escapeIdentifier(database)}${to}`,
     `GRANT USAGE ON SCHEMA ${escapeIdentifier(schema)}${to}`,
     `GRANT ${ofCollections.join(', ')} ON ${names.join(', ')}${to}`,
+    // Only operations that replace a document need it.
+    `GRANT UPDATE ON ${names.join(', ')}${to}`,
     `GRANT SELECT ON ${readOnly.join(', ')}${to}`,
     `GRANT EXECUTE ON FUNCTION ${allFunctions(store).join(', ')}${to}`,
   ];
@@ -47,8 +49,8 @@ const INSUFFICIENT_PRIVILEGE = '42501';
 
 /**
  * Reads what the role lacks, each as what to grant, with the name if it is a function. An object that does not exist
- * lacks nothing: the version of the schema shows that it is missing. The tables of a schema without USAGE are invisible to the role, so that schema is
- * looked up by its name in the search path.
+ * lacks nothing: the version of the schema shows that it is missing. The tables of a schema without USAGE are invisible
+ * to the role, so that schema is looked up by its name in the search path.
  */
 const readMissing = `
   SELECT NULL AS function, format('CONNECT ON DATABASE %I', current_database()), current_user::text

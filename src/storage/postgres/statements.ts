@@ -1,7 +1,7 @@
 // The statements for the documents of a collection, as an interface, and for a table that one server stores.
 import type { CollectionDefinition, Page } from '../../domain/collections.js';
 import type { StorageError } from '../../domain/storage.js';
-import type { Deletion, Insert, Write } from '../writes.js';
+import { expectedBy, type Deletion, type Insert, type Write } from '../writes.js';
 import { bisect } from './failures.js';
 import { columnsOf, PageReaders, type PageRange, type PageRow } from './page-reader.js';
 import type { PostgresPool } from './pool.js';
@@ -30,7 +30,8 @@ const standbyHasIt = `(SELECT CASE WHEN current_setting('synchronous_standby_nam
  * - A write whose outcome is unknown is never repeated: it would take its own rows for those of another.
  * - What a response reports is on the synchronous standby, even if this statement did not write it: `standbyHasIt`. On
  *   Citus, this holds only for what the statement wrote.
- * - All processes lock rows in one order: writes are sorted by key, and rows to delete are locked by their place (ctid).
+ * - All processes lock rows in one order: inserts are sorted by key, and rows that exist are locked by their place
+ *   (ctid). No statement does both, since an insert waits for the deletion of a row with its key.
  * - A row that conflicts may be gone when it is looked at. Then no outcome is reported, and the write is tried again.
  *   PostgreSQL may still find a deadlock; then the statement had no effect, and the pool repeats it.
  * - No plan depends on statistics, which may be missing or stale. The texts are constants of the collection, without
@@ -63,6 +64,14 @@ export interface DocumentStatements {
    */
   delete(deletions: readonly Deletion[], end: number): Promise<Row[]>;
 
+  /**
+   * Replaces or deletes documents under their conditions.
+   * @returns The keys of those that existed, each with the outcome; with null if another transaction has changed the
+   *   document.
+   * @throws StorageError
+   */
+  change(writes: readonly Write[], end: number): Promise<Row[]>;
+
   /** Splits writes that failed together, so that some parts may succeed; returns one part if that cannot help. */
   split<W extends Write>(writes: readonly W[], error: StorageError): Promise<(readonly W[])[]>;
 
@@ -89,8 +98,21 @@ export interface DocumentStatements {
 export function functionsOf({ name }: CollectionDefinition): {
   readonly pages: string;
   readonly delete: string;
+  readonly change: string;
 } {
-  return { pages: `${name}_pages_v1`, delete: `${name}_delete_v1` };
+  return { pages: `${name}_pages_v1`, delete: `${name}_delete_v1`, change: `${name}_change_v1` };
+}
+
+/**
+ * The outcome of the write `given` for the document `stored`, in SQL; NULL if that is NULL. Other comparisons with NULL
+ * are not true: with the text of a deletion, and with the expected text of another condition than `equals`.
+ */
+export function outcomeOf(stored: string, given: string): string {
+  return `CASE WHEN ${stored} IS NULL THEN NULL
+                        WHEN ${stored} = ${given}.text THEN 'same'
+                        WHEN ${stored} <> ${given}.expected THEN 'other'
+                        WHEN ${given}.text IS NULL THEN 'deleted'
+                        ELSE 'replaced' END`;
 }
 
 /** The statements for a table that one server stores: one statement over arrays for each condition of writes. */
@@ -98,7 +120,7 @@ export class ServerStatements implements DocumentStatements {
   readonly functions: readonly string[];
   readonly #pool: PostgresPool;
   readonly #pages: PageReaders;
-  readonly #texts: { readonly insert: string; readonly compare: string; readonly delete: string };
+  readonly #texts: Readonly<Record<'insert' | 'compare' | 'delete' | 'change', string>>;
 
   constructor(pool: PostgresPool, collection: CollectionDefinition) {
     const { name: table, column } = collection;
@@ -119,6 +141,8 @@ export class ServerStatements implements DocumentStatements {
         WHERE ${standbyHasIt}`,
       delete: `SELECT subject, id, deleted FROM ${functions.delete}($2, $3)
         WHERE ${begunInTime} AND ${standbyHasIt}`,
+      change: `SELECT subject, id, outcome FROM ${functions.change}($2, $3, $4, $5)
+        WHERE ${begunInTime} AND ${standbyHasIt}`,
     };
     const readPages = `SELECT page, count, last FROM ${functions.pages}($1, $2, $3)`;
     // A function of the schema reads the pages, and also limits their size.
@@ -138,6 +162,11 @@ export class ServerStatements implements DocumentStatements {
 
   delete(deletions: readonly Deletion[], end: number): Promise<Row[]> {
     return this.#pool.write(this.#texts.delete, keyColumnsOf(deletions), end);
+  }
+
+  change(writes: readonly Write[], end: number): Promise<Row[]> {
+    const values = [...keyColumnsOf(writes), textsOf(writes), writes.map(expectedBy)];
+    return this.#pool.write(this.#texts.change, values, end);
   }
 
   split<W extends Write>(writes: readonly W[], error: StorageError): Promise<(readonly W[])[]> {
@@ -161,6 +190,6 @@ function keyColumnsOf(writes: readonly Write[]): [string[], string[]] {
   return [writes.map(({ subject }) => subject), writes.map(({ id }) => `${id}`)];
 }
 
-function textsOf(inserts: readonly Insert[]): string[] {
-  return inserts.map(({ text }) => text);
+function textsOf(writes: readonly Write[]): (string | null)[] {
+  return writes.map(({ text }) => text);
 }

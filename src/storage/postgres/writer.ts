@@ -5,6 +5,7 @@ import type { WriteObserver } from '../group-writer.js';
 import type { Committer, Deletion, Insert, Result, Write } from '../writes.js';
 import { isolateFailures } from './failures.js';
 import type { PostgresPool } from './pool.js';
+import { withPrivilege } from './privileges.js';
 import type { Row } from './query.js';
 import type { DocumentStatements } from './statements.js';
 
@@ -31,7 +32,7 @@ export class PostgresWriter implements Committer {
   async commit(writes: readonly Write[]): Promise<readonly Result[]> {
     const start = performance.now();
     try {
-      return await new Batch(this.#statements(), this.#pool.end()).commit(writes);
+      return await new Batch(this.#pool, this.#statements()).commit(writes);
     } finally {
       this.#observer?.committed?.(writes.length, (performance.now() - start) / 1000);
     }
@@ -48,15 +49,17 @@ export class PostgresWriter implements Committer {
 
 /** Commits the writes of one batch. */
 class Batch {
+  readonly #pool: PostgresPool;
   readonly #statements: Statements;
   /** The deadline, on the clock of performance.now(). */
   readonly #end: number;
   /** The outcomes and errors that are known so far. */
   readonly #decisions = new Map<Write, Outcome | StorageError>();
 
-  constructor(statements: Statements, end: number) {
+  constructor(pool: PostgresPool, statements: Statements) {
+    this.#pool = pool;
     this.#statements = statements;
-    this.#end = end;
+    this.#end = pool.end();
   }
 
   async commit(writes: readonly Write[]): Promise<Result[]> {
@@ -64,10 +67,17 @@ class Batch {
     const sorted = [...writes].sort(byKey);
     for (const [collection, statements] of this.#statements) {
       const own = sorted.filter((write) => write.collection === collection);
-      const inserts = own.filter((write): write is Insert => write.when === 'absent');
-      const deletions = own.filter((write): write is Deletion => write.when === 'present');
+      const inserts = own.filter(isInsert);
+      const deletions = own.filter(isDeletion);
       await this.#commit(statements, inserts, (some) => this.#insert(statements, some));
       await this.#commit(statements, deletions, (some) => this.#delete(statements, some));
+      if (inserts.length + deletions.length === own.length) continue;
+      const changes = own.filter((write) => !isInsert(write) && !isDeletion(write));
+      // A service that only creates and deletes does not need this privilege.
+      const needed = [collection.name, 'UPDATE'] as const;
+      await this.#commit(statements, changes, (some) =>
+        withPrivilege(this.#pool, needed, () => this.#change(statements, some)),
+      );
     }
     return writes.map((write) => this.#decisions.get(write));
   }
@@ -118,9 +128,45 @@ class Batch {
     }
   }
 
+  async #change(statements: DocumentStatements, changes: readonly Write[]): Promise<void> {
+    // Another transaction may have inserted, changed or deleted a document in the meantime. Retry until the deadline.
+    for (let undecided = changes; undecided.length > 0; undecided = this.#undecided(undecided)) {
+      const rows = (await statements.change(undecided, this.#end)) as readonly unknown[];
+      const found = new Map(
+        (rows as [string, string, Outcome | null][]).map(([subject, id, outcome]) => [
+          `${id} ${subject}`,
+          outcome,
+        ]),
+      );
+      const absent: Insert[] = [];
+      for (const write of undecided) {
+        const outcome = found.get(keyOf(write));
+        if (outcome === undefined && write.when === 'any' && hasText(write)) absent.push(write);
+        else if (outcome !== null) this.#decisions.set(write, outcome ?? 'missing');
+      }
+      if (absent.length === 0) continue;
+      const inserted = keysOf(await statements.insert(absent, this.#end));
+      for (const write of absent) if (inserted.has(keyOf(write))) this.#decisions.set(write, 'inserted');
+    }
+  }
+
   #undecided<W extends Write>(writes: readonly W[]): W[] {
     return writes.filter((write) => !this.#decisions.has(write));
   }
+}
+
+function hasText(write: Write): write is Insert {
+  return write.text !== null;
+}
+
+/** Whether a write stores a document that must be absent. */
+function isInsert(write: Write): write is Insert {
+  return write.when === 'absent';
+}
+
+/** Whether a write deletes a document, whatever it is. */
+function isDeletion(write: Write): write is Deletion {
+  return write.text === null && write.when !== 'equals';
 }
 
 function byKey(a: Write, b: Write): number {

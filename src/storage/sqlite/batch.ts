@@ -1,7 +1,7 @@
 // The messages to and from the writer: batches of writes and their results, packed for threads and processes alike.
-import { outcomes, type Change, type CollectionDefinition, type Outcome } from '../../domain/collections.js';
+import type { CollectionDefinition, Outcome } from '../../domain/collections.js';
 import { StorageError, type StorageFailure } from '../../domain/storage.js';
-import type { Committer, Result, Write } from '../writes.js';
+import { conditions, outcomes, type Committer, type Result, type Write } from '../writes.js';
 
 /** Separates the texts of a batch. No stored text contains it. */
 const separator = '\u0000';
@@ -11,18 +11,19 @@ const separator = '\u0000';
  * can also be sent as JSON. Conditions and collections have one character for each write.
  */
 export interface PackedBatch {
+  /** The position of each condition; for a write that deletes, plus the number of conditions. */
   conditions: string;
   collections: string;
   subjects: string;
   ids: string;
   /** The JSON texts; '' for null. */
   texts: string;
+  /** The texts that must be stored, of those writes whose condition is `equals`. */
+  expected: string;
 }
 
 /** The results of a batch, one digit for each write in order, or the error. */
 export type PackedResults = string | { failure: StorageFailure; message: string };
-
-const conditions = Object.keys(outcomes) as Change['when'][];
 
 /** Packs and unpacks the messages about the collections of a store, which both sides know in the same order. */
 export class Packer {
@@ -37,11 +38,14 @@ export class Packer {
   /** Packs a batch of at least one write. */
   pack(batch: readonly Write[]): PackedBatch {
     return {
-      conditions: batch.map(({ when }) => conditions.indexOf(when)).join(''),
+      conditions: batch
+        .map(({ when, text }) => conditions.indexOf(when) + (text === null ? conditions.length : 0))
+        .join(''),
       collections: batch.map(({ collection }) => this.#codes.get(collection)).join(''),
       subjects: batch.map(({ subject }) => subject).join(separator),
       ids: batch.map(({ id }) => id).join(separator),
       texts: batch.map(({ text }) => text).join(separator),
+      expected: batch.flatMap((write) => (write.when === 'equals' ? write.expected : [])).join(separator),
     };
   }
 
@@ -53,26 +57,33 @@ export class Packer {
     const subjects = batch.subjects.split(separator);
     const ids = batch.ids.split(separator);
     const texts = batch.texts.split(separator);
+    const expected = batch.expected.split(separator);
+    let equals = 0;
     if ([batch.conditions, batch.collections, ids, texts].some(({ length }) => length !== subjects.length)) {
       throw new Error('the columns of a batch differ in length');
     }
-    return subjects.map((subject, i) => {
+    const writes = subjects.map((subject, i) => {
       const collection = this.#collections[batch.collections.charCodeAt(i) - 0x30];
       const id = BigInt(ids[i] ?? '');
-      const when = conditions[Number(batch.conditions[i])];
-      const text = texts[i] === '' ? null : texts[i];
-      const isChange = when !== undefined && (when === 'present') === (text === null);
+      const code = Number(batch.conditions[i]);
+      const when = conditions[code % conditions.length];
+      const text = code < conditions.length ? texts[i] : null;
+      const isChange = when !== undefined && !(when === 'absent' && text === null);
       if (collection === undefined || !isChange || BigInt.asIntN(64, id) !== id) {
         throw new Error('a write of a batch is invalid');
       }
-      return { collection, subject, id, when, text } as Write;
+      const write = { collection, subject, id, when, text };
+      return (when === 'equals' ? { ...write, expected: expected[equals++] } : write) as Write;
     });
+    // Without a text, the column has the length 1.
+    if (expected.length !== Math.max(1, equals)) throw new Error('the columns of a batch differ in length');
+    return writes;
   }
 }
 
 /** Makes the writes of a batch, in order, and packs their outcomes. */
 export function packOutcomes(batch: readonly Write[], make: (write: Write) => Outcome): string {
-  return batch.map((write) => (outcomes[write.when] as readonly Outcome[]).indexOf(make(write))).join('');
+  return batch.map((write) => outcomes.indexOf(make(write))).join('');
 }
 
 /** A writer in another thread or process, which commits the batches that it is sent and replies in the same order. */
@@ -90,7 +101,6 @@ export class RemoteWriter implements Committer {
   readonly #ended = new Promise<void>((resolve) => (this.#end = resolve));
   /** The callers of the batches in flight, oldest first. */
   readonly #waiting: {
-    readonly batch: readonly Write[];
     readonly resolve: (results: readonly Result[]) => void;
     readonly reject: (error: StorageError) => void;
   }[] = [];
@@ -110,7 +120,7 @@ export class RemoteWriter implements Committer {
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     return new Promise((resolve, reject) => {
       this.#send(this.#packer.pack(batch));
-      this.#waiting.push({ batch, resolve, reject });
+      this.#waiting.push({ resolve, reject });
     });
   }
 
@@ -119,7 +129,7 @@ export class RemoteWriter implements Committer {
     const waiting = this.#waiting.shift();
     if (waiting === undefined) return;
     if (typeof results === 'string')
-      waiting.resolve(waiting.batch.map(({ when }, i) => outcomes[when][Number(results[i])]));
+      waiting.resolve(Array.from(results, (position) => outcomes[Number(position)]));
     else waiting.reject(new StorageError(results.failure, results.message));
   }
 

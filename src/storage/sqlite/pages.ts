@@ -104,7 +104,7 @@ class PageStatements {
     this.#page = page('true');
     this.#pageWithoutLong = page(`NOT EXISTS (SELECT 1 ${longDocuments})`);
     this.#long = database.prepare(
-      `SELECT CAST(id AS TEXT), octet_length(${column}) ${longDocuments} ORDER BY id LIMIT ${pageRows}`,
+      `SELECT CAST(id AS TEXT), octet_length(${column}) ${longDocuments} ORDER BY id LIMIT ?3`,
     );
     for (const statement of [this.#page, this.#pageWithoutLong, this.#long]) statement.setReturnArrays(true);
   }
@@ -119,7 +119,7 @@ class PageStatements {
     let total = 0;
     let excess: bigint | undefined;
     // Row by row, up to the first document that does not fit: SQLite reads the whole row even for its length.
-    for (const row of this.#long.iterate(subject, from)) {
+    for (const row of this.#long.iterate(subject, from, rows)) {
       const [id, bytes] = row as [string, number];
       if (total + bytes > longDocumentsBytes) {
         excess = BigInt(id);

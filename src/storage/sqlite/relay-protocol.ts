@@ -60,8 +60,8 @@ export function parseReply(line: string): Reply {
  * @throws Error when it is not a complete batch.
  */
 export function parseBatch(line: string): PackedBatch {
-  const { conditions, collections, subjects, ids, texts } = membersOf(line);
-  const batch = { conditions, collections, subjects, ids, texts };
+  const { conditions, collections, subjects, ids, texts, expected } = membersOf(line);
+  const batch = { conditions, collections, subjects, ids, texts, expected };
   if (Object.values(batch).every((column) => typeof column === 'string')) return batch as PackedBatch;
   throw new Error('a message is not a batch');
 }

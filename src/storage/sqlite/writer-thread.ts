@@ -150,10 +150,34 @@ function writerOf(
   );
   const compare = database.prepare(`SELECT ${column} = ? AS same FROM ${name} WHERE subject = ? AND id = ?`);
   const remove = database.prepare(`DELETE FROM ${name} WHERE subject = ? AND id = ?`);
-  return ({ subject, id, when, text }) => {
-    if (when === 'present') return remove.run(subject, id).changes > 0 ? 'deleted' : 'missing';
+  const find = database.prepare(`SELECT ${column} AS text FROM ${name} WHERE subject = ? AND id = ?`);
+  const replace = database.prepare(`UPDATE ${name} SET ${column} = ? WHERE subject = ? AND id = ?`);
+  const create = (subject: string, id: bigint, text: string) => {
     if (insert.run(subject, id, text).changes > 0) return 'inserted';
     const { same } = compare.get(text, subject, id) as { same: number };
     return same === 1 ? 'same' : 'other';
+  };
+  const change = (write: Write, stored: string | undefined): Outcome => {
+    const { subject, id, when, text } = write;
+    if (stored === undefined) {
+      if (when !== 'any' || text === null) return 'missing';
+      insert.run(subject, id, text);
+      return 'inserted';
+    }
+    if (stored === text) return 'same';
+    if (when === 'equals' && stored !== write.expected) return 'other';
+    if (text !== null) {
+      replace.run(text, subject, id);
+      return 'replaced';
+    }
+    remove.run(subject, id);
+    return 'deleted';
+  };
+  return (write) => {
+    const { subject, id, when, text } = write;
+    if (when === 'absent') return create(subject, id, text);
+    if (text === null && when !== 'equals')
+      return remove.run(subject, id).changes > 0 ? 'deleted' : 'missing';
+    return change(write, (find.get(subject, id) as { text: string } | undefined)?.text);
   };
 }
