@@ -72,7 +72,7 @@ export function loadContract(
 
 /** Returns whether the document is of OpenAPI 3.0; otherwise it is of 3.1. */
 function readVersion(document: Place): boolean {
-  const version = String(document.at('openapi').value ?? document.at('swagger').value);
+  const version = document.scalar('openapi') ?? document.scalar('swagger') ?? '(none)';
   if (!/^3\.[01]\.\d+/.test(version)) {
     document.at('openapi').fault(`the version ${version} is not supported`, 'Write openapi: 3.0.3 or 3.1.0');
   }

@@ -31,7 +31,7 @@ const keywordsOf: Readonly<Partial<Record<TypeName, string>>> = {
 };
 const otherKeywords = 'type format enum const allOf default nullable readOnly writeOnly $ref';
 /** Keywords that only describe. */
-export const annotations =
+const annotations =
   'title description example examples externalDocs deprecated xml discriminator $comment $schema $defs ' +
   'definitions contentMediaType contentEncoding contentSchema';
 const inHandler = 'Check it in the handler';
@@ -51,6 +51,11 @@ const fixes = new Map(
 const known = [...Object.values(keywordsOf), otherKeywords, annotations, ...Object.keys(unsupported)].join(
   ' ',
 );
+
+/** Whether a keyword has no effect on validation. */
+export function onlyDescribes(keyword: string): boolean {
+  return annotations.split(' ').includes(keyword) || keyword.startsWith('x-');
+}
 
 /** Reports keywords that the server does not support. */
 export function checkKeywords(place: Place): void {

@@ -1,9 +1,9 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
 import {
-  annotations,
   checkKeywords,
   count,
   isNullableAlternative,
+  onlyDescribes,
   readNumbers,
   readTexts,
   readValues,
@@ -39,7 +39,7 @@ export interface Schema {
   readonly minProperties?: number;
   readonly maxProperties?: number;
   readonly allOf?: readonly Schema[];
-  /** Whether a request must not contain the value (`readOnly`). */
+  /** Whether a request (`readOnly`) or a response (`writeOnly`) must not contain the value. */
   readonly refused?: true;
   readonly shape: Shape;
 }
@@ -85,7 +85,7 @@ export class Schemas {
   #reference(place: Place, use: Use): Schema {
     const target = this.normalize(place.target(), use);
     const siblings = Object.keys(place.value as object).filter(
-      (name) => name !== '$ref' && !annotations.split(' ').includes(name) && !name.startsWith('x-'),
+      (name) => name !== '$ref' && !onlyDescribes(name),
     );
     if (siblings.length === 0) return target;
     if (this.#is30) {
@@ -121,9 +121,7 @@ export class Schemas {
     const parts = place.list('allOf').map((part) => this.normalize(part, use));
     if (referenced !== undefined) parts.unshift(referenced);
     if (parts.length > 0) draft.allOf = parts;
-    const isRefused =
-      use === 'request' && (place.flag('readOnly') === true || parts.some((part) => part.refused));
-    if (isRefused) draft.refused = true;
+    if (isLeftOut(place, use) || parts.some((part) => part.refused)) draft.refused = true;
     draft.shape = mergeShapes(
       [ownShape(draft, number, place), ...parts.map(({ shape }) => shape)],
       (message) => {
@@ -141,23 +139,33 @@ export class Schemas {
     const part = place.list(keyword).find((one) => one.at('type').value !== 'null')!;
     const schema = this.normalize(part, use);
     const types = schema.shape.types;
-    if (types === undefined || schema.allOf !== undefined) {
+    const isAlone = Object.keys(place.value as object).every(
+      (name) => [keyword, 'default', 'readOnly', 'writeOnly'].includes(name) || onlyDescribes(name),
+    );
+    if (types === undefined || schema.allOf !== undefined || !isAlone) {
       place.at(keyword).fault(`${keyword} is not supported here`, 'Write null in the type of the schema');
       return schema;
     }
     const withNull: TypeName[] = [...new Set<TypeName>([...types, 'null'])];
-    const own = 'default' in (place.value as object) ? { default: place.at('default').value } : {};
+    const own = place.has('default') ? { default: place.at('default').value } : {};
+    const shape = { ...schema.shape, ...own, types: withNull };
+    checkDefault(place, shape);
     return {
       ...schema,
       type: withNull,
-      ...(schema.enum !== undefined && { enum: [...schema.enum, null] }),
-      shape: { ...schema.shape, ...own, types: withNull },
+      ...(schema.enum !== undefined && { enum: [...new Set([...schema.enum, null])] }),
+      ...(isLeftOut(place, use) && { refused: true }),
+      shape,
     };
   }
 
   #types(place: Place, use: Use): readonly TypeName[] | undefined {
     const type = place.at('type');
-    if (type.value === undefined) return undefined;
+    if (type.value === undefined) {
+      const isVain = place.flag('nullable') === true && !place.has('$ref');
+      if (isVain) place.at('nullable').warn('nullable has no effect without a type', 'Write type next to it');
+      return undefined;
+    }
     const isList = Array.isArray(type.value);
     if (isList && this.#is30) {
       type.fault(
@@ -212,12 +220,8 @@ export class Schemas {
     const left = new Set<string>();
     for (const [name, property] of place.entries('properties')) {
       const schema = this.normalize(property, use);
-      const flag = use === 'request' ? 'readOnly' : 'writeOnly';
-      const isLeft =
-        property.isObject && [property, property.target()].some((one) => one.flag(flag) === true);
-      if (isLeft || schema.refused) left.add(name);
-      const instead: Schema = use === 'request' ? { ...schema, refused: true } : { shape: absent };
-      const value = isLeft ? instead : schema;
+      if (schema.refused) left.add(name);
+      const value = schema.refused && use === 'response' ? { shape: absent } : schema;
       Object.defineProperty(properties, name, {
         value,
         enumerable: true,
@@ -225,18 +229,22 @@ export class Schemas {
         writable: true,
       });
     }
-    const required = place.list('required').map(({ value }) => String(value));
+    const required = place.list('required').flatMap((one) => {
+      if (typeof one.value === 'string') return one.value;
+      one.fault('must be a text', 'Write the name of a property');
+      return [];
+    });
     const given = place.at('additionalProperties');
-    const additional = given.isObject ? this.normalize(given, use) : given.value;
-    if (additional !== undefined && typeof additional !== 'object' && typeof additional !== 'boolean') {
+    const additional = given.isObject ? this.normalize(given, use) : undefined;
+    if (additional === undefined && ![undefined, true, false].includes(given.value as boolean)) {
       given.fault('must be true, false or a schema', 'Write false to allow no other properties');
     }
     return {
       ...(place.has('properties') && { properties }),
       ...(required.length > 0 && { required: [...new Set(required)].filter((name) => !left.has(name)) }),
-      ...(additional === true && { additionalProperties: this.anything }),
-      ...(additional === false && { additionalProperties: false as const }),
-      ...(typeof additional === 'object' && { additionalProperties: additional as Schema }),
+      ...(given.value === true && { additionalProperties: this.anything }),
+      ...(given.value === false && { additionalProperties: false as const }),
+      ...(additional !== undefined && { additionalProperties: additional }),
       ...count(place, 'minProperties'),
       ...count(place, 'maxProperties'),
     };
@@ -251,6 +259,11 @@ export class Schemas {
       'Add the property, or do not require it',
     );
   }
+}
+
+/** Whether a property must not be in a request (`readOnly`) or in a response (`writeOnly`). */
+function isLeftOut(place: Place, use: Use): boolean {
+  return use !== 'text' && place.flag(use === 'request' ? 'readOnly' : 'writeOnly') === true;
 }
 
 function ownShape(schema: Schema, number: NumberForm | undefined, place: Place): Shape {

@@ -606,6 +606,11 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       `${extra}/oneOf`,
       /^oneOf is not supported$/,
     ],
+    [
+      field({ anyOf: [{ type: 'string' }, { type: 'null' }], maxLength: 5 }),
+      `${extra}/anyOf`,
+      /^anyOf is not supported here$/,
+    ],
     [field({ anyOf: [] }), `${extra}/anyOf`, /^anyOf is not supported$/],
   ],
   'other keywords of JSON Schema': [
@@ -623,6 +628,7 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
     [field({ type: 'string', enum: [] }), `${extra}/enum`, /^allows no value$/],
     [field({ type: 'number', multipleOf: 0 }), `${extra}/multipleOf`, /^must be above 0$/],
     [field('string'), extra, /^must be a schema$/],
+    [field({ type: 'object', additionalProperties: null }), `${extra}/additionalProperties`, /^must be true/],
     [field({ type: 'integer', default: '5' }), `${extra}/default`, /^is not of the type integer$/],
   ],
   'a recursive schema': [
@@ -850,6 +856,11 @@ const warned: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       extra,
       /^OpenAPI 3\.0 ignores what is next to \$ref \(nullable\)$/,
     ],
+    [
+      field({ allOf: [{ $ref: '#/components/schemas/Soil' }], nullable: true }),
+      `${extra}/nullable`,
+      /^nullable has no effect without a type$/,
+    ],
     [field({ type: 'string', minimum: 1 }), `${extra}/minimum`, /^minimum has no effect on the type string$/],
   ],
   '`nullable` in 3.1': [
@@ -954,8 +965,8 @@ t.test('all faults are reported at once, each with its line and column, and with
   for (const [text, line, column, message] of [
     ['openapi: 3.0.3\ninfo: {a: 1\npaths: {}', 3, 1, /must|Missing|flow|indent/i],
     ['openapi: 3.0.3\nopenapi: 3.0.3', 2, 1, /Map keys must be unique/],
-    ['', 1, 1, /the version undefined is not supported/],
-    ['[]', 1, 1, /the version undefined is not supported/],
+    ['', 1, 1, /the version \(none\) is not supported/],
+    ['[]', 1, 1, /the version \(none\) is not supported/],
   ] as const) {
     t.match(faults(text).faults, [{ line, column, message }], text);
   }
@@ -1000,6 +1011,7 @@ t.test(
     document.paths['/openapi.json'] = {
       get: { ...about, operationId: 'own', security: [{ bearerAuth: [] }] },
     };
+    newBed(document).properties.free = { type: 'array', items: {} };
     newBed(document).properties.extra = {
       $ref: '#/components/schemas/NewBed/properties/corners/items/properties/x',
     };
@@ -1018,6 +1030,11 @@ t.test(
     t.match(
       await call('PUT', bed, { ...withKey(gardenKey), body }),
       error(40002, 'not a string: send the digits without quotes'),
+    );
+    const free = '{"title":"x","area":1,"rows":1,"free":[{"a":[1e400]}]}';
+    t.match(
+      await call('PUT', bed, { ...withKey(gardenKey), body: free }),
+      error(40002, 'send it as a string'),
     );
   },
 );
@@ -1125,11 +1142,9 @@ t.test('handlers that contradict the contract do not compile', async (t) => {
     // @ts-expect-error -- the caller may be missing
     listSeeds: ({ caller }) => Promise.resolve([{ ...newSeed, kind: caller.subject }]),
   };
-  const readOnly: Partial<GardenHandlers> = {
-    // @ts-expect-error -- a request has no property that is readOnly
-    sowSeed: ({ body }) => Promise.resolve({ status: 200, body: { ...newSeed, id: body.id } }),
-    // @ts-expect-error -- the server reads If-None-Match itself
-    listSeeds: ({ headers }) => Promise.resolve([{ ...newSeed, kind: headers['If-None-Match'] }]),
-  };
-  t.ok([wrong, withoutHeader, readOnly]);
+  // @ts-expect-error -- a request has no property that is readOnly
+  const property: keyof Parameters<GardenHandlers['sowSeed']>[0]['body'] = 'id';
+  // @ts-expect-error -- the server reads If-None-Match itself
+  const header: keyof Parameters<GardenHandlers['listSeeds']>[0]['headers'] = 'If-None-Match';
+  t.ok([wrong, withoutHeader, property, header]);
 });

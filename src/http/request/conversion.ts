@@ -10,6 +10,7 @@ export type Converter = (value: unknown, place: string, faults: string[]) => unk
  * @returns undefined if such a value is already what a handler expects.
  */
 export function createConverter(shape: Shape): Converter | undefined {
+  if (shape === anything) return exact;
   const { types, number } = shape;
   if (number === 'int64') {
     return (value) => (typeof value === 'number' || typeof value === 'bigint' ? BigInt(value) : value);
@@ -34,7 +35,7 @@ function objectConverter({ properties, additional }: Shape): Converter | undefin
     const convert = createConverter(shape);
     return convert === undefined && !('default' in shape) ? [] : [{ name, convert, fill: defaultOf(shape) }];
   });
-  const rest = additional === false ? undefined : additional === undefined ? exact : convertRest(additional);
+  const rest = additional === false ? undefined : createConverter(additional ?? anything);
   if (named.length === 0 && rest === undefined) return undefined;
   return (value, place, faults) => {
     const object = value as Record<string, unknown>;
@@ -54,10 +55,6 @@ function objectConverter({ properties, additional }: Shape): Converter | undefin
     }
     return object;
   };
-}
-
-function convertRest(shape: Shape): Converter | undefined {
-  return shape === anything ? exact : createConverter(shape);
 }
 
 function arrayConverter({ items = anything }: Shape): Converter | undefined {
