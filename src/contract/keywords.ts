@@ -1,7 +1,7 @@
 // Reads the keywords of a schema that limit one value, and reports those that the server does not support.
 import { isFast } from './pattern.js';
 import type { Place } from './place.js';
-import type { Schema, Use } from './schemas.js';
+import type { Schema, Use } from './schema.js';
 import type { TypeName } from './shape.js';
 
 /** The types of JSON Schema. */

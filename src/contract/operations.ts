@@ -3,7 +3,8 @@ import { readBasePaths, readRequirements, type Requirement, type SecurityScheme 
 import { readParameters, readRoute, type Parameter, type Route } from './parameters.js';
 import { scopeExtension, type Place } from './place.js';
 import { declares, readContent, readResponses, type Result } from './responses.js';
-import type { Schema, Schemas } from './schemas.js';
+import type { Schema } from './schema.js';
+import type { Schemas } from './schemas.js';
 import type { Finding } from './source.js';
 
 /** A request body in the normal form: JSON of one or several media types. */

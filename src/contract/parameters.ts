@@ -1,6 +1,7 @@
 // Reads the parameters of an operation, and the template of its path.
 import type { Place } from './place.js';
-import type { Schema, Schemas } from './schemas.js';
+import type { Schema } from './schema.js';
+import type { Schemas } from './schemas.js';
 
 /** The part of a request that has a parameter. */
 export type ParameterPlace = 'path' | 'query' | 'header' | 'cookie';

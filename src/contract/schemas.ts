@@ -10,39 +10,8 @@ import {
   typeNames,
 } from './keywords.js';
 import type { Place } from './place.js';
+import type { Schema, Use } from './schema.js';
 import { absent, anything, mergeShapes, type NumberForm, type Shape, type TypeName } from './shape.js';
-
-/** Where a schema is used; URLs and headers contain only text. */
-export type Use = 'text' | 'request' | 'response';
-
-/** A schema in the normal form: keywords of JSON Schema 2020-12, each checked, and the shape that follows from them. */
-export interface Schema {
-  readonly type?: readonly TypeName[];
-  /** Of texts only; the format of a number is in the shape, and the range of int32 in `minimum` and `maximum`. */
-  readonly format?: string;
-  readonly enum?: readonly unknown[];
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly exclusiveMaximum?: number;
-  readonly multipleOf?: number;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly pattern?: string;
-  readonly items?: Schema;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly uniqueItems?: boolean;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly additionalProperties?: false | Schema;
-  readonly minProperties?: number;
-  readonly maxProperties?: number;
-  readonly allOf?: readonly Schema[];
-  /** Whether a request (`readOnly`) or a response (`writeOnly`) must not contain the value. */
-  readonly refused?: true;
-  readonly shape: Shape;
-}
 
 type Draft = { -readonly [Keyword in keyof Schema]: Schema[Keyword] };
 

@@ -3,7 +3,7 @@ import type { Ajv } from 'ajv';
 import type { FastifyRequest } from 'fastify';
 import type { Operation } from '../../contract/operations.js';
 import type { Parameter, ParameterPlace } from '../../contract/parameters.js';
-import type { Schema } from '../../contract/schemas.js';
+import type { Schema } from '../../contract/schema.js';
 import { anything, type Shape } from '../../contract/shape.js';
 import { ApiError, type ErrorKind } from '../../errors.js';
 import { createConverter } from './conversion.js';

@@ -1,7 +1,7 @@
 // Validates requests with Ajv against the contract's schemas, without changing anything, and with exact numbers.
 import { Ajv, type AnySchemaObject, type ErrorObject, type FuncKeywordDefinition } from 'ajv';
 import addFormats from 'ajv-formats';
-import type { Schema } from '../../contract/schemas.js';
+import type { Schema } from '../../contract/schema.js';
 import { ApiError, catalogue, type ErrorEntry } from '../../errors.js';
 import { integerRanges, isInexact, parseDecimal, toDouble } from './exact-json.js';
 import { decimalNumber, describe, notNumber, type Source } from './faults.js';
