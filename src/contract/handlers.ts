@@ -1,4 +1,5 @@
 // Derives the handlers' types from a contract's generated types, so that a wrong handler does not compile.
+import type { JsonText } from './json-text.js';
 import type { operations, operationSecurity } from './types.gen.js';
 
 /** The caller of a request, as a handler sees it. */
@@ -47,9 +48,13 @@ type Success<Operation> = Operation extends { responses: infer Responses }
   ? Responses[Extract<keyof Responses, SuccessStatus>]
   : never;
 
-/** The body of a success response; an array is always returned page by page. */
+/** The body of a success response, or its text; an array is always returned page by page. */
 type SuccessBody<Response> =
-  JsonContent<Response> extends (infer Item)[] ? JsonArray<Item> : JsonContent<Response>;
+  JsonContent<Response> extends (infer Item)[]
+    ? JsonArray<Item>
+    : JsonContent<Response> extends undefined
+      ? undefined
+      : JsonContent<Response> | JsonText<JsonContent<Response>>;
 
 /** Headers that the server sets itself. */
 type ServerHeader<Response> =

@@ -4,7 +4,7 @@ import addFormats from 'ajv-formats';
 import type { FastifySchemaCompiler } from 'fastify';
 import type { Schema } from '../../contract/contract.js';
 import { ApiError, catalogue, type ErrorEntry, type ErrorKind } from '../../errors.js';
-import { integerRanges, isInexact, parseDecimal, toDouble } from './exact-json.js';
+import { integerRanges, isInexact, parseDecimal, toDouble } from '../../contract/exact-json.js';
 
 /** How many faults a message describes; it only counts the others, since a long body can have very many. */
 const describedFaults = 10;

@@ -3,6 +3,7 @@ import type { FastifyInstance, RouteHandlerMethod } from 'fastify';
 import openapiGlue from 'fastify-openapi-glue';
 import type { Contract, Operation } from '../../contract/contract.js';
 import type { AnyHandlers, JsonArray } from '../../contract/handlers.js';
+import { JsonText } from '../../contract/json-text.js';
 import { ApiError, type ErrorEntry } from '../../errors.js';
 import type { MemoryBudget } from '../memory-budget.js';
 import { admitBody, createBodyParser, releaseBody, requireBody } from '../request/body.js';
@@ -122,7 +123,9 @@ function operationHandler(operation: Operation, handle: Handle, bounds: ListBoun
         if (value !== undefined) reply.header(name, String(value));
       }
     }
-    return isList ? sendJsonArray(reply, answer.body as JsonArray<unknown>, lists) : reply.send(answer.body);
+    if (isList) return sendJsonArray(reply, answer.body as JsonArray<unknown>, lists);
+    if (!(answer.body instanceof JsonText)) return reply.send(answer.body);
+    return reply.header('content-type', 'application/json').send(answer.body.text);
   };
 }
 
