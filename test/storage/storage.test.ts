@@ -74,7 +74,7 @@ t.test(
   },
 );
 
-const beds: CollectionDefinition = { name: 'beds', column: 'bed', fields: [] };
+const beds: CollectionDefinition<'int64'> = { name: 'beds', id: 'int64', column: 'bed', fields: [] };
 /** A write that stores a document. */
 const insert = (id: bigint, collection = plantDefinition) =>
   ({ collection, subject: 's', id, when: 'absent', text: '{}' }) as const;
@@ -155,7 +155,7 @@ t.test('each traced write gets the size of its batch, whose commit belongs to th
 });
 
 t.test('batches in flight are together no larger than one may be', async (t) => {
-  const batches: bigint[][] = [];
+  const batches: unknown[][] = [];
   const finish: (() => void)[] = [];
   const writer = groupWriter(
     (batch) => {
@@ -351,6 +351,93 @@ for (const engine of enginesToTest) {
       t.strictSame(firstTools, { json: '{"size":0},{"size":1}', count: 2, next: 1n });
       await insert(beds, 600n, `{"title":"${'ä'.repeat(200_000)}"}`);
       t.equal((await beds.page('s', { after: 599n, limit: 9 })).count, 1, 'a long one is a page of its own');
+    });
+
+    t.test('ids can be texts, in the order of their bytes, and keys cannot be confused', async (t) => {
+      const storage = await engine.openOther(t, garden);
+      t.teardown(() => storage.close());
+      const labels = storage.collection(garden.collections[2] as CollectionDefinition<'text'>);
+      const put = (subject: string, id: string, text: string) =>
+        labels.write(subject, id, { when: 'any', text: JSON.stringify(text) });
+      // In the order of their bytes; U+FFFF comes after a surrogate in the order of JavaScript.
+      const ids = [
+        '\u0001',
+        ' ',
+        '-1',
+        '0',
+        '10',
+        '2',
+        '9'.repeat(512),
+        'A',
+        'a',
+        'a\u0001',
+        'a ',
+        'a b',
+        'aa',
+        'b',
+        "b'%",
+      ].concat([
+        'e\u0301',
+        'é',
+        '\uffff',
+        '\ufffft',
+        '😀',
+        '😀'.repeat(128),
+        '\u{10ffff}',
+        '\u{10ffff}'.repeat(128),
+      ]);
+      // Some are long enough that pages are read differently.
+      const textOf = (id: string, i: number) => (i % 5 === 4 ? id.padEnd(100_000 * (i % 3) + 520, '.') : id);
+      const outcomes = await Promise.all(ids.map((id, i) => put('s', id, textOf(id, i))));
+      t.strictSame(new Set(outcomes), new Set(['inserted']));
+      t.strictSame(
+        await Promise.all(ids.map((id, i) => put('s', id, textOf(id, i)))),
+        ids.map(() => 'same'),
+      );
+      const stored = ids.map((id, i) => JSON.stringify(textOf(id, i)));
+      for (const limit of [1, 4, Infinity]) {
+        const pages: string[] = [];
+        let after: string | undefined;
+        do {
+          const page = await labels.page('s', { after, limit });
+          if (page.count > 0) pages.push(page.json);
+          after = page.next;
+        } while (after !== undefined && pages.length <= ids.length);
+        t.ok(pages.join() === stored.join(), `pages of ${limit}`);
+      }
+      for (const [i, id] of ids.entries()) {
+        t.ok((await labels.get('s', id)) === stored[i], id);
+        const { json } = await labels.page('s', { after: id, limit: 1 });
+        t.ok(json === (stored[i + 1] ?? ''), `after ${id}`);
+      }
+      t.equal(await labels.get('s', 'a'.repeat(3)), undefined);
+      for (const id of ['', 'a\0', '\ud800', '😀'.repeat(128) + 'a']) {
+        await t.rejects(put('s', id, ''), TypeError);
+        await t.rejects(labels.get('s', id), TypeError);
+        await t.rejects(labels.page('s', { after: id, limit: 1 }), TypeError);
+      }
+
+      t.strictSame(
+        await Promise.all([
+          put('a b', 'c', '1'),
+          put('a', 'b c', '2'),
+          put('b c', 'a', '3'),
+          put('c', 'a b', '4'),
+        ]),
+        Array(4).fill('inserted'),
+      );
+      t.equal(await labels.get('a b', 'c'), '"1"');
+      t.equal(await labels.get('a', 'b c'), '"2"');
+      const changes = await Promise.all([
+        labels.write('s', 'a', { when: 'equals', expected: '"a"', text: null }),
+        labels.write('s', 'aa', { when: 'equals', expected: '"a"', text: null }),
+        labels.write('s', 'A', { when: 'present', text: '"B"' }),
+        labels.write('s', '2', { when: 'present', text: null }),
+        labels.write('s', 'zz', { when: 'present', text: null }),
+        labels.write('s', 'zz', { when: 'absent', text: '1' }),
+      ]);
+      t.strictSame(changes, ['deleted', 'other', 'replaced', 'deleted', 'missing', 'inserted']);
+      t.equal((await labels.page('s', { after: '10', limit: 1 })).json, JSON.stringify('9'.repeat(512)));
     });
 
     for (const commit of ['712d0b0', '733eb12'] as const) {
