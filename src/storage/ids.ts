@@ -7,10 +7,10 @@ export interface IdRules {
   readonly first: Id;
   readonly last: Id;
   /** A value that is greater than an id, and not greater than any id after it; undefined if none can follow. */
-  following(id: Id): Id | undefined;
+  readonly following: (id: Id) => Id | undefined;
   /** The id with a text, which is `${id}`. @throws SyntaxError when it is not an integer. */
-  parse(text: string): Id;
-  isValid(id: Id): boolean;
+  readonly parse: (text: string) => Id;
+  readonly isValid: (id: Id) => boolean;
 }
 
 export const idRules: Readonly<Record<IdKind, IdRules>> = {

@@ -4,6 +4,7 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import fc from 'fast-check';
 import { Client } from 'pg';
 import t from 'tap';
+import { checkChanges } from '../support/changes.js';
 import { enginesToTest, openEmptyStorage, readPages, sharedStorage } from '../support/engines.js';
 import { exactJson } from '../../dist/contract/json-text.js';
 import type {
@@ -25,6 +26,7 @@ import type { PlantRepository, Storage } from '../support/store.js';
 
 const maxId = 9223372036854775807n;
 const minId = -9223372036854775808n;
+const labelDefinition = garden.collections[2] as CollectionDefinition<'text'>;
 let subjects = 0;
 const newSubject = () => `storage subject ${++subjects}`;
 
@@ -237,56 +239,10 @@ for (const engine of enginesToTest) {
       'every condition has its outcome in every state, and a change that is repeated is the same',
       async (t) => {
         const documents = shared.collection(plantDefinition);
-        const [a, b, c] = ['{"name":"a"}', '{"name":"b"}', '{"name":"é\\\\"}'];
-        // What is stored before, the change, its outcome, and what is stored afterwards.
-        const cases: [string | null, Change, Outcome, string | null][] = [
-          [null, { when: 'absent', text: a }, 'inserted', a],
-          [a, { when: 'absent', text: a }, 'same', a],
-          [b, { when: 'absent', text: a }, 'other', b],
-          [null, { when: 'present', text: a }, 'missing', null],
-          [a, { when: 'present', text: a }, 'same', a],
-          [b, { when: 'present', text: a }, 'replaced', a],
-          [null, { when: 'present', text: null }, 'missing', null],
-          [a, { when: 'present', text: null }, 'deleted', null],
-          [null, { when: 'any', text: a }, 'inserted', a],
-          [a, { when: 'any', text: a }, 'same', a],
-          [b, { when: 'any', text: a }, 'replaced', a],
-          [null, { when: 'any', text: null }, 'missing', null],
-          [a, { when: 'any', text: null }, 'deleted', null],
-          [null, { when: 'equals', expected: c, text: a }, 'missing', null],
-          [a, { when: 'equals', expected: c, text: a }, 'same', a],
-          [b, { when: 'equals', expected: c, text: a }, 'other', b],
-          [c, { when: 'equals', expected: c, text: a }, 'replaced', a],
-          [a, { when: 'equals', expected: a, text: a }, 'same', a],
-          [null, { when: 'equals', expected: c, text: null }, 'missing', null],
-          [b, { when: 'equals', expected: c, text: null }, 'other', b],
-          [c, { when: 'equals', expected: c, text: null }, 'deleted', null],
-        ];
-        for (const together of [false, true]) {
-          const subject = newSubject();
-          let writes: Promise<unknown>[] = [];
-          for (const [i, [before, change, outcome]] of cases.entries()) {
-            const stored =
-              before !== null && documents.write(subject, BigInt(i), { when: 'absent', text: before });
-            writes.push(
-              Promise.resolve(stored)
-                .then(() => documents.write(subject, BigInt(i), change))
-                .then((actual) => {
-                  t.equal(actual, outcome, `${JSON.stringify(change)} of ${before}`);
-                }),
-            );
-            if (!together) await writes.pop();
-          }
-          await Promise.all(writes);
-          const after = cases.map(([, , , after]) => after).filter((text) => text !== null);
-          t.equal((await documents.page(subject, { limit: cases.length })).json, after.join());
-          writes = cases.map(async ([, change, outcome], i) => {
-            if (outcome !== 'replaced' && outcome !== 'inserted') return;
-            t.equal(await documents.write(subject, BigInt(i), change), 'same');
-            t.equal(await documents.get(subject, BigInt(i)), change.text);
-          });
-          await Promise.all(writes);
-        }
+        await checkChanges(t, documents, newSubject, BigInt);
+        const storage = await engine.openOther(t, garden);
+        t.teardown(() => storage.close());
+        await checkChanges(t, storage.collection(labelDefinition), newSubject, (i) => `label ${i}`);
         // @ts-expect-error -- a document that must be absent cannot be deleted
         const impossible: Change = { when: 'absent', text: null };
         t.ok(impossible);
@@ -356,7 +312,7 @@ for (const engine of enginesToTest) {
     t.test('ids can be texts, in the order of their bytes, and keys cannot be confused', async (t) => {
       const storage = await engine.openOther(t, garden);
       t.teardown(() => storage.close());
-      const labels = storage.collection(garden.collections[2] as CollectionDefinition<'text'>);
+      const labels = storage.collection(labelDefinition);
       const put = (subject: string, id: string, text: string) =>
         labels.write(subject, id, { when: 'any', text: JSON.stringify(text) });
       // In the order of their bytes; U+FFFF comes after a surrogate in the order of JavaScript.
