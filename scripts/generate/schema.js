@@ -1,7 +1,8 @@
 // Renders what a migration creates for a collection, from its definition.
 import { longBytes, longIndexOf } from '../../dist/storage/sqlite/pages.js';
 import { pageBytes, pageRows } from '../../dist/storage/page-size.js';
-import { functionsOf, outcomeOf } from '../../dist/storage/postgres/statements.js';
+import { idRange } from '../../dist/domain/collections.js';
+import { functionsOf, idTypes, outcomeOf } from '../../dist/storage/postgres/statements.js';
 
 /** @typedef {import('../../dist/domain/collections.js').CollectionDefinition} CollectionDefinition */
 /**
@@ -44,7 +45,7 @@ export const rendered = {
     tokens: tokens({ bytes: 'BLOB', integer: 'INTEGER', end: ' STRICT' }),
     /** @param {CollectionDefinition} collection @returns {SchemaObject[]} */
     objectsOf(collection) {
-      const { name, column, fields } = collection;
+      const { name, column, fields, id } = collection;
       const virtual = fields.map(
         (field) => `  ${field} TEXT GENERATED ALWAYS AS (${column} ->> '$.${field}') VIRTUAL,\n`,
       );
@@ -54,7 +55,7 @@ export const rendered = {
           comment: `\`${column}\` is JSON, exactly as in responses: a list is these texts joined by commas.${fields.length === 0 ? '' : ' The virtual columns show its fields to people and SQL tools, and take no space.'}`,
           sql: `CREATE TABLE ${name} (
   subject TEXT NOT NULL,
-  id INTEGER NOT NULL,
+  id ${id === 'text' ? 'TEXT' : 'INTEGER'} NOT NULL,
   ${column} TEXT NOT NULL,
 ${virtual.join('')}  PRIMARY KEY (subject, id)
 ) STRICT, WITHOUT ROWID;`,
@@ -72,14 +73,14 @@ ${virtual.join('')}  PRIMARY KEY (subject, id)
     tokens: tokens({ bytes: 'bytea', integer: 'bigint', end: '' }),
     /** @param {CollectionDefinition} collection @returns {SchemaObject[]} */
     objectsOf(collection) {
-      const { name, column } = collection;
+      const { name, column, id } = collection;
       return [
         {
           name,
-          comment: `\`${column}\` is JSON, exactly as in responses: a list is these texts joined by commas. The type is text because json values cannot be compared. The collation "C" orders subjects by bytes, so that a change of the system's collations cannot corrupt the index.`,
+          comment: `\`${column}\` is JSON, exactly as in responses: a list is these texts joined by commas. The type is text because json values cannot be compared. The collation "C" orders ${id === 'text' ? 'texts' : 'subjects'} by bytes, so that a change of the system's collations cannot corrupt the index.`,
           sql: `CREATE TABLE ${name} (
   subject text COLLATE "C" NOT NULL,
-  id bigint NOT NULL,
+  id ${id === 'text' ? 'text COLLATE "C"' : 'bigint'} NOT NULL,
   ${column} text NOT NULL,
   PRIMARY KEY (subject, id)
 );`,
@@ -94,7 +95,8 @@ ${virtual.join('')}  PRIMARY KEY (subject, id)
 
 /** @param {CollectionDefinition} collection @returns {SchemaObject} */
 function pagesFunction(collection) {
-  const { name: table, column } = collection;
+  const { name: table, column, id } = collection;
+  const type = idTypes[id];
   const { pages: name } = functionsOf(collection);
   return {
     name,
@@ -107,15 +109,15 @@ The plans must not depend on the statistics of the table, which may be missing o
 A step of ${pageRows} documents with at most ${longWithComma} bytes each, including commas, fits into a page. Only if it has a longer one do the lengths have to be added up; the text omits such documents, so that it stays small. What earlier steps have read is a page without them. PostgreSQL knows the length of a long text without reading it.
 
 Older servers call the function until they have been updated, so a different function needs a different name.`,
-    sql: `CREATE FUNCTION ${name}(subjects text[], starts bigint[], limits int[])
-RETURNS TABLE (page text, count int, last bigint)
+    sql: `CREATE FUNCTION ${name}(subjects text[], starts ${type}[], limits int[])
+RETURNS TABLE (page text, count int, last ${type})
 LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_generic_plan
 SET jit = off
 AS $$
 DECLARE
   page_subject text;
-  start bigint;
+  start ${type};
   step_limit int;
   step record;
   bytes_read int := 0;
@@ -151,9 +153,9 @@ BEGIN
       page := concat_ws(',', page, step.page);
       count := count + step.count;
       last := CASE WHEN step.count = step_limit THEN step.last END;
-      EXIT WHEN last IS NULL OR last = 9223372036854775807 OR count = limits[place]
+      EXIT WHEN last IS NULL${id === 'text' ? '' : ` OR last = ${idRange.max}`} OR count = limits[place]
         OR octet_length(page) >= ${enoughBytes};
-      start := last + 1;
+      start := ${id === 'text' ? "last || E'\\x01'" : 'last + 1'};
     END LOOP;
     RETURN NEXT;
     bytes_read := bytes_read + coalesce(octet_length(page), 0);
@@ -166,15 +168,16 @@ $$;`,
 
 /** @param {CollectionDefinition} collection @returns {SchemaObject} */
 function deleteFunction(collection) {
-  const { name: table } = collection;
+  const { name: table, id } = collection;
+  const type = idTypes[id];
   const { delete: name } = functionsOf(collection);
   return {
     name,
     comment: `Deletes documents, and returns for each one that exists whether this call deleted it. It is a function for the sake of its plan: planning this statement takes longer than running it.
 
 BETWEEN and ORDER BY make PostgreSQL look up each key in the index, regardless of its statistics. The rows are deleted by physical location (ctid), whose order is the order in which all processes lock them.`,
-    sql: `CREATE FUNCTION ${name}(subjects text[], ids bigint[])
-RETURNS TABLE (subject text, id bigint, deleted boolean)
+    sql: `CREATE FUNCTION ${name}(subjects text[], ids ${type}[])
+RETURNS TABLE (subject text, id ${type}, deleted boolean)
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
 SET jit = off
@@ -201,15 +204,16 @@ $$;`,
 
 /** @param {CollectionDefinition} collection @returns {SchemaObject} */
 function changeFunction(collection) {
-  const { name: table, column } = collection;
+  const { name: table, column, id } = collection;
+  const type = idTypes[id];
   const { change: name } = functionsOf(collection);
   return {
     name,
     comment: `Replaces documents, or deletes those whose new text is NULL, and returns for each one that exists the outcome. An expected text that is not NULL must be the stored one. The outcome is NULL if another transaction has changed the document.
 
 The first statement finds and locks the rows as the function that deletes does: each key is looked up in the index, and the rows are locked in the order of their physical location (ctid). The plan of an UPDATE with a join would depend on statistics. The INSERT has none, and since its rows exist and are locked, it updates all of them.`,
-    sql: `CREATE FUNCTION ${name}(subjects text[], ids bigint[], texts text[], expected text[])
-RETURNS TABLE (subject text, id bigint, outcome text)
+    sql: `CREATE FUNCTION ${name}(subjects text[], ids ${type}[], texts text[], expected text[])
+RETURNS TABLE (subject text, id ${type}, outcome text)
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
 SET jit = off

@@ -1,5 +1,6 @@
 // Derives the handlers' types from a contract's generated types, so that a wrong handler does not compile.
 import type { Readable } from 'node:stream';
+import type { JsonText } from './json-text.js';
 import type { operations, operationSecurity } from './types.gen.js';
 
 /** The caller of a request, as a handler sees it. */
@@ -124,13 +125,15 @@ type SuccessKey<Key> = Key extends number
 /** The server answers conditional requests for a list. */
 type ConditionalKey<Listed> = JsonContent<Listed> extends readonly unknown[] ? 304 : never;
 
-/** The body of a response; an array may be returned page by page, and is no JSON if the contract says so. */
+/** The body of a response, or its text; an array may be returned page by page, and is no JSON if the contract says so. */
 type ResultBody<Response> = [JsonContent<Response>] extends [never]
   ? string | Uint8Array | Readable
   : Without<'$write', JsonContent<Response>> extends infer Json
     ? Json extends (infer Item)[]
       ? JsonArray<Item> | Item[]
-      : Json
+      : Json extends undefined
+        ? undefined
+        : Json | JsonText<Json>
     : never;
 
 /** Headers that the server sets itself. */

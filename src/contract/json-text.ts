@@ -1,4 +1,18 @@
-// Writes JSON with integers of any size.
+// JSON texts: bodies that are JSON already, and JSON with integers of any size.
+
+/**
+ * A response body that is JSON already, such as a stored document. It is sent as it is, without its schema: whoever
+ * stored the text has checked it.
+ */
+export class JsonText<Value> {
+  readonly text: string;
+  /** The type of the value; never set. */
+  declare readonly value?: Value;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
 
 /** Like JSON.stringify for a JSON value or undefined, but writes a bigint as digits instead of throwing. */
 export function exactJson(value: object): string;

@@ -1,9 +1,16 @@
 // Defines collections of documents, and the guarantees that every storage engine must give.
 
+/** What identifies a document of a subject: an integer of 64 bits, or a text (see `isTextId`). */
+export type IdKind = 'int64' | 'text';
+export type IdOf<Kind extends IdKind> = { int64: bigint; text: string }[Kind];
+/** An id of any kind. */
+export type Id = IdOf<IdKind>;
+
 /** The definition of a collection. A service never changes one that has documents; migrations create its table. */
-export interface CollectionDefinition {
+export interface CollectionDefinition<Kind extends IdKind = IdKind> {
   /** The name of its table, in lower case. */
   readonly name: string;
+  readonly id: Kind;
   /** The column of the documents. */
   readonly column: string;
   /** The fields of a document that SQL tools see as columns, where they take no space: on SQLite. */
@@ -46,22 +53,29 @@ export type OutcomeOf<C extends Change> = C extends Change ? OutcomeWith<C['when
 /** An outcome of any change. */
 export type Outcome = OutcomeOf<Change>;
 
-/** The range of the ids of documents. */
+/** The range of the ids of kind `int64`. */
 export const idRange = { min: -(2n ** 63n), max: 2n ** 63n - 1n } as const;
+/** The maximum length of an id of kind `text`, in bytes of UTF-8: 128 code points always fit. */
+export const textIdBytes = 512;
+
+/** Whether a text can be an id on every engine: not empty, well-formed, without U+0000, and not too long. */
+export function isTextId(text: string): boolean {
+  return text !== '' && text.isWellFormed() && !text.includes('\0') && Buffer.byteLength(text) <= textIdBytes;
+}
 
 /** A rendered part of a list: at most 2,500 documents and 256 KiB, but always at least one if any is left. */
-export interface Page {
+export interface Page<I extends Id = bigint> {
   /** The documents' texts, separated by commas, without brackets. */
   readonly json: string;
   /** The number of documents in `json`. */
   readonly count: number;
   /** The id after which the next page begins, which may be empty; undefined if nothing follows. */
-  readonly next: bigint | undefined;
+  readonly next: I | undefined;
 }
 
 /** The first `limit` documents after an id, or from the beginning. */
-export interface PageRange {
-  readonly after?: bigint | undefined;
+export interface PageRange<I extends Id = bigint> {
+  readonly after?: I | undefined;
   readonly limit: number;
 }
 
@@ -71,19 +85,19 @@ export interface PageRange {
  * Texts are returned unchanged. Callers must refuse U+0000 and unpaired surrogates, which no engine can store.
  * Operations on one key take effect in the order of the calls. A read that starts after a write was acknowledged sees
  * that write. No write concerns more than one document. If an operation fails, its method rejects with StorageError and
- * no other error.
+ * no other error; for a text that is no id, with TypeError.
  */
-export interface Collection {
+export interface Collection<I extends Id = bigint> {
   /**
    * Makes a change if its condition holds, and resolves with the outcome when that is durable. The conditions of
    * concurrent changes to one key hold one after the other.
    */
-  write<C extends Change>(subject: string, id: bigint, change: C): Promise<OutcomeOf<C>>;
+  write<C extends Change>(subject: string, id: I, change: C): Promise<OutcomeOf<C>>;
   /** Returns the text of a document; undefined if there is none. */
-  get(subject: string, id: bigint): Promise<string | undefined>;
+  get(subject: string, id: I): Promise<string | undefined>;
   /**
-   * Returns one page of a subject's documents in ascending order of id. It is already JSON because parsing the stored
+   * Returns one page of a subject's documents in ascending order of id; texts are ordered by their UTF-8 bytes. It is already JSON because parsing the stored
    * texts and serializing them again would dominate the cost of a list.
    */
-  page(subject: string, range: PageRange): Promise<Page>;
+  page(subject: string, range: PageRange<I>): Promise<Page<I>>;
 }

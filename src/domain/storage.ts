@@ -1,5 +1,5 @@
 // Defines an open store and the only error that it reports.
-import type { Collection, CollectionDefinition } from './collections.js';
+import type { Collection, CollectionDefinition, IdKind, IdOf } from './collections.js';
 import type { TokenRepository } from './tokens.js';
 
 /** What a store is for. */
@@ -15,7 +15,7 @@ export interface StoreDefinition {
 /** An open store. Its opener must close it. */
 export interface Storage {
   /** Returns one of the collections of the store's definition. */
-  collection(definition: CollectionDefinition): Collection;
+  collection<Kind extends IdKind>(definition: CollectionDefinition<Kind>): Collection<IdOf<Kind>>;
   readonly tokens: TokenRepository;
   /** Resolves with the reason if the store fails permanently, until this process ends. */
   readonly broken: Promise<StorageError>;

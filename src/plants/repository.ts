@@ -24,7 +24,7 @@ const stored = { name: true, tag: true } satisfies Record<Field, string extends 
 const fields = Object.keys(stored) as (keyof typeof stored)[];
 
 /** The collection of all plants. */
-export const plants: CollectionDefinition = { name: 'plants', column: 'plant', fields };
+export const plants: CollectionDefinition<'int64'> = { name: 'plants', id: 'int64', column: 'plant', fields };
 
 /** What the outcomes of a create mean; if the id is taken, whether the stored plant is identical or different. */
 const creations = {

@@ -1,12 +1,12 @@
 // The writes of documents, and the interface of what commits them.
-import type { Change, CollectionDefinition, Outcome } from '../domain/collections.js';
+import type { Change, CollectionDefinition, Id, Outcome } from '../domain/collections.js';
 import type { StorageError } from '../domain/storage.js';
 
 /** A change to one document. */
 export type Write = Change & {
   readonly collection: CollectionDefinition;
   readonly subject: string;
-  readonly id: bigint;
+  readonly id: Id;
 };
 /** A write that stores a text. */
 export type Insert = Write & { readonly text: string };
@@ -46,16 +46,17 @@ export interface Committer {
   close(): Promise<void>;
 }
 
-/** A text that identifies the document of a write: no name of a collection contains a space, and no id does. */
+/** A text that identifies the document of a write: no name of a collection contains a space, and no id U+0000. */
 export function keyOf({ collection, subject, id }: Pick<Write, 'collection' | 'subject' | 'id'>): string {
-  return `${collection.name} ${id} ${subject}`;
+  return `${collection.name} ${id}\0${subject}`;
 }
 
 /** The approximate memory that a waiting write takes, in bytes. */
 export function bytesOf(write: Write): number {
-  const { subject, text } = write;
+  const { subject, id, text } = write;
+  const idLength = typeof id === 'string' ? id.length : 0;
   const expected = write.when === 'equals' ? write.expected.length : 0;
-  return 2 * (subject.length + (text?.length ?? 0) + expected) + 100;
+  return 2 * (subject.length + idLength + (text?.length ?? 0) + expected) + 100;
 }
 
 /** The text that must be stored for a change to take effect; null if another condition decides. */

@@ -4,7 +4,11 @@ import t, { type Test } from 'tap';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil, until } from '../support/wait.js';
 import { joinNodes, runSql, startCitus } from '../support/citus-cluster.js';
+import type { CollectionDefinition } from '../../dist/domain/collections.js';
 import { StorageError } from '../../dist/domain/storage.js';
+import { migrateStorage, openStorage } from '../../dist/storage/open.js';
+import { checkChanges } from '../support/changes.js';
+import { garden } from '../support/garden/store.js';
 import { migratePostgres, openPostgres, type Storage } from '../support/store.js';
 
 /** The maximum time that a request may wait for the database in these tests, in ms; a statement may take a third. */
@@ -89,6 +93,45 @@ t.test('Citus', options, async (t) => {
     const after = await open(t, first.url('later'));
     t.equal((await after.plants.list('s', { limit: 9 })).count, 2);
     t.equal(await after.plants.delete('s', 1n), true);
+  });
+
+  t.test('every condition has its outcome in every state, for both kinds of ids', async (t) => {
+    await createDatabases('garden');
+    await joinNodes(cluster!, 'garden');
+    const url = coordinator.url('garden');
+    await migrateStorage(garden, url);
+    const storage = await openStorage(garden, url, {}, { timeout });
+    t.teardown(() => storage.close());
+    const [beds, , labels] = garden.collections as [
+      CollectionDefinition<'int64'>,
+      unknown,
+      CollectionDefinition<'text'>,
+    ];
+    let subjects = 0;
+    const newSubject = () => `subject ${++subjects}`;
+    await checkChanges(t, storage.collection(beds), newSubject, BigInt);
+    const documents = storage.collection(labels);
+    await checkChanges(t, documents, newSubject, (i) => `label ${i}`);
+    // Many subjects in one batch, and pages that go on after texts.
+    const put = (i: number) =>
+      documents.write(`s ${i % 7}`, `${i}`.padStart(5, '0'), {
+        when: 'any',
+        text: `{"n":${i},"x":"${'ä'.repeat(i % 400)}"}`,
+      });
+    const all = Array.from({ length: 7 * 1_200 }, (_, i) => i);
+    for (const outcome of ['inserted', 'same'])
+      t.strictSame(new Set(await Promise.all(all.map(put))), new Set([outcome]));
+    const seen: number[] = [];
+    let after: string | undefined;
+    do {
+      const page = await documents.page('s 3', { after, limit: Infinity });
+      seen.push(...(JSON.parse(`[${page.json}]`) as { n: number }[]).map(({ n }) => n));
+      after = page.next;
+    } while (after !== undefined);
+    t.strictSame(
+      seen,
+      all.filter((i) => i % 7 === 3),
+    );
   });
 
   t.test('a running service continues after the tables are distributed', async (t) => {

@@ -4,6 +4,7 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import fc from 'fast-check';
 import { Client } from 'pg';
 import t from 'tap';
+import { checkChanges } from '../support/changes.js';
 import { enginesToTest, openEmptyStorage, readPages, sharedStorage } from '../support/engines.js';
 import { exactJson } from '../../dist/contract/json-text.js';
 import type {
@@ -25,6 +26,7 @@ import type { PlantRepository, Storage } from '../support/store.js';
 
 const maxId = 9223372036854775807n;
 const minId = -9223372036854775808n;
+const labelDefinition = garden.collections[2] as CollectionDefinition<'text'>;
 let subjects = 0;
 const newSubject = () => `storage subject ${++subjects}`;
 
@@ -74,7 +76,7 @@ t.test(
   },
 );
 
-const beds: CollectionDefinition = { name: 'beds', column: 'bed', fields: [] };
+const beds: CollectionDefinition<'int64'> = { name: 'beds', id: 'int64', column: 'bed', fields: [] };
 /** A write that stores a document. */
 const insert = (id: bigint, collection = plantDefinition) =>
   ({ collection, subject: 's', id, when: 'absent', text: '{}' }) as const;
@@ -155,7 +157,7 @@ t.test('each traced write gets the size of its batch, whose commit belongs to th
 });
 
 t.test('batches in flight are together no larger than one may be', async (t) => {
-  const batches: bigint[][] = [];
+  const batches: unknown[][] = [];
   const finish: (() => void)[] = [];
   const writer = groupWriter(
     (batch) => {
@@ -237,56 +239,10 @@ for (const engine of enginesToTest) {
       'every condition has its outcome in every state, and a change that is repeated is the same',
       async (t) => {
         const documents = shared.collection(plantDefinition);
-        const [a, b, c] = ['{"name":"a"}', '{"name":"b"}', '{"name":"é\\\\"}'];
-        // What is stored before, the change, its outcome, and what is stored afterwards.
-        const cases: [string | null, Change, Outcome, string | null][] = [
-          [null, { when: 'absent', text: a }, 'inserted', a],
-          [a, { when: 'absent', text: a }, 'same', a],
-          [b, { when: 'absent', text: a }, 'other', b],
-          [null, { when: 'present', text: a }, 'missing', null],
-          [a, { when: 'present', text: a }, 'same', a],
-          [b, { when: 'present', text: a }, 'replaced', a],
-          [null, { when: 'present', text: null }, 'missing', null],
-          [a, { when: 'present', text: null }, 'deleted', null],
-          [null, { when: 'any', text: a }, 'inserted', a],
-          [a, { when: 'any', text: a }, 'same', a],
-          [b, { when: 'any', text: a }, 'replaced', a],
-          [null, { when: 'any', text: null }, 'missing', null],
-          [a, { when: 'any', text: null }, 'deleted', null],
-          [null, { when: 'equals', expected: c, text: a }, 'missing', null],
-          [a, { when: 'equals', expected: c, text: a }, 'same', a],
-          [b, { when: 'equals', expected: c, text: a }, 'other', b],
-          [c, { when: 'equals', expected: c, text: a }, 'replaced', a],
-          [a, { when: 'equals', expected: a, text: a }, 'same', a],
-          [null, { when: 'equals', expected: c, text: null }, 'missing', null],
-          [b, { when: 'equals', expected: c, text: null }, 'other', b],
-          [c, { when: 'equals', expected: c, text: null }, 'deleted', null],
-        ];
-        for (const together of [false, true]) {
-          const subject = newSubject();
-          let writes: Promise<unknown>[] = [];
-          for (const [i, [before, change, outcome]] of cases.entries()) {
-            const stored =
-              before !== null && documents.write(subject, BigInt(i), { when: 'absent', text: before });
-            writes.push(
-              Promise.resolve(stored)
-                .then(() => documents.write(subject, BigInt(i), change))
-                .then((actual) => {
-                  t.equal(actual, outcome, `${JSON.stringify(change)} of ${before}`);
-                }),
-            );
-            if (!together) await writes.pop();
-          }
-          await Promise.all(writes);
-          const after = cases.map(([, , , after]) => after).filter((text) => text !== null);
-          t.equal((await documents.page(subject, { limit: cases.length })).json, after.join());
-          writes = cases.map(async ([, change, outcome], i) => {
-            if (outcome !== 'replaced' && outcome !== 'inserted') return;
-            t.equal(await documents.write(subject, BigInt(i), change), 'same');
-            t.equal(await documents.get(subject, BigInt(i)), change.text);
-          });
-          await Promise.all(writes);
-        }
+        await checkChanges(t, documents, newSubject, BigInt);
+        const storage = await engine.openOther(t, garden);
+        t.teardown(() => storage.close());
+        await checkChanges(t, storage.collection(labelDefinition), newSubject, (i) => `label ${i}`);
         // @ts-expect-error -- a document that must be absent cannot be deleted
         const impossible: Change = { when: 'absent', text: null };
         t.ok(impossible);
@@ -351,6 +307,93 @@ for (const engine of enginesToTest) {
       t.strictSame(firstTools, { json: '{"size":0},{"size":1}', count: 2, next: 1n });
       await insert(beds, 600n, `{"title":"${'ä'.repeat(200_000)}"}`);
       t.equal((await beds.page('s', { after: 599n, limit: 9 })).count, 1, 'a long one is a page of its own');
+    });
+
+    t.test('ids can be texts, in the order of their bytes, and keys cannot be confused', async (t) => {
+      const storage = await engine.openOther(t, garden);
+      t.teardown(() => storage.close());
+      const labels = storage.collection(labelDefinition);
+      const put = (subject: string, id: string, text: string) =>
+        labels.write(subject, id, { when: 'any', text: JSON.stringify(text) });
+      // In the order of their bytes; U+FFFF comes after a surrogate in the order of JavaScript.
+      const ids = [
+        '\u0001',
+        ' ',
+        '-1',
+        '0',
+        '10',
+        '2',
+        '9'.repeat(512),
+        'A',
+        'a',
+        'a\u0001',
+        'a ',
+        'a b',
+        'aa',
+        'b',
+        "b'%",
+      ].concat([
+        'e\u0301',
+        'é',
+        '\uffff',
+        '\ufffft',
+        '😀',
+        '😀'.repeat(128),
+        '\u{10ffff}',
+        '\u{10ffff}'.repeat(128),
+      ]);
+      // Some are long enough that pages are read differently.
+      const textOf = (id: string, i: number) => (i % 5 === 4 ? id.padEnd(100_000 * (i % 3) + 520, '.') : id);
+      const outcomes = await Promise.all(ids.map((id, i) => put('s', id, textOf(id, i))));
+      t.strictSame(new Set(outcomes), new Set(['inserted']));
+      t.strictSame(
+        await Promise.all(ids.map((id, i) => put('s', id, textOf(id, i)))),
+        ids.map(() => 'same'),
+      );
+      const stored = ids.map((id, i) => JSON.stringify(textOf(id, i)));
+      for (const limit of [1, 4, Infinity]) {
+        const pages: string[] = [];
+        let after: string | undefined;
+        do {
+          const page = await labels.page('s', { after, limit });
+          if (page.count > 0) pages.push(page.json);
+          after = page.next;
+        } while (after !== undefined && pages.length <= ids.length);
+        t.ok(pages.join() === stored.join(), `pages of ${limit}`);
+      }
+      for (const [i, id] of ids.entries()) {
+        t.ok((await labels.get('s', id)) === stored[i], id);
+        const { json } = await labels.page('s', { after: id, limit: 1 });
+        t.ok(json === (stored[i + 1] ?? ''), `after ${id}`);
+      }
+      t.equal(await labels.get('s', 'a'.repeat(3)), undefined);
+      for (const id of ['', 'a\0', '\ud800', '😀'.repeat(128) + 'a']) {
+        await t.rejects(put('s', id, ''), TypeError);
+        await t.rejects(labels.get('s', id), TypeError);
+        await t.rejects(labels.page('s', { after: id, limit: 1 }), TypeError);
+      }
+
+      t.strictSame(
+        await Promise.all([
+          put('a b', 'c', '1'),
+          put('a', 'b c', '2'),
+          put('b c', 'a', '3'),
+          put('c', 'a b', '4'),
+        ]),
+        Array(4).fill('inserted'),
+      );
+      t.equal(await labels.get('a b', 'c'), '"1"');
+      t.equal(await labels.get('a', 'b c'), '"2"');
+      const changes = await Promise.all([
+        labels.write('s', 'a', { when: 'equals', expected: '"a"', text: null }),
+        labels.write('s', 'aa', { when: 'equals', expected: '"a"', text: null }),
+        labels.write('s', 'A', { when: 'present', text: '"B"' }),
+        labels.write('s', '2', { when: 'present', text: null }),
+        labels.write('s', 'zz', { when: 'present', text: null }),
+        labels.write('s', 'zz', { when: 'absent', text: '1' }),
+      ]);
+      t.strictSame(changes, ['deleted', 'other', 'replaced', 'deleted', 'missing', 'inserted']);
+      t.equal((await labels.page('s', { after: '10', limit: 1 })).json, JSON.stringify('9'.repeat(512)));
     });
 
     for (const commit of ['712d0b0', '733eb12'] as const) {

@@ -5,7 +5,7 @@ import type { DoneFuncWithErrOrRes, FastifyReply, FastifyRequest } from 'fastify
 import { ApiError } from '../../errors.js';
 import { continueIfExpected } from '../connection/host-and-expect.js';
 import type { MemoryBudget, Reservation } from '../memory-budget.js';
-import { parseExactJson } from './exact-json.js';
+import { parseExactJson } from '../../contract/exact-json.js';
 import { findExcess, unboundedLength } from './json-bounds.js';
 
 /** Maximum number of bytes that Node reads from a connection at a time. */

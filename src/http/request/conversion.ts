@@ -1,6 +1,6 @@
 // Converts validated values to what handlers expect: exact integers, doubles and defaults.
 import { anything, type Shape } from '../../contract/shape.js';
-import { isInexact, setOwn, toDouble } from './exact-json.js';
+import { isInexact, setOwn, toDouble } from '../../contract/exact-json.js';
 
 /** Converts a value, in place as far as it is an object or array; adds a message for what cannot be kept exactly. */
 export type Converter = (value: unknown, place: string, faults: string[]) => unknown;

@@ -7,7 +7,7 @@ import type { Schema } from '../../contract/schema.js';
 import { anything, type Shape } from '../../contract/shape.js';
 import { ApiError, type ErrorKind } from '../../errors.js';
 import { createConverter } from './conversion.js';
-import { parseDecimal } from './exact-json.js';
+import { parseDecimal } from '../../contract/exact-json.js';
 import { decimalNumber, type Source } from './faults.js';
 import { createValidator } from './validation.js';
 

@@ -3,7 +3,7 @@ import { Ajv, type AnySchemaObject, type ErrorObject, type FuncKeywordDefinition
 import addFormats from 'ajv-formats';
 import type { Schema } from '../../contract/schema.js';
 import { ApiError, catalogue, type ErrorEntry } from '../../errors.js';
-import { integerRanges, isInexact, parseDecimal, toDouble } from './exact-json.js';
+import { integerRanges, isInexact, parseDecimal, toDouble } from '../../contract/exact-json.js';
 import { decimalNumber, describe, notNumber, type Source } from './faults.js';
 
 /** Returns a description of all faults of a value, or undefined if it is valid. */

@@ -1,6 +1,7 @@
 // Sends what a handler returns, as one of the responses that its operation declares.
 import type { FastifyReply } from 'fastify';
 import type { JsonArray } from '../../contract/handlers.js';
+import { JsonText } from '../../contract/json-text.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Result } from '../../contract/responses.js';
 import { sendJsonArray, type ListBounds } from './json-array.js';
@@ -71,6 +72,7 @@ function resultSender({ content, isList }: Result, operation: Operation, bounds:
     }
     if (mediaType !== undefined) reply.type(mediaType);
     if (isList && !Array.isArray(body)) return sendJsonArray(reply, body as JsonArray<unknown>, lists);
+    if (body instanceof JsonText) return reply.header('content-type', lists.mediaType).send(body.text);
     // Text, bytes and streams of other types are sent as they are.
     if (serialize === undefined) return reply.send(content === undefined ? undefined : body);
     return reply.type(content!.mediaType).send(serialize(body));

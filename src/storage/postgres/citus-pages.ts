@@ -1,6 +1,7 @@
 // Reads pages of one shard with the Citus extension.
 import { idRange, type CollectionDefinition } from '../../domain/collections.js';
 import { pageBytes, pageRows as stepRows } from '../page-size.js';
+import { idTypes } from './statements.js';
 import { columnsOf, type PageRange, type PageRow } from './page-reader.js';
 import type { PostgresPool } from './pool.js';
 
@@ -30,7 +31,12 @@ export interface PageTexts {
  *   index is cheap. If it assumed that a subject has fewer rows than the limit, it would read and sort all of them.
  * - The planner knows the outer limit, which keeps its cost estimate below the threshold of JIT compilation.
  */
-export function pageTextsOf({ name, column }: CollectionDefinition): PageTexts {
+export function pageTextsOf({ name, column, id }: CollectionDefinition): PageTexts {
+  const type = idTypes[id];
+  const collation = id === 'text' ? ' COLLATE "C"' : '';
+  // The first id that may follow `page.last`; no text contains U+0000.
+  const following =
+    id === 'text' ? "page.last || E'\\x01'" : `CASE WHEN page.last < ${idRange.max} THEN page.last + 1 END`;
   const wantedRows = `
     SELECT id, text, octet_length(text) + 1 AS bytes
     FROM (SELECT stored.id, stored.${column} AS text FROM ${name} AS stored
@@ -47,31 +53,28 @@ export function pageTextsOf({ name, column }: CollectionDefinition): PageTexts {
   return {
     few: `
       SELECT json, count, last, long
-      FROM unnest($1::text[], $2::bigint[], $3::int[]) WITH ORDINALITY AS wanted (subject, start, rows, place)
+      FROM unnest($1::text[], $2::${type}[], $3::int[]) WITH ORDINALITY AS wanted (subject, start, rows, place)
       CROSS JOIN LATERAL (${wantedPage}) AS page
       ORDER BY place`,
     // In steps while its text is short. A later step that has long documents or exceeds the size of a page is left to
     // the following page.
     next: `
       WITH RECURSIVE steps AS (
-        SELECT 0 AS step, NULL::text AS json, 0 AS count, ($2::bigint[])[1] - 1 AS last, 0 AS long,
-               ($3::int[])[1] AS rows_left, 0 AS text
+        SELECT 0 AS step, NULL::text AS json, 0 AS count, NULL::${type}${collation} AS last, 0 AS long,
+               ($3::int[])[1] AS rows_left, 0 AS text, ($2::${type}[])[1]${collation} AS start
         UNION ALL
-        SELECT step + 1, page.*, rows_left - page.count, text + coalesce(octet_length(page.json) + 1, 0)
+        SELECT step + 1, page.*, rows_left - page.count, text + coalesce(octet_length(page.json) + 1, 0), ${following}
         FROM steps
-        CROSS JOIN LATERAL (
-          SELECT ($1::text[])[1] AS subject, CASE WHEN steps.last < ${idRange.max} THEN steps.last + 1 END AS start,
-                 rows_left AS rows
-        ) AS wanted
+        CROSS JOIN LATERAL (SELECT ($1::text[])[1] AS subject, steps.start, rows_left AS rows) AS wanted
         CROSS JOIN LATERAL (${wantedPage}) AS page
-        WHERE steps.last IS NOT NULL AND steps.long = 0 AND rows_left > 0 AND text < ${enoughBytes}
+        WHERE steps.start IS NOT NULL AND steps.long = 0 AND rows_left > 0 AND text < ${enoughBytes}
       )
       SELECT string_agg(json, ',' ORDER BY step), sum(count)::int, (array_agg(last ORDER BY step DESC))[1], max(long)
       FROM steps WHERE step = 1 OR (step > 1 AND long = 0 AND text <= ${pageBytes})`,
     // A running total of lengths selects the documents that fit.
     withLong: `
       SELECT page.*
-      FROM unnest($1::text[], $2::bigint[], $3::int[]) AS wanted (subject, start, rows)
+      FROM unnest($1::text[], $2::${type}[], $3::int[]) AS wanted (subject, start, rows)
       CROSS JOIN LATERAL (
         SELECT string_agg(text, ',' ORDER BY id) FILTER (WHERE fits), (count(*) FILTER (WHERE fits))::int,
                CASE WHEN count(*) = least(wanted.rows, ${stepRows}) OR NOT bool_and(fits)

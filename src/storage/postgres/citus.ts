@@ -1,7 +1,8 @@
 // The statements for documents that Citus distributes by subject: each concerns one shard, or one row after the other.
 import fastq from 'fastq';
-import type { CollectionDefinition, Outcome, Page } from '../../domain/collections.js';
+import type { CollectionDefinition, Id, Outcome, Page } from '../../domain/collections.js';
 import type { StorageError } from '../../domain/storage.js';
+import { idRules, type IdRules } from '../ids.js';
 import { expectedBy, type Deletion, type Insert, type Write } from '../writes.js';
 import { type CitusNodes, nodeConnectionTime, UnreachableNode } from './citus-nodes.js';
 import { pageTextsOf, readPagesOfShard, type PageTexts } from './citus-pages.js';
@@ -10,7 +11,7 @@ import { bisect, isRowError } from './failures.js';
 import { PageReaders, underWayIn, type PageRange } from './page-reader.js';
 import type { PostgresPool } from './pool.js';
 import type { Query, Row } from './query.js';
-import { outcomeOf, type DocumentStatements } from './statements.js';
+import { idTypes, outcomeOf, type DocumentStatements } from './statements.js';
 
 /** The maximum number of rows in an INSERT. Each has three parameters, and a statement can have 65,535. */
 const rowsInserted = 1_000;
@@ -28,6 +29,8 @@ export class CitusStatements implements DocumentStatements {
   readonly #pool: PostgresPool;
   readonly #table: string;
   readonly #column: string;
+  readonly #idType: string;
+  readonly #ids: IdRules;
   readonly #deleteText: string;
   /** Locks documents in the order of their keys, and decides what becomes of them. */
   readonly #decideText: string;
@@ -43,12 +46,14 @@ export class CitusStatements implements DocumentStatements {
     this.#pool = pool;
     this.#table = collection.name;
     this.#column = collection.column;
-    this.#deleteText = `DELETE FROM ${this.#table} WHERE subject = $1 AND id = ANY ($2::bigint[])
+    this.#idType = idTypes[collection.id];
+    this.#ids = idRules[collection.id];
+    this.#deleteText = `DELETE FROM ${this.#table} WHERE subject = $1 AND id = ANY ($2::${this.#idType}[])
       RETURNING subject, id, true`;
     this.#decideText = `SELECT stored.subject, stored.id, ${outcomeOf(`stored.${this.#column}`, 'given')}
       FROM ${this.#table} AS stored
-      JOIN unnest($2::bigint[], $3::text[], $4::text[]) AS given (id, text, expected) ON stored.id = given.id
-      WHERE stored.subject = $1 AND stored.id = ANY ($2::bigint[]) ORDER BY stored.id FOR UPDATE OF stored`;
+      JOIN unnest($2::${this.#idType}[], $3::text[], $4::text[]) AS given (id, text, expected) ON stored.id = given.id
+      WHERE stored.subject = $1 AND stored.id = ANY ($2::${this.#idType}[]) ORDER BY stored.id FOR UPDATE OF stored`;
     this.#pageTexts = pageTextsOf(collection);
     this.#places = places;
     this.#nodes = nodes;
@@ -67,8 +72,8 @@ export class CitusStatements implements DocumentStatements {
         ...(await this.#pool.read(
           `SELECT stored.subject, stored.id, stored.${this.#column} = given.text
            FROM ${this.#table} AS stored
-           JOIN unnest($2::bigint[], $3::text[]) AS given (id, text) ON stored.id = given.id
-           WHERE stored.subject = $1 AND stored.id = ANY ($2::bigint[])`,
+           JOIN unnest($2::${this.#idType}[], $3::text[]) AS given (id, text) ON stored.id = given.id
+           WHERE stored.subject = $1 AND stored.id = ANY ($2::${this.#idType}[])`,
           [subject, documents.map(({ id }) => `${id}`), documents.map(({ text }) => text)],
           end,
         )),
@@ -131,7 +136,7 @@ export class CitusStatements implements DocumentStatements {
     }
   }
 
-  async page(range: PageRange): Promise<Page> {
+  async page(range: PageRange): Promise<Page<Id>> {
     this.#nodes.requireSafety();
     try {
       return await (await this.#readersOf(range.subject)).read(range);
@@ -186,6 +191,7 @@ export class CitusStatements implements DocumentStatements {
     let readers = this.#pagesOfShards.get(key);
     if (readers === undefined) {
       readers = new PageReaders(this.#pool, {
+        parseId: this.#ids.parse,
         read: async (pages) => {
           await this.#nodes.requireReachable(this.#table, subjectsOf(pages));
           return readPagesOfShard(this.#pool, this.#pageTexts, pages);

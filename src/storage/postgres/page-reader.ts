@@ -1,6 +1,6 @@
 // Combines the pages that are requested at the same time, so that one statement reads several.
 import { AsyncResource } from 'node:async_hooks';
-import type { Page } from '../../domain/collections.js';
+import type { Id, Page } from '../../domain/collections.js';
 import { StorageError } from '../../domain/storage.js';
 import { isolateFailures } from './failures.js';
 import type { PostgresPool } from './pool.js';
@@ -17,7 +17,7 @@ const nextPagesTogether = 4;
 /** A page to be read: the documents of a subject from an id on, up to a number of them. */
 export interface PageRange {
   readonly subject: string;
-  readonly from: bigint;
+  readonly from: Id;
   readonly rows: number;
   /** Whether it is the first page of a list. */
   readonly isFirst: boolean;
@@ -39,7 +39,7 @@ export function columnsOf(pages: readonly PageRange[]): [string[], string[], num
 interface PageRequest extends PageRange {
   /** When it was requested, on the clock of performance.now(). */
   readonly since: number;
-  readonly resolve: (page: Page) => void;
+  readonly resolve: (page: Page<Id>) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -50,6 +50,7 @@ export interface PageReaderOptions {
    * @throws StorageError
    */
   read: (pages: readonly PageRange[]) => Promise<readonly PageRow[]>;
+  parseId: (text: string) => Id;
   /** How long a page may wait until it is read, in ms. */
   maxAge: number;
   /** The maximum number of pages in a statement. */
@@ -77,7 +78,7 @@ export class PageReader {
   }
 
   /** @throws StorageError */
-  read(range: PageRange): Promise<Page> {
+  read(range: PageRange): Promise<Page<Id>> {
     if (this.#waiting.length >= maxWaiting) {
       return Promise.reject(new StorageError('overloaded', 'PostgreSQL: too many pages wait to be read'));
     }
@@ -145,10 +146,11 @@ export class PageReader {
 
   /** Reads pages, and puts those that were not read back to the front of the queue. */
   readonly #read = async (requests: readonly PageRequest[]): Promise<void> => {
-    const rows = await this.#options.read(requests);
+    const { read, parseId } = this.#options;
+    const rows = await read(requests);
     this.#waiting.unshift(...requests.slice(rows.length));
     for (const [i, [json, count, last]] of rows.entries()) {
-      requests[i]?.resolve({ json: json ?? '', count, next: last === null ? undefined : BigInt(last) });
+      requests[i]?.resolve({ json: json ?? '', count, next: last === null ? undefined : parseId(last) });
     }
   };
 }
@@ -158,7 +160,10 @@ export class PageReaders {
   readonly #first: PageReader;
   readonly #next: PageReader;
 
-  constructor(pool: PostgresPool, options: Pick<PageReaderOptions, 'read'> & Partial<PageReaderOptions>) {
+  constructor(
+    pool: PostgresPool,
+    options: Pick<PageReaderOptions, 'read' | 'parseId'> & Partial<PageReaderOptions>,
+  ) {
     const common = {
       maxAge: pool.budget,
       maxUnderWay: underWayIn(pool),
@@ -173,7 +178,7 @@ export class PageReaders {
    * Reads a page.
    * @throws StorageError
    */
-  read(range: PageRange): Promise<Page> {
+  read(range: PageRange): Promise<Page<Id>> {
     return (range.isFirst ? this.#first : this.#next).read(range);
   }
 

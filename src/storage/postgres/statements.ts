@@ -1,7 +1,8 @@
 // The statements for the documents of a collection, as an interface, and for a table that one server stores.
-import type { CollectionDefinition, Page } from '../../domain/collections.js';
+import type { CollectionDefinition, Id, IdKind, Page } from '../../domain/collections.js';
 import type { StorageError } from '../../domain/storage.js';
 import { expectedBy, type Deletion, type Insert, type Write } from '../writes.js';
+import { idRules } from '../ids.js';
 import { bisect } from './failures.js';
 import { columnsOf, PageReaders, type PageRange, type PageRow } from './page-reader.js';
 import type { PostgresPool } from './pool.js';
@@ -79,7 +80,7 @@ export interface DocumentStatements {
    * Reads a page, together with others that are requested at the same time.
    * @throws StorageError
    */
-  page(range: PageRange): Promise<Page>;
+  page(range: PageRange): Promise<Page<Id>>;
 
   /**
    * Checks what is known about the servers besides the one of the connection.
@@ -90,6 +91,9 @@ export interface DocumentStatements {
   /** Resolves when all requested pages have been read. */
   drain(): Promise<void>;
 }
+
+/** The types of ids. The column has the collation "C", which orders texts by bytes, whatever they are compared with. */
+export const idTypes: Readonly<Record<IdKind, string>> = { int64: 'bigint', text: 'text' };
 
 /**
  * The names of a collection's functions. A different function needs another version in its name, since the previous
@@ -124,16 +128,17 @@ export class ServerStatements implements DocumentStatements {
 
   constructor(pool: PostgresPool, collection: CollectionDefinition) {
     const { name: table, column } = collection;
+    const type = idTypes[collection.id];
     const functions = functionsOf(collection);
     this.functions = Object.values(functions);
     this.#pool = pool;
     this.#texts = {
       insert: `INSERT INTO ${table} (subject, id, ${column})
-        SELECT * FROM unnest($2::text[], $3::bigint[], $4::text[]) WHERE ${begunInTime}
+        SELECT * FROM unnest($2::text[], $3::${type}[], $4::text[]) WHERE ${begunInTime}
         ON CONFLICT DO NOTHING RETURNING subject, id`,
       // BETWEEN and ORDER BY make PostgreSQL look up each key in the index, regardless of its statistics.
       compare: `SELECT subject, id, same
-        FROM unnest($1::text[], $2::bigint[], $3::text[]) AS given (subject, id, text)
+        FROM unnest($1::text[], $2::${type}[], $3::text[]) AS given (subject, id, text)
         CROSS JOIN LATERAL (
           SELECT stored.${column} = given.text AS same FROM ${table} AS stored
           WHERE stored.subject = given.subject AND stored.id BETWEEN given.id AND given.id
@@ -147,6 +152,7 @@ export class ServerStatements implements DocumentStatements {
     const readPages = `SELECT page, count, last FROM ${functions.pages}($1, $2, $3)`;
     // A function of the schema reads the pages, and also limits their size.
     this.#pages = new PageReaders(pool, {
+      parseId: idRules[collection.id].parse,
       read: async (pages) =>
         (await pool.read(readPages, columnsOf(pages))) as readonly unknown[] as readonly PageRow[],
     });
@@ -173,7 +179,7 @@ export class ServerStatements implements DocumentStatements {
     return Promise.resolve(bisect(writes, error));
   }
 
-  page(range: PageRange): Promise<Page> {
+  page(range: PageRange): Promise<Page<Id>> {
     return this.#pages.read(range);
   }
 

@@ -1,6 +1,6 @@
 // The PostgreSQL engine, for PostgreSQL 14 or later and compatible servers such as Citus.
 import { Client } from 'pg';
-import type { Collection, CollectionDefinition } from '../../domain/collections.js';
+import type { Collection, CollectionDefinition, IdKind, IdOf } from '../../domain/collections.js';
 import { StorageError, toStorageError, type Storage, type StoreDefinition } from '../../domain/storage.js';
 import type { TokenRepository } from '../../domain/tokens.js';
 import { Collections } from '../collections.js';
@@ -154,7 +154,7 @@ class PostgresStorage implements Storage {
     this.broken = this.#committer.broken;
   }
 
-  collection(definition: CollectionDefinition): Collection {
+  collection<Kind extends IdKind>(definition: CollectionDefinition<Kind>): Collection<IdOf<Kind>> {
     return this.#collections.get(definition);
   }
 

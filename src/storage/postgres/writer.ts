@@ -134,7 +134,7 @@ class Batch {
       const rows = (await statements.change(undecided, this.#end)) as readonly unknown[];
       const found = new Map(
         (rows as [string, string, Outcome | null][]).map(([subject, id, outcome]) => [
-          `${id} ${subject}`,
+          `${id}\0${subject}`,
           outcome,
         ]),
       );
@@ -171,15 +171,16 @@ function isDeletion(write: Write): write is Deletion {
 
 function byKey(a: Write, b: Write): number {
   if (a.subject !== b.subject) return a.subject < b.subject ? -1 : 1;
-  return a.id < b.id ? -1 : 1;
+  // Ids of one collection are of one kind.
+  return (a.id as string) < (b.id as string) ? -1 : 1;
 }
 
 function keyOf({ subject, id }: Write): string {
-  return `${id} ${subject}`;
+  return `${id}\0${subject}`;
 }
 
 /** The keys of rows: of all, or of those whose third column has a value. */
 function keysOf(rows: readonly Row[], value?: boolean): Set<string> {
   const wanted = value === undefined ? rows : rows.filter((row) => row[2] === value);
-  return new Set((wanted as [string, string][]).map(([subject, id]) => `${id} ${subject}`));
+  return new Set((wanted as [string, string][]).map(([subject, id]) => `${id}\0${subject}`));
 }

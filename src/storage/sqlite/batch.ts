@@ -1,6 +1,7 @@
 // The messages to and from the writer: batches of writes and their results, packed for threads and processes alike.
 import type { CollectionDefinition, Outcome } from '../../domain/collections.js';
 import { StorageError, type StorageFailure } from '../../domain/storage.js';
+import { idRules } from '../ids.js';
 import { conditions, outcomes, type Committer, type Result, type Write } from '../writes.js';
 
 /** Separates the texts of a batch. No stored text contains it. */
@@ -64,12 +65,12 @@ export class Packer {
     }
     const writes = subjects.map((subject, i) => {
       const collection = this.#collections[batch.collections.charCodeAt(i) - 0x30];
-      const id = BigInt(ids[i] ?? '');
+      const id = collection && idRules[collection.id].parse(ids[i] ?? '');
       const code = Number(batch.conditions[i]);
       const when = conditions[code % conditions.length];
       const text = code < conditions.length ? texts[i] : null;
       const isChange = when !== undefined && !(when === 'absent' && text === null);
-      if (collection === undefined || !isChange || BigInt.asIntN(64, id) !== id) {
+      if (collection === undefined || id === undefined || !isChange || !idRules[collection.id].isValid(id)) {
         throw new Error('a write of a batch is invalid');
       }
       const write = { collection, subject, id, when, text };

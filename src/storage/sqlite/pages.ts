@@ -1,8 +1,9 @@
 // Reads pages from SQLite. Those requested in the same turn of the event loop are read together.
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
-import { idRange, type CollectionDefinition, type Page } from '../../domain/collections.js';
+import type { CollectionDefinition, Id, Page } from '../../domain/collections.js';
 import { toStorageError, type StorageError } from '../../domain/storage.js';
 import type { ReadPage } from '../collections.js';
+import { idRules, type IdRules } from '../ids.js';
 import { pageBytes, pageRows } from '../page-size.js';
 
 /** The part of `pageBytes` that long documents may use together. Short ones may use the rest. */
@@ -23,9 +24,9 @@ export function longIndexOf({ name }: CollectionDefinition): string {
 interface PageRequest {
   readonly statements: PageStatements;
   readonly subject: string;
-  readonly from: bigint;
+  readonly from: Id;
   readonly rows: number;
-  readonly resolve: (page: Page) => void;
+  readonly resolve: (page: Page<Id>) => void;
   readonly reject: (error: StorageError) => void;
 }
 
@@ -84,9 +85,12 @@ class PageStatements {
   readonly #page: StatementSyncInstance;
   readonly #pageWithoutLong: StatementSyncInstance;
   readonly #long: StatementSyncInstance;
+  readonly #lastBefore: StatementSyncInstance;
+  readonly #ids: IdRules;
 
   constructor(database: DatabaseSyncInstance, definition: CollectionDefinition) {
     const { name, column } = definition;
+    this.#ids = idRules[definition.id];
     const longDocuments = `FROM ${name} INDEXED BY ${longIndexOf(definition)}
       WHERE subject = ?1 AND id >= ?2 AND octet_length(${column}) > ${longBytes}`;
     // Looks up the last id first, so that the page is one range of the primary key and group_concat follows its order.
@@ -106,47 +110,44 @@ class PageStatements {
     this.#long = database.prepare(
       `SELECT CAST(id AS TEXT), octet_length(${column}) ${longDocuments} ORDER BY id LIMIT ?3`,
     );
-    for (const statement of [this.#page, this.#pageWithoutLong, this.#long]) statement.setReturnArrays(true);
+    this.#lastBefore = database.prepare(
+      `SELECT CAST(id AS TEXT) FROM ${name} WHERE subject = ? AND id >= ? AND id < ? ORDER BY id DESC LIMIT 1`,
+    );
+    const statements = [this.#page, this.#pageWithoutLong, this.#long, this.#lastBefore];
+    for (const statement of statements) statement.setReturnArrays(true);
   }
 
-  read(subject: string, from: bigint, rows: number): Page {
-    const page = readRange(this.#pageWithoutLong, subject, from, idRange.max, rows);
+  read(subject: string, from: Id, rows: number): Page<Id> {
+    const page = this.#readRange(this.#pageWithoutLong, subject, from, this.#ids.last, rows);
     // This page is empty if there are no documents or if any of them is long.
     return page.count > 0 ? page : this.#readWithLong(subject, from, rows);
   }
 
-  #readWithLong(subject: string, from: bigint, rows: number): Page {
+  #readWithLong(subject: string, from: Id, rows: number): Page<Id> {
     let total = 0;
-    let excess: bigint | undefined;
+    let excess: Id | undefined;
     // Row by row, up to the first document that does not fit: SQLite reads the whole row even for its length.
     for (const row of this.#long.iterate(subject, from, rows)) {
       const [id, bytes] = row as [string, number];
       if (total + bytes > longDocumentsBytes) {
-        excess = BigInt(id);
+        excess = this.#ids.parse(id);
         break;
       }
       total += bytes;
     }
     const fitting = Math.min(rows, Math.floor((pageBytes - total) / (longBytes + 1)));
-    if (excess === undefined) return readRange(this.#page, subject, from, idRange.max, fitting);
-    if (excess > from) {
-      const before = readRange(this.#page, subject, from, excess - 1n, fitting);
-      if (before.count > 0) return before;
-    }
-    return readRange(this.#page, subject, excess, excess, 1);
+    if (excess === undefined) return this.#readRange(this.#page, subject, from, this.#ids.last, fitting);
+    const before = this.#lastBefore.get(subject, from, excess) as [string] | undefined;
+    return before === undefined
+      ? this.#readRange(this.#page, subject, excess, excess, 1)
+      : this.#readRange(this.#page, subject, from, this.#ids.parse(before[0]), fitting);
   }
-}
 
-/** Reads the first documents in a range of ids, which includes both ends. */
-function readRange(
-  page: StatementSyncInstance,
-  subject: string,
-  from: bigint,
-  to: bigint,
-  rows: number,
-): Page {
-  const [json, count, last] = page.get(subject, from, to, rows) as [string | null, number, string | null];
-  // The last id of a full page, or the end of the range.
-  const next = last !== null ? BigInt(last) : to < idRange.max ? to : undefined;
-  return { json: json ?? '', count, next };
+  /** Reads the first documents in a range of ids, which includes both ends. */
+  #readRange(page: StatementSyncInstance, subject: string, from: Id, to: Id, rows: number): Page<Id> {
+    const [json, count, last] = page.get(subject, from, to, rows) as [string | null, number, string | null];
+    // The last id of a full page, or the end of the range.
+    const next = last !== null ? this.#ids.parse(last) : to === this.#ids.last ? undefined : to;
+    return { json: json ?? '', count, next };
+  }
 }

@@ -1,6 +1,6 @@
 // The SQLite engine. Reads run on the main thread. A thread of this process or of its supervisor group-commits writes.
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import type { Collection, CollectionDefinition } from '../../domain/collections.js';
+import type { Collection, CollectionDefinition, IdKind, IdOf } from '../../domain/collections.js';
 import {
   toStorageError,
   type Storage,
@@ -214,7 +214,7 @@ export class SqliteStorage implements Storage {
     return this.#folder?.socket;
   }
 
-  collection(definition: CollectionDefinition): Collection {
+  collection<Kind extends IdKind>(definition: CollectionDefinition<Kind>): Collection<IdOf<Kind>> {
     return this.#collections.get(definition);
   }
 

@@ -1,7 +1,7 @@
 // The thread that owns the connection for writes of documents: it syncs them and runs all checkpoints.
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import type { CollectionDefinition, Outcome } from '../../domain/collections.js';
+import type { CollectionDefinition, Id, Outcome } from '../../domain/collections.js';
 import { messageOf } from '../../domain/storage.js';
 import type { Write } from '../writes.js';
 import { Packer, packOutcomes, type PackedBatch, type PackedResults } from './batch.js';
@@ -152,7 +152,7 @@ function writerOf(
   const remove = database.prepare(`DELETE FROM ${name} WHERE subject = ? AND id = ?`);
   const find = database.prepare(`SELECT ${column} AS text FROM ${name} WHERE subject = ? AND id = ?`);
   const replace = database.prepare(`UPDATE ${name} SET ${column} = ? WHERE subject = ? AND id = ?`);
-  const create = (subject: string, id: bigint, text: string) => {
+  const create = (subject: string, id: Id, text: string) => {
     if (insert.run(subject, id, text).changes > 0) return 'inserted';
     const { same } = compare.get(text, subject, id) as { same: number };
     return same === 1 ? 'same' : 'other';

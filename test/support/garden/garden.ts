@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { AppOptions } from '../../../dist/app.js';
 import { loadContract } from '../../../dist/contract/contract.js';
 import type { Handlers } from '../../../dist/contract/handlers.js';
+import { exactJson, JsonText } from '../../../dist/contract/json-text.js';
 import { ApiError } from '../../../dist/errors.js';
 import { plantErrors } from '../../../dist/plants/errors.js';
 import { service } from '../../../dist/service.js';
@@ -46,7 +47,8 @@ export function createGarden() {
       if (found === undefined) throw new ApiError(plantErrors.plantNotFound);
       const { bed, revision } = found;
       return Promise.resolve({
-        body: bed,
+        // With white space, which shows that the text is sent as it is.
+        body: new JsonText<Bed>(` ${exactJson(bed)}`),
         headers: { 'X-Revision': revision, ...(bed.shady === true && { 'X-Note': 'in the shade' }) },
       });
     },

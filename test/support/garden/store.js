@@ -3,8 +3,9 @@
 export const garden = {
   name: 'garden',
   collections: [
-    { name: 'beds', column: 'bed', fields: ['title'] },
-    { name: 'tools', column: 'tool', fields: [] },
+    { name: 'beds', id: 'int64', column: 'bed', fields: ['title'] },
+    { name: 'tools', id: 'int64', column: 'tool', fields: [] },
+    { name: 'labels', id: 'text', column: 'label', fields: [] },
   ],
   migrations: new URL('./migrations/', import.meta.url),
 };

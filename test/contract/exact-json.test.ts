@@ -1,7 +1,7 @@
 // The exact JSON parser: equal to a BigInt oracle for all notations of numbers, and to JSON.parse for everything else.
 import fc from 'fast-check';
 import t from 'tap';
-import { isInexact, parseDecimal, parseExactJson, toDouble } from '../../../dist/http/request/exact-json.js';
+import { isInexact, parseDecimal, parseExactJson, toDouble } from '../../dist/contract/exact-json.js';
 
 /** The meaning of a number literal, computed only with BigInt: an integer, or a fraction. */
 function oracle(literal: string): bigint | 'fraction' {
