@@ -867,6 +867,23 @@ for (const engine of enginesToTest) {
       t.equal(await listAll(one, 's'), await listAll(two, 's'));
       await one.delete('s', 1n);
       t.equal(await two.delete('s', 1n), false);
+
+      const counters = stores.map((store) => store.collection(plantDefinition));
+      await counters[0]!.write('c', 1n, { when: 'absent', text: '0' });
+      /** Adds 1 to what is stored, as a request does that must not lose the update of another. */
+      const increment = async (documents: Collection): Promise<void> => {
+        const expected = (await documents.get('c', 1n))!;
+        const text = `${Number(expected) + 1}`;
+        // "same" would be another's update.
+        const outcome = await documents.write('c', 1n, { when: 'equals', expected, text });
+        if (outcome !== 'replaced') await increment(documents);
+      };
+      await Promise.all(
+        counters.map(async (documents) => {
+          for (let i = 0; i < 30; i++) await increment(documents);
+        }),
+      );
+      t.equal(await counters[0]!.get('c', 1n), '60', 'no update is lost');
     });
   });
 }
