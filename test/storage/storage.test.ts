@@ -689,6 +689,70 @@ for (const engine of enginesToTest) {
       );
     });
 
+    t.test('any sequence of changes and reads of documents behaves like a map', async (t) => {
+      const storage = await engine.openOther(t, garden);
+      t.teardown(() => storage.close());
+      const labels = storage.collection(labelDefinition);
+      const id = fc.constantFrom('a', 'b', 'b c', 'é');
+      const text = fc.constantFrom('"1"', '"2"', `"${'x'.repeat(600)}"`);
+      const textOrNull = fc.option(text, { nil: null });
+      const change: fc.Arbitrary<Change> = fc.oneof(
+        fc.record({ when: fc.constant('absent' as const), text }),
+        fc.record({ when: fc.constantFrom('present' as const, 'any' as const), text: textOrNull }),
+        fc.record({ when: fc.constant('equals' as const), expected: text, text: textOrNull }),
+      );
+      /** The outcome for what is stored; everything that is neither a refusal nor the same is stored. */
+      const modelled = (change: Change, stored: string | undefined): Outcome => {
+        if (change.text !== null && change.text === stored) return 'same';
+        const refused = {
+          absent: stored !== undefined && 'other',
+          present: stored === undefined && 'missing',
+          any: stored === undefined && change.text === null && 'missing',
+          equals:
+            stored === undefined
+              ? 'missing'
+              : change.when === 'equals' && stored !== change.expected && 'other',
+        } as const;
+        if (refused[change.when] !== false) return refused[change.when] as Outcome;
+        return change.text === null ? 'deleted' : stored === undefined ? 'inserted' : 'replaced';
+      };
+      const step = fc.oneof(
+        { weight: 8, arbitrary: fc.record({ kind: fc.constant('change' as const), id, change }) },
+        // Earlier changes have been acknowledged; the others are in flight together.
+        fc.record({ kind: fc.constant('read' as const), id }),
+      );
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+          const subject = newSubject();
+          const model = new Map<string, string>();
+          let inFlight: Promise<void>[] = [];
+          for (const { id, ...step } of steps) {
+            if (step.kind === 'change') {
+              const { change } = step;
+              const expected = modelled(change, model.get(id));
+              if (expected === 'deleted') model.delete(id);
+              else if (expected === 'inserted' || expected === 'replaced') model.set(id, change.text!);
+              inFlight.push(
+                labels.write(subject, id, change).then((actual) => {
+                  if (actual !== expected) throw new Error(`${actual} instead of ${expected}`);
+                }),
+              );
+              continue;
+            }
+            await Promise.all(inFlight);
+            inFlight = [];
+            const read = await labels.get(subject, id);
+            if (read !== model.get(id)) throw new Error(`read ${read}`);
+          }
+          await Promise.all(inFlight);
+          const texts = [...model].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => text);
+          const { json } = await labels.page(subject, { limit: 9 });
+          if (json !== texts.join()) throw new Error(`listed ${json}`);
+        }),
+        { numRuns: 60 },
+      );
+    });
+
     t.test('tokens are stored, found by their hashes, listed and revoked', async (t) => {
       const { tokens } = await openEmptyStorage(t, engine);
       t.strictSame(await tokens.list(), []);
@@ -753,6 +817,16 @@ for (const engine of enginesToTest) {
         [1n, 2n].map((id) => outcomeOf(storage.plants.create('s', id, large))),
       );
       t.strictSame(outcomes, ['created', 'overloaded']);
+      const [text, half] = ['"x"', `"${'x'.repeat(2_400)}"`];
+      const documents = storage.collection(plantDefinition);
+      const change = (id: bigint, expected: string) =>
+        outcomeOf(documents.write('s', id, { when: 'equals', expected, text: half }));
+      t.strictSame(await Promise.all([change(3n, text), change(4n, text)]), ['missing', 'missing']);
+      t.strictSame(
+        await Promise.all([change(3n, half), change(4n, half)]),
+        ['missing', 'overloaded'],
+        'both texts count',
+      );
     });
 
     t.test('close commits queued writes, completes reads, and rejects later calls', async (t) => {
@@ -793,6 +867,23 @@ for (const engine of enginesToTest) {
       t.equal(await listAll(one, 's'), await listAll(two, 's'));
       await one.delete('s', 1n);
       t.equal(await two.delete('s', 1n), false);
+
+      const counters = stores.map((store) => store.collection(plantDefinition));
+      await counters[0]!.write('c', 1n, { when: 'absent', text: '0' });
+      /** Adds 1 to what is stored, as a request does that must not lose the update of another. */
+      const increment = async (documents: Collection): Promise<void> => {
+        const expected = (await documents.get('c', 1n))!;
+        const text = `${Number(expected) + 1}`;
+        // "same" would be another's update.
+        const outcome = await documents.write('c', 1n, { when: 'equals', expected, text });
+        if (outcome !== 'replaced') await increment(documents);
+      };
+      await Promise.all(
+        counters.map(async (documents) => {
+          for (let i = 0; i < 30; i++) await increment(documents);
+        }),
+      );
+      t.equal(await counters[0]!.get('c', 1n), '60', 'no update is lost');
     });
   });
 }
