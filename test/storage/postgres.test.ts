@@ -704,6 +704,11 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       t.equal(await (await processes.list(running, token)).text(), '[{"name":"Ficus"}]');
       t.equal((await processes.remove(running, token, 1)).status, 204);
       t.equal(await ready(), 200);
+      const store = await openPostgres({ url: env.DATABASE_URL, timeout });
+      await t.rejects(store.collection(plants).write('s', 1n, put('Ficus')), {
+        message: /GRANT UPDATE ON plants TO "plant_store"/,
+      });
+      await store.close();
 
       for (const { privilege, object, forCommands } of grantsOf(block, database)) {
         const what = `${privilege} ON ${object}`;
