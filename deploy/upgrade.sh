@@ -3,8 +3,8 @@
 #
 #   deploy/upgrade.sh IMAGE
 #
-# It migrates the database, starts as many new instances as there are old ones, and then stops the old ones, each time
-# one after the other. A new instance counts when the balancer sends requests to it. If one does not get so far within
+# It migrates the database, starts as many new instances as there are old ones, and then stops the old ones, always
+# one at a time. A new instance counts when the balancer sends requests to it. If one does not get so far within
 # READY_SECONDS (60 by default), the new instances are removed, and the old ones continue. To go back, name the image that
 # ran before.
 #
@@ -12,6 +12,8 @@
 # that deploy/haproxy/haproxy.cfg knows.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+exec 9<deploy/upgrade.sh
+flock --nonblock 9 || { echo 'Another upgrade is running.' >&2; exit 1; }
 
 image=${1:?usage: deploy/upgrade.sh IMAGE}
 patience=${READY_SECONDS:-60}
@@ -19,14 +21,19 @@ export PLANT_STORE_IMAGE=$image
 
 instances() { docker compose ps --all --quiet service; }
 # The instances that are not among the arguments.
-others() { instances | grep --invert-match --fixed-strings "$(printf '%s\n' "$@")" || true; }
+others() {
+  local all
+  all=$(instances) || return
+  grep --invert-match --fixed-strings "$(printf '%s\n' "$@")" <<<"$all" || true
+}
 
-# Whether the balancer sends requests to an instance. Its configuration names each server after the end of its address.
+# Whether the balancer sends requests to an instance. Its configuration names each server after the last number of its
+# address.
 serves() {
   local addresses
   addresses=$(docker inspect --format '{{range .NetworkSettings.Networks}} {{.IPAddress}}{{end}} ' "$1")
   [[ $addresses =~ " $network."([0-9]+)" " ]] || return 1
-  curl --silent --show-error --fail --max-time 5 "http://$status/;csv" |
+  curl --noproxy '*' --silent --show-error --fail --max-time 5 "http://$status/;csv" |
     awk -F, -v name="instance${BASH_REMATCH[1]}" '$1 == "plants" && $2 == name && $18 == "UP" { up = 1 } END { exit !up }'
 }
 
@@ -43,7 +50,11 @@ becomes_ready() {
 
 go_back() {
   trap - EXIT
+  # Neither a lost terminal nor a second Ctrl-C must keep it from removing them.
+  trap '' HUP INT TERM PIPE
+  set +e
   echo 'Removing the new instances. The old ones continue.'
+  ((${#new[@]} == 0)) || docker stop "${new[@]}" >/dev/null # waits until their requests are finished
   others "${old[@]}" | xargs --no-run-if-empty docker rm --force --volumes >/dev/null
   exit 1
 }
@@ -53,13 +64,14 @@ network=$(docker compose exec -T balancer printenv PLANTS_NETWORK)
 status=$(docker compose port balancer 8404)
 docker compose rm --force service >/dev/null 2>&1 # those that have stopped
 mapfile -t old < <(instances)
-((${#old[@]} > 0)) || { echo 'There is no running instance. Start with "docker compose up --detach".'; exit 1; }
+((${#old[@]} > 0)) || { echo 'There is no running instance. Start with "docker compose up --detach".' >&2; exit 1; }
+((${#old[@]} <= 8)) || { echo "There are ${#old[@]} instances. The balancer knows 16, so at most 8 can be upgraded." >&2; exit 1; }
 
 echo "Migrating the database with $image"
-docker compose run --rm --no-deps migrate
+docker compose run --rm --no-deps -T migrate </dev/null
 
-trap go_back EXIT
 new=()
+trap go_back EXIT
 for ((n = 1; n <= ${#old[@]}; n++)); do
   docker compose up --detach --no-build --no-deps --no-recreate --scale "service=$((${#old[@]} + n))" service
   instance=$(others "${old[@]}" "${new[@]}")
@@ -71,14 +83,16 @@ for ((n = 1; n <= ${#old[@]}; n++)); do
   new+=("$instance")
   echo "New instance $n of ${#old[@]} serves."
 done
-trap - EXIT
+left=("${old[@]}")
+trap '((${#left[@]} == 0)) || echo "Interrupted. Before the next upgrade, stop and remove these old instances: ${left[*]}" >&2' EXIT
 
 # From now on, "docker compose up" uses this image, too.
 touch .env
-sed -i '/^PLANT_STORE_IMAGE=/d' .env
+sed -i -e '/^PLANT_STORE_IMAGE=/d' -e '$a\' .env
 echo "PLANT_STORE_IMAGE=$image" >>.env
 for instance in "${old[@]}"; do
   docker stop "$instance" >/dev/null # waits until its requests are finished
   docker rm --volumes "$instance" >/dev/null
+  left=("${left[@]:1}")
   echo "Old instance ${instance:0:12} has stopped."
 done

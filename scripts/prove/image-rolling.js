@@ -65,7 +65,7 @@ async function scaleRepeatedly(stack, times) {
  */
 async function proveUpgrades(report, stack, image, times, underLoad) {
   const images = async () => docker('inspect', '--format', '{{.Config.Image}}', ...(await stack.instances()));
-  const next = image.replace(/:.*/, ':2');
+  const next = 'plant-store-proof:2';
   await derive(image, next, 'LABEL release=2');
   for (let i = 1; i <= times; i++) {
     for (const [what, to] of [
@@ -84,7 +84,7 @@ async function proveUpgrades(report, stack, image, times, underLoad) {
     ['a release that is never ready', '["node", "-e", "setInterval(() => {}, 1e6)"]'],
     ['a release that cannot migrate', '["node", "dist/main.js"]\nENTRYPOINT ["false"]'],
   ]) {
-    const broken = image.replace(/:.*/, ':broken');
+    const broken = 'plant-store-proof:broken';
     await derive(image, broken, `CMD ${command}`);
     await underLoad(`${what}: the old one continues`, async () => {
       const { code } = await stack.upgrade(broken);

@@ -1043,6 +1043,31 @@ t.test(
   },
 );
 
+t.test('whatever a verifier throws, nobody is admitted', async (t) => {
+  const document = parse(gardenBytes.toString());
+  document.paths['/about'].get.security = [{ gardenAuth: [] }, { apiKey: [] }, {}];
+  document.paths['/beds'].get.security = [{ apiKey: [] }];
+  const { options, queries } = createGarden();
+  const failures: Record<string, () => never | Promise<never>> = {
+    'an error': () => {
+      throw new TypeError('a fault of the verifier');
+    },
+    'a rejection with a text': () => Promise.reject('timeout' as unknown as Error),
+    'a rejection with nothing': () => Promise.reject(undefined as unknown as Error),
+    'a rejection with an object': () => Promise.reject({ status: 401 } as unknown as Error),
+  };
+  for (const [name, apiKey] of Object.entries(failures)) {
+    const { call } = await startService(t, engine, {
+      ...options,
+      contract: load(document),
+      verifiers: { ...options.verifiers, apiKey },
+    });
+    t.equal((await call('GET', '/about')).status, 500, `${name}, of an optional scheme`);
+    t.equal((await call('GET', '/beds', withKey(gardenKey))).status, 500, `${name}, of the only scheme`);
+  }
+  t.strictSame(queries, [], 'no handler has run');
+});
+
 t.test('a reference that leads nowhere is one fault', async (t) => {
   const document = parse(gardenBytes.toString());
   put(document).parameters = [{ $ref: 'other.yaml' }];

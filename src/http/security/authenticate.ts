@@ -156,9 +156,19 @@ function admission(
     return undefined;
   };
   return (request, _reply, done) => {
-    const caller = verify(request);
+    // For the plugin, everything but an Error means success, and what a verifier throws may be anything.
+    const fail = (cause: unknown) => {
+      done(cause instanceof Error ? cause : new Error('the verifier failed', { cause }));
+    };
+    let caller: ReturnType<Verifier>;
+    try {
+      caller = verify(request);
+    } catch (error) {
+      fail(error);
+      return;
+    }
     // Creates no promise when the caller is already known.
-    if (caller instanceof Promise) caller.then((known) => admit(request, known)).then(done, done);
+    if (caller instanceof Promise) caller.then((known) => admit(request, known)).then(done, fail);
     else done(admit(request, caller));
   };
 }
