@@ -166,9 +166,8 @@ export class Schemas {
     if (isArray && this.#is30) place.require('items', 'Write items with the schema of the items');
     const items = place.has('items') ? this.normalize(place.at('items'), use) : undefined;
     const unique = place.flag('uniqueItems') === true;
-    const { types } = items?.shape ?? anything;
-    // Of requests: Ajv compares all items in pairs unless they are texts.
-    if (unique && use !== 'response' && types?.join() !== 'string') {
+    // Of requests: Ajv compares all items in pairs, unless the schema of the items itself says that they are texts.
+    if (unique && use !== 'response' && items?.type?.join() !== 'string') {
       place
         .at('uniqueItems')
         .fault(

@@ -674,6 +674,12 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       `${extra}/uniqueItems`,
       /^uniqueItems is supported only for items of type string$/,
     ],
+    // Ajv would compare these in pairs, although they are texts.
+    ...[{ allOf: [{ type: 'string' }] }, { enum: ['a', 'b'] }].map((items): [Edit, string, RegExp] => [
+      field({ type: 'array', uniqueItems: true, items }),
+      `${extra}/uniqueItems`,
+      /^uniqueItems is supported only for items of type string$/,
+    ]),
   ],
   'an integer that programs round, as a bound of int64 or in `enum`': [
     [
