@@ -1,6 +1,5 @@
 // Entry point of the server. It imports the rest only when it can receive signals.
 import './process/signals.js';
-import './process/tick-object.js';
 
 const [{ start }, { service }] = await Promise.all([import('./process/start.js'), import('./service.js')]);
 await start(service, process.env, process.argv.slice(2));
