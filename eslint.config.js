@@ -18,6 +18,8 @@ const mayNotImport = (room, others, message) => ({
 });
 /** Only these read the environment, and put the rest together. */
 const processFiles = 'app\\.js|main\\.js|cli\\.js|config\\.js|process/|service\\.js|plants/';
+/** The storage, but for its interface. */
+const engines = 'storage/(?!interface\\.js)';
 
 export default tseslint.config(
   { ignores: ['dist', 'dist-test', '.tap', '**/.venv', '**/*.gen.ts', 'scripts/clients/*/**'] },
@@ -75,27 +77,23 @@ export default tseslint.config(
     plugins: { imports: { rules: { 'no-cycles': noImportCycles } } },
     rules: { 'imports/no-cycles': 'error' },
   },
-  mayNotImport(
-    'domain/**',
-    `${processFiles}|errors\\.js|http/|storage/|observability/|client/|contract/`,
-    'The domain imports no project code.',
-  ),
   mayNotImport('errors.ts', '.', 'The errors import no project code.'),
   mayNotImport(
     'contract/**',
     `${processFiles}|http/|storage/|observability/|client/`,
-    'The contract knows the domain and the errors alone.',
+    'The contract knows the errors alone.',
   ),
   mayNotImport(
     'plants/**',
-    'app\\.js|main\\.js|cli\\.js|config\\.js|process/|service\\.js|http/|storage/|observability/|client/',
-    'A resource knows the domain, the errors and the contract alone.',
+    `app\\.js|main\\.js|cli\\.js|config\\.js|process/|service\\.js|http/|${engines}|observability/|client/`,
+    'A resource knows the interface of the storage, the errors and the contract alone.',
   ),
   mayNotImport(
     'storage/**',
     `${processFiles}|errors\\.js|http/|observability/|contract/|client/`,
-    'The storage knows the domain alone.',
+    'The storage knows nothing of what is built on it.',
   ),
+  mayNotImport('storage/interface.ts', '.', 'The interface of the storage imports no project code.'),
   ...[
     ['connection', 'routing/|security/|request/|response/|pages/'],
     ['security', 'routing/|connection/|request/|response/|pages/'],
@@ -106,18 +104,18 @@ export default tseslint.config(
   ].map(([room, others]) =>
     mayNotImport(
       `http/${room}/**`,
-      `${processFiles}|storage/|observability/|client/|${others}`,
+      `${processFiles}|${engines}|observability/|client/|${others}`,
       'HTTP does not know what it serves, and its rooms know only those before them (DESIGN.md).',
     ),
   ),
   mayNotImport(
     'observability/**',
-    `${processFiles}|storage/|client/`,
+    `${processFiles}|${engines}|client/`,
     'What watches the service does not know what it does.',
   ),
   mayNotImport(
     'client/**',
-    'app\\.js|main\\.js|cli\\.js|config\\.js|process/|service\\.js|plants/(?!errors)|version\\.js|contract/(contract|handlers)|domain/|http/|storage/|observability/',
+    'app\\.js|main\\.js|cli\\.js|config\\.js|process/|service\\.js|plants/(?!errors)|version\\.js|contract/(contract|handlers)|http/|storage/|observability/',
     'The client knows the contract and its error codes alone.',
   ),
   {
@@ -126,7 +124,7 @@ export default tseslint.config(
   },
   mayNotImport(
     'app.ts',
-    'storage/|service\\.js|plants/|config\\.js|main\\.js|cli\\.js',
+    `${engines}|service\\.js|plants/|config\\.js|main\\.js|cli\\.js`,
     'The app is given its service and its storage.',
   ),
   mayNotImport('process/**', 'plants/', 'The processes are given their service.'),

@@ -6,7 +6,7 @@ import { loadContract, type Contract } from './contract/contract.js';
 import type { AnyHandlers } from './contract/handlers.js';
 import { defaultLimits } from './defaults.js';
 import type { Service } from './definition.js';
-import type { Storage } from './domain/storage.js';
+import type { Storage } from './storage/interface.js';
 import { answerClientError } from './http/connection/client-errors.js';
 import { checkHeaders } from './http/connection/host-and-expect.js';
 import { startInOrder } from './http/connection/request-order.js';

@@ -2,8 +2,7 @@
 // The command of the service: runs the server, manages access tokens, and migrates and backs up a store.
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { ConfigError, readDatabaseUrl } from './config.js';
-import { StorageError, type Storage } from './domain/storage.js';
-import type { Token } from './domain/tokens.js';
+import { type Storage, StorageError, type Token } from './storage/interface.js';
 import { isSubject, issueToken } from './http/security/access-token.js';
 import { addContractCommand } from './process/contract-command.js';
 import { service } from './service.js';

@@ -1,6 +1,6 @@
 // What a service consists of. src/service.ts defines the one of this package.
 import type { AnyHandlers } from './contract/handlers.js';
-import type { Storage, StoreDefinition } from './domain/storage.js';
+import type { Storage, StoreDefinition } from './storage/interface.js';
 import type { ErrorEntry } from './errors.js';
 
 /** A service: what differs between two services on this server. */

@@ -20,7 +20,7 @@ for (const store of [plantStore, garden]) {
 
 /**
  * Writes the next migration of a service, if one is needed.
- * @param {import('../../dist/domain/storage.js').StoreDefinition} store
+ * @param {import('../../dist/storage/interface.js').StoreDefinition} store
  * @param {'sqlite' | 'postgres'} engine
  */
 function complete(store, engine) {

@@ -4,7 +4,7 @@ import { service } from '../../dist/service.js';
 import { openStorage } from '../../dist/storage/open.js';
 import { openSqlite } from '../../dist/storage/sqlite/storage.js';
 
-/** @template {import('../../dist/domain/storage.js').Storage} S @param {S} storage */
+/** @template {import('../../dist/storage/interface.js').Storage} S @param {S} storage */
 const withPlants = (storage) =>
   Object.assign(storage, { plants: new PlantRepository(storage.collection(plants)) });
 

@@ -120,7 +120,7 @@ async function makeOldStore(file) {
 }
 
 /**
- * @param {import('../../dist/domain/tokens.js').TokenRepository} tokens
+ * @param {import('../../dist/storage/interface.js').TokenRepository} tokens
  * @returns {Promise<import('./power-cut-stage.js').Token>}
  */
 async function issue(tokens) {

@@ -1,6 +1,6 @@
 // Keeps an outage from filling the log: logs a lasting failure occasionally, and counts the requests in between.
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
-import { StorageError } from '../domain/storage.js';
+import { StorageError } from '../storage/interface.js';
 import type { ApiError } from '../errors.js';
 
 /** The interval at which a lasting failure is logged with its cause, in ms. */

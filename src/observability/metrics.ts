@@ -2,9 +2,8 @@
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Service } from '../definition.js';
-import type { Caller } from '../domain/tokens.js';
 import { ApiError } from '../errors.js';
-import type { Verifier } from '../http/security/verifier.js';
+import type { Caller, Verifier } from '../http/security/verifier.js';
 import { version } from '../version.js';
 import { isSent } from './request-log.js';
 

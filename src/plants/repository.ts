@@ -1,7 +1,7 @@
 // Stores plants as JSON, and says what the outcomes of writes mean for them.
 import { exactJson } from '../contract/json-text.js';
 import type { components, paths } from '../contract/types.gen.js';
-import type { Collection, CollectionDefinition, OutcomeOf, Page, PageRange } from '../domain/collections.js';
+import type { Collection, CollectionDefinition, OutcomeOf, Page, PageRange } from '../storage/interface.js';
 
 export type Plant = components['schemas']['Plant'];
 

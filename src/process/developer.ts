@@ -2,7 +2,7 @@
 import { networkInterfaces } from 'node:os';
 import type { Config } from '../config.js';
 import type { Service } from '../definition.js';
-import type { Storage } from '../domain/storage.js';
+import type { Storage } from '../storage/interface.js';
 import { issueToken } from '../http/security/access-token.js';
 import { describeStore } from '../storage/open.js';
 

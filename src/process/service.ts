@@ -7,7 +7,7 @@ import { inspect } from 'node:util';
 import type { FastifyBaseLogger, FastifyInstance, FastifyServerOptions } from 'fastify';
 import { ConfigError, misspelledVariables, type Config } from '../config.js';
 import type { Service } from '../definition.js';
-import { StorageError, type Storage } from '../domain/storage.js';
+import { type Storage, StorageError } from '../storage/interface.js';
 import type { Tls } from '../http/connection/server.js';
 import { openLog, openReadableLog } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';

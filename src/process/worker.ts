@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config.js';
 import type { Service } from '../definition.js';
-import { messageOf, type Storage } from '../domain/storage.js';
+import { messageOf, type Storage } from '../storage/interface.js';
 import { closeWithin } from '../http/connection/shutdown.js';
 import type { Metrics } from '../observability/metrics.js';
 import { logDescriptor, type SupervisorMessage, type WorkerMessage } from './messages.js';

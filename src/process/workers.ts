@@ -1,6 +1,6 @@
 // Keeps a number of worker processes running: starts them, replaces those that end, and ends them all.
 import type { FastifyBaseLogger } from 'fastify';
-import { StorageError } from '../domain/storage.js';
+import { StorageError } from '../storage/interface.js';
 import { WorkerProcess, type Child, type WorkerEnd } from './worker-process.js';
 
 /** The pause before the first restart of a worker, in ms. It doubles with each further restart. */

@@ -1,16 +1,16 @@
 // The collections of an open store: writes go into its queue, and pages are read by its engine.
-import {
-  isTextId,
-  type Change,
-  type Collection,
-  type CollectionDefinition,
-  type Id,
-  type IdKind,
-  type IdOf,
-  type OutcomeOf,
-  type Page,
-  type PageRange,
-} from '../domain/collections.js';
+import type {
+  Change,
+  Collection,
+  CollectionDefinition,
+  Id,
+  IdKind,
+  IdOf,
+  OutcomeOf,
+  Page,
+  PageRange,
+  Storage,
+} from './interface.js';
 import type { GroupWriter } from './group-writer.js';
 import { idRules, type IdRules } from './ids.js';
 import type { Write } from './writes.js';
@@ -23,33 +23,24 @@ import type { Write } from './writes.js';
  */
 export type ReadPage = (subject: string, from: Id, limit: number, isFirst: boolean) => Promise<Page<Id>>;
 
-/** The collections of a store. */
-export class Collections {
-  readonly #collections: ReadonlyMap<CollectionDefinition, DocumentCollection>;
-
-  /** @param reader - Returns what reads the pages of a collection. */
-  constructor(
-    definitions: readonly CollectionDefinition[],
-    writer: GroupWriter,
-    reader: (definition: CollectionDefinition) => ReadPage,
-  ) {
-    this.#collections = new Map(
-      definitions.map((one) => [one, new DocumentCollection(one, writer, reader(one))]),
-    );
-  }
-
-  /** @throws TypeError when it is not a collection of this store. */
-  get<Kind extends IdKind>(definition: CollectionDefinition<Kind>): Collection<IdOf<Kind>> {
-    const found = this.#collections.get(definition);
+/**
+ * Returns the function that finds the collections of a store.
+ * @param readerOf - Returns what reads the pages of a collection.
+ */
+export function collectionsOf(
+  definitions: readonly CollectionDefinition[],
+  writer: GroupWriter,
+  readerOf: (definition: CollectionDefinition) => ReadPage,
+): Storage['collection'] {
+  const collections = new Map(
+    definitions.map((one) => [one, new DocumentCollection(one, writer, readerOf(one))]),
+  );
+  return <Kind extends IdKind>(definition: CollectionDefinition<Kind>) => {
+    const found = collections.get(definition);
     if (found === undefined) throw new TypeError(`${definition.name} is not a collection of this store`);
     // Its ids are of the kind of its definition.
     return found as Collection<Id> as Collection<IdOf<Kind>>;
-  }
-}
-
-/** Validation by the contract keeps integers in their range; a text has more limits than a contract can express. */
-function canBeId(id: Id): boolean {
-  return typeof id === 'bigint' || isTextId(id);
+  };
 }
 
 class DocumentCollection implements Collection<Id> {
@@ -66,13 +57,13 @@ class DocumentCollection implements Collection<Id> {
   }
 
   write<C extends Change>(subject: string, id: Id, change: C): Promise<OutcomeOf<C>> {
-    if (!canBeId(id)) return Promise.reject(this.#noId(id));
+    if (!this.#ids.isValid(id)) return Promise.reject(this.#noId(id));
     const write: Write = { collection: this.#definition, subject, id, ...change };
     return this.#writer.write(write) as Promise<OutcomeOf<C>>;
   }
 
   async get(subject: string, id: Id): Promise<string | undefined> {
-    if (!canBeId(id)) throw this.#noId(id);
+    if (!this.#ids.isValid(id)) throw this.#noId(id);
     // A page is read together with others, and its `next` is the id of its last document if it is full.
     const { json, next } = await this.#read(subject, id, 1, true);
     return next === id ? json : undefined;
@@ -80,7 +71,7 @@ class DocumentCollection implements Collection<Id> {
 
   page(subject: string, { after, limit }: PageRange<Id>): Promise<Page<Id>> {
     if (after === undefined) return this.#read(subject, this.#ids.first, limit, true);
-    if (!canBeId(after)) return Promise.reject(this.#noId(after));
+    if (!this.#ids.isValid(after)) return Promise.reject(this.#noId(after));
     const from = this.#ids.following(after);
     if (from === undefined) return Promise.resolve({ json: '', count: 0, next: undefined });
     return this.#read(subject, from, limit, false);

@@ -1,7 +1,6 @@
 // Group commit: writes that arrive during a commit form the next batch, and each write has its own outcome.
 import { defaultWrites } from '../defaults.js';
-import type { OutcomeOf } from '../domain/collections.js';
-import { messageOf, StorageError } from '../domain/storage.js';
+import { messageOf, type OutcomeOf, StorageError } from './interface.js';
 import { bytesOf, keyOf, type Committer, type Result, type Write } from './writes.js';
 
 /** Observes a group writer. */

@@ -1,5 +1,5 @@
 // The two kinds of ids: their limits, their order, and their text.
-import { idRange, isTextId, textIdBytes, type Id, type IdKind } from '../domain/collections.js';
+import { type Id, type IdKind, idRange, isTextId, textIdBytes } from './interface.js';
 
 /** What the engines need to know about a kind of ids. */
 export interface IdRules {

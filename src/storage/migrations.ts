@@ -1,6 +1,6 @@
 // Loads the numbered .sql files of a service, and applies those that a database lacks.
 import { readdirSync, readFileSync } from 'node:fs';
-import { StorageError, type StoreDefinition } from '../domain/storage.js';
+import { StorageError, type StoreDefinition } from './interface.js';
 import { version as thisVersion } from '../version.js';
 
 /** One step from a schema to the next. */
@@ -86,12 +86,10 @@ export const selectApplied =
 
 /** A migration transaction of an engine, which excludes other processes from migrating. */
 export interface MigrationTransaction {
-  /** Reads the applied migrations; creates their table if it does not exist. */
-  readApplied(): readonly AppliedMigration[] | Promise<readonly AppliedMigration[]>;
-  /** Runs the statements of a migration. */
+  /** The statement that creates the table of applied migrations if it does not exist. */
+  readonly createTable: string;
   execute(sql: string): unknown;
-  /** Records a migration. @param appliedAt - In milliseconds since the epoch. */
-  record(migration: Migration, appliedAt: number): unknown;
+  read(sql: string): readonly AppliedMigration[] | Promise<readonly AppliedMigration[]>;
 }
 
 /**
@@ -103,10 +101,13 @@ export async function applyMigrations(
   schema: Schema,
   transaction: MigrationTransaction,
 ): Promise<Migration[]> {
-  const pending = pendingMigrations(schema, await transaction.readApplied());
-  for (const migration of pending) {
-    await transaction.execute(migration.sql);
-    await transaction.record(migration, Date.now());
+  await transaction.execute(transaction.createTable);
+  const pending = pendingMigrations(schema, await transaction.read(selectApplied));
+  for (const { version, name, oldestApplication, sql } of pending) {
+    await transaction.execute(sql);
+    await transaction.execute(
+      `INSERT INTO migrations VALUES (${version}, '${name}', '${oldestApplication}', ${Date.now()})`,
+    );
   }
   return pending;
 }

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { StorageError, type Storage, type StoreDefinition } from '../domain/storage.js';
+import { type Storage, StorageError, type StoreDefinition } from './interface.js';
 import type { GroupWriterLimits } from './group-writer.js';
 import { loadSchema, type Migrated } from './migrations.js';
 import type { PostgresOptions } from './postgres/pool.js';

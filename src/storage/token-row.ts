@@ -1,5 +1,5 @@
 // A token as a row of the table `tokens`, which has the same columns in both engines.
-import type { Token } from '../domain/tokens.js';
+import type { Token } from './interface.js';
 
 /** The columns of a token in the order of `TokenRow`. An INSERT adds `hash` at the end. */
 export const tokenColumns = 'id, subject, scopes, created_at, expires_at, revoked_at';

@@ -1,6 +1,5 @@
 // The writes of documents, and the interface of what commits them.
-import type { Change, CollectionDefinition, Id, Outcome } from '../domain/collections.js';
-import type { StorageError } from '../domain/storage.js';
+import type { Change, CollectionDefinition, Id, Outcome, StorageError } from './interface.js';
 
 /** A change to one document. */
 export type Write = Change & {
@@ -8,10 +7,6 @@ export type Write = Change & {
   readonly subject: string;
   readonly id: Id;
 };
-/** A write that stores a text. */
-export type Insert = Write & { readonly text: string };
-/** A write that deletes. */
-export type Deletion = Write & { readonly text: null };
 
 /** All outcomes and conditions; messages contain their positions. */
 export const outcomes = [

@@ -25,7 +25,7 @@ import { startCuttingProxy, type Fate } from '../support/cutting-proxy.js';
 import { injectFaults, startListening } from '../support/service.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
-import { StorageError } from '../../dist/domain/storage.js';
+import { StorageError } from '../../dist/storage/interface.js';
 import { allErrors } from '../../dist/plants/errors.js';
 
 const maxId = 9223372036854775807n;

@@ -8,7 +8,7 @@ import { checkAnswer, type Answer } from '../support/contract-check.js';
 import { engines } from '../support/engines.js';
 import { injectFaults, startListening, startService } from '../support/service.js';
 import { loadContract } from '../../dist/contract/contract.js';
-import type { Page } from '../../dist/domain/collections.js';
+import type { Page } from '../../dist/storage/interface.js';
 
 const engine = engines[0]!;
 /** Endless lists whose pages have the given size and cannot be compressed. */

@@ -5,7 +5,7 @@ import { Agent, request } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { Counter, Registry } from 'prom-client';
 import t from 'tap';
-import { StorageError } from '../../dist/domain/storage.js';
+import { StorageError } from '../../dist/storage/interface.js';
 import { GatheredMetrics, type Measured, type Source } from '../../dist/observability/gathered-metrics.js';
 import { createMetrics } from '../../dist/observability/metrics.js';
 import { buildOperationsListener } from '../../dist/observability/operations-listener.js';

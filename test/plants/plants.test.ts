@@ -7,7 +7,7 @@ import t from 'tap';
 import { engines, enginesToTest } from '../support/engines.js';
 import { injectFaults, startService, type Service } from '../support/service.js';
 import { loadContract } from '../../dist/contract/contract.js';
-import { StorageError } from '../../dist/domain/storage.js';
+import { StorageError } from '../../dist/storage/interface.js';
 
 const maxId = 9223372036854775807n;
 const minId = -9223372036854775808n;

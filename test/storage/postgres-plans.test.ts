@@ -1,6 +1,6 @@
 // The plans of PostgreSQL: no statement of the service reads more than it needs, whatever the statistics say.
 import t from 'tap';
-import type { Change } from '../../dist/domain/collections.js';
+import type { Change } from '../../dist/storage/interface.js';
 import { plants as definition } from '../../dist/plants/repository.js';
 import { noPostgres } from '../support/engines.js';
 import { startServer, type PlanNode } from '../support/postgres-server.js';

@@ -12,7 +12,7 @@ import t, { type Test } from 'tap';
 import { readPages, temporaryFolder } from '../support/engines.js';
 import { skipFor } from '../support/skip.js';
 import { openStorage } from '../support/store.js';
-import { StorageError } from '../../dist/domain/storage.js';
+import { StorageError } from '../../dist/storage/interface.js';
 import { service } from '../../dist/service.js';
 import { loadSchema, pendingMigrations } from '../../dist/storage/migrations.js';
 import type { WriterData } from '../../dist/storage/sqlite/writer-thread.js';

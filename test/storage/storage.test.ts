@@ -7,15 +7,15 @@ import t from 'tap';
 import { checkChanges } from '../support/changes.js';
 import { enginesToTest, openEmptyStorage, readPages, sharedStorage } from '../support/engines.js';
 import { exactJson } from '../../dist/contract/json-text.js';
-import type {
-  Change,
-  Collection,
-  CollectionDefinition,
-  Outcome,
-  Page,
-} from '../../dist/domain/collections.js';
-import { StorageError } from '../../dist/domain/storage.js';
-import type { Token } from '../../dist/domain/tokens.js';
+import {
+  type Change,
+  type Collection,
+  type CollectionDefinition,
+  type Outcome,
+  type Page,
+  StorageError,
+  type Token,
+} from '../../dist/storage/interface.js';
 import { defaultWriterLimits, GroupWriter, type GroupWriterLimits } from '../../dist/storage/group-writer.js';
 import { fileOf, isPostgres } from '../../dist/storage/open.js';
 import type { Committer } from '../../dist/storage/writes.js';

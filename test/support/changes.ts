@@ -1,6 +1,6 @@
 // Every condition of a change in every state of a document, for any collection on any engine.
 import type { Test } from 'tap';
-import type { Change, Collection, Id, Outcome } from '../../dist/domain/collections.js';
+import type { Change, Collection, Id, Outcome } from '../../dist/storage/interface.js';
 
 const [a, b, c] = ['{"name":"a"}', '{"name":"b"}', '{"name":"é\\\\"}'];
 /** What is stored before, the change, its outcome, and what is stored afterwards. */

@@ -10,8 +10,7 @@ import { findBinaries, sharedServer, type PostgresServer } from './postgres-serv
 import { skipFor } from './skip.js';
 import { migratePostgres, openStorage, type PlantRepository, type Storage } from './store.js';
 import { startWriter } from './writer-process.js';
-import type { Page } from '../../dist/domain/collections.js';
-import type { Storage as AnyStorage, StoreDefinition } from '../../dist/domain/storage.js';
+import type { Page, Storage as AnyStorage, StoreDefinition } from '../../dist/storage/interface.js';
 import type { GroupWriterLimits } from '../../dist/storage/group-writer.js';
 import { migrateStorage, openStorage as openAny } from '../../dist/storage/open.js';
 

@@ -8,7 +8,7 @@ import { RawConnection } from './raw-connection.js';
 import { issueToken, scopes, type PlantRepository, type Storage } from './store.js';
 import { tls } from './transport.js';
 import { buildApp, type AppOptions } from '../../dist/app.js';
-import type { TokenRepository } from '../../dist/domain/tokens.js';
+import type { TokenRepository } from '../../dist/storage/interface.js';
 import { plantOperations } from '../../dist/plants/operations.js';
 import type { PlantRepository as Repository } from '../../dist/plants/repository.js';
 import { service as definition } from '../../dist/service.js';

@@ -2,7 +2,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import type { Test } from 'tap';
-import type { StoreDefinition } from '../../dist/domain/storage.js';
+import type { StoreDefinition } from '../../dist/storage/interface.js';
 import { openStorage, type OpenStorage } from './store.js';
 
 /** The process of a writer. */

@@ -3,7 +3,7 @@ import { service } from '../../dist/service.js';
 import { openStorage } from '../../dist/storage/open.js';
 
 const [url = '', definition] = process.argv.slice(2);
-/** @type {import('../../dist/domain/storage.js').StoreDefinition} */
+/** @type {import('../../dist/storage/interface.js').StoreDefinition} */
 const given = definition === undefined ? service : JSON.parse(definition);
 const store = { ...given, migrations: new URL(given.migrations) };
 const storage = await openStorage(store, url, {}, {}, { forWorkers: true });

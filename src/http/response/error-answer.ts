@@ -1,6 +1,6 @@
 // Turns everything that is thrown into an Error response of the contract.
 import type { FastifyError, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
-import { StorageError, type StorageFailure } from '../../domain/storage.js';
+import { StorageError, type StorageFailure } from '../../storage/interface.js';
 import { ApiError, type ErrorKind } from '../../errors.js';
 
 /** Fastify's own refusals, by error code. */

@@ -4,9 +4,8 @@ import type { Requirement, SchemeUse, SecurityScheme } from '../../contract/acce
 import type { Contract } from '../../contract/contract.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Finding } from '../../contract/source.js';
-import type { Caller } from '../../domain/tokens.js';
 import { ApiError } from '../../errors.js';
-import { bearerChallenge, type Verifier, type Verifiers } from './verifier.js';
+import { bearerChallenge, type Verifier, type Verifiers, type Caller } from './verifier.js';
 
 /** How callers authenticate. */
 export interface AuthenticationOptions {

@@ -2,10 +2,10 @@
 import type { FastifyRequest } from 'fastify';
 import fastq, { type queueAsPromised } from 'fastq';
 import { LRUCache } from 'lru-cache';
-import type { Caller, TokenRepository } from '../../domain/tokens.js';
+import type { TokenRepository } from '../../storage/interface.js';
 import { ApiError } from '../../errors.js';
 import { hashSecret, secretTest } from './access-token.js';
-import { bearerChallenge, type Verifier } from './verifier.js';
+import { bearerChallenge, type Caller, type Verifier } from './verifier.js';
 
 /** How long a verified token is cached, in ms; a revocation takes effect within this time. */
 const cacheTime = 3_000;

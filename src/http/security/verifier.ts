@@ -1,7 +1,12 @@
 // Defines how a security scheme of the contract is verified.
 import type { FastifyRequest } from 'fastify';
-import type { Caller } from '../../domain/tokens.js';
 import type { ApiError } from '../../errors.js';
+
+/** The caller of a request: the owner of what it may read and write, and what it may do. */
+export interface Caller {
+  readonly subject: string;
+  readonly scopes: readonly string[];
+}
 
 /**
  * Identifies the caller of a request by one security scheme.

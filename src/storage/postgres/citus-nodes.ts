@@ -1,5 +1,5 @@
 // What is known about the nodes of a Citus cluster: which cannot be reached, and whether their settings are safe.
-import { StorageError } from '../../domain/storage.js';
+import { StorageError } from '../interface.js';
 import type { Places } from './citus-tables.js';
 import { isRowError, storageError } from './failures.js';
 import type { PostgresPool } from './pool.js';

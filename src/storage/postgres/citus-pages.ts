@@ -1,5 +1,5 @@
 // Reads pages of one shard with the Citus extension.
-import { idRange, type CollectionDefinition } from '../../domain/collections.js';
+import { type CollectionDefinition, idRange } from '../interface.js';
 import { pageBytes, pageRows as stepRows } from '../page-size.js';
 import { idTypes } from './statements.js';
 import { columnsOf, type PageRange, type PageRow } from './page-reader.js';

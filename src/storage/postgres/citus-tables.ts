@@ -1,5 +1,5 @@
 // How Citus distributes our tables, and where it stores the documents of a subject.
-import { StorageError, type StoreDefinition } from '../../domain/storage.js';
+import { StorageError, type StoreDefinition } from '../interface.js';
 import type { PostgresPool } from './pool.js';
 import type { Query } from './query.js';
 

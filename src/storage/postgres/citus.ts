@@ -1,9 +1,8 @@
 // The statements for documents that Citus distributes by subject: each concerns one shard, or one row after the other.
 import fastq from 'fastq';
-import type { CollectionDefinition, Id, Outcome, Page } from '../../domain/collections.js';
-import type { StorageError } from '../../domain/storage.js';
+import type { CollectionDefinition, Id, Outcome, Page, StorageError } from '../interface.js';
 import { idRules, type IdRules } from '../ids.js';
-import { expectedBy, type Deletion, type Insert, type Write } from '../writes.js';
+import { expectedBy, type Write } from '../writes.js';
 import { type CitusNodes, nodeConnectionTime, UnreachableNode } from './citus-nodes.js';
 import { pageTextsOf, readPagesOfShard, type PageTexts } from './citus-pages.js';
 import type { Places } from './citus-tables.js';
@@ -29,9 +28,9 @@ export class CitusStatements implements DocumentStatements {
   readonly #pool: PostgresPool;
   readonly #table: string;
   readonly #column: string;
-  readonly #idType: string;
   readonly #ids: IdRules;
   readonly #deleteText: string;
+  readonly #compareText: string;
   /** Locks documents in the order of their keys, and decides what becomes of them. */
   readonly #decideText: string;
   readonly #pageTexts: PageTexts;
@@ -46,89 +45,72 @@ export class CitusStatements implements DocumentStatements {
     this.#pool = pool;
     this.#table = collection.name;
     this.#column = collection.column;
-    this.#idType = idTypes[collection.id];
     this.#ids = idRules[collection.id];
-    this.#deleteText = `DELETE FROM ${this.#table} WHERE subject = $1 AND id = ANY ($2::${this.#idType}[])
-      RETURNING subject, id, true`;
-    this.#decideText = `SELECT stored.subject, stored.id, ${outcomeOf(`stored.${this.#column}`, 'given')}
-      FROM ${this.#table} AS stored
-      JOIN unnest($2::${this.#idType}[], $3::text[], $4::text[]) AS given (id, text, expected) ON stored.id = given.id
-      WHERE stored.subject = $1 AND stored.id = ANY ($2::${this.#idType}[]) ORDER BY stored.id FOR UPDATE OF stored`;
+    const type = idTypes[collection.id];
+    const ofTable = `FROM ${this.#table} AS stored`;
+    // One subject per statement: a statement for several would read all of their documents, on every shard.
+    const wanted = `stored.subject = $1 AND stored.id = ANY ($2::${type}[])`;
+    const text = `stored.${this.#column}`;
+    this.#deleteText = `DELETE ${ofTable} WHERE ${wanted} RETURNING subject, id, 'deleted'`;
+    this.#compareText = `SELECT subject, stored.id, CASE WHEN ${text} = given.text THEN 'same' ELSE 'other' END ${ofTable}
+      JOIN unnest($2::${type}[], $3::text[]) AS given (id, text) ON stored.id = given.id WHERE ${wanted}`;
+    this.#decideText = `SELECT subject, stored.id, ${outcomeOf(text, 'given')} ${ofTable}
+      JOIN unnest($2::${type}[], $3::text[], $4::text[]) AS given (id, text, expected) ON stored.id = given.id
+      WHERE ${wanted} ORDER BY stored.id FOR UPDATE OF stored`;
     this.#pageTexts = pageTextsOf(collection);
     this.#places = places;
     this.#nodes = nodes;
   }
 
-  insert(inserts: readonly Insert[], end: number): Promise<Row[]> {
-    return this.#transaction(inserts, end, (query) =>
-      this.#insertRows(query, inserts, 'DO NOTHING RETURNING subject, id'),
+  insert(writes: readonly Write[], end: number): Promise<Row[]> {
+    return this.#transaction(writes, end, (query) =>
+      this.#insertRows(query, writes, 'DO NOTHING RETURNING subject, id'),
     );
   }
 
-  async compare(inserts: readonly Insert[], end: number): Promise<Row[]> {
-    const found: Row[] = [];
-    for (const [subject, documents] of groupBy(inserts, ({ subject }) => subject)) {
-      found.push(
-        ...(await this.#pool.read(
-          `SELECT stored.subject, stored.id, stored.${this.#column} = given.text
-           FROM ${this.#table} AS stored
-           JOIN unnest($2::${this.#idType}[], $3::text[]) AS given (id, text) ON stored.id = given.id
-           WHERE stored.subject = $1 AND stored.id = ANY ($2::${this.#idType}[])`,
-          [subject, documents.map(({ id }) => `${id}`), documents.map(({ text }) => text)],
-          end,
-        )),
-      );
-    }
-    return found;
+  compare(writes: readonly Write[], end: number): Promise<Row[]> {
+    return bySubject(writes, (subject, documents) =>
+      this.#pool.read(this.#compareText, [subject, idsOf(documents), documents.map(({ text }) => text)], end),
+    );
   }
 
-  delete(deletions: readonly Deletion[], end: number): Promise<Row[]> {
-    return this.#transaction(deletions, end, async (query) => {
-      const deleted: Row[] = [];
-      // One subject per statement: a statement for several subjects would read all of their documents, on every shard.
-      for (const [subject, documents] of groupBy(deletions, ({ subject }) => subject)) {
-        deleted.push(...(await query(this.#deleteText, [subject, documents.map(({ id }) => `${id}`)])));
-      }
-      return deleted;
-    });
+  delete(writes: readonly Write[], end: number): Promise<Row[]> {
+    return this.#transaction(writes, end, (query) =>
+      bySubject(writes, (subject, documents) => query(this.#deleteText, [subject, idsOf(documents)])),
+    );
   }
 
   change(writes: readonly Write[], end: number): Promise<Row[]> {
-    return this.#transaction(writes, end, async (query) => {
-      const changed: Row[] = [];
-      for (const [subject, documents] of groupBy(writes, (write) => write.subject)) {
-        const rows = (await query(this.#decideText, [
+    return this.#transaction(writes, end, (query) =>
+      bySubject(writes, async (subject, documents) => {
+        const rows = await query(this.#decideText, [
           subject,
-          documents.map(({ id }) => `${id}`),
+          idsOf(documents),
           documents.map(({ text }) => text),
           documents.map(expectedBy),
-        ])) as readonly unknown[] as [subject: string, id: string, outcome: Outcome][];
-        const idsOf = (outcome: Outcome) => rows.filter((row) => row[2] === outcome).map(([, id]) => id);
-        const replaced = new Set(idsOf('replaced'));
-        const deleted = idsOf('deleted');
-        if (deleted.length > 0) await query(this.#deleteText, [subject, deleted]);
+        ]);
+        const outcomes = new Map(rows.map(([, id, outcome]) => [id, outcome]));
+        const those = (outcome: Outcome) => documents.filter(({ id }) => outcomes.get(`${id}`) === outcome);
+        const deleted = those('deleted');
+        if (deleted.length > 0) await query(this.#deleteText, [subject, idsOf(deleted)]);
         // The rows exist and are locked, so that this updates them; the plan of an UPDATE with a join would depend on
         // statistics.
-        await this.#insertRows(
-          query,
-          documents.filter(({ id }) => replaced.has(`${id}`)),
-          `(subject, id) DO UPDATE SET ${this.#column} = excluded.${this.#column}`,
-        );
-        changed.push(...rows);
-      }
-      return changed;
-    });
+        const set = `(subject, id) DO UPDATE SET ${this.#column} = excluded.${this.#column}`;
+        await this.#insertRows(query, those('replaced'), set);
+        return rows;
+      }),
+    );
   }
 
   /** Separates the writes to nodes that cannot be reached; if there are none, it splits writes by node. */
-  async split<W extends Write>(writes: readonly W[], error: StorageError): Promise<(readonly W[])[]> {
+  async split(writes: readonly Write[], error: StorageError): Promise<(readonly Write[])[]> {
     const isKnown = error instanceof UnreachableNode;
     if (!isKnown) this.#nodes.failed(error);
     if (error.failure !== 'unavailable' || isRowError(error.cause)) return bisect(writes, error);
     if (!isKnown) await this.#nodes.check();
     try {
       const places = await this.#places.of(this.#table, subjectsOf(writes));
-      const nodeOf = ({ subject }: W) => places.get(subject)?.node;
+      const nodeOf = ({ subject }: Write) => places.get(subject)?.node;
       const byReach = groupBy(writes, (write) => this.#nodes.isReachable(nodeOf(write)));
       return [...(isKnown || byReach.size > 1 ? byReach : groupBy(writes, nodeOf)).values()];
     } catch {
@@ -213,6 +195,22 @@ export class CitusStatements implements DocumentStatements {
     }
     return run;
   }
+}
+
+function idsOf(writes: readonly Write[]): string[] {
+  return writes.map(({ id }) => `${id}`);
+}
+
+/** Does work for one subject after the other, and returns all rows. */
+async function bySubject(
+  writes: readonly Write[],
+  work: (subject: string, documents: readonly Write[]) => Promise<Row[]>,
+): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const [subject, documents] of groupBy(writes, (write) => write.subject)) {
+    rows.push(...(await work(subject, documents)));
+  }
+  return rows;
 }
 
 function subjectsOf(items: readonly { readonly subject: string }[]): Set<string> {

@@ -1,6 +1,6 @@
 // What an error of PostgreSQL means: for the outcome of a write, for its connection, and for items that failed together.
 import { DatabaseError } from 'pg';
-import { messageOf, StorageError, type StorageFailure } from '../../domain/storage.js';
+import { messageOf, StorageError, type StorageFailure } from '../interface.js';
 
 const DIVISION_BY_ZERO = '22012';
 const UNDEFINED_TABLE = '42P01';

@@ -1,7 +1,6 @@
 // Combines the pages that are requested at the same time, so that one statement reads several.
 import { AsyncResource } from 'node:async_hooks';
-import type { Id, Page } from '../../domain/collections.js';
-import { StorageError } from '../../domain/storage.js';
+import { type Id, type Page, StorageError } from '../interface.js';
 import { isolateFailures } from './failures.js';
 import type { PostgresPool } from './pool.js';
 

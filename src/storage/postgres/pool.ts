@@ -1,7 +1,7 @@
 // The PostgreSQL connections of one process: connects, keeps to deadlines, retries, and translates errors.
 import { Pool, type PoolClient } from 'pg';
 import { defaultPostgres } from '../../defaults.js';
-import { StorageError, type StorageFailure } from '../../domain/storage.js';
+import { StorageError, type StorageFailure } from '../interface.js';
 import { hadNoEffect, isSerializationError, isUsable, storageError } from './failures.js';
 import { Preparation, runQuery, type Query, type Row } from './query.js';
 import { checkServer } from './server-check.js';

@@ -1,6 +1,6 @@
 // The privileges that the service's role needs, and the GRANT statements for those that it lacks.
 import { Client, DatabaseError, escapeIdentifier } from 'pg';
-import { StorageError, type StoreDefinition } from '../../domain/storage.js';
+import { StorageError, type StoreDefinition } from '../interface.js';
 import type { PostgresPool } from './pool.js';
 import { functionsOf } from './statements.js';
 

@@ -1,7 +1,7 @@
 // Runs a statement on a connection: its time limit, its preparation, and the warnings that make it fail.
 import { createHash } from 'node:crypto';
 import type { ClientBase, QueryArrayConfig } from 'pg';
-import { messageOf } from '../../domain/storage.js';
+import { messageOf } from '../interface.js';
 import { isNotPrepared } from './failures.js';
 
 /** A row as an array of columns. 64-bit integers are strings. */

@@ -1,7 +1,6 @@
 // The statements for the documents of a collection, as an interface, and for a table that one server stores.
-import type { CollectionDefinition, Id, IdKind, Page } from '../../domain/collections.js';
-import type { StorageError } from '../../domain/storage.js';
-import { expectedBy, type Deletion, type Insert, type Write } from '../writes.js';
+import type { CollectionDefinition, Id, IdKind, Page, StorageError } from '../interface.js';
+import { expectedBy, type Write } from '../writes.js';
 import { idRules } from '../ids.js';
 import { bisect } from './failures.js';
 import { columnsOf, PageReaders, type PageRange, type PageRow } from './page-reader.js';
@@ -25,8 +24,11 @@ const standbyHasIt = `(SELECT CASE WHEN current_setting('synchronous_standby_nam
   ELSE pg_logical_emit_message(true, 'storage', ''::text) IS NOT NULL END)`;
 
 /**
- * The statements for the documents of a collection. `end` is a deadline on the clock of performance.now(). Every
- * statement keeps these rules:
+ * The statements for the documents of a collection. `end` is a deadline on the clock of performance.now(). All methods
+ * reject with StorageError only. Those that write return a row for each document that they found or made: its subject,
+ * its id, and the outcome, which is null if another transaction has changed the document meanwhile.
+ *
+ * Every statement keeps these rules:
  * - A write takes effect in time or never: it contains `begunInTime`, or belongs to a transaction of the pool.
  * - A write whose outcome is unknown is never repeated: it would take its own rows for those of another.
  * - What a response reports is on the synchronous standby, even if this statement did not write it: `standbyHasIt`. On
@@ -44,48 +46,25 @@ export interface DocumentStatements {
   /** The functions of the schema that the statements call. */
   readonly functions: readonly string[];
 
-  /**
-   * Inserts documents.
-   * @returns The keys of those that did not exist.
-   * @throws StorageError
-   */
-  insert(inserts: readonly Insert[], end: number): Promise<Row[]>;
+  /** Inserts documents that do not exist: rows without an outcome. */
+  insert(writes: readonly Write[], end: number): Promise<Row[]>;
 
-  /**
-   * Compares documents with the stored ones.
-   * @returns The keys of those that exist, each with whether the texts are equal.
-   * @throws StorageError
-   */
-  compare(inserts: readonly Insert[], end: number): Promise<Row[]>;
+  /** Compares documents with the stored ones: 'same' or 'other'. */
+  compare(writes: readonly Write[], end: number): Promise<Row[]>;
 
-  /**
-   * Deletes documents.
-   * @returns The keys of those that existed, each with true; with false if another transaction has changed the document.
-   * @throws StorageError
-   */
-  delete(deletions: readonly Deletion[], end: number): Promise<Row[]>;
+  /** Deletes documents: 'deleted'. */
+  delete(writes: readonly Write[], end: number): Promise<Row[]>;
 
-  /**
-   * Replaces or deletes documents under their conditions.
-   * @returns The keys of those that existed, each with the outcome; with null if another transaction has changed the
-   *   document.
-   * @throws StorageError
-   */
+  /** Replaces or deletes documents under their conditions: 'replaced', 'deleted', 'same' or 'other'. */
   change(writes: readonly Write[], end: number): Promise<Row[]>;
 
   /** Splits writes that failed together, so that some parts may succeed; returns one part if that cannot help. */
-  split<W extends Write>(writes: readonly W[], error: StorageError): Promise<(readonly W[])[]>;
+  split(writes: readonly Write[], error: StorageError): Promise<(readonly Write[])[]>;
 
-  /**
-   * Reads a page, together with others that are requested at the same time.
-   * @throws StorageError
-   */
+  /** Reads a page, together with others that are requested at the same time. */
   page(range: PageRange): Promise<Page<Id>>;
 
-  /**
-   * Checks what is known about the servers besides the one of the connection.
-   * @throws StorageError when they cannot serve.
-   */
+  /** @throws StorageError when servers besides the one of the connection are known to be unable to serve. */
   check(): void;
 
   /** Resolves when all requested pages have been read. */
@@ -99,11 +78,7 @@ export const idTypes: Readonly<Record<IdKind, string>> = { int64: 'bigint', text
  * The names of a collection's functions. A different function needs another version in its name, since the previous
  * release calls the old one until it has been replaced.
  */
-export function functionsOf({ name }: CollectionDefinition): {
-  readonly pages: string;
-  readonly delete: string;
-  readonly change: string;
-} {
+export function functionsOf({ name }: CollectionDefinition): Record<'pages' | 'delete' | 'change', string> {
   return { pages: `${name}_pages_v1`, delete: `${name}_delete_v1`, change: `${name}_change_v1` };
 }
 
@@ -137,14 +112,14 @@ export class ServerStatements implements DocumentStatements {
         SELECT * FROM unnest($2::text[], $3::${type}[], $4::text[]) WHERE ${begunInTime}
         ON CONFLICT DO NOTHING RETURNING subject, id`,
       // BETWEEN and ORDER BY make PostgreSQL look up each key in the index, regardless of its statistics.
-      compare: `SELECT subject, id, same
+      compare: `SELECT subject, id, outcome
         FROM unnest($1::text[], $2::${type}[], $3::text[]) AS given (subject, id, text)
         CROSS JOIN LATERAL (
-          SELECT stored.${column} = given.text AS same FROM ${table} AS stored
+          SELECT CASE WHEN stored.${column} = given.text THEN 'same' ELSE 'other' END AS outcome FROM ${table} AS stored
           WHERE stored.subject = given.subject AND stored.id BETWEEN given.id AND given.id
           ORDER BY stored.id LIMIT 1) AS found
         WHERE ${standbyHasIt}`,
-      delete: `SELECT subject, id, deleted FROM ${functions.delete}($2, $3)
+      delete: `SELECT subject, id, CASE WHEN deleted THEN 'deleted' END FROM ${functions.delete}($2, $3)
         WHERE ${begunInTime} AND ${standbyHasIt}`,
       change: `SELECT subject, id, outcome FROM ${functions.change}($2, $3, $4, $5)
         WHERE ${begunInTime} AND ${standbyHasIt}`,
@@ -158,16 +133,16 @@ export class ServerStatements implements DocumentStatements {
     });
   }
 
-  insert(inserts: readonly Insert[], end: number): Promise<Row[]> {
-    return this.#pool.write(this.#texts.insert, [...keyColumnsOf(inserts), textsOf(inserts)], end);
+  insert(writes: readonly Write[], end: number): Promise<Row[]> {
+    return this.#pool.write(this.#texts.insert, [...keyColumnsOf(writes), textsOf(writes)], end);
   }
 
-  compare(inserts: readonly Insert[], end: number): Promise<Row[]> {
-    return this.#pool.read(this.#texts.compare, [...keyColumnsOf(inserts), textsOf(inserts)], end);
+  compare(writes: readonly Write[], end: number): Promise<Row[]> {
+    return this.#pool.read(this.#texts.compare, [...keyColumnsOf(writes), textsOf(writes)], end);
   }
 
-  delete(deletions: readonly Deletion[], end: number): Promise<Row[]> {
-    return this.#pool.write(this.#texts.delete, keyColumnsOf(deletions), end);
+  delete(writes: readonly Write[], end: number): Promise<Row[]> {
+    return this.#pool.write(this.#texts.delete, keyColumnsOf(writes), end);
   }
 
   change(writes: readonly Write[], end: number): Promise<Row[]> {
@@ -175,7 +150,7 @@ export class ServerStatements implements DocumentStatements {
     return this.#pool.write(this.#texts.change, values, end);
   }
 
-  split<W extends Write>(writes: readonly W[], error: StorageError): Promise<(readonly W[])[]> {
+  split(writes: readonly Write[], error: StorageError): Promise<(readonly Write[])[]> {
     return Promise.resolve(bisect(writes, error));
   }
 

@@ -1,9 +1,13 @@
 // The PostgreSQL engine, for PostgreSQL 14 or later and compatible servers such as Citus.
 import { Client } from 'pg';
-import type { Collection, CollectionDefinition, IdKind, IdOf } from '../../domain/collections.js';
-import { StorageError, toStorageError, type Storage, type StoreDefinition } from '../../domain/storage.js';
-import type { TokenRepository } from '../../domain/tokens.js';
-import { Collections } from '../collections.js';
+import {
+  type Storage,
+  StorageError,
+  type StoreDefinition,
+  type TokenRepository,
+  toStorageError,
+} from '../interface.js';
+import { collectionsOf } from '../collections.js';
 import { defaultWriterLimits, GroupWriter, type GroupWriterLimits } from '../group-writer.js';
 import {
   applyMigrations,
@@ -86,23 +90,14 @@ async function migrate(schema: Schema, client: Client): Promise<Migrated> {
   await client.query(`SELECT pg_advisory_xact_lock(${migrationLock})`);
   await client.query(`SET LOCAL lock_timeout = '${migrationLockTime}'`);
   const applied = await applyMigrations(schema, {
-    readApplied: async () => {
-      await client.query(`CREATE TABLE IF NOT EXISTS migrations (
-        version int NOT NULL PRIMARY KEY,
-        name text NOT NULL,
-        oldest_application text NOT NULL,
-        applied_at bigint NOT NULL
-      )`);
-      return (await client.query<AppliedMigration>(selectApplied)).rows;
-    },
+    createTable: `CREATE TABLE IF NOT EXISTS migrations (
+      version int NOT NULL PRIMARY KEY,
+      name text NOT NULL,
+      oldest_application text NOT NULL,
+      applied_at bigint NOT NULL
+    )`,
     execute: (sql) => client.query(sql),
-    record: ({ version, name, oldestApplication }, appliedAt) =>
-      client.query('INSERT INTO migrations VALUES ($1, $2, $3, $4)', [
-        version,
-        name,
-        oldestApplication,
-        appliedAt,
-      ]),
+    read: async (sql) => (await client.query<AppliedMigration>(sql)).rows,
   });
   await distribute(query, schema);
   await client.query('COMMIT');
@@ -110,6 +105,7 @@ async function migrate(schema: Schema, client: Client): Promise<Migrated> {
 }
 
 class PostgresStorage implements Storage {
+  readonly collection: Storage['collection'];
   readonly tokens: TokenRepository;
   readonly broken: Promise<StorageError>;
   readonly #store: StoreDefinition;
@@ -117,7 +113,6 @@ class PostgresStorage implements Storage {
   readonly #pool: PostgresPool;
   readonly #committer: PostgresWriter;
   readonly #writer: GroupWriter;
-  readonly #collections: Collections;
   readonly #server: Statements;
   readonly #citus: Statements;
   /** Those of the two that suit the tables, as the newest connection has found them. */
@@ -141,21 +136,13 @@ class PostgresStorage implements Storage {
     this.#statements = this.#server;
     this.#committer = new PostgresWriter(this.#pool, () => this.#statements, limits.observer);
     this.#writer = new GroupWriter(this.#committer, { ...limits, maxAge: this.#pool.budget });
-    this.#collections = new Collections(
-      collections,
-      this.#writer,
-      (one) => (subject, from, limit, isFirst) => {
-        const rows = Math.min(limit, isFirst ? pageRows : nextPageRows);
-        // Both have statements for all collections.
-        return (this.#statements.get(one) as DocumentStatements).page({ subject, from, rows, isFirst });
-      },
-    );
+    this.collection = collectionsOf(collections, this.#writer, (one) => (subject, from, limit, isFirst) => {
+      const rows = Math.min(limit, isFirst ? pageRows : nextPageRows);
+      // Both have statements for all collections.
+      return (this.#statements.get(one) as DocumentStatements).page({ subject, from, rows, isFirst });
+    });
     this.tokens = new PostgresTokens(this.#pool);
     this.broken = this.#committer.broken;
-  }
-
-  collection<Kind extends IdKind>(definition: CollectionDefinition<Kind>): Collection<IdOf<Kind>> {
-    return this.#collections.get(definition);
   }
 
   async check(): Promise<void> {

@@ -1,6 +1,6 @@
 // The access tokens of the PostgreSQL engine.
 import { AsyncResource } from 'node:async_hooks';
-import type { Token, TokenRepository } from '../../domain/tokens.js';
+import type { Token, TokenRepository } from '../interface.js';
 import { tokenColumns, toToken, toTokenRow } from '../token-row.js';
 import { isolateFailures } from './failures.js';
 import type { PostgresPool } from './pool.js';

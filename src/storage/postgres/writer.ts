@@ -1,8 +1,7 @@
 // Commits batches of writes to PostgreSQL.
-import type { CollectionDefinition, Outcome } from '../../domain/collections.js';
-import { StorageError } from '../../domain/storage.js';
+import { type CollectionDefinition, type Id, type Outcome, StorageError } from '../interface.js';
 import type { WriteObserver } from '../group-writer.js';
-import type { Committer, Deletion, Insert, Result, Write } from '../writes.js';
+import type { Committer, Result, Write } from '../writes.js';
 import { isolateFailures } from './failures.js';
 import type { PostgresPool } from './pool.js';
 import { withPrivilege } from './privileges.js';
@@ -67,12 +66,15 @@ class Batch {
     const sorted = [...writes].sort(byKey);
     for (const [collection, statements] of this.#statements) {
       const own = sorted.filter((write) => write.collection === collection);
-      const inserts = own.filter(isInsert);
+      const isDeletion = ({ when, text }: Write) => text === null && when !== 'equals';
+      const inserts = own.filter(({ when }) => when === 'absent');
       const deletions = own.filter(isDeletion);
       await this.#commit(statements, inserts, (some) => this.#insert(statements, some));
-      await this.#commit(statements, deletions, (some) => this.#delete(statements, some));
+      await this.#commit(statements, deletions, async (some) => {
+        this.#miss(this.#decide(some, await statements.delete(some, this.#end)));
+      });
       if (inserts.length + deletions.length === own.length) continue;
-      const changes = own.filter((write) => !isInsert(write) && !isDeletion(write));
+      const changes = own.filter((write) => write.when !== 'absent' && !isDeletion(write));
       // A service that only creates and deletes does not need this privilege.
       const needed = [collection.name, 'UPDATE'] as const;
       await this.#commit(statements, changes, (some) =>
@@ -82,16 +84,22 @@ class Batch {
     return writes.map((write) => this.#decisions.get(write));
   }
 
-  /** Commits writes with one condition. If some of them cannot be committed, only those fail. */
-  async #commit<W extends Write>(
+  /**
+   * Commits writes of one kind. If some of them cannot be committed, only those fail.
+   * @param attempt - Decides writes, except those whose documents another transaction has inserted, changed or deleted
+   *   meanwhile. They are attempted again until the deadline.
+   */
+  async #commit(
     statements: DocumentStatements,
-    writes: readonly W[],
-    work: (writes: readonly W[]) => Promise<void>,
+    writes: readonly Write[],
+    attempt: (writes: readonly Write[]) => Promise<void>,
   ): Promise<void> {
     if (writes.length === 0) return;
     await isolateFailures(
       writes,
-      work,
+      async (some) => {
+        for (let left = some; left.length > 0; left = this.#undecided(left)) await attempt(left);
+      },
       (write, error) => {
         if (!(error instanceof StorageError)) throw error;
         if (!this.#decisions.has(write)) this.#decisions.set(write, error);
@@ -100,73 +108,40 @@ class Batch {
     );
   }
 
-  async #insert(statements: DocumentStatements, inserts: readonly Insert[]): Promise<void> {
-    // A conflicting document may have been deleted when it is compared. Retry the insert until the deadline.
-    for (let undecided = inserts; undecided.length > 0; undecided = this.#undecided(undecided)) {
-      const inserted = keysOf(await statements.insert(undecided, this.#end));
-      for (const write of undecided) if (inserted.has(keyOf(write))) this.#decisions.set(write, 'inserted');
-      undecided = this.#undecided(undecided);
-      if (undecided.length === 0) return;
-      const rows = await statements.compare(undecided, this.#end);
-      const [same, other] = [keysOf(rows, true), keysOf(rows, false)];
-      for (const write of undecided) {
-        if (same.has(keyOf(write))) this.#decisions.set(write, 'same');
-        else if (other.has(keyOf(write))) this.#decisions.set(write, 'other');
-      }
-    }
+  async #insert(statements: DocumentStatements, writes: readonly Write[]): Promise<void> {
+    const conflicting = this.#decide(writes, await statements.insert(writes, this.#end));
+    if (conflicting.length > 0) this.#decide(conflicting, await statements.compare(conflicting, this.#end));
   }
 
-  async #delete(statements: DocumentStatements, deletions: readonly Deletion[]): Promise<void> {
-    // Another transaction may have deleted or changed a document in the meantime. Retry until the deadline.
-    for (let undecided = deletions; undecided.length > 0; undecided = this.#undecided(undecided)) {
-      const rows = await statements.delete(undecided, this.#end);
-      const [deleted, kept] = [keysOf(rows, true), keysOf(rows, false)];
-      for (const write of undecided) {
-        if (deleted.has(keyOf(write))) this.#decisions.set(write, 'deleted');
-        else if (!kept.has(keyOf(write))) this.#decisions.set(write, 'missing');
-      }
-    }
+  async #change(statements: DocumentStatements, writes: readonly Write[]): Promise<void> {
+    const absent = this.#decide(writes, await statements.change(writes, this.#end));
+    this.#miss(absent.filter(({ when }) => when !== 'any'));
+    const puts = absent.filter(({ when }) => when === 'any');
+    if (puts.length > 0) this.#decide(puts, await statements.insert(puts, this.#end));
   }
 
-  async #change(statements: DocumentStatements, changes: readonly Write[]): Promise<void> {
-    // Another transaction may have inserted, changed or deleted a document in the meantime. Retry until the deadline.
-    for (let undecided = changes; undecided.length > 0; undecided = this.#undecided(undecided)) {
-      const rows = (await statements.change(undecided, this.#end)) as readonly unknown[];
-      const found = new Map(
-        (rows as [string, string, Outcome | null][]).map(([subject, id, outcome]) => [
-          `${id}\0${subject}`,
-          outcome,
-        ]),
-      );
-      const absent: Insert[] = [];
-      for (const write of undecided) {
-        const outcome = found.get(keyOf(write));
-        if (outcome === undefined && write.when === 'any' && hasText(write)) absent.push(write);
-        else if (outcome !== null) this.#decisions.set(write, outcome ?? 'missing');
-      }
-      if (absent.length === 0) continue;
-      const inserted = keysOf(await statements.insert(absent, this.#end));
-      for (const write of absent) if (inserted.has(keyOf(write))) this.#decisions.set(write, 'inserted');
-    }
+  /** Records the outcomes in the rows of a statement. Returns the writes without a row. */
+  #decide(writes: readonly Write[], rows: readonly Row[]): Write[] {
+    const outcomes = new Map(
+      (rows as readonly [string, string, (Outcome | null)?][]).map(([subject, id, outcome = 'inserted']) => [
+        keyOf(subject, id),
+        outcome,
+      ]),
+    );
+    return writes.filter((write) => {
+      const outcome = outcomes.get(keyOf(write.subject, write.id));
+      if (typeof outcome === 'string') this.#decisions.set(write, outcome);
+      return outcome === undefined;
+    });
   }
 
-  #undecided<W extends Write>(writes: readonly W[]): W[] {
+  #miss(writes: readonly Write[]): void {
+    for (const write of writes) this.#decisions.set(write, 'missing');
+  }
+
+  #undecided(writes: readonly Write[]): Write[] {
     return writes.filter((write) => !this.#decisions.has(write));
   }
-}
-
-function hasText(write: Write): write is Insert {
-  return write.text !== null;
-}
-
-/** Whether a write stores a document that must be absent. */
-function isInsert(write: Write): write is Insert {
-  return write.when === 'absent';
-}
-
-/** Whether a write deletes a document, whatever it is. */
-function isDeletion(write: Write): write is Deletion {
-  return write.text === null && write.when !== 'equals';
 }
 
 function byKey(a: Write, b: Write): number {
@@ -175,12 +150,6 @@ function byKey(a: Write, b: Write): number {
   return (a.id as string) < (b.id as string) ? -1 : 1;
 }
 
-function keyOf({ subject, id }: Write): string {
+function keyOf(subject: string, id: Id): string {
   return `${id}\0${subject}`;
-}
-
-/** The keys of rows: of all, or of those whose third column has a value. */
-function keysOf(rows: readonly Row[], value?: boolean): Set<string> {
-  const wanted = value === undefined ? rows : rows.filter((row) => row[2] === value);
-  return new Set((wanted as [string, string][]).map(([subject, id]) => `${id}\0${subject}`));
 }

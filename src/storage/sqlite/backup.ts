@@ -2,7 +2,7 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { closeSync, linkSync, lstatSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { messageOf, StorageError, type StoreDefinition } from '../../domain/storage.js';
+import { messageOf, StorageError, type StoreDefinition } from '../interface.js';
 import { existingFileOf, isPostgres } from '../open.js';
 import { syncFolder, syncPath, syncRecovered } from './database.js';
 import { checkComplete } from './worker-folder.js';

@@ -1,6 +1,5 @@
 // The messages to and from the writer: batches of writes and their results, packed for threads and processes alike.
-import type { CollectionDefinition, Outcome } from '../../domain/collections.js';
-import { StorageError, type StorageFailure } from '../../domain/storage.js';
+import { type CollectionDefinition, type Outcome, StorageError, type StorageFailure } from '../interface.js';
 import { idRules } from '../ids.js';
 import { conditions, outcomes, type Committer, type Result, type Write } from '../writes.js';
 

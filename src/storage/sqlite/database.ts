@@ -2,7 +2,7 @@
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { toStorageError } from '../../domain/storage.js';
+import { toStorageError } from '../interface.js';
 import { existing, logOf } from './files.js';
 import { checkComplete } from './worker-folder.js';
 

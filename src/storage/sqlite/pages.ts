@@ -1,7 +1,12 @@
 // Reads pages from SQLite. Those requested in the same turn of the event loop are read together.
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
-import type { CollectionDefinition, Id, Page } from '../../domain/collections.js';
-import { toStorageError, type StorageError } from '../../domain/storage.js';
+import {
+  type CollectionDefinition,
+  type Id,
+  type Page,
+  type StorageError,
+  toStorageError,
+} from '../interface.js';
 import type { ReadPage } from '../collections.js';
 import { idRules, type IdRules } from '../ids.js';
 import { pageBytes, pageRows } from '../page-size.js';

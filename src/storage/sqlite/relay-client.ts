@@ -1,6 +1,6 @@
 // The worker's end of the relay: sends batches to the writer thread of the supervisor.
 import { connect } from 'node:net';
-import { StorageError, toStorageError } from '../../domain/storage.js';
+import { StorageError, toStorageError } from '../interface.js';
 import type { WriteObserver } from '../group-writer.js';
 import type { Committer } from '../writes.js';
 import { RemoteWriter, type Packer } from './batch.js';

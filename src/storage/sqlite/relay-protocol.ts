@@ -2,7 +2,7 @@
 import { closeSync, openSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { basename, dirname } from 'node:path';
-import type { StorageFailure } from '../../domain/storage.js';
+import type { StorageFailure } from '../interface.js';
 import type { PackedBatch, PackedResults } from './batch.js';
 import type { StoreFile } from './files.js';
 

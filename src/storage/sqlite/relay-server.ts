@@ -1,6 +1,6 @@
 // The writer's end of the relay: receives the batches of workers, in the writer thread.
 import { createServer } from 'node:net';
-import { messageOf } from '../../domain/storage.js';
+import { messageOf } from '../interface.js';
 import type { PackedBatch, PackedResults } from './batch.js';
 import { lineOf, onLine, openSocketPath, parseBatch, type Commit, type Greeting } from './relay-protocol.js';
 

@@ -1,19 +1,17 @@
 // The SQLite engine. Reads run on the main thread. A thread of this process or of its supervisor group-commits writes.
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import type { Collection, CollectionDefinition, IdKind, IdOf } from '../../domain/collections.js';
 import {
-  toStorageError,
   type Storage,
   type StorageError,
   type StoreDefinition,
-} from '../../domain/storage.js';
-import type { TokenRepository } from '../../domain/tokens.js';
-import { Collections } from '../collections.js';
+  type TokenRepository,
+  toStorageError,
+} from '../interface.js';
+import { collectionsOf } from '../collections.js';
 import { defaultWriterLimits, GroupWriter, type GroupWriterLimits } from '../group-writer.js';
 import {
   applyMigrations,
   loadSchema,
-  selectApplied,
   type AppliedMigration,
   type Migration,
   type Schema,
@@ -47,37 +45,82 @@ const slack = 1_024;
  * Opens the SQLite engine, and brings its schema up to date.
  * @throws StorageError when the file cannot be opened, or its schema requires a newer application.
  */
-export async function openSqlite({
+export function openSqlite({
   store,
   file,
   writer: limits,
   synchronous = 'FULL',
   forWorkers = false,
 }: SqliteOptions): Promise<SqliteStorage> {
-  const database = openNamed(file);
-  let folder: WorkerFolder | undefined;
-  try {
+  return withDatabase(file, async (database) => {
     await migrate(loadSchema(store, 'sqlite'), database);
     const files = identifyFiles(file);
     await removeStaleFolders(file);
-    folder = forWorkers ? createWorkerFolder(file) : undefined;
-    const { queueBytes, batchBytes } = { ...defaultWriterLimits, ...limits };
-    const workers = folder && {
-      socket: folder.socket,
-      database: folder.database,
-      longestLine: Math.max(queueBytes, batchBytes) + slack,
-    };
-    const { collections } = store;
-    const writer = await startWriter({ file, synchronous, collections, workers }, limits?.observer);
-    const check = () => {
-      checkFiles(files);
-    };
-    return new SqliteStorage(store, database, check, writer, limits, folder);
-  } catch (error) {
-    folder?.remove();
+    const folder = forWorkers ? createWorkerFolder(file) : undefined;
+    try {
+      const { queueBytes, batchBytes } = { ...defaultWriterLimits, ...limits };
+      const workers = folder && {
+        socket: folder.socket,
+        database: folder.database,
+        longestLine: Math.max(queueBytes, batchBytes) + slack,
+      };
+      const { collections } = store;
+      const writer = await startWriter({ file, synchronous, collections, workers }, limits?.observer);
+      return new SqliteStorage(store, database, files, writer, limits, folder);
+    } catch (error) {
+      folder?.remove();
+      throw error;
+    }
+  });
+}
+
+/**
+ * Brings the schema of a file up to date. Creates the file if it does not exist.
+ * @returns The migrations that this call applied.
+ * @throws StorageError when the file cannot be opened, or its schema requires a newer application.
+ */
+export function migrateSqlite(schema: Schema, file: string): Promise<Migration[]> {
+  return withDatabase(file, async (database) => {
+    const applied = await migrate(schema, database);
     database.close();
-    throw toStorageError(nameOf(file), error);
+    return applied;
+  });
+}
+
+/**
+ * Opens a file for some work, and closes it if that fails.
+ * @throws StorageError whose message includes the path.
+ */
+async function withDatabase<T>(
+  file: string,
+  work: (database: DatabaseSyncInstance) => Promise<T>,
+): Promise<T> {
+  let database: DatabaseSyncInstance | undefined;
+  try {
+    database = openDatabase(file);
+    return await work(database);
+  } catch (error) {
+    database?.close();
+    throw toStorageError(`SQLite, ${file}`, error);
   }
+}
+
+async function migrate(schema: Schema, database: DatabaseSyncInstance): Promise<Migration[]> {
+  database.exec('BEGIN IMMEDIATE');
+  const applied = await applyMigrations(schema, {
+    createTable: `CREATE TABLE IF NOT EXISTS migrations (
+      version INTEGER NOT NULL PRIMARY KEY,
+      name TEXT NOT NULL,
+      oldest_application TEXT NOT NULL,
+      applied_at INTEGER NOT NULL
+    ) STRICT`,
+    execute: (sql) => {
+      database.exec(sql);
+    },
+    read: (sql) => database.prepare(sql).all() as AppliedMigration[],
+  });
+  database.exec('COMMIT');
+  return applied;
 }
 
 /**
@@ -90,16 +133,13 @@ export async function openSqliteReader(
   { store, writer: limits }: Pick<SqliteOptions, 'store' | 'writer'>,
   address: string,
 ): Promise<SqliteStorage> {
-  const { committer, files } = await connectToWriter(
-    address,
-    new Packer(store.collections),
-    limits?.observer,
-  );
+  const packer = new Packer(store.collections);
+  const { committer, files } = await connectToWriter(address, packer, limits?.observer);
   try {
-    return new SqliteStorage(store, openLinks(files), () => undefined, committer, limits);
+    return new SqliteStorage(store, openLinks(files), [], committer, limits);
   } catch (error) {
     await committer.close();
-    throw toStorageError(nameOf(files[0]?.path ?? ''), error);
+    throw toStorageError(`SQLite, ${files[0]?.path}`, error);
   }
 }
 
@@ -119,66 +159,9 @@ function openLinks(files: readonly StoreFile[]): DatabaseSyncInstance {
   }
 }
 
-/**
- * Brings the schema of a file up to date. Creates the file if it does not exist.
- * @returns The migrations that this call applied.
- * @throws StorageError when the file cannot be opened, or its schema requires a newer application.
- */
-export async function migrateSqlite(schema: Schema, file: string): Promise<Migration[]> {
-  const database = openNamed(file);
-  try {
-    return await migrate(schema, database);
-  } catch (error) {
-    throw toStorageError(nameOf(file), error);
-  } finally {
-    database.close();
-  }
-}
-
-/** Opens a file. @throws StorageError whose message includes the path. */
-function openNamed(file: string): DatabaseSyncInstance {
-  try {
-    return openDatabase(file);
-  } catch (error) {
-    throw toStorageError(nameOf(file), error);
-  }
-}
-
-function nameOf(file: string): string {
-  return `SQLite, ${file}`;
-}
-
-async function migrate(schema: Schema, database: DatabaseSyncInstance): Promise<Migration[]> {
-  database.exec('BEGIN IMMEDIATE');
-  try {
-    const applied = await applyMigrations(schema, {
-      readApplied: () => {
-        database.exec(`CREATE TABLE IF NOT EXISTS migrations (
-          version INTEGER NOT NULL PRIMARY KEY,
-          name TEXT NOT NULL,
-          oldest_application TEXT NOT NULL,
-          applied_at INTEGER NOT NULL
-        ) STRICT`);
-        return database.prepare(selectApplied).all() as AppliedMigration[];
-      },
-      execute: (sql) => {
-        database.exec(sql);
-      },
-      record: ({ version, name, oldestApplication }, appliedAt) =>
-        database
-          .prepare('INSERT INTO migrations VALUES (?, ?, ?, ?)')
-          .run(version, name, oldestApplication, appliedAt),
-    });
-    database.exec('COMMIT');
-    return applied;
-  } catch (error) {
-    database.exec('ROLLBACK');
-    throw error;
-  }
-}
-
 /** An open SQLite engine. */
 export class SqliteStorage implements Storage {
+  readonly collection: Storage['collection'];
   readonly tokens: TokenRepository;
   readonly broken: Promise<StorageError>;
   // Also keeps the database open as long as its statements, which do not reference it themselves.
@@ -186,24 +169,24 @@ export class SqliteStorage implements Storage {
   readonly #committer: Committer;
   readonly #writer: GroupWriter;
   readonly #pages: PageReader;
-  readonly #collections: Collections;
-  readonly #checkFiles: () => void;
+  readonly #files: readonly StoreFile[];
   readonly #folder: WorkerFolder | undefined;
 
+  /** @param files - The files that must be in place. */
   constructor(
     { collections }: StoreDefinition,
     database: DatabaseSyncInstance,
-    checkFiles: () => void,
+    files: readonly StoreFile[],
     committer: Committer,
     limits: Partial<GroupWriterLimits> | undefined,
     folder?: WorkerFolder,
   ) {
     this.#database = database;
-    this.#checkFiles = checkFiles;
+    this.#files = files;
     this.#committer = committer;
     this.#writer = new GroupWriter(committer, { ...defaultWriterLimits, ...limits });
     this.#pages = new PageReader(database);
-    this.#collections = new Collections(collections, this.#writer, (one) => this.#pages.of(one));
+    this.collection = collectionsOf(collections, this.#writer, (one) => this.#pages.of(one));
     this.tokens = new SqliteTokens(database);
     this.broken = committer.broken;
     this.#folder = folder;
@@ -214,14 +197,10 @@ export class SqliteStorage implements Storage {
     return this.#folder?.socket;
   }
 
-  collection<Kind extends IdKind>(definition: CollectionDefinition<Kind>): Collection<IdOf<Kind>> {
-    return this.#collections.get(definition);
-  }
-
   // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
   async check(): Promise<void> {
     withStorageErrors(() => {
-      this.#checkFiles();
+      checkFiles(this.#files);
       this.#database.prepare('SELECT 1 FROM tokens LIMIT 1').get();
     });
     this.#committer.check();

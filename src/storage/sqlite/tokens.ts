@@ -1,6 +1,6 @@
 // The access tokens of the SQLite engine.
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
-import type { Token, TokenRepository } from '../../domain/tokens.js';
+import type { Token, TokenRepository } from '../interface.js';
 import { tokenColumns, toToken, toTokenRow } from '../token-row.js';
 import { withStorageErrors } from './database.js';
 

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { existsSync, linkSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { basename, dirname, join } from 'node:path';
-import { messageOf } from '../../domain/storage.js';
-import { checkFiles, realPathOf, sizeOf, suffixes, type StoreFile } from './files.js';
+import { messageOf } from '../interface.js';
+import { checkFiles, logOf, realPathOf, sizeOf, suffixes, type StoreFile } from './files.js';
 import { openSocketPath } from './relay-protocol.js';
 
 /**
@@ -73,7 +73,7 @@ export async function removeStaleFolders(file: string): Promise<void> {
 export function checkComplete(file: string): void {
   if (sizeOf(file) > 0) return;
   const rest = [
-    ...(sizeOf(`${realPathOf(file)}-wal`) > 0 ? [`${realPathOf(file)}-wal`] : []),
+    ...[logOf(file)].filter((path) => sizeOf(path) > 0),
     ...foldersOf(file)
       .map(databaseIn)
       .filter((path) => existsSync(path)),

@@ -1,8 +1,7 @@
 // The thread that owns the connection for writes of documents: it syncs them and runs all checkpoints.
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import type { CollectionDefinition, Id, Outcome } from '../../domain/collections.js';
-import { messageOf } from '../../domain/storage.js';
+import { type CollectionDefinition, type Id, messageOf, type Outcome } from '../interface.js';
 import type { Write } from '../writes.js';
 import { Packer, packOutcomes, type PackedBatch, type PackedResults } from './batch.js';
 import { checkFiles, existing, identifyFiles } from './files.js';
@@ -148,36 +147,28 @@ function writerOf(
   const insert = database.prepare(
     `INSERT INTO ${name} (subject, id, ${column}) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
   );
-  const compare = database.prepare(`SELECT ${column} = ? AS same FROM ${name} WHERE subject = ? AND id = ?`);
-  const remove = database.prepare(`DELETE FROM ${name} WHERE subject = ? AND id = ?`);
   const find = database.prepare(`SELECT ${column} AS text FROM ${name} WHERE subject = ? AND id = ?`);
   const replace = database.prepare(`UPDATE ${name} SET ${column} = ? WHERE subject = ? AND id = ?`);
-  const create = (subject: string, id: Id, text: string) => {
-    if (insert.run(subject, id, text).changes > 0) return 'inserted';
-    const { same } = compare.get(text, subject, id) as { same: number };
-    return same === 1 ? 'same' : 'other';
-  };
-  const change = (write: Write, stored: string | undefined): Outcome => {
+  const remove = database.prepare(`DELETE FROM ${name} WHERE subject = ? AND id = ?`);
+  return (write) => {
     const { subject, id, when, text } = write;
+    // Most writes are creates and deletes, which need a single statement.
+    if (when === 'absent' && insert.run(subject, id, text).changes > 0) return 'inserted';
+    if (when !== 'equals' && text === null)
+      return remove.run(subject, id).changes > 0 ? 'deleted' : 'missing';
+    const stored = (find.get(subject, id) as { text: string } | undefined)?.text;
     if (stored === undefined) {
-      if (when !== 'any' || text === null) return 'missing';
+      if (when !== 'any') return 'missing';
       insert.run(subject, id, text);
       return 'inserted';
     }
     if (stored === text) return 'same';
-    if (when === 'equals' && stored !== write.expected) return 'other';
-    if (text !== null) {
-      replace.run(text, subject, id);
-      return 'replaced';
+    if (when === 'absent' || (when === 'equals' && stored !== write.expected)) return 'other';
+    if (text === null) {
+      remove.run(subject, id);
+      return 'deleted';
     }
-    remove.run(subject, id);
-    return 'deleted';
-  };
-  return (write) => {
-    const { subject, id, when, text } = write;
-    if (when === 'absent') return create(subject, id, text);
-    if (text === null && when !== 'equals')
-      return remove.run(subject, id).changes > 0 ? 'deleted' : 'missing';
-    return change(write, (find.get(subject, id) as { text: string } | undefined)?.text);
+    replace.run(text, subject, id);
+    return 'replaced';
   };
 }

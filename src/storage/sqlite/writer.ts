@@ -1,6 +1,6 @@
 // Starts the thread that writes to SQLite.
 import { Worker } from 'node:worker_threads';
-import { StorageError } from '../../domain/storage.js';
+import { StorageError } from '../interface.js';
 import type { WriteObserver } from '../group-writer.js';
 import type { Committer } from '../writes.js';
 import { Packer, RemoteWriter } from './batch.js';

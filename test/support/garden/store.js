@@ -1,5 +1,5 @@
 // The store of the garden: two collections, whose migrations are rendered as those of any service.
-/** @type {import('../../../dist/domain/storage.js').StoreDefinition} */
+/** @type {import('../../../dist/storage/interface.js').StoreDefinition} */
 export const garden = {
   name: 'garden',
   collections: [

@@ -1,4 +1,27 @@
-// Defines collections of documents, and the guarantees that every storage engine must give.
+// What storage promises: collections of documents, access tokens, and the only error. No engine is imported here.
+
+/** What a store is for. */
+export interface StoreDefinition {
+  /** The name of the service, for messages. */
+  readonly name: string;
+  /** All collections of the service. */
+  readonly collections: readonly CollectionDefinition[];
+  /** The folder of its migrations, with a folder for each engine. */
+  readonly migrations: URL;
+}
+
+/** An open store. Its opener must close it. */
+export interface Storage {
+  /** Returns one of the collections of the store's definition. */
+  collection<Kind extends IdKind>(definition: CollectionDefinition<Kind>): Collection<IdOf<Kind>>;
+  readonly tokens: TokenRepository;
+  /** Resolves with the reason if the store fails permanently, until this process ends. */
+  readonly broken: Promise<StorageError>;
+  /** Resolves if the store can serve; rejects with StorageError otherwise. */
+  check(): Promise<void>;
+  /** Commits the queued writes, then releases all resources. Later calls reject with StorageError. */
+  close(): Promise<void>;
+}
 
 /** What identifies a document of a subject: an integer of 64 bits, or a text (see `isTextId`). */
 export type IdKind = 'int64' | 'text';
@@ -100,4 +123,60 @@ export interface Collection<I extends Id = bigint> {
    * texts and serializing them again would dominate the cost of a list.
    */
   page(subject: string, range: PageRange<I>): Promise<Page<I>>;
+}
+
+/** A stored access token, without its secret. Times are in milliseconds since the epoch. */
+export interface Token {
+  /** Identifies the token in lists and for revocation; not secret. */
+  readonly id: string;
+  readonly subject: string;
+  readonly scopes: readonly string[];
+  readonly createdAt: number;
+  readonly expiresAt: number | undefined;
+  readonly revokedAt: number | undefined;
+}
+
+/** Stores access tokens by the SHA-256 of their secrets. Every method rejects with StorageError when it fails. */
+export interface TokenRepository {
+  /** Stores a token under the hash of its secret. */
+  create(token: Token, hash: Uint8Array): Promise<void>;
+  /** Returns the tokens with these hashes in the same order, even those that are expired or revoked. */
+  find(hashes: readonly Uint8Array[]): Promise<(Token | undefined)[]>;
+  /** Returns all tokens, the oldest first. */
+  list(): Promise<Token[]>;
+  /** Revokes a token as of `at`, unless it is revoked already. Returns false if there is no such token. */
+  revoke(id: string, at: number): Promise<boolean>;
+  /** Deletes the tokens that are revoked or have expired by `at`, and returns their number. */
+  prune(at: number): Promise<number>;
+}
+
+/**
+ * Why an operation failed. With `unavailable` and `overloaded` it had no effect; with `unknown-outcome` the write may
+ * have taken effect.
+ */
+export type StorageFailure = 'unavailable' | 'overloaded' | 'unknown-outcome';
+
+/** The only error that a store reports. Its message and cause are for the log. */
+export class StorageError extends Error {
+  override readonly name = 'StorageError';
+  readonly failure: StorageFailure;
+
+  constructor(failure: StorageFailure, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.failure = failure;
+  }
+}
+
+/**
+ * Converts an engine's error to a StorageError of kind `unavailable`; returns a StorageError unchanged.
+ * @param engine - The engine's name, which starts the message.
+ */
+export function toStorageError(engine: string, error: unknown): StorageError {
+  if (error instanceof StorageError) return error;
+  return new StorageError('unavailable', `${engine}: ${messageOf(error)}`, { cause: error });
+}
+
+/** The message of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -1,4 +1,4 @@
--- oldest-application: 1.0.0
+-- oldest-application: 1.1.0
 
 -- `bed` is JSON, exactly as in responses: a list is these texts joined by commas. The virtual columns show its fields
 -- to people and SQL tools, and take no space.
@@ -23,6 +23,17 @@ CREATE TABLE tools (
 
 -- Indexes the long documents: to limit the bytes of a list page, only their lengths must be read.
 CREATE INDEX long_tools ON tools (subject, id) WHERE octet_length(tool) > 512;
+
+-- `label` is JSON, exactly as in responses: a list is these texts joined by commas.
+CREATE TABLE labels (
+  subject TEXT NOT NULL,
+  id TEXT NOT NULL,
+  label TEXT NOT NULL,
+  PRIMARY KEY (subject, id)
+) STRICT, WITHOUT ROWID;
+
+-- Indexes the long documents: to limit the bytes of a list page, only their lengths must be read.
+CREATE INDEX long_labels ON labels (subject, id) WHERE octet_length(label) > 512;
 
 -- Times are in milliseconds since the epoch; `hash` is the SHA-256 of the secret; scopes are separated by spaces.
 CREATE TABLE tokens (
