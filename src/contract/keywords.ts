@@ -75,6 +75,11 @@ export function isNullableAlternative(place: Place, keyword: string): boolean {
   return parts.length === 2 && parts.filter((part) => part.at('type').value === 'null').length === 1;
 }
 
+/** Refuses the one name that JavaScript cannot handle like any other. */
+export function checkName(place: Place, name: string): void {
+  if (name === '__proto__') place.fault('the name __proto__ is not supported', 'Write another name');
+}
+
 /** Reads what limits texts. */
 export function readTexts(place: Place, use: Use, types: readonly TypeName[] | undefined): Partial<Schema> {
   warnWithoutEffect(place, types);

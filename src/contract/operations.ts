@@ -174,6 +174,8 @@ function readBody(place: Place, method: string, schemas: Schemas): Body | undefi
   body.allow('description required content');
   body.require('content', 'Write content with application/json');
   const contents = readContent(body, schemas, 'request');
+  if (body.at('content').isObject && contents.length === 0)
+    body.at('content').fault('has no media type', 'Write application/json');
   const other = contents.find(({ isJson }) => !isJson)?.mediaType;
   if (other !== undefined) body.at('content').fault(`${other} is not supported`, 'Write application/json');
   return {

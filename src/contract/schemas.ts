@@ -1,6 +1,7 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
 import {
   checkKeywords,
+  checkName,
   count,
   isNullableAlternative,
   onlyDescribes,
@@ -11,7 +12,15 @@ import {
 } from './keywords.js';
 import type { Place } from './place.js';
 import type { Schema, Use } from './schema.js';
-import { absent, anything, mergeShapes, type NumberForm, type Shape, type TypeName } from './shape.js';
+import {
+  absent,
+  anything,
+  mergeShapes,
+  withoutAbsent,
+  type NumberForm,
+  type Shape,
+  type TypeName,
+} from './shape.js';
 
 type Draft = { -readonly [Keyword in keyof Schema]: Schema[Keyword] };
 
@@ -184,19 +193,11 @@ export class Schemas {
   }
 
   #object(place: Place, use: Use): Partial<Schema> {
-    const properties: Record<string, Schema> = {};
-    const left = new Set<string>();
-    for (const [name, property] of place.entries('properties')) {
+    const properties = place.entries('properties').map(([name, property]) => {
+      checkName(property, name);
       const schema = this.normalize(property, use);
-      if (schema.refused) left.add(name);
-      const value = schema.refused && use === 'response' ? { shape: absent } : schema;
-      Object.defineProperty(properties, name, {
-        value,
-        enumerable: true,
-        configurable: true,
-        writable: true,
-      });
-    }
+      return [name, schema.refused ? { refused: schema.refused, shape: absent } : schema] as const;
+    });
     const required = place.list('required').flatMap((one) => {
       if (typeof one.value === 'string') return one.value;
       one.fault('must be a text', 'Write the name of a property');
@@ -208,8 +209,8 @@ export class Schemas {
       given.fault('must be true, false or a schema', 'Write false to allow no other properties');
     }
     return {
-      ...(place.has('properties') && { properties }),
-      ...(required.length > 0 && { required: [...new Set(required)].filter((name) => !left.has(name)) }),
+      ...(place.has('properties') && { properties: Object.fromEntries(properties) }),
+      ...(required.length > 0 && { required: [...new Set(required)] }),
       ...(given.value === true && { additionalProperties: this.anything }),
       ...(given.value === false && { additionalProperties: false as const }),
       ...(additional !== undefined && { additionalProperties: additional }),
@@ -235,17 +236,19 @@ function isLeftOut(place: Place, use: Use): boolean {
 }
 
 function ownShape(schema: Schema, number: NumberForm | undefined, place: Place): Shape {
-  const { type, properties, required, additionalProperties, items } = schema;
+  const { type, required = [], additionalProperties, items } = schema;
+  const properties = Object.fromEntries(
+    Object.entries(schema.properties ?? {}).map(([name, { shape }]) => [name, shape]),
+  );
   const isText = schema.enum?.every((value) => typeof value === 'string');
-  const says = type ?? isText ?? number ?? properties ?? required ?? additionalProperties ?? items;
+  const says =
+    type ?? isText ?? number ?? schema.properties ?? schema.required ?? additionalProperties ?? items;
   if (says === undefined && !place.has('default')) return anything;
   return {
     types: type ?? (isText === true ? ['string'] : undefined),
     number,
-    properties: Object.fromEntries(
-      Object.entries(properties ?? {}).map(([name, { shape }]) => [name, shape]),
-    ),
-    required: required ?? [],
+    properties,
+    required: withoutAbsent(required, properties),
     additional: additionalProperties === false ? false : additionalProperties?.shape,
     items: items?.shape,
     ...(place.has('default') && { default: place.at('default').value }),
