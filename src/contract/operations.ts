@@ -93,7 +93,7 @@ function readPath(path: string, item: Place, surroundings: Surroundings) {
   if (declared.length === 0) return [];
   const route = readRoute(item, path);
   return declared.map((method) => {
-    const place = item.at(method);
+    const place = item.at(method).target();
     return { place, operation: readOperation({ method, path, route, item, place }, surroundings) };
   });
 }

@@ -24,12 +24,17 @@ import {
 
 type Draft = { -readonly [Keyword in keyof Schema]: Schema[Keyword] };
 
+/** The maximum number of schemas inside one, with its references written out: what comes after takes that much time. */
+const maxParts = 20_000;
+
 /** Normalizes the schemas of one document. A schema that several places refer to is normalized once for each use. */
 export class Schemas {
   readonly #is30: boolean;
   readonly #known = new Map<unknown, Partial<Record<Use, Schema>>>();
   /** Accepts every value. */
   readonly anything: Schema = { shape: anything };
+  /** How many schemas are inside each one, with its references written out. */
+  readonly #parts = new Map<Schema, number>();
   /** The schemas that are being normalized. */
   readonly #open = new Set<unknown>();
 
@@ -54,10 +59,25 @@ export class Schemas {
       return this.anything;
     }
     this.#open.add(place.value);
-    const schema = place.has('$ref') ? this.#reference(place, use) : this.#inline(place, use);
+    let schema = place.has('$ref') ? this.#reference(place, use) : this.#inline(place, use);
+    if (this.#countParts(schema) > maxParts) {
+      place.fault(
+        `has more than ${maxParts} parts when its references are written out`,
+        'Refer to fewer schemas that refer to others',
+      );
+      schema = this.anything;
+    }
     this.#open.delete(place.value);
     this.#known.set(place.value, { ...this.#known.get(place.value), [use]: schema });
     return schema;
+  }
+
+  #countParts(schema: Schema): number {
+    const { properties = {}, items, additionalProperties, allOf = [] } = schema;
+    const inner = [...Object.values(properties), ...allOf, items, additionalProperties];
+    const parts = inner.reduce((sum, one) => sum + (one ? (this.#parts.get(one) ?? 1) : 0), 1);
+    this.#parts.set(schema, parts);
+    return parts;
   }
 
   #reference(place: Place, use: Use): Schema {
@@ -107,7 +127,7 @@ export class Schemas {
       },
     );
     this.#checkRequired(place, draft);
-    checkDefault(place, draft.shape);
+    checkValues(place, draft.shape);
     return draft;
   }
 
@@ -127,7 +147,7 @@ export class Schemas {
     const withNull: TypeName[] = [...new Set<TypeName>([...types, 'null'])];
     const own = place.has('default') ? { default: place.at('default').value } : {};
     const shape = { ...schema.shape, ...own, types: withNull };
-    checkDefault(place, shape);
+    checkValues(place, shape);
     return {
       ...schema,
       type: withNull,
@@ -176,7 +196,8 @@ export class Schemas {
     const items = place.has('items') ? this.normalize(place.at('items'), use) : undefined;
     const unique = place.flag('uniqueItems') === true;
     // Of requests: Ajv compares all items in pairs, unless the schema of the items itself says that they are texts.
-    if (unique && use !== 'response' && items?.type?.join() !== 'string') {
+    const mayBeArray = !place.has('type') || [place.at('type').value].flat().includes('array');
+    if (unique && mayBeArray && use !== 'response' && items?.type?.join() !== 'string') {
       place
         .at('uniqueItems')
         .fault(
@@ -198,7 +219,8 @@ export class Schemas {
       const schema = this.normalize(property, use);
       return [name, schema.refused ? { refused: schema.refused, shape: absent } : schema] as const;
     });
-    const required = place.list('required').flatMap((one) => {
+    const fix = 'List the names of the required properties, next to properties';
+    const required = place.list('required', fix).flatMap((one) => {
       if (typeof one.value === 'string') return one.value;
       one.fault('must be a text', 'Write the name of a property');
       return [];
@@ -255,13 +277,22 @@ function ownShape(schema: Schema, number: NumberForm | undefined, place: Place):
   };
 }
 
-function checkDefault(place: Place, { types }: Shape): void {
-  const { value } = place.at('default');
-  if (value === undefined || types === undefined) return;
-  const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
-  const isInteger = Number.isSafeInteger(value) && types.includes('integer');
-  if (isInteger || types.includes(type as TypeName)) return;
-  place.at('default').fault(`is not of the type ${types.join(', ')}`, 'Write a value that the schema allows');
+/** Checks that the values that a schema names have its type. */
+function checkValues(place: Place, { types }: Shape): void {
+  if (types === undefined) return;
+  const isWrong = (value: unknown) => {
+    const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
+    return !types.includes(type as TypeName) && !(Number.isSafeInteger(value) && types.includes('integer'));
+  };
+  for (const one of place.list('enum').filter(({ value }) => isWrong(value)))
+    one.warn(
+      `no value of the type ${types.join(', ')} equals it`,
+      'Write a text in quotes, or correct the type',
+    );
+  if (place.has('default') && isWrong(place.at('default').value))
+    place
+      .at('default')
+      .fault(`the default is not of the type ${types.join(', ')}`, 'Write a value that the schema allows');
 }
 
 function numberForm(place: Place, types: readonly TypeName[] | undefined): NumberForm | undefined {

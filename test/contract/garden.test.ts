@@ -514,6 +514,11 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
     [field({ $ref: 'other.yaml#/Bed' }), `${extra}/$ref`, /^other\.yaml#\/Bed is outside of this document$/],
     [field({ $ref: '#/components/schemas/Bad' }), `${extra}/$ref`, /refers to nothing/],
     [field({ $ref: '#/components/schemas/NewBed/properties/extra' }), `${extra}/$ref`, /refers to nothing/],
+    [
+      (g) => (g.paths['/beds'].get = { $ref: 'beds.yaml' }),
+      '/paths/~1beds/get/$ref',
+      /^beds\.yaml is outside of this document$/,
+    ],
   ],
   'HEAD, OPTIONS and TRACE operations': [
     [(g) => (g.paths['/beds'].head = g.paths['/beds'].get), '/paths/~1beds/head', /^HEAD is not supported$/],
@@ -647,17 +652,37 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
     [field({ type: 'number', exclusiveMinimum: 1 }), `${extra}/exclusiveMinimum`, /has another form/],
     [field({ type: 'string', minLength: -1 }), `${extra}/minLength`, /^must be a count$/],
     [field({ type: 'array' }), extra, /^items is missing$/],
+    [field({ type: 'object', required: true }), `${extra}/required`, /^must be an array$/],
+    [(g) => (g.info = 'x'), '/info', /^must be an object$/],
     [field({ type: 'string', enum: [] }), `${extra}/enum`, /^allows no value$/],
     [field({ type: 'number', multipleOf: 0 }), `${extra}/multipleOf`, /^must be above 0$/],
     [field('string'), extra, /^must be a schema$/],
     [field({ type: 'object', additionalProperties: null }), `${extra}/additionalProperties`, /^must be true/],
-    [field({ type: 'integer', default: '5' }), `${extra}/default`, /^is not of the type integer$/],
+    [
+      field({ type: 'integer', default: '5' }),
+      `${extra}/default`,
+      /^the default is not of the type integer$/,
+    ],
   ],
   'a recursive schema': [
     [
       field({ type: 'array', items: { $ref: '#/components/schemas/NewBed' } }),
       '/components/schemas/NewBed',
       /^the schema contains itself$/,
+    ],
+  ],
+  'a schema with more than 20,000 parts when its references are written out': [
+    [
+      (g) => {
+        for (let i = 1; i <= 20; i++) {
+          const part = { $ref: `#/components/schemas/S${i + 1}` };
+          g.components.schemas[`S${i}`] = { type: 'object', properties: { a: part, b: part } };
+        }
+        g.components.schemas.S21 = { type: 'string' };
+        field({ $ref: '#/components/schemas/S1' })(g);
+      },
+      '/components/schemas/S7',
+      /^has more than 20000 parts when its references are written out$/,
     ],
   ],
   'parts of `allOf` that cannot be true together, or one number in two formats': [
@@ -705,6 +730,7 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       `${extra}/maximum`,
       /^is an integer that programs round$/,
     ],
+    [field({ maximum: 2 ** 60 }), `${extra}/maximum`, /^is an integer that programs round$/],
     [
       field({ type: 'integer', format: 'int64', enum: [2 ** 60] }),
       `${extra}/enum/0`,
@@ -834,7 +860,7 @@ const warned: Record<string, [Edit, pointer: string, message: RegExp][]> = {
     [
       (g) => (put(g).responses = { 200: put(g).responses['200'], '4XX': { $ref: `#${failed}` } }),
       `${putBed}/responses`,
-      /^500, 503 can be returned but is not declared$/,
+      /^500, 503 can be returned but are not declared$/,
     ],
     [
       (g) => delete put(g).responses['401'],
@@ -890,6 +916,14 @@ const warned: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       /^nullable has no effect without a type$/,
     ],
     [field({ type: 'string', minimum: 1 }), `${extra}/minimum`, /^minimum has no effect on the type string$/],
+    [
+      field({ type: 'string', uniqueItems: true }),
+      `${extra}/uniqueItems`,
+      /^uniqueItems has no effect on the type string$/,
+    ],
+  ],
+  'a value in `enum` of another type than its schema': [
+    [field({ type: 'string', enum: ['1', 2] }), `${extra}/enum/1`, /^no value of the type string equals it$/],
   ],
   '`nullable` in 3.1': [
     [
@@ -995,6 +1029,7 @@ t.test('all faults are reported at once, each with its line and column, and with
     ['openapi: 3.0.3\nopenapi: 3.0.3', 2, 1, /Map keys must be unique/],
     ['', 1, 1, /the version \(none\) is not supported/],
     ['[]', 1, 1, /the version \(none\) is not supported/],
+    ['openapi: 3.0.3\n---\nopenapi: 3.0.3', 2, 1, /^another document begins here$/],
   ] as const) {
     t.match(faults(text).faults, [{ line, column, message }], text);
   }
@@ -1330,6 +1365,20 @@ t.test('texts have the form that the definition of their format asks for', async
   }
 });
 
+t.test('an operation may be a reference, and YAML may merge keys', async (t) => {
+  const yaml = `x-open: &open
+  security: []
+${gardenBytes.toString()}`.replace('description: Public.\n      security: []', '<<: *open');
+  t.equal(yaml.includes('<<'), true);
+  t.strictSame(loadContract(Buffer.from(yaml)).warnings, []);
+  const { app } = await startEdited(t, (g) => {
+    g['x-about'] = g.paths['/about'].get;
+    g.paths['/about'].get = { $ref: '#/x-about' };
+  });
+  const about = await app.inject({ url: '/about', headers: { host: 'x' } });
+  t.equal(about.payload, '{"name":"A garden"}');
+});
+
 t.test('a reference that leads nowhere is one fault', async (t) => {
   const document = parse(gardenBytes.toString());
   put(document).parameters = [{ $ref: 'other.yaml' }];
@@ -1360,6 +1409,9 @@ t.test('patterns that match in linear time are accepted, and match as in JavaScr
     '^(?:ab)*[\\](){}|]?$',
     '^https?://',
     'x',
+    '\\S+',
+    '[a-z]{3,}|\\d+',
+    'monstera|philodendron',
   ];
   const document = parse(gardenBytes.toString()) as unknown;
   for (const [i, pattern] of patterns.entries()) {
