@@ -86,7 +86,9 @@ function checkDocument(document: Place, is30: boolean): void {
   const kinds = 'schemas responses parameters examples requestBodies headers securitySchemes links callbacks';
   if (document.has('components')) document.at('components').allow(`${kinds}${is30 ? '' : ' pathItems'}`);
   document.require('info', 'Write info with title and version');
-  for (const field of ['title', 'version'])
-    document.at('info').require(field, `Write the ${field} of the API`);
+  const info = document.at('info');
+  if (document.has('info') && !info.isObject)
+    info.fault('must be an object', 'Write title and version in it');
+  for (const field of ['title', 'version']) info.require(field, `Write the ${field} of the API`);
   if (is30) document.require('paths', 'Write paths');
 }

@@ -75,6 +75,11 @@ export function isNullableAlternative(place: Place, keyword: string): boolean {
   return parts.length === 2 && parts.filter((part) => part.at('type').value === 'null').length === 1;
 }
 
+/** Refuses the one name that JavaScript cannot handle like any other. */
+export function checkName(place: Place, name: string): void {
+  if (name === '__proto__') place.fault('the name __proto__ is not supported', 'Write another name');
+}
+
 /** Reads what limits texts. */
 export function readTexts(place: Place, use: Use, types: readonly TypeName[] | undefined): Partial<Schema> {
   warnWithoutEffect(place, types);
@@ -99,11 +104,14 @@ export function readTexts(place: Place, use: Use, types: readonly TypeName[] | u
 
 /** Reads what limits numbers. */
 export function readNumbers(place: Place, is30: boolean): Partial<Schema> {
-  const isInteger = [place.at('type').value].flat().includes('integer');
+  const types = [place.at('type').value].flat();
+  const isInteger = types.includes('integer');
+  // The range of other integers is narrower in any case.
+  const isWide = types[0] === undefined || (isInteger && place.at('format').value === 'int64');
   const bound = (end: 'minimum' | 'maximum') => {
     const exclusive = end === 'minimum' ? 'exclusiveMinimum' : 'exclusiveMaximum';
     const own = place.number(end);
-    if (own !== undefined && isInteger) checkExact(place.at(end), own, true);
+    if (own !== undefined && isWide) checkExact(place.at(end), own, true);
     const given = place.at(exclusive);
     if (given.value === undefined || given.value === false) return own === undefined ? {} : { [end]: own };
     if (is30 !== (given.value === true)) {
@@ -113,7 +121,7 @@ export function readNumbers(place: Place, is30: boolean): Partial<Schema> {
     }
     if (given.value === true) return own === undefined ? {} : { [exclusive]: own };
     const value = place.number(exclusive);
-    if (value !== undefined && isInteger) checkExact(given, value, true);
+    if (value !== undefined && isWide) checkExact(given, value, true);
     return { ...(own !== undefined && { [end]: own }), ...(value !== undefined && { [exclusive]: value }) };
   };
   const multipleOf = place.number('multipleOf');

@@ -93,7 +93,7 @@ function readPath(path: string, item: Place, surroundings: Surroundings) {
   if (declared.length === 0) return [];
   const route = readRoute(item, path);
   return declared.map((method) => {
-    const place = item.at(method);
+    const place = item.at(method).target();
     return { place, operation: readOperation({ method, path, route, item, place }, surroundings) };
   });
 }
@@ -174,6 +174,8 @@ function readBody(place: Place, method: string, schemas: Schemas): Body | undefi
   body.allow('description required content');
   body.require('content', 'Write content with application/json');
   const contents = readContent(body, schemas, 'request');
+  if (body.at('content').isObject && contents.length === 0)
+    body.at('content').fault('has no media type', 'Write application/json');
   const other = contents.find(({ isJson }) => !isJson)?.mediaType;
   if (other !== undefined) body.at('content').fault(`${other} is not supported`, 'Write application/json');
   return {

@@ -1,4 +1,5 @@
 // Reads the parameters of an operation, and the template of its path.
+import { checkName } from './keywords.js';
 import type { Place } from './place.js';
 import type { Schema } from './schema.js';
 import type { Schemas } from './schemas.js';
@@ -67,6 +68,7 @@ function readParameter(place: Place, schemas: Schemas): Parameter | undefined {
     place.fault('name or in is missing or not valid', 'Write a name, and in: path, query, header or cookie');
     return undefined;
   }
+  checkName(place, name);
   const at = where as ParameterPlace;
   if (at === 'header' && reservedHeaders.includes(name.toLowerCase())) {
     place.warn(`OpenAPI ignores a parameter ${name}`, 'Leave it out: the server reads this header itself');
@@ -87,14 +89,20 @@ function readParameter(place: Place, schemas: Schemas): Parameter | undefined {
   const schema = place.has('schema') ? schemas.normalize(place.at('schema'), 'text') : schemas.anything;
   checkText(place.at('schema'), schema, at);
   const style = place.text('style') ?? Object.keys(styles[at])[0]!;
-  const separator = styles[at][style];
+  const separator = new Map(Object.entries(styles[at])).get(style);
   if (separator === undefined) {
     place
       .at('style')
       .fault(`the style ${style} is not supported here`, `Write ${Object.keys(styles[at]).join(' or ')}`);
   }
   const isRepeated = at === 'query' && (place.flag('explode') ?? style === 'form');
-  return { name, in: at, required, schema, separator: isRepeated ? undefined : separator };
+  return { name, in: at, required, schema: asText(schema), separator: isRepeated ? undefined : separator };
+}
+
+/** A parameter is a text, unless its schema says otherwise. */
+function asText(schema: Schema): Schema {
+  if (schema.shape.types !== undefined) return schema;
+  return { ...schema, type: ['string'], shape: { ...schema.shape, types: ['string'] } };
 }
 
 /** Checks that a text can be read in only one way. */
@@ -139,7 +147,7 @@ export function readRoute(place: Place, path: string): Route {
   }
   const names: Record<string, string> = {};
   for (const name of namesOf(path)) {
-    if (name in names)
+    if (Object.hasOwn(names, name))
       place.fault(`the path parameter ${name} is there twice`, 'Give each parameter its own name');
     const plain = /^\w+$/.test(name) ? name : `p${Object.keys(names).length}_${name.replaceAll(/\W/g, '_')}`;
     names[name] = plain;

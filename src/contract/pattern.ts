@@ -26,8 +26,7 @@ const group = /\((?:\?(?::|<?[=!]|<[^>]*>))?/uy;
  * @param pattern - Must be valid with the u flag (ECMA-262 section 22.2.1).
  */
 export function isFast(pattern: string): boolean {
-  const { ways, length } = new Patterns(pattern).alternatives(true);
-  return ways * Math.max(1, length) <= maxSteps;
+  return new Patterns(pattern).alternatives(true).steps <= maxSteps;
 }
 
 /** Reads a pattern, and counts as it reads. */
@@ -39,28 +38,37 @@ class Patterns {
     this.#pattern = pattern;
   }
 
-  /** @param isSearched - Whether a match may start anywhere, unless an alternative begins with ^. */
-  alternatives(isSearched: boolean): Part {
+  /**
+   * @param isWhole - Whether it is the whole pattern: a match may start anywhere, unless an alternative begins with ^,
+   *   and nothing follows.
+   * @returns What it has read as one part, and the product of ways and lengths.
+   */
+  alternatives(isWhole: boolean): Part & { steps: number } {
     let ways = 0;
     let length = 0;
     let looks = false;
+    let steps = 0;
     do {
-      const starts = isSearched && this.#pattern[this.#at] !== '^' ? manyWays : 1;
-      const one = this.#sequence();
+      const starts = isWhole && this.#pattern[this.#at] !== '^' ? manyWays : 1;
+      const one = this.#sequence(isWhole);
       ways += starts * one.ways;
+      steps += starts * one.ways * Math.max(1, one.length);
       length = Math.max(length, one.length);
       looks ||= one.looks;
     } while (this.#read(/\|/y));
-    return { ways, length, looks };
+    return { ways, length, looks, steps };
   }
 
-  #sequence(): Part {
+  #sequence(isWhole: boolean): Part {
     let ways = 1;
     let length = 0;
     let looks = false;
     while (this.#at < this.#pattern.length && !'|)'.includes(this.#pattern[this.#at]!)) {
-      const part = this.#repeated(this.#part());
-      ways *= part.ways;
+      const single = this.#part();
+      const part = this.#repeated(single);
+      // Whatever a repetition at the end takes, nothing that follows can fail.
+      const isLast = isWhole && [undefined, '|'].includes(this.#pattern[this.#at]);
+      ways *= isLast && single.ways === 1 && !single.looks ? 1 : part.ways;
       length += part.length;
       looks ||= part.looks;
     }

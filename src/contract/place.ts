@@ -125,10 +125,10 @@ export class Place {
   }
 
   /** The items of a field that must be an array if it is there. */
-  list(key: string): Place[] {
+  list(key: string, fix = 'Write an array here'): Place[] {
     const place = this.at(key);
     if (Array.isArray(place.value)) return place.value.map((_, i) => place.at(i));
-    if (place.value !== undefined) place.fault('must be an array', 'Write an array here');
+    if (place.value !== undefined) place.fault('must be an array', fix);
     return [];
   }
 

@@ -109,8 +109,8 @@ export function readResponses(operation: Place, schemas: Schemas, own: readonly 
   const missing = [...everyOperation, ...own].sort().filter((status) => !declares(keys, status));
   if (missing.length > 0) {
     place.warn(
-      `${missing.join(', ')} can be returned but is not declared`,
-      'Declare it, its range or default',
+      `${missing.join(', ')} can be returned but ${missing.length === 1 ? 'is' : 'are'} not declared`,
+      'Declare the status, its range or default',
     );
   }
   const errors = failures.flatMap(({ result }) => (isErrorBody(result) ? [result.content!.schema] : []));
@@ -158,7 +158,7 @@ function readResponse(place: Place, schemas: Schemas, key: string): ReadResponse
 function checkError({ place, result, headers }: ReadResponse): void {
   if (result.content !== undefined && !isErrorBody(result)) {
     const message = 'errors of the server have another body: an integer "error" and a text "message"';
-    place.at('content').warn(message, 'Declare a schema with these two properties');
+    place.at('content').warn(message, 'Declare application/json with these two properties');
   }
   const set = [...serverHeaders, ...(errorHeaders[result.key] ?? [])];
   for (const name of headers) {

@@ -1,6 +1,7 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
 import {
   checkKeywords,
+  checkName,
   count,
   isNullableAlternative,
   onlyDescribes,
@@ -11,9 +12,20 @@ import {
 } from './keywords.js';
 import type { Place } from './place.js';
 import type { Schema, Use } from './schema.js';
-import { absent, anything, mergeShapes, type NumberForm, type Shape, type TypeName } from './shape.js';
+import {
+  absent,
+  anything,
+  mergeShapes,
+  withoutAbsent,
+  type NumberForm,
+  type Shape,
+  type TypeName,
+} from './shape.js';
 
 type Draft = { -readonly [Keyword in keyof Schema]: Schema[Keyword] };
+
+/** The maximum number of schemas inside one, with its references written out: what comes after takes that much time. */
+const maxParts = 20_000;
 
 /** Normalizes the schemas of one document. A schema that several places refer to is normalized once for each use. */
 export class Schemas {
@@ -21,6 +33,8 @@ export class Schemas {
   readonly #known = new Map<unknown, Partial<Record<Use, Schema>>>();
   /** Accepts every value. */
   readonly anything: Schema = { shape: anything };
+  /** How many schemas are inside each one, with its references written out. */
+  readonly #parts = new Map<Schema, number>();
   /** The schemas that are being normalized. */
   readonly #open = new Set<unknown>();
 
@@ -45,10 +59,25 @@ export class Schemas {
       return this.anything;
     }
     this.#open.add(place.value);
-    const schema = place.has('$ref') ? this.#reference(place, use) : this.#inline(place, use);
+    let schema = place.has('$ref') ? this.#reference(place, use) : this.#inline(place, use);
+    if (this.#countParts(schema) > maxParts) {
+      place.fault(
+        `has more than ${maxParts} parts when its references are written out`,
+        'Refer to fewer schemas that refer to others',
+      );
+      schema = this.anything;
+    }
     this.#open.delete(place.value);
     this.#known.set(place.value, { ...this.#known.get(place.value), [use]: schema });
     return schema;
+  }
+
+  #countParts(schema: Schema): number {
+    const { properties = {}, items, additionalProperties, allOf = [] } = schema;
+    const inner = [...Object.values(properties), ...allOf, items, additionalProperties];
+    const parts = inner.reduce((sum, one) => sum + (one ? (this.#parts.get(one) ?? 1) : 0), 1);
+    this.#parts.set(schema, parts);
+    return parts;
   }
 
   #reference(place: Place, use: Use): Schema {
@@ -98,7 +127,7 @@ export class Schemas {
       },
     );
     this.#checkRequired(place, draft);
-    checkDefault(place, draft.shape);
+    checkValues(place, draft.shape);
     return draft;
   }
 
@@ -118,7 +147,7 @@ export class Schemas {
     const withNull: TypeName[] = [...new Set<TypeName>([...types, 'null'])];
     const own = place.has('default') ? { default: place.at('default').value } : {};
     const shape = { ...schema.shape, ...own, types: withNull };
-    checkDefault(place, shape);
+    checkValues(place, shape);
     return {
       ...schema,
       type: withNull,
@@ -167,7 +196,8 @@ export class Schemas {
     const items = place.has('items') ? this.normalize(place.at('items'), use) : undefined;
     const unique = place.flag('uniqueItems') === true;
     // Of requests: Ajv compares all items in pairs, unless the schema of the items itself says that they are texts.
-    if (unique && use !== 'response' && items?.type?.join() !== 'string') {
+    const mayBeArray = !place.has('type') || [place.at('type').value].flat().includes('array');
+    if (unique && mayBeArray && use !== 'response' && items?.type?.join() !== 'string') {
       place
         .at('uniqueItems')
         .fault(
@@ -184,20 +214,13 @@ export class Schemas {
   }
 
   #object(place: Place, use: Use): Partial<Schema> {
-    const properties: Record<string, Schema> = {};
-    const left = new Set<string>();
-    for (const [name, property] of place.entries('properties')) {
+    const properties = place.entries('properties').map(([name, property]) => {
+      checkName(property, name);
       const schema = this.normalize(property, use);
-      if (schema.refused) left.add(name);
-      const value = schema.refused && use === 'response' ? { shape: absent } : schema;
-      Object.defineProperty(properties, name, {
-        value,
-        enumerable: true,
-        configurable: true,
-        writable: true,
-      });
-    }
-    const required = place.list('required').flatMap((one) => {
+      return [name, schema.refused ? { refused: schema.refused, shape: absent } : schema] as const;
+    });
+    const fix = 'List the names of the required properties, next to properties';
+    const required = place.list('required', fix).flatMap((one) => {
       if (typeof one.value === 'string') return one.value;
       one.fault('must be a text', 'Write the name of a property');
       return [];
@@ -208,8 +231,8 @@ export class Schemas {
       given.fault('must be true, false or a schema', 'Write false to allow no other properties');
     }
     return {
-      ...(place.has('properties') && { properties }),
-      ...(required.length > 0 && { required: [...new Set(required)].filter((name) => !left.has(name)) }),
+      ...(place.has('properties') && { properties: Object.fromEntries(properties) }),
+      ...(required.length > 0 && { required: [...new Set(required)] }),
       ...(given.value === true && { additionalProperties: this.anything }),
       ...(given.value === false && { additionalProperties: false as const }),
       ...(additional !== undefined && { additionalProperties: additional }),
@@ -235,30 +258,41 @@ function isLeftOut(place: Place, use: Use): boolean {
 }
 
 function ownShape(schema: Schema, number: NumberForm | undefined, place: Place): Shape {
-  const { type, properties, required, additionalProperties, items } = schema;
+  const { type, required = [], additionalProperties, items } = schema;
+  const properties = Object.fromEntries(
+    Object.entries(schema.properties ?? {}).map(([name, { shape }]) => [name, shape]),
+  );
   const isText = schema.enum?.every((value) => typeof value === 'string');
-  const says = type ?? isText ?? number ?? properties ?? required ?? additionalProperties ?? items;
+  const says =
+    type ?? isText ?? number ?? schema.properties ?? schema.required ?? additionalProperties ?? items;
   if (says === undefined && !place.has('default')) return anything;
   return {
     types: type ?? (isText === true ? ['string'] : undefined),
     number,
-    properties: Object.fromEntries(
-      Object.entries(properties ?? {}).map(([name, { shape }]) => [name, shape]),
-    ),
-    required: required ?? [],
+    properties,
+    required: withoutAbsent(required, properties),
     additional: additionalProperties === false ? false : additionalProperties?.shape,
     items: items?.shape,
     ...(place.has('default') && { default: place.at('default').value }),
   };
 }
 
-function checkDefault(place: Place, { types }: Shape): void {
-  const { value } = place.at('default');
-  if (value === undefined || types === undefined) return;
-  const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
-  const isInteger = Number.isSafeInteger(value) && types.includes('integer');
-  if (isInteger || types.includes(type as TypeName)) return;
-  place.at('default').fault(`is not of the type ${types.join(', ')}`, 'Write a value that the schema allows');
+/** Checks that the values that a schema names have its type. */
+function checkValues(place: Place, { types }: Shape): void {
+  if (types === undefined) return;
+  const isWrong = (value: unknown) => {
+    const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
+    return !types.includes(type as TypeName) && !(Number.isSafeInteger(value) && types.includes('integer'));
+  };
+  for (const one of place.list('enum').filter(({ value }) => isWrong(value)))
+    one.warn(
+      `no value of the type ${types.join(', ')} equals it`,
+      'Write a text in quotes, or correct the type',
+    );
+  if (place.has('default') && isWrong(place.at('default').value))
+    place
+      .at('default')
+      .fault(`the default is not of the type ${types.join(', ')}`, 'Write a value that the schema allows');
 }
 
 function numberForm(place: Place, types: readonly TypeName[] | undefined): NumberForm | undefined {

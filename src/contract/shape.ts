@@ -31,8 +31,13 @@ export const anything: Shape = {
   items: undefined,
 };
 
-/** The shape of a value that a response never contains (`writeOnly`). */
+/** The shape of a property that is never there: in a request (`readOnly`) or in a response (`writeOnly`). */
 export const absent: Shape = { ...anything, types: [] };
+
+/** Leaves out of required names those of properties that are never there. */
+export function withoutAbsent(required: readonly string[], properties: Shape['properties']): string[] {
+  return required.filter((name) => !Object.hasOwn(properties, name) || properties[name] !== absent);
+}
 
 /**
  * Merges the shapes that a value has at the same time, as with `allOf`.
@@ -52,16 +57,15 @@ function mergeTwo(a: Shape, b: Shape, report: (message: string) => void): Shape 
   }
   const types = a.types && b.types ? commonTypes(a.types, b.types) : (a.types ?? b.types);
   if (types?.length === 0) report('no value can have all of these types');
+  const names = new Set([...Object.keys(a.properties), ...Object.keys(b.properties)]);
+  const properties = Object.fromEntries(
+    [...names].map((name) => [name, mergeTwo(propertyOf(a, name), propertyOf(b, name), report)]),
+  );
   return {
     types,
     number: forms.includes('integer') ? 'integer' : forms[0],
-    properties: Object.fromEntries(
-      [...new Set([...Object.keys(a.properties), ...Object.keys(b.properties)])].map((name) => [
-        name,
-        mergeShapes([propertyOf(a, name), propertyOf(b, name)], report),
-      ]),
-    ),
-    required: [...new Set([...a.required, ...b.required])],
+    properties,
+    required: withoutAbsent([...new Set([...a.required, ...b.required])], properties),
     additional: mergeAdditional(a.additional, b.additional, report),
     items: a.items && b.items ? mergeTwo(a.items, b.items, report) : (a.items ?? b.items),
     ...('default' in a ? { default: a.default } : 'default' in b && { default: b.default }),
@@ -85,8 +89,8 @@ function commonTypes(a: readonly TypeName[], b: readonly TypeName[]): TypeName[]
   return [...new Set([...a, ...b])].filter((type) => has(a, type) && has(b, type));
 }
 
-/** How deep a value without a schema may be nested. */
-const unknownDepth = 16;
+/** How deep a value without a schema may be nested: deep enough for any document, and shallow enough to walk through. */
+export const unknownDepth = 64;
 
 /** The deepest nesting of arrays and objects in a value. */
 export function depthOf(shape: Shape): number {
@@ -98,14 +102,4 @@ export function depthOf(shape: Shape): number {
   });
   if (!types.includes('object') && !types.includes('array')) return 0;
   return 1 + Math.max(0, ...inner.map((one) => (one === false ? 0 : depthOf(one))));
-}
-
-/** Whether a part of the value may have any type. */
-export function hasUnknownPart({ types, properties, additional, items }: Shape): boolean {
-  if (types === undefined) return true;
-  if (types.includes('array') && (items === undefined || hasUnknownPart(items))) return true;
-  if (!types.includes('object')) return false;
-  const named = Object.values(properties);
-  const isMap = additional === undefined && named.length === 0;
-  return isMap || [...named, ...(additional ? [additional] : [])].some(hasUnknownPart);
 }

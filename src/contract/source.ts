@@ -55,11 +55,13 @@ export class Source {
 
   /** @param text - YAML 1.2, of which JSON is a subset. */
   constructor(text: string) {
-    this.#document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false });
-    for (const { message, pos } of this.#document.errors) {
+    this.#document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false, merge: true });
+    for (const { message: given, code, pos } of this.#document.errors) {
       const { line, col: column } = this.#lines.linePos(pos[0]);
-      const fix = 'Correct the syntax of YAML or JSON';
-      add(this.#faults, { pointer: '', line, column, message: message.replace(/\.$/, ''), fix });
+      const isSecond = code === 'MULTIPLE_DOCS';
+      const message = isSecond ? 'another document begins here' : given.replace(/\.$/, '');
+      const fix = isSecond ? 'Write one document in each file' : 'Correct the syntax of YAML or JSON';
+      add(this.#faults, { pointer: '', line, column, message, fix });
     }
     if (this.#faults.size > 0) return;
     try {

@@ -514,6 +514,11 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
     [field({ $ref: 'other.yaml#/Bed' }), `${extra}/$ref`, /^other\.yaml#\/Bed is outside of this document$/],
     [field({ $ref: '#/components/schemas/Bad' }), `${extra}/$ref`, /refers to nothing/],
     [field({ $ref: '#/components/schemas/NewBed/properties/extra' }), `${extra}/$ref`, /refers to nothing/],
+    [
+      (g) => (g.paths['/beds'].get = { $ref: 'beds.yaml' }),
+      '/paths/~1beds/get/$ref',
+      /^beds\.yaml is outside of this document$/,
+    ],
   ],
   'HEAD, OPTIONS and TRACE operations': [
     [(g) => (g.paths['/beds'].head = g.paths['/beds'].get), '/paths/~1beds/head', /^HEAD is not supported$/],
@@ -543,6 +548,18 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       /^the parameter query shady is declared twice$/,
     ],
   ],
+  'a property or parameter that is named `__proto__`': [
+    [
+      (g) => Object.assign(newBed(g), JSON.parse('{"required":[],"properties":{"__proto__":{}}}')),
+      '/components/schemas/NewBed/properties/__proto__',
+      /^the name __proto__ is not supported$/,
+    ],
+    [
+      (g) => params(g).push({ name: '__proto__', in: 'query', schema: { type: 'string' } }),
+      q,
+      /^the name __proto__ is not supported$/,
+    ],
+  ],
   'an operationId or a path and method that is not unique': [
     [(g) => (put(g).operationId = 'getBed'), putBed, /^the operationId getBed is not unique$/],
     [
@@ -564,6 +581,11 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       query({ type: 'string' }, { style: 'deepObject' }),
       `${q}/style`,
       /^the style deepObject is not supported here$/,
+    ],
+    [
+      query({ type: 'string' }, { style: 'constructor' }),
+      `${q}/style`,
+      /^the style constructor is not supported here$/,
     ],
     [query({ type: 'array', items: { type: 'array', items: {} } }), `${q}/schema`, /several types/],
     [
@@ -596,6 +618,7 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       `${putBed}/requestBody/content`,
       /^text\/plain is not supported$/,
     ],
+    [(g) => (put(g).requestBody.content = {}), `${putBed}/requestBody/content`, /^has no media type$/],
   ],
   'a range as the media type of a response, except `*/*` and `application/*`': [
     [
@@ -629,17 +652,37 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
     [field({ type: 'number', exclusiveMinimum: 1 }), `${extra}/exclusiveMinimum`, /has another form/],
     [field({ type: 'string', minLength: -1 }), `${extra}/minLength`, /^must be a count$/],
     [field({ type: 'array' }), extra, /^items is missing$/],
+    [field({ type: 'object', required: true }), `${extra}/required`, /^must be an array$/],
+    [(g) => (g.info = 'x'), '/info', /^must be an object$/],
     [field({ type: 'string', enum: [] }), `${extra}/enum`, /^allows no value$/],
     [field({ type: 'number', multipleOf: 0 }), `${extra}/multipleOf`, /^must be above 0$/],
     [field('string'), extra, /^must be a schema$/],
     [field({ type: 'object', additionalProperties: null }), `${extra}/additionalProperties`, /^must be true/],
-    [field({ type: 'integer', default: '5' }), `${extra}/default`, /^is not of the type integer$/],
+    [
+      field({ type: 'integer', default: '5' }),
+      `${extra}/default`,
+      /^the default is not of the type integer$/,
+    ],
   ],
   'a recursive schema': [
     [
       field({ type: 'array', items: { $ref: '#/components/schemas/NewBed' } }),
       '/components/schemas/NewBed',
       /^the schema contains itself$/,
+    ],
+  ],
+  'a schema with more than 20,000 parts when its references are written out': [
+    [
+      (g) => {
+        for (let i = 1; i <= 20; i++) {
+          const part = { $ref: `#/components/schemas/S${i + 1}` };
+          g.components.schemas[`S${i}`] = { type: 'object', properties: { a: part, b: part } };
+        }
+        g.components.schemas.S21 = { type: 'string' };
+        field({ $ref: '#/components/schemas/S1' })(g);
+      },
+      '/components/schemas/S7',
+      /^has more than 20000 parts when its references are written out$/,
     ],
   ],
   'parts of `allOf` that cannot be true together, or one number in two formats': [
@@ -687,6 +730,7 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       `${extra}/maximum`,
       /^is an integer that programs round$/,
     ],
+    [field({ maximum: 2 ** 60 }), `${extra}/maximum`, /^is an integer that programs round$/],
     [
       field({ type: 'integer', format: 'int64', enum: [2 ** 60] }),
       `${extra}/enum/0`,
@@ -816,7 +860,7 @@ const warned: Record<string, [Edit, pointer: string, message: RegExp][]> = {
     [
       (g) => (put(g).responses = { 200: put(g).responses['200'], '4XX': { $ref: `#${failed}` } }),
       `${putBed}/responses`,
-      /^500, 503 can be returned but is not declared$/,
+      /^500, 503 can be returned but are not declared$/,
     ],
     [
       (g) => delete put(g).responses['401'],
@@ -872,6 +916,14 @@ const warned: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       /^nullable has no effect without a type$/,
     ],
     [field({ type: 'string', minimum: 1 }), `${extra}/minimum`, /^minimum has no effect on the type string$/],
+    [
+      field({ type: 'string', uniqueItems: true }),
+      `${extra}/uniqueItems`,
+      /^uniqueItems has no effect on the type string$/,
+    ],
+  ],
+  'a value in `enum` of another type than its schema': [
+    [field({ type: 'string', enum: ['1', 2] }), `${extra}/enum/1`, /^no value of the type string equals it$/],
   ],
   '`nullable` in 3.1': [
     [
@@ -977,6 +1029,7 @@ t.test('all faults are reported at once, each with its line and column, and with
     ['openapi: 3.0.3\nopenapi: 3.0.3', 2, 1, /Map keys must be unique/],
     ['', 1, 1, /the version \(none\) is not supported/],
     ['[]', 1, 1, /the version \(none\) is not supported/],
+    ['openapi: 3.0.3\n---\nopenapi: 3.0.3', 2, 1, /^another document begins here$/],
   ] as const) {
     t.match(faults(text).faults, [{ line, column, message }], text);
   }
@@ -1074,6 +1127,258 @@ t.test('whatever a verifier throws, nobody is admitted', async (t) => {
   t.strictSame(queries, [], 'no handler has run');
 });
 
+/** Serves the garden's contract with changes. */
+async function startEdited(t: Test, edit: Edit, more: Record<string, any> = {}) {
+  const document = garden();
+  edit(document);
+  const { options, queries } = createGarden();
+  const { handlers, verifiers } = more;
+  const service = await startService(t, engine, {
+    ...options,
+    contract: load(document),
+    handlers: { ...options.handlers, ...handlers },
+    verifiers: { ...options.verifiers, ...verifiers },
+  });
+  const sow = (fields: string) =>
+    service.call('POST', '/seeds?key=open+sesame', {
+      token: 'seeds:sow',
+      body: `{"kind":"rose","depth":2${fields}}`,
+    });
+  return { ...service, queries, sow };
+}
+/** A parameter of listSeeds, which is public. */
+const seedParam =
+  (name: string, place: string, schema: object): Edit =>
+  (g) =>
+    g.paths['/seeds'].get.parameters.push({ name, in: place, schema });
+const season = { 'x-season': '1' };
+
+t.test('what is readOnly in one part of a schema is required and filled in by no other part', async (t) => {
+  const { app, sow, queries } = await startEdited(t, ({ components: { schemas } }) => {
+    schemas.Kind.properties.id.default = 7;
+    const bed = { type: 'object', properties: { at: { type: 'string', readOnly: true } } };
+    schemas.Kind.properties.bed = bed;
+    schemas.NewSeed.allOf.push({
+      type: 'object',
+      required: ['id', 'secret'],
+      properties: { bed: { type: 'object', required: ['at'] } },
+    });
+  });
+  await sow(',"secret":"s","bed":{}');
+  t.strictSame(queries, [
+    {
+      body: { kind: 'rose', depth: 2, secret: 's', bed: {}, rows: 1n },
+      caller: { subject: 'the user', scopes: ['seeds:sow', 'beds:write'] },
+    },
+  ]);
+  t.match(await sow(',"id":7'), error(40002, 'id is read-only: leave it out; secret is missing'));
+  const listed = await app.inject({ url: '/seeds', headers: { host: 'x', ...season } });
+  t.match(
+    listed,
+    { statusCode: 200, payload: /^\[{"kind":"rose","id":9007199254740993,[^}]*"rows":1}\]$/ },
+    'without what is writeOnly',
+  );
+});
+
+t.test('numbers are exact next to any other type, in requests and responses', async (t) => {
+  const { document } = orchard.contract as any;
+  const mixed = (schema: object) => {
+    const copy = structuredClone(document);
+    Object.values<any>(copy.components.schemas).find((one) => one.properties?.roots).properties.mixed =
+      schema;
+    return startService(t, engine, { ...orchard, contract: load(copy) });
+  };
+  const tree = (value: string) => ({ body: `{"kind":"tree","height":1,"roots":1,"mixed":${value}}` });
+  const url = '/v1/orchard/trees/a';
+  const inexact = error(40002, 'is a number with more digits than the server keeps: send it as a string');
+  const big = await mixed({ type: ['integer', 'string', 'object', 'array'], format: 'int64' });
+  for (const value of ['9007199254740993', '"x"', '{"a":9007199254740993}', '[9007199254740993]'])
+    t.match(await big.call('PUT', url, tree(value)), { status: 200, text: tree(value).body }, value);
+  for (const value of ['{"a":0.12345678901234567890}', '[1e400]'])
+    t.match(await big.call('PUT', url, tree(value)), inexact, value);
+  const scalar = await mixed({ type: ['integer', 'string'], format: 'int64' });
+  for (const value of ['9223372036854775807', '1', '"x"'])
+    t.equal((await scalar.call('PUT', url, tree(value))).text, tree(value).body);
+  const double = await mixed({ type: ['number', 'array'] });
+  t.match(await double.call('PUT', url, tree('[0.12345678901234567890]')), inexact);
+  t.equal(
+    (await double.call('PUT', url, tree('0.12345678901234567890'))).text,
+    tree('0.12345678901234568').body,
+  );
+});
+
+t.test('a parameter without a type is a text, given once', async (t) => {
+  const { call } = await startEdited(t, seedParam('q', 'query', { pattern: '^a{1,9}$' }));
+  const get = (query: string) => call('GET', `/seeds?${query}`, { headers: season });
+  t.match(await get('q=aa'), { status: 200 });
+  t.match(await get('q=b'), error(40006, 'q must match pattern "^a{1,9}$"'));
+  t.match(await get('q=b&q=c'), error(40006, 'q must be a string, given once'));
+});
+
+t.test('names that JavaScript objects inherit are names like any other', async (t) => {
+  const text = { type: 'string' };
+  const names = ['constructor', 'toString', 'hasOwnProperty', 'valueOf'];
+  const { call, sow, queries } = await startEdited(
+    t,
+    (g) => {
+      const { schemas, securitySchemes } = g.components;
+      for (const place of ['query', 'header', 'cookie']) {
+        for (const name of names) seedParam(name, place, { type: 'integer' })(g);
+      }
+      schemas.NewSeed.allOf[1].properties.toString = text;
+      seed(g).requestBody.content['application/json'].schema = {
+        allOf: [{ $ref: '#/components/schemas/NewSeed' }, { type: 'object', required: ['hasOwnProperty'] }],
+      };
+      g.paths['/about'].get.responses['200'].content['application/json'].schema.properties.constructor = text;
+      g.paths['/{constructor}/{toString}'] = {
+        get: {
+          ...g.paths['/seeds/{seed-id}/in/{rows}'].get,
+          operationId: 'valueOf',
+          parameters: ['constructor', 'toString'].map((name) => ({
+            name,
+            in: 'path',
+            required: true,
+            schema: text,
+          })),
+        },
+      };
+      securitySchemes.apiKeyInQuery.name = 'constructor';
+    },
+    {
+      handlers: { valueOf: ({ params }: any) => Promise.resolve({ ...params }) },
+      verifiers: { apiKeyInQuery: () => ({ subject: 'the app', scopes: ['beds:write'] }) },
+    },
+  );
+  t.match(await call('GET', '/seeds', { headers: season }), { status: 200 });
+  const { query, headers, cookies } = queries.pop() as Record<string, object>;
+  for (const part of [query, headers, cookies])
+    t.notOk(
+      names.some((name) => Object.hasOwn(part ?? {}, name)),
+      'none was sent',
+    );
+  const numbers = { headers: { ...season, constructor: '2', cookie: 'toString=3' } };
+  t.match(await call('GET', '/seeds?valueOf=1', numbers), { status: 200 });
+  t.match(queries.pop(), { query: { valueOf: 1 }, headers: { constructor: 2 }, cookies: { toString: 3 } });
+  t.match(await call('GET', '/seeds?valueOf=x', numbers), error(40006, 'in canonical decimal digits'));
+  t.match(await call('GET', '/seeds?__proto__=x', numbers), error(40006, '"__proto__" is unknown'));
+
+  const post = (fields: string) =>
+    call('POST', '/seeds?constructor=x', {
+      token: 'seeds:sow',
+      body: `{"kind":"rose","depth":2${fields}}`,
+    });
+  t.match(await post(''), error(40002, 'hasOwnProperty is missing'));
+  const sown = await post(',"hasOwnProperty":1,"__proto__":{"a":1}');
+  t.match(sown, { status: 201, text: /"hasOwnProperty":1,"__proto__":\{"a":1\}/ });
+  t.match(
+    await post(',"hasOwnProperty":1,"toString":1'),
+    error(40002, 'toString must be a string, not a number'),
+  );
+  t.match(await sow(',"hasOwnProperty":1'), error(40006, '"key" is unknown'));
+  t.equal((await call('GET', '/about')).text, '{"name":"A garden"}');
+  t.equal((await call('GET', '/a/b', withKey(gardenKey))).text, '{"constructor":"a","toString":"b"}');
+});
+
+t.test('values that no schema describes are nested within a limit, however short the body is', async (t) => {
+  const { sow } = await startEdited(t, () => undefined);
+  const nested = (depth: number, open = '[', close = ']') =>
+    `,"other":${open.repeat(depth)}${close.repeat(depth)}`;
+  t.match(await sow(nested(64)), { status: 201 });
+  for (const [depth, open, close] of [
+    [65, '[', ']'],
+    [4900, '[', ']'],
+    [1000, '{"a":[', ']}'],
+  ] as const)
+    t.match(await sow(nested(depth, open, close)), error(40002, 'is nested more than 64 levels deep'));
+});
+
+t.test('texts have the form that the definition of their format asks for', async (t) => {
+  const formats: Record<string, [right: string[], wrong: string[]]> = {
+    date: [
+      ['2024-02-29', '0000-01-01', '9999-12-31'],
+      ['2023-02-29', '2024-13-01', '2024-00-10', '2024-04-31', '24-01-01', '2024-01-01\n', '2024-1-01'],
+    ],
+    time: [
+      ['00:00:00Z', '23:59:59.999999999z', '12:00:00+23:59', '23:59:60Z', '22:59:60-01:00', '00:29:60+00:30'],
+      [
+        ...[
+          '24:00:00Z',
+          '23:60:00Z',
+          '23:59:61Z',
+          '12:00:60Z',
+          '12:00:00',
+          '12:00:00+24:00',
+          '12:00:00+01:60',
+        ],
+        ...['12:00:00+01', '12:00:00+0100', '24:59:60+01:00', '23:60:00+00:01', '24:59:00+01:00'],
+      ],
+    ],
+    'date-time': [
+      ['2024-02-29T00:00:00Z', '2016-12-31t23:59:60.5z', '2024-01-01T12:00:00-00:00'],
+      [
+        '2023-02-29T00:00:00Z',
+        '2024-01-01 12:00:00Z',
+        '2024-01-01\n12:00:00Z',
+        '2024-01-01',
+        '2024-01-01T12:00Z',
+      ],
+    ],
+    byte: [
+      ['', 'YQ==', 'YWI=', 'YWJj', '+/+/'],
+      ['YQ', 'YQ=', 'Y===', '====', 'YWJj\n', 'YWJj\n???', 'YWJj\nYWJj', '-_-_', 'Y Q='],
+    ],
+    uuid: [
+      ['00000000-0000-0000-0000-000000000000', 'ABCDEF01-2345-6789-abcd-ef0123456789'],
+      ['urn:uuid:00000000-0000-0000-0000-000000000000', '00000000000000000000000000000000', ''],
+    ],
+    email: [['a.b+c@example.org'], ['a', 'a@', '@b.c', 'a..b@c.d', 'a@b.c\n', 'a b@c.d']],
+    hostname: [
+      ['localhost', 'a-b.example.org', '1.2'],
+      ['example.org.', '-a.org', 'a_b.org', 'a..b', `${'a'.repeat(64)}.org`, '', 'a.b\n'],
+    ],
+    ipv4: [
+      ['0.0.0.0', '255.255.255.255'],
+      ['256.0.0.1', '01.0.0.1', '1.2.3', '1.2.3.4\n'],
+    ],
+    ipv6: [
+      ['::', '1:2:3:4:5:6:7:8', '::ffff:1.2.3.4'],
+      [':', '1:2:3:4:5:6:7', '1::2::3', '::1%eth0', '::1\n', '12345::'],
+    ],
+    uri: [
+      ['https://example.org:80/a?b=c#d', 'urn:a:b', 'mailto:a@b.c', 'http://[::1]/'],
+      ['/a', '//a', 'a', 'http://a b', 'http://a/%zz', 'http://a/"', 'http://a\n', 'http://a/ä'],
+    ],
+  };
+  const { call } = await startEdited(t, (g) => {
+    for (const format of Object.keys(formats)) seedParam(format, 'query', { type: 'string', format })(g);
+  });
+  for (const [format, [right, wrong]] of Object.entries(formats)) {
+    const get = (text: string) =>
+      call('GET', `/seeds?${format}=${encodeURIComponent(text)}`, { headers: season });
+    for (const text of right) t.match(await get(text), { status: 200 }, `${format} ${JSON.stringify(text)}`);
+    for (const text of wrong)
+      t.match(
+        await get(text),
+        error(40006, `${format} must match format "${format}"`),
+        `${format} ${JSON.stringify(text)}`,
+      );
+  }
+});
+
+t.test('an operation may be a reference, and YAML may merge keys', async (t) => {
+  const yaml = `x-open: &open
+  security: []
+${gardenBytes.toString()}`.replace('description: Public.\n      security: []', '<<: *open');
+  t.equal(yaml.includes('<<'), true);
+  t.strictSame(loadContract(Buffer.from(yaml)).warnings, []);
+  const { app } = await startEdited(t, (g) => {
+    g['x-about'] = g.paths['/about'].get;
+    g.paths['/about'].get = { $ref: '#/x-about' };
+  });
+  const about = await app.inject({ url: '/about', headers: { host: 'x' } });
+  t.equal(about.payload, '{"name":"A garden"}');
+});
+
 t.test('a reference that leads nowhere is one fault', async (t) => {
   const document = parse(gardenBytes.toString());
   put(document).parameters = [{ $ref: 'other.yaml' }];
@@ -1104,6 +1409,9 @@ t.test('patterns that match in linear time are accepted, and match as in JavaScr
     '^(?:ab)*[\\](){}|]?$',
     '^https?://',
     'x',
+    '\\S+',
+    '[a-z]{3,}|\\d+',
+    'monstera|philodendron',
   ];
   const document = parse(gardenBytes.toString()) as unknown;
   for (const [i, pattern] of patterns.entries()) {

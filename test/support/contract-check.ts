@@ -37,7 +37,7 @@ export type AnswerCheck = (method: string, url: string, answer: Answer) => void;
 
 /** Creates the check for a contract. */
 export function answerCheck({ document, operations, securitySchemes }: Contract): AnswerCheck {
-  const ajv = new Ajv({ allErrors: true, strictTypes: false });
+  const ajv = new Ajv({ ownProperties: true, allErrors: true, strictTypes: false });
   addFormats.default(ajv);
   const validators = new Map<object, ReturnType<typeof ajv.compile>>();
 

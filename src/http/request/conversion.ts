@@ -1,5 +1,5 @@
 // Converts validated values to what handlers expect: exact integers, doubles and defaults.
-import { anything, type Shape } from '../../contract/shape.js';
+import { anything, unknownDepth, type Shape } from '../../contract/shape.js';
 import { isInexact, setOwn, toDouble } from '../../contract/exact-json.js';
 
 /** Converts a value, in place as far as it is an object or array; adds a message for what cannot be kept exactly. */
@@ -11,23 +11,26 @@ export type Converter = (value: unknown, place: string, faults: string[]) => unk
  */
 export function createConverter(shape: Shape): Converter | undefined {
   if (shape === anything) return exact;
-  const { types, number } = shape;
+  const { types } = shape;
+  const ofScalar = scalarConverter(shape);
+  const ofObject = types?.includes('object') === false ? undefined : objectConverter(shape);
+  const ofArray = types?.includes('array') === false ? undefined : arrayConverter(shape);
+  if (ofObject === undefined && ofArray === undefined) return ofScalar;
+  return (value, place, faults) => {
+    const isContainer = typeof value === 'object' && value !== null;
+    const convert = isContainer ? (Array.isArray(value) ? ofArray : ofObject) : ofScalar;
+    return convert === undefined ? value : convert(value, place, faults);
+  };
+}
+
+function scalarConverter({ types, number }: Shape): Converter | undefined {
   if (number === 'int64') {
     return (value) => (typeof value === 'number' || typeof value === 'bigint' ? BigInt(value) : value);
   }
   if (number === 'double') {
     return (value) => (typeof value === 'bigint' || isInexact(value) ? toDouble(value) : value);
   }
-  const mayBe = (type: 'object' | 'array') => types?.includes(type) ?? true;
-  const ofObject = mayBe('object') ? objectConverter(shape) : undefined;
-  const ofArray = mayBe('array') ? arrayConverter(shape) : undefined;
-  if (types !== undefined && ofObject === undefined && ofArray === undefined) return undefined;
-  return (value, place, faults) => {
-    if (typeof value !== 'object' || value === null)
-      return types === undefined ? exact(value, place, faults) : value;
-    if (Array.isArray(value)) return ofArray === undefined ? value : ofArray(value, place, faults);
-    return ofObject === undefined ? value : ofObject(value, place, faults);
-  };
+  return types === undefined ? exact : undefined;
 }
 
 function objectConverter({ properties, additional }: Shape): Converter | undefined {
@@ -69,15 +72,22 @@ function arrayConverter({ items = anything }: Shape): Converter | undefined {
 
 /** Checks a value of which the contract says nothing: what cannot be kept exactly is a fault. */
 const exact: Converter = (value, place, faults) => {
-  if (typeof value === 'object' && value !== null) {
-    for (const [name, item] of Object.entries(value)) exact(item, inside(place, name), faults);
-  } else if (isInexact(value) || (typeof value === 'number' && !isKept(value))) {
-    faults.push(`${place} is a number with more digits than the server keeps: send it as a string`);
-  } else if (typeof value === 'string' && !value.isWellFormed()) {
-    faults.push(`${place} must not contain unpaired surrogates`);
-  }
+  checkExact(value, place, faults, 0);
   return value;
 };
+
+function checkExact(value: unknown, place: string, faults: string[], depth: number): void {
+  const fault = (text: string) => faults.push(`${place === '' ? 'it' : place} ${text}`);
+  if (typeof value === 'object' && value !== null) {
+    const inner = depth === unknownDepth ? [] : Object.entries(value);
+    for (const [name, item] of inner) checkExact(item, inside(place, name), faults, depth + 1);
+    if (depth === unknownDepth) fault(`is nested more than ${unknownDepth} levels deep`);
+  } else if (isInexact(value) || (typeof value === 'number' && !isKept(value))) {
+    fault('is a number with more digits than the server keeps: send it as a string');
+  } else if (typeof value === 'string' && !value.isWellFormed()) {
+    fault('must not contain unpaired surrogates');
+  }
+}
 
 function isKept(value: number): boolean {
   return Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);

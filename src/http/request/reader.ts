@@ -72,8 +72,11 @@ function partReader(
 ): ((values: Values) => Values) | undefined {
   const own = parameters.filter((parameter) => parameter.in === place);
   if (own.length === 0 && place !== 'query') return undefined;
-  const properties = Object.fromEntries(own.map(({ name, schema }) => [name, schema]));
-  if (place === 'query') for (const name of credentials) properties[name] ??= { shape: anything };
+  const others = place === 'query' ? credentials.map((name) => [name, { shape: anything }]) : [];
+  const properties = Object.fromEntries([
+    ...others,
+    ...own.map(({ name, schema }) => [name, schema]),
+  ]) as Record<string, Schema>;
   const check = partChecker(ajv, kinds[place], 'text', {
     type: ['object'],
     properties,
@@ -93,8 +96,7 @@ function partReader(
   });
   return (values) => {
     for (const { name, read } of readers) {
-      const given = values[name];
-      if (given !== undefined) values[name] = read(given);
+      if (Object.hasOwn(values, name)) values[name] = read(values[name]);
     }
     return check(values) as Values;
   };
@@ -177,10 +179,10 @@ function paramsOf({ route: { names } }: Operation): (params: Values) => Values {
 }
 
 function pick(headers: FastifyRequest['headers'], { parameters }: Operation): Values {
-  const values: Values = {};
+  const values = Object.create(null) as Values;
   for (const { name, in: place } of parameters) {
-    const value = place === 'header' ? headers[name.toLowerCase()] : undefined;
-    if (value !== undefined) values[name] = value;
+    const key = name.toLowerCase();
+    if (place === 'header' && Object.hasOwn(headers, key)) values[name] = headers[key];
   }
   return values;
 }

@@ -1,10 +1,11 @@
 // Validates requests with Ajv against the contract's schemas, without changing anything, and with exact numbers.
 import { Ajv, type AnySchemaObject, type ErrorObject, type FuncKeywordDefinition } from 'ajv';
-import addFormats from 'ajv-formats';
 import type { Schema } from '../../contract/schema.js';
 import { ApiError, catalogue, type ErrorEntry } from '../../errors.js';
 import { integerRanges, isInexact, parseDecimal, toDouble } from '../../contract/exact-json.js';
+import { anything, propertyOf, withoutAbsent, type Shape } from '../../contract/shape.js';
 import { decimalNumber, describe, notNumber, type Source } from './faults.js';
+import { addTextFormats } from './formats.js';
 
 /** Returns a description of all faults of a value, or undefined if it is valid. */
 export type Validator = (data: unknown) => string | undefined;
@@ -20,8 +21,10 @@ export function createAjv(): Ajv {
     useDefaults: false,
     // Parts of a composition may leave the type to another part.
     strictTypes: false,
+    // Properties may have names that objects inherit, such as "constructor".
+    ownProperties: true,
   });
-  addFormats.default(ajv, { mode: 'full' });
+  addTextFormats(ajv);
   ajv.addKeyword({ keyword: 'numeric', errors: true, compile: numericKeyword });
   ajv.addKeyword({
     keyword: 'wellFormed',
@@ -80,17 +83,19 @@ const plainKeywords = [
     'maxItems',
     'uniqueItems',
   ] as const),
-  ...(['required', 'minProperties', 'maxProperties'] as const),
+  ...(['minProperties', 'maxProperties'] as const),
 ];
 
 /**
  * Rewrites a schema for Ajv. Numbers are checked by the keyword `numeric`, because Ajv does not accept a bigint as an
  * integer, and accepts a rounded number. Every string must be well-formed.
+ * @param shape - What all schemas of the value say together: a property that one refuses, no other one requires.
  */
-function forRequests(schema: Schema, source: Source): AnySchemaObject {
-  if (schema.refused) return { refused: true };
-  const { type, enum: values, items, properties, additionalProperties, allOf } = schema;
-  const inner = (one: Schema) => forRequests(one, source);
+function forRequests(schema: Schema, source: Source, shape = schema.shape): AnySchemaObject {
+  const { type, enum: values, items, properties, required, additionalProperties, allOf } = schema;
+  const inner = (one: Schema, at: Shape) => forRequests(one, source, at);
+  const property = ([name, one]: [string, Schema]) =>
+    [name, one.refused ? { refused: true } : inner(one, propertyOf(shape, name))] as const;
   const isNumeric =
     (type?.some((name) => name === 'integer' || name === 'number') ?? false) ||
     bounds.some((keyword) => schema[keyword] !== undefined);
@@ -101,14 +106,15 @@ function forRequests(schema: Schema, source: Source): AnySchemaObject {
     ),
     ...(type !== undefined && { type: type.length === 1 ? type[0] : type }),
     ...(takesString && { wellFormed: true }),
-    ...(items !== undefined && { items: inner(items) }),
+    ...(items !== undefined && { items: inner(items, shape.items ?? anything) }),
     ...(properties !== undefined && {
-      properties: Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, inner(one)])),
+      properties: Object.fromEntries(Object.entries(properties).map(property)),
     }),
+    ...(required !== undefined && { required: withoutAbsent(required, shape.properties) }),
     ...(additionalProperties !== undefined && {
-      additionalProperties: additionalProperties && inner(additionalProperties),
+      additionalProperties: additionalProperties && inner(additionalProperties, shape.additional || anything),
     }),
-    ...(allOf !== undefined && { allOf: allOf.map(inner) }),
+    ...(allOf !== undefined && { allOf: allOf.map((one) => inner(one, shape)) }),
   };
   if (!isNumeric) return written;
   delete written['type'];
