@@ -7,6 +7,8 @@ import type { ErrorEntry } from './errors.js';
 export interface Service extends StoreDefinition {
   /** The module that starts its server; worker processes run it, too. */
   readonly program: URL;
+  /** The module of its command. */
+  readonly command: URL;
   /** The OpenAPI document. */
   readonly contract: URL;
   /** Implements the operations of the contract. */

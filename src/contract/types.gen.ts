@@ -123,7 +123,7 @@ export interface components {
          *     | 50000 | The server failed. |
          *     | 50300 | The service is temporarily unavailable; the request had no effect. |
          *     | 50301 | The service is overloaded; the request had no effect. |
-         *     | 50302 | The outcome is unknown: the request may have taken effect. Retry; 40011 means that it did. |
+         *     | 50302 | The outcome is unknown: the request may have taken effect. |
          */
         Error: {
             /**
