@@ -20,7 +20,7 @@ const mayNotImport = (room, others, message) => ({
 const processFiles = 'app\\.js|main\\.js|cli\\.js|config\\.js|process/|service\\.js|plants/';
 
 export default tseslint.config(
-  { ignores: ['dist', 'dist-test', '.tap', '**/.venv', '**/*.gen.ts', 'scripts/clients/*/**'] },
+  { ignores: ['**/dist', 'dist-test', '.tap', '**/.venv', '**/*.gen.ts', 'scripts/clients/*/**'] },
   eslint.configs.recommended,
   {
     files: ['**/*.ts'],
