@@ -25,6 +25,16 @@ export interface Service extends StoreDefinition {
   readonly metricPrefix: string;
   /** The default of DATABASE_URL. */
   readonly databaseUrl: string;
-  /** The request that `npm start` suggests: what it does, its path, and its body in JSON. */
-  readonly example: { readonly purpose: string; readonly path: string; readonly body: string };
+  /** The request that the server suggests in development mode. */
+  readonly example: ExampleRequest;
+}
+
+/** A request to try first. */
+export interface ExampleRequest {
+  /** What it does. */
+  readonly purpose: string;
+  readonly method: 'POST' | 'PUT';
+  readonly path: string;
+  /** In JSON. */
+  readonly body: string;
 }

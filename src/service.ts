@@ -26,6 +26,7 @@ export const service: Service = {
   databaseUrl: 'file:./data/plants.db',
   example: {
     purpose: 'Create a plant',
+    method: 'POST',
     path: '/plants',
     body: '{"id": 1, "name": "Monstera deliciosa", "tag": "indoor"}',
   },

@@ -17,7 +17,7 @@ const loopback = ['127.0.0.1', '::1', 'localhost'];
  * @throws StorageError when the store cannot list or create tokens.
  */
 export async function greetDeveloper(
-  { command, scopes, tokenPrefix: prefix, example }: Service,
+  { command, scopes, tokenPrefix: prefix, example: { purpose, method, path, body } }: Service,
   origin: string,
   { tokens }: Storage,
   config: Config,
@@ -49,10 +49,10 @@ export async function greetDeveloper(
     secret === undefined
       ? ''
       : `
-${example.purpose}:
+${purpose}:
 
-  curl -i ${url}${example.path} -H 'Authorization: Bearer ${secret}' \\
-    -H 'Content-Type: application/json' -d '${example.body}'
+  curl -i${method === 'POST' ? '' : ` -X ${method}`} ${url}${path} -H 'Authorization: Bearer ${secret}' \\
+    -H 'Content-Type: application/json' -d '${body}'
 `;
   process.stderr.write(`\n${lines.join('\n')}\n${suggestion}\n`);
 }

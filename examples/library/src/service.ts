@@ -33,6 +33,7 @@ export const service: Service = {
   databaseUrl: 'file:./data/library.db',
   example: {
     purpose: 'Add a book',
+    method: 'POST',
     path: '/books',
     body: '{"isbn": "9780141439600", "title": "A Tale of Two Cities", "author": "Charles Dickens"}',
   },
