@@ -87,6 +87,11 @@ export default tseslint.config(
     'The contract knows the domain and the errors alone.',
   ),
   mayNotImport(
+    'documents.ts',
+    `${processFiles}|http/|storage/|observability/|client/`,
+    'Documents know the domain, the errors and the contract alone.',
+  ),
+  mayNotImport(
     'plants/**',
     'app\\.js|main\\.js|cli\\.js|config\\.js|process/|service\\.js|http/|storage/|observability/|client/',
     'A resource knows the domain, the errors and the contract alone.',

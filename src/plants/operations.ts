@@ -1,7 +1,6 @@
 // Implements the operations on plants, for requests that have passed authentication and validation.
 import type { Handlers } from '../contract/handlers.js';
-import { listDocuments } from '../contract/json-pages.js';
-import type { PageRange } from '../domain/collections.js';
+import { listAll } from '../documents.js';
 import { ApiError, type ErrorEntry } from '../errors.js';
 import { plantErrors } from './errors.js';
 import type { Creation, PlantRepository } from './repository.js';
@@ -27,8 +26,7 @@ export function plantOperations(
     },
 
     async listPlants({ caller, query }) {
-      const readPage = (range: PageRange) => plants.list(caller.subject, range);
-      return Promise.resolve(listDocuments(readPage, query.limit));
+      return Promise.resolve(listAll(plants, caller.subject, query.limit));
     },
 
     async deletePlant({ caller, params }) {

@@ -34,9 +34,10 @@ async function needs(command: string): Promise<ReturnType<typeof skipFor>> {
   );
 }
 
-const [created, listed, gone] = blocks('json')
+/** What the examples of each language print: the guide's JSON, one line for each block. */
+const output = blocks('json')
   .split('\n\n')
-  .map((text) => JSON.parse(text) as unknown);
+  .map((text) => JSON.stringify(JSON.parse(text)));
 
 t.test('every example produces the output in the guide', async (t) => {
   const service = await startListening(t);
@@ -54,25 +55,13 @@ t.test('every example produces the output in the guide', async (t) => {
     const { stdout } = await run(command, [path], { env });
     return stdout.trimEnd().split('\n');
   };
-  const ownOutput = [
-    JSON.stringify(created),
-    JSON.stringify(listed),
-    '404 40400 You have no plant with this id.',
-  ];
 
   t.test('curl', await needs('curl'), async (t) => {
-    const lines = await examples('bash', 'examples.sh', blocks('bash'));
-    t.strictSame(lines, [
-      JSON.stringify(created),
-      JSON.stringify(listed),
-      '204',
-      JSON.stringify(gone),
-      '404',
-    ]);
+    t.strictSame(await examples('bash', 'examples.sh', blocks('bash')), output);
   });
 
   t.test('Python', await needs('python3'), async (t) => {
-    t.strictSame(await examples('python3', 'examples.py', blocks('python')), ownOutput);
+    t.strictSame(await examples('python3', 'examples.py', blocks('python')), output);
   });
 
   t.test('TypeScript', async (t) => {
@@ -84,7 +73,7 @@ t.test('every example produces the output in the guide', async (t) => {
       format: 'esm',
       platform: 'node',
     });
-    t.strictSame(await examples('node', 'examples.mjs', outputFiles[0]!.text), ownOutput);
+    t.strictSame(await examples('node', 'examples.mjs', outputFiles[0]!.text), output);
   });
 });
 

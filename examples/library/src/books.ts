@@ -1,8 +1,8 @@
 // The books of a library, by their ISBN.
 import type { Handlers } from '#server/contract/handlers.js';
+import { Documents, listAll } from '#server/documents.js';
 import type { Collection, CollectionDefinition } from '#server/domain/collections.js';
 import { ApiError, type ErrorEntry } from '#server/errors.js';
-import { Documents } from './documents.js';
 import type { components, operations, operationSecurity } from './types.gen.js';
 
 type Book = components['schemas']['Book'];
@@ -30,12 +30,13 @@ export function bookOperations(
   const all = new Documents<string, Book>(collection, { isbn: true, title: true, author: true, shelf: true });
   return {
     async createBook({ caller, body }) {
-      if (!(await all.create(caller.subject, body.isbn, body))) throw new ApiError(bookErrors.bookExists);
+      const outcome = await all.write(caller.subject, body.isbn, { when: 'absent', value: body });
+      if (outcome === 'other') throw new ApiError(bookErrors.bookExists);
       return body;
     },
 
     async listBooks({ caller, query }) {
-      return Promise.resolve(all.list(caller.subject, query.limit));
+      return Promise.resolve(listAll(all, caller.subject, query.limit));
     },
 
     async getBook({ caller, params: { isbn } }) {
@@ -44,7 +45,8 @@ export function bookOperations(
 
     async replaceBook({ caller, params: { isbn }, body }) {
       const book = { isbn, ...body };
-      return (await all.replace(caller.subject, isbn, book)) ? book : notFound();
+      const outcome = await all.write(caller.subject, isbn, { when: 'present', value: book });
+      return outcome === 'missing' ? notFound() : book;
     },
 
     async changeBook({ caller, params: { isbn }, body }) {

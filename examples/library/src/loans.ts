@@ -1,8 +1,8 @@
 // The loans of a library, by the number of the copy: a copy has at most one loan, since its number is the loan's id.
 import type { Handlers } from '#server/contract/handlers.js';
+import { Documents, listAll, type Stored } from '#server/documents.js';
 import type { Collection, CollectionDefinition } from '#server/domain/collections.js';
 import { ApiError, type ErrorEntry } from '#server/errors.js';
-import { Documents, type Stored } from './documents.js';
 import type { components, operations, operationSecurity } from './types.gen.js';
 
 type Loan = components['schemas']['Loan'];
@@ -36,12 +36,13 @@ export function loanOperations(
   return {
     async createLoan({ caller, body }) {
       const loan = { ...body, renewals: 0 };
-      if (!(await all.create(caller.subject, loan.copy, loan))) throw new ApiError(loanErrors.copyLent);
+      const outcome = await all.write(caller.subject, loan.copy, { when: 'absent', value: loan });
+      if (outcome === 'other') throw new ApiError(loanErrors.copyLent);
       return loan;
     },
 
     async listLoans({ caller, query }) {
-      return Promise.resolve(all.list(caller.subject, query.limit));
+      return Promise.resolve(listAll(all, caller.subject, query.limit));
     },
 
     async getLoan({ caller, params: { copy } }) {
@@ -50,7 +51,8 @@ export function loanOperations(
 
     async replaceLoan({ caller, params: { copy }, body }) {
       const loan = { copy, ...body };
-      return (await all.replace(caller.subject, copy, loan)) ? loan : notFound();
+      const outcome = await all.write(caller.subject, copy, { when: 'present', value: loan });
+      return outcome === 'missing' ? notFound() : loan;
     },
 
     async renewLoan({ caller, params: { copy } }) {
