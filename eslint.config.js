@@ -22,7 +22,7 @@ const processFiles = 'app\\.js|main\\.js|cli\\.js|config\\.js|process/|service\\
 const engines = 'storage/(?!interface\\.js)';
 
 export default tseslint.config(
-  { ignores: ['dist', 'dist-test', '.tap', '**/.venv', '**/*.gen.ts', 'scripts/clients/*/**'] },
+  { ignores: ['**/dist', 'dist-test', '.tap', '**/.venv', '**/*.gen.ts', 'scripts/clients/*/**'] },
   eslint.configs.recommended,
   {
     files: ['**/*.ts'],
@@ -82,6 +82,11 @@ export default tseslint.config(
     'contract/**',
     `${processFiles}|http/|storage/|observability/|client/`,
     'The contract knows the errors alone.',
+  ),
+  mayNotImport(
+    'documents.ts',
+    `${processFiles}|http/|${engines}|observability/|client/`,
+    'Documents know the interface of the storage, the errors and the contract alone.',
   ),
   mayNotImport(
     'plants/**',

@@ -1,4 +1,4 @@
-// The TypeScript examples of docs/api.md, in order, so that the compiler checks them; a test keeps both identical.
+// The TypeScript of docs/api.md, written by "npm run generate", so that the compiler checks it; do not edit.
 import { ApiError, createClient } from 'plant-store-client';
 
 const plants = createClient({
@@ -21,5 +21,5 @@ try {
   await plants.deletePlant(9007199254740993n);
 } catch (error) {
   if (!(error instanceof ApiError) || !error.is('plantNotFound')) throw error;
-  console.log(error.status, error.code, error.message);
+  console.log(JSON.stringify({ error: error.code, message: error.message }));
 }

@@ -115,7 +115,9 @@ async function buildAll() {
     target: 'node20',
     sourcemap: true,
   });
-  const built = options.includes('--built') || ((await npmRun('build')) && (await npmRun('build:client')));
+  const built =
+    options.includes('--built') ||
+    ((await npmRun('build')) && (await npmRun('build:client')) && (await npmRun('build:services')));
   await tests;
   return built;
 }

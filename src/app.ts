@@ -16,7 +16,7 @@ import { settleUnreadBody } from './http/connection/unread-body.js';
 import { createMemoryBudget } from './http/memory-budget.js';
 import { serveDocsPage } from './http/pages/docs-page.js';
 import { publishContract } from './http/pages/published-contract.js';
-import { answerError, nameRequest } from './http/response/error-answer.js';
+import { createErrorHandler, nameRequest } from './http/response/error-answer.js';
 import { declareMediaType } from './http/response/media-type.js';
 import { addSecurityHeaders } from './http/response/security-headers.js';
 import { allowOrigins } from './http/routing/cors.js';
@@ -105,6 +105,7 @@ export async function buildApp({
   monotonic = () => performance.now(),
 }: AppOptions): Promise<FastifyInstance> {
   const limits: Limits = { ...defaultLimits, ...givenLimits };
+  const handleError = createErrorHandler(service.errors);
   const app: FastifyInstance = Fastify({
     logger,
     logController: new RequestLog(monotonic, () => storage.check()),
@@ -119,12 +120,12 @@ export async function buildApp({
     // The header limit already bounds paths, and the contract defines valid ids.
     routerOptions: { maxParamLength: limits.headerLimit },
     clientErrorHandler: answerClientError,
-    frameworkErrors: answerError,
+    frameworkErrors: handleError,
     serverFactory: (listener) => createServer(listener, limits, tls),
     // serverFactory creates the server; this option only makes Fastify log the address with the right scheme.
     ...(tls !== undefined && { https: {} }),
   });
-  app.setErrorHandler(answerError);
+  app.setErrorHandler(handleError);
   app.decorateRequest('caller', null);
   app.decorateRequest('bodyReservation', undefined);
   app.decorateRequest('failure', undefined);

@@ -7,11 +7,13 @@ import type { ErrorEntry } from './errors.js';
 export interface Service extends StoreDefinition {
   /** The module that starts its server; worker processes run it, too. */
   readonly program: URL;
+  /** The module of its command. */
+  readonly command: URL;
   /** The OpenAPI document. */
   readonly contract: URL;
   /** Implements the operations of the contract. */
   readonly handlers: (storage: Storage) => AnyHandlers;
-  /** The errors of its operations, besides those of src/errors.ts. */
+  /** The errors of its operations, besides those of src/errors.ts. `unknownOutcome` says what clients can do. */
   readonly errors: Readonly<Record<string, ErrorEntry>>;
   /** The scopes that its access tokens can have. */
   readonly scopes: readonly string[];
@@ -23,6 +25,16 @@ export interface Service extends StoreDefinition {
   readonly metricPrefix: string;
   /** The default of DATABASE_URL. */
   readonly databaseUrl: string;
-  /** The request that `npm start` suggests: what it does, its path, and its body in JSON. */
-  readonly example: { readonly purpose: string; readonly path: string; readonly body: string };
+  /** The request that the server suggests in development mode. */
+  readonly example: ExampleRequest;
+}
+
+/** A request to try first. */
+export interface ExampleRequest {
+  /** What it does. */
+  readonly purpose: string;
+  readonly method: 'POST' | 'PUT';
+  readonly path: string;
+  /** In JSON. */
+  readonly body: string;
 }

@@ -45,7 +45,7 @@ export const catalogue = {
   overloaded: { code: 50301, message: 'The service is overloaded; the request had no effect.' },
   unknownOutcome: {
     code: 50302,
-    message: 'The outcome is unknown: the request may have taken effect. Retry; 40011 means that it did.',
+    message: 'The outcome is unknown: the request may have taken effect.',
   },
 } as const satisfies Record<string, ErrorEntry>;
 

@@ -12,6 +12,7 @@ const scopes: Readonly<Record<requiredScope, true>> = { 'plants:read': true, 'pl
 export const service: Service = {
   name: 'plant-store',
   program: new URL('./main.js', import.meta.url),
+  command: new URL('./cli.js', import.meta.url),
   contract: new URL('../openapi.yaml', import.meta.url),
   // The compiler reports an operation that no resource implements.
   handlers: (storage): Handlers => ({ ...plantOperations(new PlantRepository(storage.collection(plants))) }),
@@ -25,6 +26,7 @@ export const service: Service = {
   databaseUrl: 'file:./data/plants.db',
   example: {
     purpose: 'Create a plant',
+    method: 'POST',
     path: '/plants',
     body: '{"id": 1, "name": "Monstera deliciosa", "tag": "indoor"}',
   },

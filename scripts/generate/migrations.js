@@ -1,12 +1,13 @@
 // Writes a migration for what the collections of a service need and no migration creates yet. It is then reviewed and
 // kept like any other. With --check, only verifies that nothing is missing, and that what is kept is what is rendered.
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { service } from '../../dist/service.js';
 import { loadSchema } from '../../dist/storage/migrations.js';
 import { version } from '../../dist/version.js';
 import { garden } from '../../test/support/garden/store.js';
+import { services } from '../lib/services.js';
 import { rendered } from './schema.js';
 
 /** @typedef {import('./schema.js').SchemaObject} SchemaObject */
@@ -14,7 +15,10 @@ import { rendered } from './schema.js';
 const check = process.argv.includes('--check');
 // The sources, of which dist/ has copies.
 const plantStore = { ...service, migrations: new URL('../../src/migrations/', import.meta.url) };
-for (const store of [plantStore, garden]) {
+const others = await Promise.all(
+  services.map(async (folder) => (await import(`../../${folder}dist/service.js`)).service),
+);
+for (const store of [plantStore, ...others, garden]) {
   for (const engine of /** @type {const} */ (['sqlite', 'postgres'])) complete(store, engine);
 }
 
@@ -30,6 +34,7 @@ function complete(store, engine) {
     { name: 'tokens', objects: [tokens] },
   ];
   const folder = new URL(`./${engine}/`, store.migrations);
+  mkdirSync(folder, { recursive: true });
   const kept = readdirSync(folder).map((file) => readFileSync(new URL(file, folder), 'utf8'));
   const needed = groups
     .map(({ name, objects }) => ({ name, objects: objects.filter((object) => !isKept(kept, object)) }))

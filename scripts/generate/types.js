@@ -5,11 +5,13 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import openapiTS, { astToString } from 'openapi-typescript';
 import ts from 'typescript';
+import { services } from '../lib/services.js';
 
 const root = new URL('../../', import.meta.url);
-/** The service's contract, and those of the tests, which use more features. */
+/** The contracts of the services, and those of the tests, which use more features. */
 const contracts = [
   { contract: 'openapi.yaml', target: 'src/contract/types.gen.ts' },
+  ...services.map((folder) => ({ contract: `${folder}openapi.yaml`, target: `${folder}src/types.gen.ts` })),
   { contract: 'test/support/garden/openapi.yaml', target: 'test/support/garden/types.gen.ts' },
   { contract: 'test/support/garden/orchard.yaml', target: 'test/support/garden/orchard.gen.ts' },
 ];

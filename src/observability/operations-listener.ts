@@ -7,7 +7,7 @@ import { checkHeaders } from '../http/connection/host-and-expect.js';
 import { startInOrder } from '../http/connection/request-order.js';
 import { createServer, type ServerLimits } from '../http/connection/server.js';
 import { settleUnreadBody } from '../http/connection/unread-body.js';
-import { answerError, nameRequest } from '../http/response/error-answer.js';
+import { createErrorHandler, nameRequest } from '../http/response/error-answer.js';
 import { declareMediaType } from '../http/response/media-type.js';
 import { refuseUnknownRoutes, rewriteTarget } from '../http/routing/unknown-routes.js';
 import { requestId } from './request-log.js';
@@ -37,16 +37,17 @@ const limits: ServerLimits = {
 /** Builds the operations listener, which does not listen yet. */
 export async function buildOperationsListener(options: OperationsOptions): Promise<FastifyInstance> {
   const { serving, checkStorage, metrics, log, deadline = 2_000 } = options;
+  const handleError = createErrorHandler();
   const app: FastifyInstance = Fastify({
     genReqId: requestId,
     forceCloseConnections: true,
     return503OnClosing: false,
     rewriteUrl: rewriteTarget,
     clientErrorHandler: answerClientError,
-    frameworkErrors: answerError,
+    frameworkErrors: handleError,
     serverFactory: (listener) => createServer(listener, limits),
   });
-  app.setErrorHandler(answerError);
+  app.setErrorHandler(handleError);
   app.decorateRequest('failure', undefined);
   app.addHook('onRequest', nameRequest);
   app.addHook('onRequest', (_request, reply, done) => {

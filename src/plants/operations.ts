@@ -1,8 +1,9 @@
 // Implements the operations on plants, for requests that have passed authentication and validation.
-import type { Handlers, JsonArray } from '../contract/handlers.js';
+import type { Handlers } from '../contract/handlers.js';
+import { listAll } from '../documents.js';
 import { ApiError, type ErrorEntry } from '../errors.js';
 import { plantErrors } from './errors.js';
-import type { Creation, Plant, PlantRepository } from './repository.js';
+import type { Creation, PlantRepository } from './repository.js';
 
 /** The error for each outcome of a create that stored nothing; a missing outcome does not compile. */
 const refusals: Readonly<Record<Exclude<Creation, 'created'>, ErrorEntry>> = {
@@ -25,25 +26,11 @@ export function plantOperations(
     },
 
     async listPlants({ caller, query }) {
-      return Promise.resolve(pages(plants, caller.subject, query.limit));
+      return Promise.resolve(listAll(plants, caller.subject, query.limit));
     },
 
     async deletePlant({ caller, params }) {
       if (!(await plants.delete(caller.subject, params.id))) throw new ApiError(plantErrors.plantNotFound);
-    },
-  };
-}
-
-/** Returns the subject's plants up to `limit` as an array that is read page by page. */
-function pages(plants: PlantRepository, subject: string, limit = Infinity): JsonArray<Plant> {
-  let after: bigint | undefined;
-  let left = limit;
-  return {
-    async nextPage() {
-      const { json, count, next } = await plants.list(subject, { after, limit: left });
-      after = next;
-      left -= count;
-      return { json, more: next !== undefined && left > 0 };
     },
   };
 }

@@ -1,12 +1,15 @@
 // The command-line options of the server, which set environment variables or select how it starts.
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { ConfigError } from '../config.js';
 import type { Service } from '../definition.js';
 
 const usage = ({
   name,
+  program,
   databaseUrl,
-}: Service) => `Usage: ${name} serve [options]   (or: node dist/main.js [options])
+}: Service) => `Usage: ${name} serve [options]   (or: ${nodeCommand(program)} [options])
 
 Runs the server.
 
@@ -46,6 +49,11 @@ export function readCommandLine(service: Service, args: readonly string[]): Comm
     if (value !== undefined) environment[variables[name]] = value;
   }
   return { help: values.help ? usage(service) : undefined, dev: values.dev ?? false, environment };
+}
+
+/** The command that runs a module of the service, for messages: with its path from the current folder. */
+export function nodeCommand(module: URL): string {
+  return `node ${relative('', fileURLToPath(module))}`;
 }
 
 function parse(args: readonly string[]) {

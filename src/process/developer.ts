@@ -5,6 +5,7 @@ import type { Service } from '../definition.js';
 import type { Storage } from '../storage/interface.js';
 import { issueToken } from '../http/security/access-token.js';
 import { describeStore } from '../storage/open.js';
+import { nodeCommand } from './command-line.js';
 
 const loopback = ['127.0.0.1', '::1', 'localhost'];
 
@@ -16,7 +17,7 @@ const loopback = ['127.0.0.1', '::1', 'localhost'];
  * @throws StorageError when the store cannot list or create tokens.
  */
 export async function greetDeveloper(
-  { scopes, tokenPrefix: prefix, example }: Service,
+  { command, scopes, tokenPrefix: prefix, example: { purpose, method, path, body } }: Service,
   origin: string,
   { tokens }: Storage,
   config: Config,
@@ -30,9 +31,10 @@ export async function greetDeveloper(
         ? undefined
         : `HOST is ${config.HOST}, which others can reach`;
   let secret: string | undefined;
-  let access = `${count} in the store; to create another: node dist/cli.js token create SUBJECT`;
+  const create = `${nodeCommand(command)} token create SUBJECT`;
+  let access = `${count} in the store; to create another: ${create}`;
   if (count === 0 && reason !== undefined) {
-    access = `none, since ${reason}; to create one: node dist/cli.js token create SUBJECT`;
+    access = `none, since ${reason}; to create one: ${create}`;
   } else if (count === 0) {
     ({ secret } = await issueToken(tokens, { prefix, subject: 'dev', scopes, now: Date.now() }));
     access = `${secret} (for subject "dev", shown only once)`;
@@ -47,10 +49,10 @@ export async function greetDeveloper(
     secret === undefined
       ? ''
       : `
-${example.purpose}:
+${purpose}:
 
-  curl -i ${url}${example.path} -H 'Authorization: Bearer ${secret}' \\
-    -H 'Content-Type: application/json' -d '${example.body}'
+  curl -i${method === 'POST' ? '' : ` -X ${method}`} ${url}${path} -H 'Authorization: Bearer ${secret}' \\
+    -H 'Content-Type: application/json' -d '${body}'
 `;
   process.stderr.write(`\n${lines.join('\n')}\n${suggestion}\n`);
 }

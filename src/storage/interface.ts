@@ -50,7 +50,7 @@ export type Change =
   | { readonly when: 'equals'; readonly expected: string; readonly text: string | null };
 
 /** The outcomes of changes that store a text, by condition. */
-interface OutcomesOfText {
+export interface OutcomesOfText {
   readonly absent: 'inserted' | 'same' | 'other';
   readonly present: 'replaced' | 'same' | 'missing';
   readonly any: 'inserted' | 'replaced' | 'same';

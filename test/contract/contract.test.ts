@@ -51,6 +51,7 @@ t.test('the generated types are current, and outdated ones are detected', async 
   const folder = await temporaryFolder(t);
   await Promise.all([
     cp(join(root, generator), join(folder, generator)),
+    cp(join(root, 'scripts/lib/services.js'), join(folder, 'scripts/lib/services.js')),
     cp(join(root, 'package.json'), join(folder, 'package.json')),
     cp(join(root, 'src/contract'), join(folder, 'src/contract'), { recursive: true }),
     cp(join(root, 'test/support/garden'), join(folder, 'test/support/garden'), { recursive: true }),

@@ -1,12 +1,14 @@
-// Checks that the examples of docs/api.md and the README work as written, and that docs/api.md lists all error codes.
+// Checks that the examples of docs/api.md and the README work as written, that docs/api.md lists all error codes, and that
+// docs/start-your-own.md leads to a service.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { cp, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import t from 'tap';
 import { temporaryFolder } from '../support/engines.js';
+import { startOther, testForeignParts } from '../support/other-service.js';
 import { startServer } from '../support/processes.js';
 import { startListening } from '../support/service.js';
 import { skipFor } from '../support/skip.js';
@@ -32,9 +34,10 @@ async function needs(command: string): Promise<ReturnType<typeof skipFor>> {
   );
 }
 
-const [created, listed, gone] = blocks('json')
+/** What the examples of each language print: the guide's JSON, one line for each block. */
+const output = blocks('json')
   .split('\n\n')
-  .map((text) => JSON.parse(text) as unknown);
+  .map((text) => JSON.stringify(JSON.parse(text)));
 
 t.test('every example produces the output in the guide', async (t) => {
   const service = await startListening(t);
@@ -52,25 +55,13 @@ t.test('every example produces the output in the guide', async (t) => {
     const { stdout } = await run(command, [path], { env });
     return stdout.trimEnd().split('\n');
   };
-  const ownOutput = [
-    JSON.stringify(created),
-    JSON.stringify(listed),
-    '404 40400 You have no plant with this id.',
-  ];
 
   t.test('curl', await needs('curl'), async (t) => {
-    const lines = await examples('bash', 'examples.sh', blocks('bash'));
-    t.strictSame(lines, [
-      JSON.stringify(created),
-      JSON.stringify(listed),
-      '204',
-      JSON.stringify(gone),
-      '404',
-    ]);
+    t.strictSame(await examples('bash', 'examples.sh', blocks('bash')), output);
   });
 
   t.test('Python', await needs('python3'), async (t) => {
-    t.strictSame(await examples('python3', 'examples.py', blocks('python')), ownOutput);
+    t.strictSame(await examples('python3', 'examples.py', blocks('python')), output);
   });
 
   t.test('TypeScript', async (t) => {
@@ -82,7 +73,7 @@ t.test('every example produces the output in the guide', async (t) => {
       format: 'esm',
       platform: 'node',
     });
-    t.strictSame(await examples('node', 'examples.mjs', outputFiles[0]!.text), ownOutput);
+    t.strictSame(await examples('node', 'examples.mjs', outputFiles[0]!.text), output);
   });
 });
 
@@ -133,3 +124,51 @@ t.test('docs/api.md lists the error codes of the catalogue', (t) => {
   );
   t.end();
 });
+
+t.test(
+  'docs/start-your-own.md leads to a service with nothing of the Plant Store',
+  await needs('curl'),
+  async (t) => {
+    const page = readFileSync(join(root, 'docs/start-your-own.md'), 'utf8');
+    const clone = join(await temporaryFolder(t), 'clone');
+    // What the steps before have made is there; only what the page changes is copied.
+    const parts = ['package.json', 'tsconfig.json', 'openapi.yaml', 'src/contract', 'src/migrations'].concat(
+      ['scripts/generate', 'scripts/lib', 'scripts/build-services.js', 'test/support/garden'],
+      ['examples/library/tsconfig.json', 'examples/library/src'],
+    );
+    for (const part of parts) await cp(join(root, part), join(clone, part), { recursive: true });
+    for (const part of ['node_modules', 'dist']) await symlink(join(root, part), join(clone, part));
+    const bash = async (code: string, env: Record<string, string> = {}) =>
+      (await run('bash', ['-ec', code], { cwd: clone, env: { ...process.env, ...env } })).stdout;
+
+    const [make = '', check = '', generate = '', start = '', session = '', command = ''] = [
+      ...page.matchAll(/^```sh\n([^]*?)^```$/gm),
+    ].map(([, code = '']) => code);
+    t.match(make, /^npm ci && npm run build\n/);
+    await bash(make.replace(/^.*\n/, ''));
+    for (const [, file = '', code = ''] of page.matchAll(/^`(services\/\S+)`:\n\n```\w+\n([^]*?)^```$/gm))
+      await writeFile(join(clone, file), code);
+    t.equal(await bash(`exec 2>&1\n${check}`), '0 errors, 0 warnings.\n');
+    const generated = await bash(generate);
+    for (const engine of ['sqlite', 'postgres'])
+      t.match(generated, `services/tasks/migrations/${engine}/0001_tasks_and_tokens.sql is new: review it.`);
+
+    const [, script = ''] = /^node (\S+) --dev\n$/.exec(start) ?? [];
+    const databaseUrl = `file:${join(clone, 'tasks.db')}`;
+    const env = { DATABASE_URL: databaseUrl };
+    const { server, token } = await startOther(t, { script: join(clone, script), env });
+    const [, answers] = /^```json\n([^]*?)^```$/m.exec(page) ?? [];
+    t.match(token, /^tsk_/);
+    t.equal(
+      await bash(session.replace('tsk_…', token).replaceAll('http://127.0.0.1:3000', server.origin)),
+      answers,
+    );
+    t.match(await bash(command, env), /^tsk_\S+\n$/);
+    const [, suggested = ''] = /\n\n( {2}curl [^]*)\n\n/.exec(server.stderr()) ?? [];
+    t.match(await bash(suggested), /"title":"Water the roses"/, 'the request that its first start suggests');
+    t.equal(await server.end(), 0);
+
+    const folder = join(clone, 'services/tasks/dist');
+    await testForeignParts(t, { folder, path: '/tasks', store: await temporaryFolder(t) });
+  },
+);

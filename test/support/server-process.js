@@ -5,7 +5,7 @@ import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve as resolvePath } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { createInterface } from 'node:readline';
 import { setTimeout } from 'node:timers/promises';
@@ -172,8 +172,8 @@ async function accepting(port, failed) {
 /** The result of a program. @typedef {{ code: number, stdout: string, stderr: string }} Finished */
 
 /**
- * Runs a program in dist until it ends.
- * @param {'cli.js' | 'main.js'} file
+ * Runs a program until it ends.
+ * @param {string} file - In dist, or its path.
  * @param {string[]} args
  * @param {Record<string, string>} env - Its environment, in addition to PATH.
  * @returns {Promise<Finished>} The code is -1 if a signal ended it.
@@ -181,7 +181,7 @@ async function accepting(port, failed) {
 export function run(file, args, env) {
   return new Promise((resolve) => {
     const options = { env: environment(env) };
-    execFile(process.execPath, [join(dist, file), ...args], options, (error, stdout, stderr) => {
+    execFile(process.execPath, [resolvePath(dist, file), ...args], options, (error, stdout, stderr) => {
       const code = typeof error?.code === 'number' ? error.code : error === null ? 0 : -1;
       resolve({ code, stdout, stderr });
     });

@@ -137,12 +137,7 @@ export const injectFaults =
       broken: storage.broken,
       check: () => storage.check(),
       close: () => storage.close(),
-      plants: {
-        create: (...all) => storage.plants.create(...all),
-        delete: (...all) => storage.plants.delete(...all),
-        list: (...all) => storage.plants.list(...all),
-        ...plants,
-      },
+      plants: withMethods(storage.plants, plants),
       tokens: {
         create: (...all) => storage.tokens.create(...all),
         find: (...all) => storage.tokens.find(...all),
@@ -153,6 +148,16 @@ export const injectFaults =
       },
     };
   };
+
+/** An object with some of its methods replaced; the others are called on the object itself. */
+function withMethods<T extends object>(object: T, replaced: Partial<T> = {}): T {
+  return new Proxy(object, {
+    get(target, name) {
+      const value: unknown = Reflect.get(name in replaced ? replaced : target, name);
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
+}
 
 /** JSON in which a bigint stands as bare digits. */
 export function jsonText(value: unknown): string {

@@ -51,7 +51,8 @@ export function createValidator(ajv: Ajv, schema: Schema, source: Source): Valid
 }
 
 /**
- * Checks every entry of the error catalogue, and a service's own errors, against a schema of the contract's errors.
+ * Checks every entry of the error catalogue, and a service's own errors, against a schema of the contract's errors. An
+ * own error takes the place of an entry with its name.
  * @throws Error naming the entry that does not match, or whose code is taken.
  */
 export function checkCatalogue(
@@ -61,7 +62,7 @@ export function checkCatalogue(
 ): void {
   const validate = createValidator(ajv, errorSchema, 'json');
   const codes = new Set<number>();
-  for (const [name, entry] of [...Object.entries<ErrorEntry>(catalogue), ...Object.entries(errors)]) {
+  for (const [name, entry] of Object.entries<ErrorEntry>({ ...catalogue, ...errors })) {
     if (codes.has(entry.code))
       throw new Error(`Error ${name} has a code that another error has: ${entry.code}`);
     codes.add(entry.code);

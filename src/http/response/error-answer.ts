@@ -1,7 +1,7 @@
 // Turns everything that is thrown into an Error response of the contract.
 import type { FastifyError, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { StorageError, type StorageFailure } from '../../storage/interface.js';
-import { ApiError, type ErrorKind } from '../../errors.js';
+import { ApiError, type ErrorEntry, type ErrorKind } from '../../errors.js';
 
 /** Fastify's own refusals, by error code. */
 const fastifyErrors: Readonly<Record<string, ErrorKind>> = {
@@ -11,6 +11,8 @@ const fastifyErrors: Readonly<Record<string, ErrorKind>> = {
   // The client disconnected while it sent its body. It gets no response, and the server did not fail.
   ECONNRESET: 'malformedRequest',
 };
+
+type ServiceErrors = Readonly<Partial<Record<string, ErrorEntry>>>;
 
 const storageErrors: Readonly<Record<StorageFailure, ErrorKind>> = {
   unavailable: 'unavailable',
@@ -22,22 +24,30 @@ const storageErrors: Readonly<Record<StorageFailure, ErrorKind>> = {
  * Converts anything that was thrown, even null, to an ApiError. Unexpected errors become 50000; their cause appears in
  * the log only.
  */
-export function toApiError(thrown: unknown): ApiError {
+function toApiError(thrown: unknown, errors: ServiceErrors): ApiError {
   if (thrown instanceof ApiError) return thrown;
-  if (thrown instanceof StorageError) return new ApiError(storageErrors[thrown.failure], { cause: thrown });
+  if (thrown instanceof StorageError) {
+    const kind = storageErrors[thrown.failure];
+    return new ApiError(errors[kind] ?? kind, { cause: thrown });
+  }
   const kind = fastifyErrors[(thrown as Partial<FastifyError> | null)?.code ?? ''];
   return new ApiError(kind ?? 'internal', { cause: thrown });
 }
 
-/** Sends the Error response for what was thrown. Fastify's error handler. */
-export function answerError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  const error = toApiError(thrown);
-  request.failure = error;
-  reply
-    .code(error.statusCode)
-    .headers(error.headers)
-    .header('content-type', 'application/json')
-    .send(error.json);
+/**
+ * Creates the error handler of a Fastify instance, which sends the Error response for what was thrown.
+ * @param errors - The service's own errors. `unknownOutcome` among them says what clients can do about one.
+ */
+export function createErrorHandler(errors: ServiceErrors = {}) {
+  return (thrown: unknown, request: FastifyRequest, reply: FastifyReply): void => {
+    const error = toApiError(thrown, errors);
+    request.failure = error;
+    reply
+      .code(error.statusCode)
+      .headers(error.headers)
+      .header('content-type', 'application/json')
+      .send(error.json);
+  };
 }
 
 /** An onRequest hook that adds the request's id to its response. */

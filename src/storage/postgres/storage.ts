@@ -164,8 +164,7 @@ class PostgresStorage implements Storage {
     if (pending.length > 0) {
       throw new StorageError(
         'unavailable',
-        `the schema of the database is missing or out of date: run "${this.#store.name} migrate" ` +
-          '("node dist/cli.js migrate" in a checkout)',
+        `the schema of the database is missing or out of date: run "${this.#store.name} migrate"`,
       );
     }
   }

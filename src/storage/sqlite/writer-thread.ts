@@ -1,7 +1,7 @@
 // The thread that owns the connection for writes of documents: it syncs them and runs all checkpoints.
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { type CollectionDefinition, type Id, messageOf, type Outcome } from '../interface.js';
+import { type CollectionDefinition, messageOf, type Outcome } from '../interface.js';
 import type { Write } from '../writes.js';
 import { Packer, packOutcomes, type PackedBatch, type PackedResults } from './batch.js';
 import { checkFiles, existing, identifyFiles } from './files.js';

@@ -1,0 +1,40 @@
+// Defines the library: a second service on the same server.
+import type { Handlers } from '#server/contract/handlers.js';
+import type { Service } from '#server/definition.js';
+import { bookErrors, bookOperations, books } from './books.js';
+import { loanErrors, loanOperations, loans } from './loans.js';
+import type { operations, operationSecurity, requiredScope } from './types.gen.js';
+
+/** The compiler reports a scope that the contract adds or removes. */
+const scopes: Readonly<Record<requiredScope, true>> = {
+  'books:read': true,
+  'books:write': true,
+  'loans:read': true,
+  'loans:write': true,
+};
+
+export const service: Service = {
+  name: 'library',
+  program: new URL('./main.js', import.meta.url),
+  command: new URL('./cli.js', import.meta.url),
+  contract: new URL('../openapi.yaml', import.meta.url),
+  // The compiler reports an operation that no resource implements.
+  handlers: (storage): Handlers<operations, operationSecurity> => ({
+    ...bookOperations(storage.collection(books)),
+    ...loanOperations(storage.collection(loans)),
+  }),
+  collections: [books, loans],
+  migrations: new URL('../migrations/', import.meta.url),
+  errors: { ...bookErrors, ...loanErrors },
+  scopes: Object.keys(scopes),
+  tokenPrefix: 'lib_',
+  realm: 'library',
+  metricPrefix: 'library_',
+  databaseUrl: 'file:./data/library.db',
+  example: {
+    purpose: 'Add a book',
+    method: 'POST',
+    path: '/books',
+    body: '{"isbn": "9780141439600", "title": "A Tale of Two Cities", "author": "Charles Dickens"}',
+  },
+};

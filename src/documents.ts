@@ -1,0 +1,112 @@
+// The documents of a resource: values of the contract's types, stored as JSON texts in a collection.
+import { parseExactJson } from './contract/exact-json.js';
+import type { JsonArray } from './contract/handlers.js';
+import { exactJson, JsonText } from './contract/json-text.js';
+import type { Collection, Id, OutcomesOfText, Page, PageRange } from './storage/interface.js';
+import { ApiError } from './errors.js';
+
+/** How often a change is tried while other changes to the same document come first. */
+const maxAttempts = 100;
+
+/** A value as it is read from a document: an int64 is a bigint only where a number would round it. */
+export type Stored<Value> = {
+  [Name in keyof Value]: Value[Name] extends bigint ? bigint | number : Value[Name];
+};
+
+/**
+ * The documents of one kind, of all subjects. Its methods reject with StorageError, for which the server has responses,
+ * and writes resolve when they are durable.
+ */
+export class Documents<I extends Id, Value extends object> {
+  readonly #collection: Collection<I>;
+  readonly #fields: readonly (keyof Value & string)[];
+
+  /**
+   * @param fields - All fields, in the order of the texts. Two documents are the same if their texts are. A field that
+   *   the contract adds does not compile until it is listed.
+   */
+  constructor(collection: Collection<I>, fields: Readonly<Record<keyof Value, true>>) {
+    this.#collection = collection;
+    this.#fields = Object.keys(fields) as (keyof Value & string)[];
+  }
+
+  /** Stores a value if the condition holds; `any` always does. `OutcomesOfText` has the outcomes. */
+  write<When extends 'absent' | 'present' | 'any'>(
+    subject: string,
+    id: I,
+    { when, value }: { readonly when: When; readonly value: Value },
+  ): Promise<OutcomesOfText[When]> {
+    const written = this.#collection.write(subject, id, { when, text: this.#textOf(value) });
+    return written as Promise<OutcomesOfText[When]>;
+  }
+
+  /** Deletes a document. Resolves to false if there is none. */
+  async delete(subject: string, id: I): Promise<boolean> {
+    return (await this.#collection.write(subject, id, { when: 'present', text: null })) === 'deleted';
+  }
+
+  /** Returns a document, for a response; undefined if there is none. */
+  async get(subject: string, id: I): Promise<JsonText<Value> | undefined> {
+    const text = await this.#collection.get(subject, id);
+    return text === undefined ? undefined : new JsonText(text);
+  }
+
+  /** Returns one page of a subject's documents in ascending order of id. */
+  list(subject: string, range: PageRange<I>): Promise<Page<I>> {
+    return this.#collection.page(subject, range);
+  }
+
+  /**
+   * Changes a document depending on what it contains, and returns it, for a response; undefined if there is none. The
+   * change is stored only if the document is still what was read; otherwise it is read again. So none of several
+   * concurrent changes is lost.
+   * @param update - Returns the changed value; may be called several times. What it throws rejects the change.
+   */
+  async change(
+    subject: string,
+    id: I,
+    update: (value: Stored<Value>) => Stored<Value>,
+  ): Promise<JsonText<Value> | undefined> {
+    for (let attempt = 0; attempt < maxAttempts; attempt++) {
+      const expected = await this.#collection.get(subject, id);
+      if (expected === undefined) return undefined;
+      const text = this.#textOf(update(parseExactJson(expected) as Stored<Value>));
+      if (text === expected) return new JsonText(text);
+      const outcome = await this.#collection.write(subject, id, { when: 'equals', expected, text });
+      // With 'same', another request has just made the same change. If both count something, this one is still to do.
+      if (outcome === 'replaced') return new JsonText(text);
+    }
+    throw new ApiError('overloaded');
+  }
+
+  /** The output of JSON.stringify for the fields in order, except that bigints are exact. */
+  #textOf(value: Value | Stored<Value>): string {
+    let members = '';
+    for (const name of this.#fields) {
+      const text = exactJson(value[name]);
+      if (text !== undefined) members += `${members === '' ? '' : ','}"${name}":${text}`;
+    }
+    return `{${members}}`;
+  }
+}
+
+/**
+ * Returns the documents of a subject as an array that is read page by page as it is sent.
+ * @param limit - The maximum number of documents; all by default.
+ */
+export function listAll<I extends Id, Value extends object>(
+  documents: Pick<Documents<I, Value>, 'list'>,
+  subject: string,
+  limit = Infinity,
+): JsonArray<Value> {
+  let after: I | undefined;
+  let left = limit;
+  return {
+    async nextPage() {
+      const { json, count, next } = await documents.list(subject, { after, limit: left });
+      after = next;
+      left -= count;
+      return { json, more: next !== undefined && left > 0 };
+    },
+  };
+}

@@ -1,0 +1,158 @@
+// The commands that create, list, revoke and prune access tokens.
+import { InvalidArgumentError, Option, type Command } from 'commander';
+import type { Token } from '../storage/interface.js';
+import { isSubject, issueToken } from '../http/security/access-token.js';
+import { CommandError, printJson, type StoreCommands, type StoreOptions } from './store-commands.js';
+
+const states = ['valid', 'expired', 'revoked'] as const;
+type State = (typeof states)[number];
+
+/** Adds the command "token" with its subcommands to the program. */
+export function addTokenCommands(program: Command, commands: StoreCommands): void {
+  const token = program.command('token').description('create, list, revoke and prune access tokens');
+  addCreate(token, commands);
+  addList(token, commands);
+  addRevoke(token, commands);
+  addPrune(token, commands);
+}
+
+function addCreate(parent: Command, commands: StoreCommands): void {
+  const { scopes, tokenPrefix: prefix } = commands.service;
+  commands
+    .add(parent, 'create')
+    .description('create a token and print it to standard output; it cannot be shown again')
+    .argument('<subject>', 'owner of the data that the token gives access to', parseSubject)
+    .addOption(
+      new Option('--scope <scope>', 'scope of the token; may be repeated (default: all scopes)')
+        .choices(scopes)
+        // Replaces the parser that choices() sets, which keeps only the last value.
+        .argParser((value, previous: string[] | undefined) => {
+          if (scopes.includes(value)) return [...(previous ?? []), value];
+          throw new InvalidArgumentError(`Allowed choices are ${scopes.join(', ')}.`);
+        }),
+    )
+    .option(
+      '--expires <duration>',
+      'lifetime: a number followed by s, m, h, d or w, such as 90d (default: never expires)',
+      parseDuration,
+    )
+    .action(async (subject: string, options: StoreOptions & { scope?: string[]; expires?: number }) => {
+      await commands.withStorage(options, async ({ tokens }) => {
+        const now = Date.now();
+        const { token, secret } = await issueToken(tokens, {
+          prefix,
+          subject,
+          scopes: scopes.filter((scope) => options.scope?.includes(scope) ?? true),
+          now,
+          expiresAt: options.expires === undefined ? undefined : now + options.expires,
+        });
+        const { id, scopes: allowed, expires } = describe(token);
+        const expiry = expires === null ? 'does not expire' : `expires ${expires}`;
+        console.error(`Token ${id} for subject ${JSON.stringify(subject)}: ${allowed.join(' ')}, ${expiry}.`);
+        if (options.json) printJson({ ...describe(token), token: secret });
+        else console.log(secret);
+      });
+    });
+}
+
+function addList(parent: Command, commands: StoreCommands): void {
+  commands
+    .add(parent, 'list')
+    .description('list tokens, oldest first; secrets are not stored and cannot be shown')
+    .option('--subject <subject>', 'only tokens of this subject', parseSubject)
+    .addOption(new Option('--state <state>', 'only tokens in this state').choices(states))
+    .action(async (options: StoreOptions & { subject?: string; state?: State }) => {
+      await commands.withStorage(options, async ({ tokens }) => {
+        const { subject, state } = options;
+        const found = (await tokens.list())
+          .map(describe)
+          .filter((one) => (subject ?? one.subject) === one.subject && (state ?? one.state) === one.state);
+        if (options.json) printJson(found);
+        else if (found.length > 0) printTable(found);
+        else if (subject !== undefined || state !== undefined) console.error('No tokens match.');
+        else
+          console.error(
+            `There are no tokens. To create one, run: ${commands.service.name} token create SUBJECT`,
+          );
+      });
+    });
+}
+
+function addRevoke(parent: Command, commands: StoreCommands): void {
+  commands
+    .add(parent, 'revoke')
+    .description('revoke a token; takes effect within 5 seconds')
+    .argument('<id>', 'id of the token, as shown by "token create" and "token list"')
+    .action(async (id: string, options: StoreOptions) => {
+      await commands.withStorage(options, async ({ tokens }) => {
+        if (!(await tokens.revoke(id, Date.now())))
+          throw new CommandError(`no token has the id ${JSON.stringify(id)}`);
+        console.error(`Token ${id} is revoked.`);
+        if (options.json) printJson((await tokens.list()).filter((one) => one.id === id).map(describe)[0]);
+      });
+    });
+}
+
+function addPrune(parent: Command, commands: StoreCommands): void {
+  commands
+    .add(parent, 'prune')
+    .description('delete revoked and expired tokens')
+    .action(async (options: StoreOptions) => {
+      await commands.withStorage(options, async ({ tokens }) => {
+        const deleted = await tokens.prune(Date.now());
+        console.error(`Deleted ${deleted} ${deleted === 1 ? 'token' : 'tokens'}.`);
+        if (options.json) printJson({ deleted });
+      });
+    });
+}
+
+function parseSubject(value: string): string {
+  if (isSubject(value)) return value;
+  throw new InvalidArgumentError('It must have 1 to 255 characters and no control characters.');
+}
+
+/** Parses a number and a unit as a duration in ms. */
+function parseDuration(value: string): number {
+  const units: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
+  const [, amount, unit] = /^([1-9]\d{0,8})([smhdw])$/.exec(value) ?? [];
+  if (amount === undefined)
+    throw new InvalidArgumentError('It must be a number followed by s, m, h, d or w, such as 90d.');
+  const duration = Number(amount) * units[unit!]! * 1000;
+  // The latest time that a Date can represent.
+  if (Date.now() + duration > 8.64e15) throw new InvalidArgumentError('It is too long.');
+  return duration;
+}
+
+/** A token as the commands show it, with times in ISO 8601 and null for never. */
+function describe({ id, subject, scopes, createdAt, expiresAt, revokedAt }: Token) {
+  const time = (at: number | undefined) => (at === undefined ? null : new Date(at).toISOString());
+  const expired = expiresAt !== undefined && expiresAt <= Date.now();
+  const state: State = revokedAt !== undefined ? 'revoked' : expired ? 'expired' : 'valid';
+  return {
+    id,
+    subject,
+    scopes,
+    created: time(createdAt),
+    expires: time(expiresAt),
+    revoked: time(revokedAt),
+    state,
+  };
+}
+
+function printTable(tokens: ReturnType<typeof describe>[]): void {
+  const columns = ['id', 'subject', 'scopes', 'created', 'expires', 'state'] as const;
+  const rows = [
+    columns.map((name) => name.toUpperCase()),
+    ...tokens.map((token) =>
+      columns.map((name) => (name === 'scopes' ? token.scopes.join(' ') : (token[name] ?? 'never'))),
+    ),
+  ];
+  const widths = columns.map((_, i) => Math.max(...rows.map((row) => row[i]!.length)));
+  for (const row of rows)
+    console.log(
+      row
+        .map((cell, i) => cell.padEnd(widths[i]!))
+        .join('  ')
+        .trimEnd(),
+    );
+}
