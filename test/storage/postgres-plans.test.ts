@@ -1,40 +1,80 @@
 // The plans of PostgreSQL: no statement of the service reads more than it needs, whatever the statistics say.
 import t from 'tap';
-import type { Change } from '../../dist/storage/interface.js';
-import { plants as definition } from '../../dist/plants/repository.js';
+import { plants } from '../../dist/plants/repository.js';
+import { service } from '../../dist/service.js';
+import type { Change, CollectionDefinition, Id, StoreDefinition } from '../../dist/storage/interface.js';
+import { migrateStorage, openStorage } from '../../dist/storage/open.js';
 import { noPostgres } from '../support/engines.js';
+import { garden } from '../support/garden/store.js';
 import { startServer, type PlanNode } from '../support/postgres-server.js';
 import { skipFor } from '../support/skip.js';
-import { openPostgres } from '../support/store.js';
 
 /** The most rows of a page: how many a statement may read beyond those that it is about. */
 const page = 500;
 /** Beyond this cost PostgreSQL compiles a statement, which takes longer than any of ours runs: jit_above_cost. */
 const costOfCompilation = 100_000;
-const plants = 100_000;
 const batch = 1_000;
+/** The number of a long document, so that its page is read differently. */
+const longDocument = 25_000;
 
-const small = `INSERT INTO plants
-  SELECT 'tenant ' || id / 10, id, '{"name":"Ficus"}' FROM generate_series(1, 40000) id`;
-/** One of its plants is long, so that its page is read differently. */
-const longPlant = 25_000;
-const large = `INSERT INTO plants
-  SELECT 'large', id, '{"name":"' || repeat('x', CASE id WHEN ${longPlant} THEN 1000 ELSE 5 END) || '"}'
-  FROM generate_series(1, ${plants}) id`;
+/** A table of documents, and the statements that fill it. */
+interface Table {
+  readonly store: StoreDefinition;
+  readonly definition: CollectionDefinition;
+  /** The id of the document with a number. */
+  readonly idOf: (number: number) => Id;
+  /** The number of documents of the subject that has most. */
+  readonly count: number;
+  readonly small: string;
+  readonly large: string;
+}
+
+/** @param id - The id of the document with a `number`, in SQL. */
+function tableOf(table: Pick<Table, 'store' | 'definition' | 'idOf' | 'count'>, id: string): Table {
+  const fill = (subject: string, length: string, count: number) =>
+    `INSERT INTO ${table.definition.name} SELECT ${subject}, ${id}, '{"name":"' || repeat('x', ${length}) || '"}'
+     FROM generate_series(1, ${count}) AS number`;
+  return {
+    ...table,
+    small: fill("'tenant ' || number / 10", '5', 40_000),
+    large: fill("'large'", `CASE number WHEN ${longDocument} THEN 1000 ELSE 5 END`, table.count),
+  };
+}
+
+const int64 = tableOf({ store: service, definition: plants, idOf: BigInt, count: 100_000 }, 'number');
+const text = tableOf(
+  {
+    store: garden,
+    definition: garden.collections[2]!,
+    idOf: (number) => `${number}`.padStart(7, '0'),
+    count: 30_000,
+  },
+  "to_char(number, 'FM0000000')",
+);
 const tokens = `INSERT INTO tokens
   SELECT id, int4send(id), 'tenant', 'plants:read', id FROM generate_series(1, 20000) id`;
 const distinct = (number: number) =>
   `ALTER TABLE plants ALTER subject SET (n_distinct = ${number}), ALTER id SET (n_distinct = ${number})`;
 
-/** How the tables are filled, and what statistics PostgreSQL has then. */
-const statistics: Record<string, string[]> = {
-  'no statistics': [small, large, tokens],
-  'statistics from before the tenant has grown': [small, 'ANALYZE', large, tokens],
-  'statistics of an empty table': ['ANALYZE', small, large, tokens],
-  'statistics that hold all plants for one': [small, large, tokens, distinct(1), 'ANALYZE'],
-  'statistics that hold every subject for another': [small, large, tokens, distinct(-1), 'ANALYZE'],
-  'statistics that are right': [small, large, tokens, 'ANALYZE'],
-};
+/** How a table is filled, and what statistics PostgreSQL has then. */
+const statistics: readonly [name: string, table: Table, statements: string[]][] = [
+  ...[int64, text].flatMap((table): [string, Table, string[]][] => [
+    ['no statistics', table, [table.small, table.large, tokens]],
+    ['statistics of an empty table', table, ['ANALYZE', table.small, table.large, tokens]],
+    ['statistics that are right', table, [table.small, table.large, tokens, 'ANALYZE']],
+  ]),
+  ['statistics from before the tenant has grown', int64, [int64.small, 'ANALYZE', int64.large, tokens]],
+  [
+    'statistics that hold all plants for one',
+    int64,
+    [int64.small, int64.large, tokens, distinct(1), 'ANALYZE'],
+  ],
+  [
+    'statistics that hold every subject for another',
+    int64,
+    [int64.small, int64.large, tokens, distinct(-1), 'ANALYZE'],
+  ],
+];
 
 t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgres), async (t) => {
   const server = await startServer(t, {
@@ -47,14 +87,17 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
     'auto_explain.log_parameter_max_length': '0',
     'auto_explain.log_format': 'json',
   });
-  for (const [name, statements] of Object.entries(statistics)) {
-    const url = await server.createDatabase(t);
+  for (const [name, { store, definition, idOf, count }, statements] of statistics) {
+    const url = await server.createDatabase(t, { schema: false });
+    await migrateStorage(store, url);
     await server.sql(statements.join(';'), new URL(url).pathname.slice(1));
     for (const prepared of [false, true]) {
+      const title = `${definition.name}, ${name}${prepared ? ', statements prepared' : ''}`;
       // Awaited, because the next database must not be filled while the log shows the statements of this one.
-      await t.test(`${name}${prepared ? ', statements prepared' : ''}`, async (t) => {
-        const storage = await openPostgres({ url, timeout: 90_000, poolSize: 1, prepared });
+      await t.test(title, async (t) => {
+        const storage = await openStorage(store, url, {}, { timeout: 90_000, poolSize: 1, prepared });
         t.teardown(() => storage.close());
+        const documents = storage.collection(definition);
 
         let ofFunction = 0;
         /** Runs work that resolves to its number of rows, and examines its statements. */
@@ -77,50 +120,52 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
               );
           }
         };
-        // Often enough that PostgreSQL considers a plan for any values of a prepared statement.
-        for (let round = 0; round < 7; round++) {
-          for (const after of [undefined, longPlant - 9, plants / 2, plants - 200]) {
-            await check(`the page after ${after}`, async () => {
-              const options = { after: after === undefined ? after : BigInt(after), limit: Infinity };
-              return (await storage.plants.list('large', options)).count;
-            });
-          }
-        }
-        await check('first pages together', async () => {
-          const subjects = Array.from({ length: 64 }, (_, i) => (i === 9 ? 'large' : `tenant ${i + 1}`));
-          const pages = await Promise.all(
-            subjects.map((subject) => storage.plants.list(subject, { limit: Infinity })),
-          );
-          return pages.reduce((rows, { count }) => rows + count, 0);
-        });
-        await check('four pages with which lists go on', async () => {
-          const pages = await Promise.all(
-            [10n, 1_000n, 20_000n, 30_000n].map((after) =>
-              storage.plants.list('large', { after, limit: Infinity }),
+        const pages = async (subjects: readonly string[], afters: readonly (number | undefined)[]) => {
+          const read = subjects.flatMap((subject) =>
+            afters.map((after) =>
+              documents.page(subject, { after: after === undefined ? after : idOf(after), limit: Infinity }),
             ),
           );
-          return pages.reduce((rows, { count }) => rows + count, 0);
-        });
+          return (await Promise.all(read)).reduce((rows, { count }) => rows + count, 0);
+        };
+        // Often enough that PostgreSQL considers a plan for any values of a prepared statement.
+        for (let round = 0; round < 7; round++) {
+          for (const after of [undefined, longDocument - 9, count / 2, count - 200]) {
+            await check(`the page after ${after}`, () => pages(['large'], [after]));
+          }
+        }
+        const subjects = Array.from({ length: 64 }, (_, i) => (i === 9 ? 'large' : `tenant ${i + 1}`));
+        await check('first pages together', () => pages(subjects, [undefined]));
+        const four = [10, 1_000, 20_000, 26_000];
+        await check('four pages with which lists go on', () => pages(['large'], four));
         t.ok(ofFunction > 0, 'the statements of the function are among them');
-        const ids = Array.from({ length: batch }, (_, i) => BigInt(plants + 1 + i));
-        const all = async (work: (id: bigint) => Promise<unknown>) =>
+        const ids = Array.from({ length: batch }, (_, i) => idOf(count + 1 + i));
+        const all = (work: (id: Id) => Promise<unknown>) => async () =>
           (await Promise.all(ids.map(work))).length;
-        const create = () => all((id) => storage.plants.create('large', id, { name: 'Ficus' }));
-        await check('a batch of creates', create);
-        await check('a batch of creates whose plants are there', create);
-        const documents = storage.collection(definition);
-        const change = (change: Change) => () => all((id) => documents.write('large', id, change));
-        await check('a batch of replacements', change({ when: 'any', text: '{"name":"Monstera"}' }));
+        const change = (change: Change) => all((id) => documents.write('large', id, change));
+        const [ficus, monstera] = ['{"name":"Ficus"}', '{"name":"Monstera"}'];
+        await check('a batch of creates', change({ when: 'absent', text: ficus }));
+        await check('a batch of creates whose documents are there', change({ when: 'absent', text: ficus }));
+        await check('a batch of replacements', change({ when: 'any', text: monstera }));
         await check(
           'a batch of replacements that change nothing',
-          change({ when: 'present', text: '{"name":"Monstera"}' }),
+          change({ when: 'present', text: monstera }),
         );
         await check(
-          'a batch of deletes',
-          change({ when: 'equals', expected: '{"name":"Monstera"}', text: null }),
+          'a batch of refused changes',
+          change({ when: 'equals', expected: ficus, text: ficus + ' ' }),
         );
-        await check('a batch that puts new documents', change({ when: 'any', text: '{"name":"Ficus"}' }));
-        await check('a batch of deletes', () => all((id) => storage.plants.delete('large', id)));
+        await check(
+          'a batch of conditional deletes',
+          change({ when: 'equals', expected: monstera, text: null }),
+        );
+        await check('a batch that puts new documents', change({ when: 'any', text: ficus }));
+        await check(
+          'documents read alone',
+          all((id) => documents.get('large', id)),
+        );
+        await check('a batch of deletes', change({ when: 'present', text: null }));
+        await check('a batch of deletes of what is missing', change({ when: 'present', text: null }));
         for (const count of [1, 50]) {
           await check(`${count} tokens`, async () => {
             const hashes = Array.from({ length: count }, (_, i) => Buffer.from([0, 0, 0, i + 1]));

@@ -19,6 +19,8 @@ const settings = {
   // A certificate would be looked for in the home of the user who runs this, whose the servers are not.
   'citus.node_conninfo': 'sslmode=disable',
   max_connections: '200',
+  // Each database has a background process, which starts again with its node.
+  max_worker_processes: '32',
   // Shards are moved by logical replication.
   wal_level: 'logical',
   // The least that it can be: what a crash has left prepared is resolved so often, in ms.

@@ -31,7 +31,7 @@ export class CitusStatements implements DocumentStatements {
   readonly #ids: IdRules;
   readonly #deleteText: string;
   readonly #compareText: string;
-  /** Locks documents in the order of their keys, and decides what becomes of them. */
+  /** Locks documents, and decides what becomes of them. */
   readonly #decideText: string;
   readonly #pageTexts: PageTexts;
   readonly #places: Places;
@@ -47,16 +47,23 @@ export class CitusStatements implements DocumentStatements {
     this.#column = collection.column;
     this.#ids = idRules[collection.id];
     const type = idTypes[collection.id];
-    const ofTable = `FROM ${this.#table} AS stored`;
-    // One subject per statement: a statement for several would read all of their documents, on every shard.
-    const wanted = `stored.subject = $1 AND stored.id = ANY ($2::${type}[])`;
+    const stored = `FROM ${this.#table} AS stored WHERE stored.subject = $1 AND`;
+    // One subject per statement: one for several would read all of their documents, on every shard.
+    // As in the functions of the schema, BETWEEN and ORDER BY make PostgreSQL look up each key in the index, regardless
+    // of its statistics, and rows are locked in the order of their physical locations.
+    const lookup = (column: string) => `CROSS JOIN LATERAL (
+      SELECT stored.${column} AS found ${stored} stored.id BETWEEN given.id AND given.id ORDER BY stored.id LIMIT 1) AS it`;
+    const located = `ctid = ANY (ARRAY(SELECT found FROM located))`;
     const text = `stored.${this.#column}`;
-    this.#deleteText = `DELETE ${ofTable} WHERE ${wanted} RETURNING subject, id, 'deleted'`;
-    this.#compareText = `SELECT subject, stored.id, CASE WHEN ${text} = given.text THEN 'same' ELSE 'other' END ${ofTable}
-      JOIN unnest($2::${type}[], $3::text[]) AS given (id, text) ON stored.id = given.id WHERE ${wanted}`;
-    this.#decideText = `SELECT subject, stored.id, ${outcomeOf(text, 'given')} ${ofTable}
-      JOIN unnest($2::${type}[], $3::text[], $4::text[]) AS given (id, text, expected) ON stored.id = given.id
-      WHERE ${wanted} ORDER BY stored.id FOR UPDATE OF stored`;
+    this.#compareText = `SELECT $1::text, id, CASE WHEN found = text THEN 'same' ELSE 'other' END
+      FROM unnest($2::${type}[], $3::text[]) AS given (id, text) ${lookup(this.#column)}`;
+    this.#deleteText = `WITH located AS (SELECT * FROM unnest($2::${type}[]) AS given (id) ${lookup('ctid')}),
+        gone AS (DELETE ${stored} ${located} RETURNING id, 'deleted' AS outcome)
+      SELECT $1::text, id, outcome FROM located LEFT JOIN gone USING (id)`;
+    this.#decideText = `WITH located AS (
+          SELECT * FROM unnest($2::${type}[], $3::text[], $4::text[]) AS given (id, text, expected) ${lookup('ctid')}),
+        locked AS (SELECT stored.id, ${text} AS stored_text ${stored} ${located} FOR UPDATE)
+      SELECT $1::text, id, ${outcomeOf('stored_text', 'located')} FROM located LEFT JOIN locked USING (id)`;
     this.#pageTexts = pageTextsOf(collection);
     this.#places = places;
     this.#nodes = nodes;

@@ -85,8 +85,10 @@ export async function checkPrivileges(
   try {
     await requirePrivileges(pool, tablePrivileges(store), allFunctions(store), called);
   } catch (error) {
-    if (isFatal(error)) throw new StorageError('unavailable', mayNotConnect(url), { cause: error });
-    throw error;
+    if (!isDenied(error) || error.cause.severity !== 'FATAL') throw error;
+    // The server refused the connection itself.
+    const { database = '', user = '' } = new Client({ connectionString: url });
+    throw lacks([[`CONNECT ON DATABASE ${escapeIdentifier(database)}`, user]], error);
   }
 }
 
@@ -106,9 +108,7 @@ async function requirePrivileges(
   const missing = (rows as [string | null, string, string][]).filter(
     ([name]) => name === null || called().includes(name),
   );
-  if (missing.length === 0) return;
-  const statements = missing.map(([, grant, role]) => `GRANT ${grant} TO ${escapeIdentifier(role)}`);
-  throw new StorageError('unavailable', lacks(statements));
+  if (missing.length > 0) throw lacks(missing.map(([, ...grant]) => grant));
 }
 
 /**
@@ -128,21 +128,16 @@ export async function withPrivilege<T>(
   }
 }
 
-function lacks(statements: readonly string[]): string {
-  return `PostgreSQL: the role lacks privileges; as the owner of the tables, run: ${statements.join('; ')}`;
-}
-
-function mayNotConnect(url: string): string {
-  const { database = '', user = '' } = new Client({ connectionString: url });
-  return lacks([`GRANT CONNECT ON DATABASE ${escapeIdentifier(database)} TO ${escapeIdentifier(user)}`]);
+function lacks(grants: readonly (readonly [what: string, role: string])[], cause?: unknown): StorageError {
+  const statements = grants.map(([what, role]) => `GRANT ${what} TO ${escapeIdentifier(role)}`);
+  return new StorageError(
+    'unavailable',
+    `PostgreSQL: the role lacks privileges; as the owner of the tables, run: ${statements.join('; ')}`,
+    { cause },
+  );
 }
 
 function isDenied(error: unknown): error is StorageError & { cause: DatabaseError } {
   if (!(error instanceof StorageError)) return false;
   return error.cause instanceof DatabaseError && error.cause.code === INSUFFICIENT_PRIVILEGE;
-}
-
-/** Whether the server refused the connection itself because the role lacks a privilege. */
-function isFatal(error: unknown): boolean {
-  return isDenied(error) && error.cause.severity === 'FATAL';
 }

@@ -1,4 +1,5 @@
 // The writer's end of the relay: receives the batches of workers, in the writer thread.
+import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { messageOf } from '../interface.js';
 import type { PackedBatch, PackedResults } from './batch.js';
@@ -39,10 +40,7 @@ export async function receiveBatches(
   });
   const { address, release } = openSocketPath(path);
   try {
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(address, resolve);
-    });
+    await once(server.listen(address), 'listening');
   } catch (error) {
     release();
     throw new Error(`${path}, the socket for workers: ${messageOf(error)}`, { cause: error });

@@ -1,5 +1,6 @@
 // The folder in which workers find the writer: its socket, and hard links to its files.
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync, linkSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { basename, dirname, join } from 'node:path';
@@ -88,20 +89,18 @@ function removeFolder(path: string, database: string): void {
 }
 
 /** Whether a process listens on a socket, or may do so. */
-function isServed(path: string): Promise<boolean> {
+async function isServed(path: string): Promise<boolean> {
   const { address, release } = openSocketPath(path);
   const socket = connect(address);
-  return new Promise<boolean>((resolve) => {
-    socket.once('connect', () => {
-      resolve(true);
-    });
-    socket.once('error', ({ code = '' }: NodeJS.ErrnoException) => {
-      resolve(!['ECONNREFUSED', 'ENOENT'].includes(code));
-    });
-  }).finally(() => {
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch (error) {
+    return !['ECONNREFUSED', 'ENOENT'].includes((error as NodeJS.ErrnoException).code ?? '');
+  } finally {
     socket.destroy();
     release();
-  });
+  }
 }
 
 function socketIn(folder: string): string {
