@@ -11,7 +11,7 @@ import {
   typeNames,
 } from './keywords.js';
 import type { Place } from './place.js';
-import type { Schema, Use } from './schema.js';
+import { isOfRequests, type Schema, type Use } from './schema.js';
 import {
   absent,
   anything,
@@ -43,7 +43,9 @@ export class Schemas {
     this.#is30 = is30;
   }
 
-  normalize(place: Place, use: Use): Schema {
+  normalize(given: Place, use: Use): Schema {
+    // The server sends errors of its own: what it does not support in their schemas has no effect.
+    const place = use === 'error' && !given.has('$ref') ? given.quiet : given;
     if (place.value === true) return this.anything;
     if (!place.isObject) {
       place.fault('must be a schema', 'Write an object with a type, or leave it out');
@@ -197,7 +199,7 @@ export class Schemas {
     const unique = place.flag('uniqueItems') === true;
     // Of requests: Ajv compares all items in pairs, unless the schema of the items itself says that they are texts.
     const mayBeArray = !place.has('type') || [place.at('type').value].flat().includes('array');
-    if (unique && mayBeArray && use !== 'response' && items?.type?.join() !== 'string') {
+    if (unique && mayBeArray && isOfRequests(use) && items?.type?.join() !== 'string') {
       place
         .at('uniqueItems')
         .fault(

@@ -881,6 +881,11 @@ const warned: Record<string, [Edit, pointer: string, message: RegExp][]> = {
         /^errors of the server have another body/,
       ],
       [
+        (g) => (g.components.schemas.Error = { oneOf: [{ type: 'object' }, { type: 'string' }] }),
+        `${failed}/content`,
+        /^errors of the server have another body/,
+      ],
+      [
         (g) => (g.components.responses.Failed.content = { 'application/problem+json': {} }),
         `${failed}/content`,
         /^errors of the server have another body/,
@@ -1364,6 +1369,25 @@ t.test('texts have the form that the definition of their format asks for', async
       );
   }
 });
+
+t.test(
+  'what the server does not support has no effect in properties of errors, which it does not send',
+  (t) => {
+    const document = garden() as any;
+    const { properties } = document.components.schemas.Error;
+    properties.cause = { $ref: '#/components/schemas/Error' };
+    properties.details = { oneOf: [{ type: 'string', pattern: '(?i)^a' }, { type: 'object' }] };
+    properties.message.pattern = '(?i)^a';
+    for (const item of Object.values<any>(document.paths)) {
+      for (const operation of Object.values<any>(item)) delete operation.responses?.default;
+    }
+    t.strictSame(
+      load(document).warnings.filter(({ message }) => !message.endsWith('not declared')),
+      [],
+    );
+    t.end();
+  },
+);
 
 t.test('an operation may be a reference, and YAML may merge keys', async (t) => {
   const yaml = `x-open: &open
