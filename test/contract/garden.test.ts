@@ -1378,13 +1378,7 @@ t.test(
     properties.cause = { $ref: '#/components/schemas/Error' };
     properties.details = { oneOf: [{ type: 'string', pattern: '(?i)^a' }, { type: 'object' }] };
     properties.message.pattern = '(?i)^a';
-    for (const item of Object.values<any>(document.paths)) {
-      for (const operation of Object.values<any>(item)) delete operation.responses?.default;
-    }
-    t.strictSame(
-      load(document).warnings.filter(({ message }) => !message.endsWith('not declared')),
-      [],
-    );
+    t.strictSame(load(document).warnings, []);
     t.end();
   },
 );
