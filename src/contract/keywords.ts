@@ -143,6 +143,24 @@ export function readValues(place: Place): Partial<Schema> {
   return { enum: [...new Set(values.map(({ value }) => value))] };
 }
 
+/** Checks that the values that a schema names have its type. */
+export function checkValues(place: Place, types: readonly TypeName[] | undefined): void {
+  if (types === undefined) return;
+  const isWrong = (value: unknown) => {
+    const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
+    return !types.includes(type as TypeName) && !(Number.isSafeInteger(value) && types.includes('integer'));
+  };
+  for (const one of place.list('enum').filter(({ value }) => isWrong(value)))
+    one.warn(
+      `no value of the type ${types.join(', ')} equals it`,
+      'Write a text in quotes, or correct the type',
+    );
+  if (place.has('default') && isWrong(place.at('default').value))
+    place
+      .at('default')
+      .fault(`the default is not of the type ${types.join(', ')}`, 'Write a value that the schema allows');
+}
+
 /** Warns of keywords that say nothing about values of the given types. */
 function warnWithoutEffect(place: Place, types: readonly TypeName[] | undefined): void {
   if (types === undefined) return;
