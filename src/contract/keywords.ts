@@ -1,7 +1,7 @@
 // Reads the keywords of a schema that limit one value, and reports those that the server does not support.
 import { isFast } from './pattern.js';
 import type { Place } from './place.js';
-import type { Schema, Use } from './schema.js';
+import { isOfRequests, type Schema, type Use } from './schema.js';
 import type { TypeName } from './shape.js';
 
 /** The types of JSON Schema. */
@@ -84,7 +84,8 @@ export function checkName(place: Place, name: string): void {
 export function readTexts(place: Place, use: Use, types: readonly TypeName[] | undefined): Partial<Schema> {
   warnWithoutEffect(place, types);
   const pattern = place.text('pattern');
-  if (pattern !== undefined && use !== 'response') checkPattern(place.at('pattern'), pattern);
+  const isUsable =
+    pattern !== undefined && (use === 'response' || checkPattern(place.at('pattern'), pattern, use));
   const format = place.text('format');
   const isOfNumbers = types?.some((type) => format !== undefined && numberFormats[type]?.includes(format));
   const isChecked =
@@ -96,7 +97,7 @@ export function readTexts(place: Place, use: Use, types: readonly TypeName[] | u
   }
   return {
     ...(isChecked && { format }),
-    ...(pattern !== undefined && { pattern }),
+    ...(isUsable && { pattern }),
     ...count(place, 'minLength'),
     ...count(place, 'maxLength'),
   };
@@ -142,6 +143,24 @@ export function readValues(place: Place): Partial<Schema> {
   return { enum: [...new Set(values.map(({ value }) => value))] };
 }
 
+/** Checks that the values that a schema names have its type. */
+export function checkValues(place: Place, types: readonly TypeName[] | undefined): void {
+  if (types === undefined) return;
+  const isWrong = (value: unknown) => {
+    const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
+    return !types.includes(type as TypeName) && !(Number.isSafeInteger(value) && types.includes('integer'));
+  };
+  for (const one of place.list('enum').filter(({ value }) => isWrong(value)))
+    one.warn(
+      `no value of the type ${types.join(', ')} equals it`,
+      'Write a text in quotes, or correct the type',
+    );
+  if (place.has('default') && isWrong(place.at('default').value))
+    place
+      .at('default')
+      .fault(`the default is not of the type ${types.join(', ')}`, 'Write a value that the schema allows');
+}
+
 /** Warns of keywords that say nothing about values of the given types. */
 function warnWithoutEffect(place: Place, types: readonly TypeName[] | undefined): void {
   if (types === undefined) return;
@@ -174,18 +193,19 @@ function checkExact(place: Place, value: number, isBound: boolean): void {
   );
 }
 
-/** Checks a pattern that is applied to requests. */
-function checkPattern(place: Place, pattern: string): void {
+/** Checks a pattern that is applied to requests, or to the server's errors; returns whether it is one. */
+function checkPattern(place: Place, pattern: string, use: Use): boolean {
   try {
     new RegExp(pattern, 'u');
   } catch (error) {
     place.fault((error as Error).message, 'Write a regular expression of ECMAScript, with the flag u');
-    return;
+    return false;
   }
-  if (isFast(pattern)) return;
+  if (!isOfRequests(use) || isFast(pattern)) return true;
   place.fault(
     `${pattern} could take too long to match`,
     'Begin it with ^, repeat at most one part without a limit, limit the others as in {1,20}, ' +
       'and repeat no part that can match in several ways',
   );
+  return true;
 }

@@ -12,14 +12,19 @@ export class Place {
   readonly value: unknown;
   readonly path: Path;
   readonly #source: Source;
-  /** Whether a reference led nowhere: that is reported, and nothing else can be said about what is missing. */
-  readonly #isLost: boolean;
+  /** Whether nothing is reported here, as where a reference led nowhere: nothing else can be said about that. */
+  readonly #isQuiet: boolean;
 
-  constructor(source: Source, value: unknown, path: Path, isLost = false) {
+  constructor(source: Source, value: unknown, path: Path, isQuiet = false) {
     this.#source = source;
     this.value = value;
     this.path = path;
-    this.#isLost = isLost;
+    this.#isQuiet = isQuiet;
+  }
+
+  /** The same place, for a reader whose findings do not matter. */
+  get quiet(): Place {
+    return new Place(this.#source, this.value, this.path, true);
   }
 
   find(message: string, fix: string): Finding {
@@ -27,11 +32,11 @@ export class Place {
   }
 
   fault(message: string, fix: string): void {
-    if (!this.#isLost) this.#source.fault(this.path, message, fix);
+    if (!this.#isQuiet) this.#source.fault(this.path, message, fix);
   }
 
   warn(message: string, fix: string): void {
-    if (!this.#isLost) this.#source.warn(this.path, message, fix);
+    if (!this.#isQuiet) this.#source.warn(this.path, message, fix);
   }
 
   get isObject(): boolean {
@@ -46,7 +51,7 @@ export class Place {
   at(key: string | number): Place {
     const fields = (this.value ?? {}) as Fields;
     const value = Object.hasOwn(fields, key) ? fields[key] : undefined;
-    return new Place(this.#source, value, [...this.path, key], this.#isLost);
+    return new Place(this.#source, value, [...this.path, key], this.#isQuiet);
   }
 
   /** Follows a reference within the document, and a reference there. A reference to nothing is a fault. */

@@ -1,6 +1,6 @@
 // Reads the responses of an operation: what its handler may return, and what the server returns by itself.
 import type { Place } from './place.js';
-import type { Schema } from './schema.js';
+import type { Schema, Use } from './schema.js';
 import type { Schemas } from './schemas.js';
 import { propertyOf } from './shape.js';
 
@@ -63,7 +63,7 @@ function jsonType(mediaType: string): string | undefined {
 }
 
 /** Reads a `content`: its JSON types, or the others if there is none. Types that are left out are a warning. */
-export function readContent(owner: Place, schemas: Schemas, use: 'request' | 'response'): Content[] {
+export function readContent(owner: Place, schemas: Schemas, use: Use): Content[] {
   const all = owner.entries('content').map(([name, given]): Content => {
     given.allow('schema example examples encoding');
     const type = jsonType(name);
@@ -86,10 +86,12 @@ export function readContent(owner: Place, schemas: Schemas, use: 'request' | 're
  */
 export function readResponses(operation: Place, schemas: Schemas, own: readonly number[]): Responses {
   const place = operation.at('responses');
-  const read = operation
-    .entries('responses')
-    .filter(([key]) => !key.startsWith('x-'))
-    .map(([key, given]) => readResponse(given.target(), schemas, key));
+  const declared = operation.entries('responses').filter(([key]) => !key.startsWith('x-'));
+  const hasSuccess = declared.some(([key]) => /^[23]/.test(key));
+  const read = declared.map(([key, given]) => {
+    const isError = /^[45]/.test(key) || (key === 'default' && hasSuccess);
+    return readResponse(given.target(), schemas, key, isError ? 'error' : 'response');
+  });
   const keys = new Set(read.map(({ result }) => result.key));
   const hasList = read.some(({ result }) => /^2/.test(result.key) && result.isList);
   // The server answers conditional requests for lists.
@@ -123,7 +125,7 @@ interface ReadResponse {
   readonly headers: readonly string[];
 }
 
-function readResponse(place: Place, schemas: Schemas, key: string): ReadResponse {
+function readResponse(place: Place, schemas: Schemas, key: string, use: 'response' | 'error'): ReadResponse {
   if (!/^([2-5]\d\d|[2-5]XX|default)$/.test(key)) {
     place.fault(`${key} is not supported`, 'Write a status from 200 to 599, a range such as 4XX, or default');
   }
@@ -135,7 +137,7 @@ function readResponse(place: Place, schemas: Schemas, key: string): ReadResponse
     if (/^content-type$/i.test(name)) given.warn('OpenAPI ignores a header Content-Type', 'Leave it out');
     return name;
   });
-  const [content] = readContent(place, schemas, 'response');
+  const [content] = readContent(place, schemas, use);
   const at = place.at('content');
   if (content !== undefined && ['204', '205', '304'].includes(key)) {
     at.fault(`${key} has no content`, 'Leave content out, or declare 200');

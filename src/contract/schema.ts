@@ -1,8 +1,13 @@
 // The normal form of a schema.
 import type { Shape, TypeName } from './shape.js';
 
-/** Where a schema is used; URLs and headers contain only text. */
-export type Use = 'text' | 'request' | 'response';
+/** Where a schema is used; URLs and headers contain only text. The server has errors of its own, so theirs describes. */
+export type Use = 'text' | 'request' | 'response' | 'error';
+
+/** Whether values from clients are checked against a schema of this use. */
+export function isOfRequests(use: Use): boolean {
+  return use === 'text' || use === 'request';
+}
 
 /** A schema in the normal form: keywords of JSON Schema 2020-12, each checked, and the shape that follows from them. */
 export interface Schema {

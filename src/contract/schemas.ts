@@ -2,6 +2,7 @@
 import {
   checkKeywords,
   checkName,
+  checkValues,
   count,
   isNullableAlternative,
   onlyDescribes,
@@ -11,7 +12,7 @@ import {
   typeNames,
 } from './keywords.js';
 import type { Place } from './place.js';
-import type { Schema, Use } from './schema.js';
+import { isOfRequests, type Schema, type Use } from './schema.js';
 import {
   absent,
   anything,
@@ -43,7 +44,9 @@ export class Schemas {
     this.#is30 = is30;
   }
 
-  normalize(place: Place, use: Use): Schema {
+  normalize(given: Place, use: Use): Schema {
+    // The server sends errors of its own: what it does not support in their schemas has no effect.
+    const place = use === 'error' && !given.has('$ref') ? given.quiet : given;
     if (place.value === true) return this.anything;
     if (!place.isObject) {
       place.fault('must be a schema', 'Write an object with a type, or leave it out');
@@ -120,14 +123,13 @@ export class Schemas {
     if (referenced !== undefined) parts.unshift(referenced);
     if (parts.length > 0) draft.allOf = parts;
     if (isLeftOut(place, use) || parts.some((part) => part.refused)) draft.refused = true;
-    draft.shape = mergeShapes(
-      [ownShape(draft, number, place), ...parts.map(({ shape }) => shape)],
-      (message) => {
-        place.fault(message, 'Let all parts of allOf agree');
-      },
-    );
+    const report = (message: string) => {
+      place.fault(message, 'Let all parts of allOf agree');
+    };
+    const own = ownShape(draft, number, place);
+    draft.shape = parts.reduce((shape, part) => mergeShapes(shape, part.shape, report), own);
     this.#checkRequired(place, draft);
-    checkValues(place, draft.shape);
+    checkValues(place, draft.shape.types);
     return draft;
   }
 
@@ -147,7 +149,7 @@ export class Schemas {
     const withNull: TypeName[] = [...new Set<TypeName>([...types, 'null'])];
     const own = place.has('default') ? { default: place.at('default').value } : {};
     const shape = { ...schema.shape, ...own, types: withNull };
-    checkValues(place, shape);
+    checkValues(place, withNull);
     return {
       ...schema,
       type: withNull,
@@ -197,7 +199,7 @@ export class Schemas {
     const unique = place.flag('uniqueItems') === true;
     // Of requests: Ajv compares all items in pairs, unless the schema of the items itself says that they are texts.
     const mayBeArray = !place.has('type') || [place.at('type').value].flat().includes('array');
-    if (unique && mayBeArray && use !== 'response' && items?.type?.join() !== 'string') {
+    if (unique && mayBeArray && isOfRequests(use) && items?.type?.join() !== 'string') {
       place
         .at('uniqueItems')
         .fault(
@@ -275,24 +277,6 @@ function ownShape(schema: Schema, number: NumberForm | undefined, place: Place):
     items: items?.shape,
     ...(place.has('default') && { default: place.at('default').value }),
   };
-}
-
-/** Checks that the values that a schema names have its type. */
-function checkValues(place: Place, { types }: Shape): void {
-  if (types === undefined) return;
-  const isWrong = (value: unknown) => {
-    const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
-    return !types.includes(type as TypeName) && !(Number.isSafeInteger(value) && types.includes('integer'));
-  };
-  for (const one of place.list('enum').filter(({ value }) => isWrong(value)))
-    one.warn(
-      `no value of the type ${types.join(', ')} equals it`,
-      'Write a text in quotes, or correct the type',
-    );
-  if (place.has('default') && isWrong(place.at('default').value))
-    place
-      .at('default')
-      .fault(`the default is not of the type ${types.join(', ')}`, 'Write a value that the schema allows');
 }
 
 function numberForm(place: Place, types: readonly TypeName[] | undefined): NumberForm | undefined {

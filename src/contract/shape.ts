@@ -40,14 +40,10 @@ export function withoutAbsent(required: readonly string[], properties: Shape['pr
 }
 
 /**
- * Merges the shapes that a value has at the same time, as with `allOf`.
+ * Merges two shapes that a value has at the same time, as with `allOf`.
  * @param report - Called with what contradicts itself.
  */
-export function mergeShapes(shapes: readonly Shape[], report: (message: string) => void): Shape {
-  return shapes.reduce((a, b) => mergeTwo(a, b, report));
-}
-
-function mergeTwo(a: Shape, b: Shape, report: (message: string) => void): Shape {
+export function mergeShapes(a: Shape, b: Shape, report: (message: string) => void): Shape {
   if (a === absent || b === absent) return absent;
   if (a === anything) return b;
   if (b === anything) return a;
@@ -57,24 +53,21 @@ function mergeTwo(a: Shape, b: Shape, report: (message: string) => void): Shape 
   }
   const types = a.types && b.types ? commonTypes(a.types, b.types) : (a.types ?? b.types);
   if (types?.length === 0) report('no value can have all of these types');
+  const both = (one?: Shape, other?: Shape) =>
+    one && other ? mergeShapes(one, other, report) : (one ?? other);
   const names = new Set([...Object.keys(a.properties), ...Object.keys(b.properties)]);
   const properties = Object.fromEntries(
-    [...names].map((name) => [name, mergeTwo(propertyOf(a, name), propertyOf(b, name), report)]),
+    [...names].map((name) => [name, mergeShapes(propertyOf(a, name), propertyOf(b, name), report)]),
   );
   return {
     types,
     number: forms.includes('integer') ? 'integer' : forms[0],
     properties,
     required: withoutAbsent([...new Set([...a.required, ...b.required])], properties),
-    additional: mergeAdditional(a.additional, b.additional, report),
-    items: a.items && b.items ? mergeTwo(a.items, b.items, report) : (a.items ?? b.items),
+    additional: a.additional === false || b.additional === false ? false : both(a.additional, b.additional),
+    items: both(a.items, b.items),
     ...('default' in a ? { default: a.default } : 'default' in b && { default: b.default }),
   };
-}
-
-function mergeAdditional(a: Shape['additional'], b: Shape['additional'], report: (message: string) => void) {
-  if (a === false || b === false) return false;
-  return a && b ? mergeTwo(a, b, report) : (a ?? b);
 }
 
 /** The shape of a property of an object that has this shape. */

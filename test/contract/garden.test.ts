@@ -881,6 +881,11 @@ const warned: Record<string, [Edit, pointer: string, message: RegExp][]> = {
         /^errors of the server have another body/,
       ],
       [
+        (g) => (g.components.schemas.Error = { oneOf: [{ type: 'object' }, { type: 'string' }] }),
+        `${failed}/content`,
+        /^errors of the server have another body/,
+      ],
+      [
         (g) => (g.components.responses.Failed.content = { 'application/problem+json': {} }),
         `${failed}/content`,
         /^errors of the server have another body/,
@@ -1364,6 +1369,19 @@ t.test('texts have the form that the definition of their format asks for', async
       );
   }
 });
+
+t.test(
+  'what the server does not support has no effect in properties of errors, which it does not send',
+  async (t) => {
+    const document = garden() as any;
+    const { properties } = document.components.schemas.Error;
+    properties.cause = { $ref: '#/components/schemas/Error' };
+    properties.details = { oneOf: [{ type: 'string', pattern: '(?i)^a' }, { type: 'object' }] };
+    properties.message.pattern = '(?i)^a';
+    t.strictSame(load(document).warnings, []);
+    t.strictSame(await faultsOf(document), []);
+  },
+);
 
 t.test('an operation may be a reference, and YAML may merge keys', async (t) => {
   const yaml = `x-open: &open

@@ -36,7 +36,7 @@ t.test('contract check reports all faults and warnings of a file, without a serv
   t.match(await check(good, '--strict'), { code: 0 });
   const warning =
     `${weak}:${line('      responses:')}:7 warning: /paths/~1plants/post/responses: 503 can be returned but is not ` +
-    'declared. Declare it, its range or default.\n';
+    'declared. Declare the status, its range or default.\n';
   t.strictSame(await check(weak), { code: 0, stdout: warning, stderr: '0 errors, 1 warning.\n' });
   t.match(await check(weak, '--strict'), { code: 1, stdout: warning });
   const { code, stdout } = await check(bad);

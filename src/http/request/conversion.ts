@@ -94,7 +94,7 @@ function isKept(value: number): boolean {
 }
 
 /** Returns the function that makes the value of an absent property; undefined if there is none. */
-export function defaultOf(shape: Shape): (() => unknown) | undefined {
+function defaultOf(shape: Shape): (() => unknown) | undefined {
   if (!('default' in shape)) return undefined;
   const convert = createConverter(shape);
   return () => {

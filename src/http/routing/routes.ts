@@ -58,7 +58,7 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
   refuseMissing(options);
   const bodies = { ...options.bodies, maxDepth: contract.bodyDepth + spareDepth };
   const operations = new Map(contract.operations.map((operation) => [operation.operationId, operation]));
-  const ajv = createAjv();
+  const ajv = createAjv(contract.document);
   for (const schema of new Set(contract.operations.flatMap(({ errors }) => errors)))
     checkCatalogue(ajv, schema, options.errors);
 
