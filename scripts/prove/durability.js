@@ -1,5 +1,5 @@
-// Proves with strace that nothing is acknowledged before it is on disk: a create, a delete, a new token, a revocation
-// and a backup. As controls, the proof must fail for a server that does not sync, and for commands whose syncs it ignores.
+// Proves with strace that nothing is acknowledged before it is on disk: a create, a delete, a replacement, a change of
+// what is stored, a new token, a revocation and a backup. As controls, the proof must fail for a server that does not sync, and for commands whose syncs it ignores.
 // cspell:ignore linkat
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -10,18 +10,18 @@ import { parseArgs } from 'node:util';
 import { buildApp } from '../../dist/app.js';
 import { service } from '../../dist/service.js';
 import { openSqlite } from '../../dist/storage/sqlite/storage.js';
-import { startServer } from '../../test/support/server-process.js';
+import { run as runProgram, startServer } from '../../test/support/server-process.js';
 
 const usage = `Usage: npm run prove:durability -- [--plants NUMBER]
 
-Creates and deletes plants one by one on a traced server, with one process and with two workers, and runs the commands
-that change tokens and back up. After the last write to the log or to the copy, that file must be synced, and after a
+Creates and deletes plants one by one on a traced server, with one process and with two workers; creates, replaces,
+changes and deletes books of examples/library, whose ids are texts; and runs the commands that change tokens and back up. After the last write to the log or to the copy, that file must be synced, and after a
 new name its folder, before the response or the message is sent.
 
-  --plants  number of plants that are created and deleted on each server (50)
+  --plants  number of plants or books on each server (50)
   --help    show this help
 
-Linux only; needs strace. Run "npm run build" first.`;
+Linux only; needs strace. Run "npm run build && npm run build:services" first.`;
 
 const { values, positionals } = parseArgs({
   options: { plants: { type: 'string', default: '50' }, help: { type: 'boolean', default: false } },
@@ -30,6 +30,26 @@ const { values, positionals } = parseArgs({
 const plants = Number(values.plants);
 const self = fileURLToPath(import.meta.url);
 const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+const library = fileURLToPath(new URL('../../examples/library/dist/', import.meta.url));
+
+/** A request, and the status of its success. @typedef {[method: string, path: string, body: object | null, status: number]} Sent */
+
+/** @param {number} id @returns {Sent[]} */
+const plantRequests = (id) => [
+  ['POST', '/plants', { id, name: 'a' }, 200],
+  ['DELETE', `/plants/${id}`, null, 204],
+];
+
+/** @param {number} id @returns {Sent[]} */
+const bookRequests = (id) => {
+  const isbn = String(9780000000000 + id);
+  return [
+    ['POST', '/books', { isbn, title: 'a', author: 'a' }, 201],
+    ['PUT', `/books/${isbn}`, { title: 'b', author: 'a' }, 200],
+    ['PATCH', `/books/${isbn}`, { title: 'c' }, 200],
+    ['DELETE', `/books/${isbn}`, null, 204],
+  ];
+};
 
 /** Writes to a socket that start a response of success, and messages of the commands that report success. */
 const acknowledgments =
@@ -50,10 +70,11 @@ async function prove() {
     const rows = [
       ['one process', writes, count(await traceServer(folder, { WORKERS: '1' }))],
       ['two workers', writes, count(await traceServer(folder, { WORKERS: '2' }))],
+      ['two of the library', 2 * writes, count(await traceLibrary(folder))],
     ];
     const commands = traceCommands(folder, store);
     for (const [name, text] of commands) rows.push([name, 1, count(text)]);
-    const off = count(await traceServer(folder, {}, self));
+    const off = count(await traceServer(folder, {}, { script: self }));
     const ignored = commands.reduce((sum, [, text]) => sum + count(text.replaceAll('sync(', 'ignored(')), 0);
 
     console.log('acknowledged by        number   on disk before');
@@ -78,32 +99,52 @@ function strace(output) {
 }
 
 /**
- * Creates and deletes plants one by one on a traced server.
+ * Sends requests one by one to two traced workers of the library.
+ * @param {string} folder
+ */
+function traceLibrary(folder) {
+  return traceServer(
+    folder,
+    { WORKERS: '2' },
+    { script: join(library, 'main.js'), command: join(library, 'cli.js'), requests: bookRequests },
+  );
+}
+
+/**
+ * Sends requests one by one to a traced server.
  * @param {string} folder
  * @param {Record<string, string>} env
- * @param {string} [script] - The server; by default the real one.
+ * @param {{ script?: string, command?: string, requests?: (id: number) => Sent[] }} service - By default the Plant Store,
+ *   with creates and deletes.
  * @returns {Promise<string>} The trace.
  */
-async function traceServer(folder, env, script) {
+async function traceServer(folder, env, { script, command = cli, requests = plantRequests } = {}) {
   const output = join(folder, 'trace');
-  const store = join(folder, script === undefined ? 'plants.db' : 'unsynced.db');
+  const store = join(
+    folder,
+    script === undefined ? 'plants.db' : command === cli ? 'unsynced.db' : 'library.db',
+  );
   let pid = 0;
   const server = await startServer({
     env: { ...env, DATABASE_URL: `file:${store}`, UV_USE_IO_URING: '0' },
     launcher: strace(output),
-    ...(script !== undefined && { script, args: ['serve'] }),
+    ...(script !== undefined && { script, args: script === self ? ['serve'] : [] }),
     onLog: (entry) => {
       if (entry['contract'] !== undefined) pid = Number(entry['pid']);
     },
   });
-  const token = await server.createToken('alice');
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const { stdout } = await runProgram(command, ['token', 'create', 'alice'], {
+    DATABASE_URL: `file:${store}`,
+  });
+  const authorization = `Bearer ${stdout.trim()}`;
   for (let id = 0; id < plants; id++) {
-    const body = JSON.stringify({ id, name: 'a' });
-    const created = await fetch(`${server.origin}/plants`, { method: 'POST', headers, body });
-    await created.text();
-    const deleted = await fetch(`${server.origin}/plants/${id}`, { method: 'DELETE', headers });
-    if (created.status !== 200 || deleted.status !== 204) throw new Error('a write was not acknowledged');
+    for (const [method, path, body, status] of requests(id)) {
+      const headers = { authorization, ...(body !== null && { 'content-type': 'application/json' }) };
+      const init = { method, headers, ...(body !== null && { body: JSON.stringify(body) }) };
+      const response = await fetch(server.origin + path, init);
+      await response.text();
+      if (response.status !== status) throw new Error(`${method} ${path}: ${response.status}`);
+    }
   }
   // strace does not pass on signals.
   process.kill(pid, 'SIGTERM');

@@ -6,7 +6,7 @@ import { Fault, type Answer } from './errors.js';
 import { readElements } from './json-array.js';
 import { routes, shapes } from './operations.gen.js';
 import { systemClock, type Clock } from './retries.js';
-import { checkLimits, createSender, type Parameters, type RequestBody } from './sending.js';
+import { checkLimits, createSender, type OrUndefined, type Parameters, type RequestBody } from './sending.js';
 
 export {
   ApiError,
@@ -24,10 +24,6 @@ export type Plant = components['schemas']['Plant'];
 
 /** A 64-bit signed integer. A number must be a safe integer; only a bigint is exact beyond 2^53. */
 export type PlantId = bigint | number;
-/** The fields of a type. Those that are optional may also be undefined, which is the same as leaving them out. */
-type OrUndefined<Type> = {
-  [Name in keyof Type]: Type[Name] | (undefined extends Type[Name] ? undefined : never);
-};
 type ListQuery = NonNullable<Parameters<'listPlants'>['query']>;
 /** A plant to create. */
 export type NewPlant = OrUndefined<Omit<RequestBody<'createPlant'>, 'id'>> & { id: PlantId };
@@ -139,8 +135,7 @@ export function createClient({
         {
           operation: 'createPlant',
           params: {},
-          // What is undefined is left out of the body.
-          body: { id: exactId(id), ...rest } as RequestBody<'createPlant'>,
+          body: { id: exactId(id), ...rest },
           value: ({ body }) => {
             if (!isSame(body, sent)) throw new Fault('the plant is not the one that was sent');
             return body;

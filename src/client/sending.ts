@@ -37,6 +37,11 @@ export type RequestBody<Name extends keyof operations> = operations[Name] extend
   ? Json<Body>
   : undefined;
 
+/** The fields of a type. Those that are optional may also be undefined, which is the same as leaving them out. */
+export type OrUndefined<Type> = {
+  [Name in keyof Type]: Type[Name] | (undefined extends Type[Name] ? undefined : never);
+};
+
 type Success<Responses> = Responses[keyof Responses & (200 | 201 | 202 | 204)];
 type Exact<Type> = Type extends ParsedJson | undefined ? Type : never;
 
@@ -61,7 +66,8 @@ export interface Answered<Body> {
 export interface Call<Name extends keyof operations, Value> {
   operation: Name;
   params: Parameters<Name>;
-  body?: RequestBody<Name>;
+  /** What is undefined is left out. */
+  body?: OrUndefined<RequestBody<Name>>;
   /** Whether the body is not read, so that `value` can read it as a stream. */
   streams?: boolean;
   /** Returns the ETag of a response that is at hand, if a request with this authorization returned it. */

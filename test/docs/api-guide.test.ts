@@ -14,6 +14,8 @@ import { startListening } from '../support/service.js';
 import { skipFor } from '../support/skip.js';
 import { allErrors } from '../../dist/plants/errors.js';
 
+// It starts many programs, one after the other.
+t.setTimeout(600_000);
 const run = promisify(execFile);
 const root = new URL('../..', import.meta.url).pathname;
 const guide = readFileSync(join(root, 'docs/api.md'), 'utf8');
