@@ -3,7 +3,8 @@ import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config.js';
 import type { Service } from '../definition.js';
 import type { OperationsOptions } from '../observability/operations-listener.js';
-import { listenOn, maxOperatorConnections } from './service.js';
+import { maxOperatorConnections } from './descriptors.js';
+import { listenOn } from './listening.js';
 
 /**
  * Opens the operations listener.

@@ -1,49 +1,17 @@
-// Builds the storage and the service from the configuration, listens, and shuts down gracefully.
-import { lookup } from 'node:dns/promises';
+// Builds the storage and the service from the configuration.
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { createSecureContext } from 'node:tls';
-import { inspect } from 'node:util';
 import type { FastifyBaseLogger, FastifyInstance, FastifyServerOptions } from 'fastify';
 import { ConfigError, misspelledVariables, type Config } from '../config.js';
 import type { Service } from '../definition.js';
-import { type Storage, StorageError } from '../storage/interface.js';
+import type { Storage } from '../storage/interface.js';
 import type { Tls } from '../http/connection/server.js';
 import { openLog, openReadableLog } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
 import { openStorage, type OpenStorage, type WriterPlace } from '../storage/open.js';
 import { warnOfMemory } from './container.js';
-import { handleSignals } from './signals.js';
-import { WorkerStartError } from './workers.js';
-
-/** Describes why a process cannot start: only the message if the operator can fix it, otherwise with the stack. */
-export function describeFault(error: unknown, { name }: Service): string {
-  const isOurs = [ConfigError, StorageError, WorkerStartError].some((kind) => error instanceof kind);
-  if (!(error instanceof Error) || !(isOurs || isSystemError(error))) return inspect(error);
-  if (error instanceof WorkerStartError && error.isComplete) return error.message;
-  return error.message
-    .split('\n')
-    .map((line) => `${name}: ${line}${isDenied(error.cause) ? `; ${describeUser()}` : ''}`)
-    .join('\n');
-}
-
-function isDenied(cause: unknown): boolean {
-  return isSystemError(cause) && cause.code === 'EACCES';
-}
-
-/** Who must have access, for a folder that is mounted into a container. */
-function describeUser(): string {
-  return `this process runs as user ${process.getuid?.()} and group ${process.getgid?.()}`;
-}
-
-function isSystemError(error: unknown): error is NodeJS.ErrnoException {
-  return error instanceof Error && 'syscall' in error;
-}
-
-/** The maximum number of connections to the operations listener. */
-export const maxOperatorConnections = 64;
-/** The number of file descriptors reserved for purposes other than connections. */
-const maxFiles = 64;
+import { connectionRoom, warnOfLimits } from './descriptors.js';
 
 /** The options that differ between the processes of a service. */
 export interface ProcessOptions extends WriterPlace {
@@ -171,121 +139,10 @@ export async function buildService(
   return { app, storage };
 }
 
-/** Logs a warning if the limit of open files lowers MAX_CONNECTIONS. */
-export function warnOfLimits(
-  log: FastifyBaseLogger,
-  { MAX_CONNECTIONS }: Config,
-  maxConnections: number,
-): void {
-  if (maxConnections === MAX_CONNECTIONS) return;
-  log.warn({ maxConnections }, 'MAX_CONNECTIONS is lowered to fit the limit of open files');
-}
-
-/**
- * Listens on the configured address.
- * @returns What the listener returns.
- * @throws ConfigError naming the variable that prevents it.
- */
-export function listen<T>(listener: Listener<T>, { HOST: host, PORT: port }: Config): Promise<T> {
-  return listenOn(listener, { host, port, variables: ['HOST', 'PORT'] });
-}
-
-/** What can listen on an address: an app of Fastify, or the acceptor of a service with workers. */
-export interface Listener<T> {
-  listen(address: { host: string; port: number }): Promise<T>;
-}
-
-/** An address to listen on. */
-export interface Place {
-  host: string;
-  port: number;
-  /** The names of the variables that hold the host and the port. */
-  variables: readonly [host: string, port: string];
-}
-
-/**
- * Listens on an address.
- * @returns What the listener returns.
- * @throws ConfigError naming the variable that prevents it.
- */
-export async function listenOn<T>(listener: Listener<T>, { host, port, variables }: Place): Promise<T> {
-  const [hostName, portName] = variables;
-  // Only one address: for a name with several, Fastify opens servers that it neither lists nor waits for on close.
-  const { address } = await lookup(host, { order: 'ipv4first' }).catch((error: unknown) => {
-    throw new ConfigError(`${hostName}: ${(error as Error).message}`);
-  });
-  try {
-    return await listener.listen({ host: address, port });
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === 'EADDRINUSE') {
-      throw new ConfigError(`${portName}: port ${port} of ${address} is already in use; choose another one`);
-    }
-    throw new ConfigError(`${code === 'EACCES' ? portName : hostName}: ${message}`);
-  }
-}
-
 /** Logs a warning for each environment variable that looks like a misspelled variable of the service. */
 export function warnOfMisspelledVariables(log: FastifyBaseLogger): void {
   for (const { name, meant } of misspelledVariables(process.env)) {
     log.warn(`${name} is not a variable of the service; did you mean ${meant}?`);
-  }
-}
-
-/** The maximum durations of the phases of a shutdown, in ms. */
-export function shutdownTimes({ DRAIN_SECONDS, SHUTDOWN_SECONDS }: Config) {
-  return { drainTime: DRAIN_SECONDS * 1000, patience: SHUTDOWN_SECONDS * 1000 };
-}
-
-/** What a shutdown stops, in the process that owns the storage. */
-export interface Ending {
-  service: Service;
-  log: FastifyBaseLogger;
-  storage: Storage;
-  /** Undefined if there is none. */
-  operations: Promise<FastifyInstance | undefined>;
-  /** Stops the service; resolves when all requests that have arrived have their responses. */
-  stop: () => Promise<void>;
-}
-
-/** Shuts down gracefully on a signal or a broken storage, and exits immediately on a second signal. */
-export function endOnSignal({ service: { name }, log, storage, operations, stop }: Ending): void {
-  let ending = false;
-  const end = async (reason: string, status: number) => {
-    if (ending) process.exit(1);
-    ending = true;
-    log.info({ reason }, `${name} is shutting down`);
-    try {
-      await stop();
-    } finally {
-      await storage.close();
-    }
-    await (await operations)?.close();
-    log.info(`${name} has shut down`);
-    process.exit(status);
-  };
-  handleSignals((signal) => void end(signal, 0));
-  void storage.broken.then((error) => {
-    log.fatal({ err: error }, 'the storage is broken');
-    void end('storage', 1);
-  });
-}
-
-/**
- * How many connections a process may have and still open files: if clients could use all descriptors, it could not. At
- * least 1.
- */
-export function connectionRoom({ DATABASE_POOL_SIZE }: Config): number {
-  return Math.max(1, openFilesLimit() - maxFiles - maxOperatorConnections - DATABASE_POOL_SIZE);
-}
-
-/** How many files this process may have open: from /proc on Linux, otherwise Infinity. */
-function openFilesLimit(): number {
-  try {
-    const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
-    return soft === undefined ? Infinity : Number(soft);
-  } catch {
-    return Infinity;
   }
 }
 

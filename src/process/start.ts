@@ -8,7 +8,10 @@ import { readCommandLine } from './command-line.js';
 import { greetDeveloper } from './developer.js';
 import { workerVariable, writerVariable } from './messages.js';
 import { listenForOperators, reportReady } from './operators.js';
-import { buildService, describeFault, endOnSignal, listen, loadMetrics, shutdownTimes } from './service.js';
+import { endOnSignal, shutdownTimes } from './ending.js';
+import { describeFault } from './faults.js';
+import { listen } from './listening.js';
+import { buildService, loadMetrics } from './service.js';
 
 /**
  * Starts this process. If it cannot, prints why to standard error, and exits with status 1.

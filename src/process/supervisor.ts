@@ -14,17 +14,10 @@ import { warnOfMemory } from './container.js';
 import { greetDeveloper } from './developer.js';
 import { workerVariable, writerVariable } from './messages.js';
 import { listenForOperators, reportReady } from './operators.js';
-import {
-  connectionRoom,
-  endOnSignal,
-  listen,
-  loadMetrics,
-  logOptions,
-  openConfiguredStorage,
-  shutdownTimes,
-  warnOfLimits,
-  warnOfMisspelledVariables,
-} from './service.js';
+import { connectionRoom, warnOfLimits } from './descriptors.js';
+import { endOnSignal, shutdownTimes } from './ending.js';
+import { listen } from './listening.js';
+import { loadMetrics, logOptions, openConfiguredStorage, warnOfMisspelledVariables } from './service.js';
 import { countWorkers, shareLimits } from './shared-limits.js';
 import type { WorkerProcess } from './worker-process.js';
 import { Workers } from './workers.js';

@@ -7,7 +7,9 @@ import { messageOf, type Storage } from '../storage/interface.js';
 import { closeWithin } from '../http/connection/shutdown.js';
 import type { Metrics } from '../observability/metrics.js';
 import { logDescriptor, type SupervisorMessage, type WorkerMessage } from './messages.js';
-import { buildService, describeFault, loadMetrics, shutdownTimes } from './service.js';
+import { shutdownTimes } from './ending.js';
+import { describeFault } from './faults.js';
+import { buildService, loadMetrics } from './service.js';
 
 /** How long a worker that leaves service stays to finish its open connections, in ms. */
 const leaveTime = 5_000;

@@ -1,0 +1,45 @@
+// Ends the process that owns the storage.
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import type { Config } from '../config.js';
+import type { Service } from '../definition.js';
+import type { Storage } from '../storage/interface.js';
+import { handleSignals } from './signals.js';
+
+/** The maximum durations of the phases of a shutdown, in ms. */
+export function shutdownTimes({ DRAIN_SECONDS, SHUTDOWN_SECONDS }: Config) {
+  return { drainTime: DRAIN_SECONDS * 1000, patience: SHUTDOWN_SECONDS * 1000 };
+}
+
+/** What a shutdown stops, in the process that owns the storage. */
+export interface Ending {
+  service: Service;
+  log: FastifyBaseLogger;
+  storage: Storage;
+  /** Undefined if there is none. */
+  operations: Promise<FastifyInstance | undefined>;
+  /** Stops the service; resolves when all requests that have arrived have their responses. */
+  stop: () => Promise<void>;
+}
+
+/** Shuts down gracefully on a signal or a broken storage, and exits immediately on a second signal. */
+export function endOnSignal({ service: { name }, log, storage, operations, stop }: Ending): void {
+  let ending = false;
+  const end = async (reason: string, status: number) => {
+    if (ending) process.exit(1);
+    ending = true;
+    log.info({ reason }, `${name} is shutting down`);
+    try {
+      await stop();
+    } finally {
+      await storage.close();
+    }
+    await (await operations)?.close();
+    log.info(`${name} has shut down`);
+    process.exit(status);
+  };
+  handleSignals((signal) => void end(signal, 0));
+  void storage.broken.then((error) => {
+    log.fatal({ err: error }, 'the storage is broken');
+    void end('storage', 1);
+  });
+}

@@ -1,0 +1,30 @@
+// Describes to the operator why a process cannot start.
+import { inspect } from 'node:util';
+import { ConfigError } from '../config.js';
+import type { Service } from '../definition.js';
+import { StorageError } from '../storage/interface.js';
+import { WorkerStartError } from './workers.js';
+
+/** Describes why a process cannot start: only the message if the operator can fix it, otherwise with the stack. */
+export function describeFault(error: unknown, { name }: Service): string {
+  const isOurs = [ConfigError, StorageError, WorkerStartError].some((kind) => error instanceof kind);
+  if (!(error instanceof Error) || !(isOurs || isSystemError(error))) return inspect(error);
+  if (error instanceof WorkerStartError && error.isComplete) return error.message;
+  return error.message
+    .split('\n')
+    .map((line) => `${name}: ${line}${isDenied(error.cause) ? `; ${describeUser()}` : ''}`)
+    .join('\n');
+}
+
+function isDenied(cause: unknown): boolean {
+  return isSystemError(cause) && cause.code === 'EACCES';
+}
+
+/** Who must have access, for a folder that is mounted into a container. */
+function describeUser(): string {
+  return `this process runs as user ${process.getuid?.()} and group ${process.getgid?.()}`;
+}
+
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'syscall' in error;
+}
