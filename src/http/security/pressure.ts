@@ -22,23 +22,26 @@ export function refuseUnderPressure(
 ): void {
   const samples = monitorEventLoopDelay({ resolution });
   let delay = 0;
+  let isBusy = false;
   const timer = setInterval(() => {
     // The mean is in nanoseconds and includes the sampling interval.
     if (samples.count > 0) delay = samples.mean / 1e6 - resolution;
     samples.reset();
+    // Every sample wakes the process, which costs as much as many requests while it is idle.
+    if (!isBusy) {
+      samples.disable();
+      delay = 0;
+    }
+    isBusy = false;
   }, period).unref();
-  // The delay of the startup itself is not overload.
-  app.addHook('onReady', (done) => {
-    samples.reset();
-    samples.enable();
-    done();
-  });
   app.addHook('onClose', (_app, done) => {
     clearInterval(timer);
     samples.disable();
     done();
   });
   app.addHook('onRequest', (request, _reply, done) => {
+    if (!isBusy) samples.enable();
+    isBusy = true;
     done(delay > maxDelay && !isSpared(request) ? overloaded : undefined);
   });
 }
