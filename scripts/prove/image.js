@@ -1,9 +1,7 @@
 // Proves what docs/containers.md promises of the image and of compose.yaml, with a real Docker daemon: prints a line for
 // each step, and for those under load how many requests were sent, how many failed, and the longest time without a success.
 //
-//   npm run prove:image -- [--times 10] [--upgrades 3] [--only containers|rolling] [--image NAME]
-//
-// Without --image, it builds the image first. Needs a Docker daemon with compose and the images that Dockerfile and compose.yaml name. Takes about twenty minutes.
+//   npm run prove:image -- --help
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -11,14 +9,34 @@ import { docker, dockerLack, project } from './image-stack.js';
 import { proveContainers } from './image-containers.js';
 import { proveRolling } from './image-rolling.js';
 
+const usage = `npm run prove:image -- [OPTION]...
+
+Needs a Docker daemon with compose, and the images that Dockerfile and compose.yaml name. Takes about twenty minutes.
+
+  --times NUMBER    scale this often from two instances to four and back (default: 10)
+  --upgrades NUMBER upgrade, and go back, this often (default: 3)
+  --only PART       only containers or only rolling
+  --image NAME      use this image, which must be built from this checkout; without it, the image is built first
+  --help            show this help`;
+
 const { values } = parseArgs({
   options: {
+    help: { type: 'boolean', default: false },
     times: { type: 'string', default: '10' },
     upgrades: { type: 'string', default: '3' },
     only: { type: 'string', default: '' },
     image: { type: 'string' },
   },
 });
+
+if (values.help) {
+  console.log(usage);
+  process.exit();
+}
+if (!['', 'containers', 'rolling'].includes(values.only)) {
+  console.error(`--only must be containers or rolling, not ${values.only}.`);
+  process.exit(2);
+}
 
 /** Prints the result of a step, and keeps whether all succeeded. */
 const report = {
