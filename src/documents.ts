@@ -2,8 +2,15 @@
 import { parseExactJson } from './contract/exact-json.js';
 import type { JsonArray } from './contract/handlers.js';
 import { exactJson, JsonText } from './contract/json-text.js';
-import type { Collection, Id, OutcomesOfText, Page, PageRange } from './storage/interface.js';
 import { ApiError } from './errors.js';
+import {
+  isTextId,
+  type Collection,
+  type Id,
+  type OutcomesOfText,
+  type Page,
+  type PageRange,
+} from './storage/interface.js';
 
 /** How often a change is tried while other changes to the same document come first. */
 const maxAttempts = 100;
@@ -36,17 +43,23 @@ export class Documents<I extends Id, Value extends object> {
     id: I,
     { when, value }: { readonly when: When; readonly value: Value },
   ): Promise<OutcomesOfText[When]> {
+    if (!canBeId(id)) {
+      const detail = 'an id is not empty, has at most 512 bytes, and no U+0000 or unpaired surrogate';
+      return Promise.reject(new ApiError(when === 'absent' ? 'invalidBody' : 'invalidPath', { detail }));
+    }
     const written = this.#collection.write(subject, id, { when, text: this.#textOf(value) });
     return written as Promise<OutcomesOfText[When]>;
   }
 
   /** Deletes a document. Resolves to false if there is none. */
   async delete(subject: string, id: I): Promise<boolean> {
+    if (!canBeId(id)) return false;
     return (await this.#collection.write(subject, id, { when: 'present', text: null })) === 'deleted';
   }
 
   /** Returns a document, for a response; undefined if there is none. */
   async get(subject: string, id: I): Promise<JsonText<Value> | undefined> {
+    if (!canBeId(id)) return undefined;
     const text = await this.#collection.get(subject, id);
     return text === undefined ? undefined : new JsonText(text);
   }
@@ -60,13 +73,16 @@ export class Documents<I extends Id, Value extends object> {
    * Changes a document depending on what it contains, and returns it, for a response; undefined if there is none. The
    * change is stored only if the document is still what was read; otherwise it is read again. So none of several
    * concurrent changes is lost.
-   * @param update - Returns the changed value; may be called several times. What it throws rejects the change.
+   * @param update - Returns the changed value; may be called several times. What it throws rejects the change. It must
+   *   keep integers within the range of 64 bits.
+   * @throws ApiError when too many other changes to the document come first: 50301, and nothing has changed.
    */
   async change(
     subject: string,
     id: I,
     update: (value: Stored<Value>) => Stored<Value>,
   ): Promise<JsonText<Value> | undefined> {
+    if (!canBeId(id)) return undefined;
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const expected = await this.#collection.get(subject, id);
       if (expected === undefined) return undefined;
@@ -88,6 +104,11 @@ export class Documents<I extends Id, Value extends object> {
     }
     return `{${members}}`;
   }
+}
+
+/** Whether any document can have an id: a contract may allow texts that no engine holds. */
+function canBeId(id: Id): boolean {
+  return typeof id === 'bigint' || isTextId(id);
 }
 
 /**

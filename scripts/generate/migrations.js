@@ -29,6 +29,12 @@ for (const store of [plantStore, ...others, garden]) {
  */
 function complete(store, engine) {
   const { tokens, objectsOf } = rendered[engine];
+  for (const { name, column, fields } of store.collections) {
+    const taken = fields.find((field) => ['subject', 'id', column].includes(field));
+    if (taken === undefined) continue;
+    fail(`${name} has a column ${taken} already: leave it out of the fields of the collection.`);
+    return;
+  }
   const groups = [
     ...store.collections.map((collection) => ({ name: collection.name, objects: objectsOf(collection) })),
     { name: 'tokens', objects: [tokens] },
@@ -37,13 +43,16 @@ function complete(store, engine) {
   mkdirSync(folder, { recursive: true });
   const kept = readdirSync(folder).map((file) => readFileSync(new URL(file, folder), 'utf8'));
   const needed = groups
-    .map(({ name, objects }) => ({ name, objects: objects.filter((object) => !isKept(kept, object)) }))
+    .map(({ name, objects }) => ({
+      name,
+      objects: objects.filter((object) => !isKept(kept, pathOf(folder), object)),
+    }))
     .filter(({ objects }) => objects.length > 0);
   if (needed.length === 0) return;
   const last = loadSchema(store, engine).migrations.at(-1);
   const number = String((last?.version ?? 0) + 1).padStart(4, '0');
   const file = new URL(`${number}_${needed.map(({ name }) => name).join('_and_')}.sql`, folder);
-  const path = relative(process.cwd(), fileURLToPath(file));
+  const path = pathOf(file);
   if (check) {
     fail(`${path} is missing: run "npm run generate", and review it.`);
     return;
@@ -57,17 +66,24 @@ function complete(store, engine) {
   console.log(`${path} is new: review it.`);
 }
 
+/** @param {URL} url */
+function pathOf(url) {
+  return relative(process.cwd(), fileURLToPath(url));
+}
+
 /**
  * Whether a migration creates an object.
  * @param {readonly string[]} kept - The texts of the migrations.
+ * @param {string} path - Their folder, for messages.
  * @param {SchemaObject} object
  */
-function isKept(kept, { name, sql }) {
+function isKept(kept, path, { name, sql }) {
   const creation = new RegExp(`^CREATE (TABLE|INDEX|FUNCTION) ${name}\\b`, 'm');
   const found = kept.find((text) => creation.test(text));
   if (found !== undefined && !found.includes(sql)) {
     fail(
-      `${name} is not what its migration creates: give it a new name, or write the migration that changes it.`,
+      `${name} is not what its migration in ${path} creates. Give the collection another name, or write the migration that ` +
+        'changes it. If nothing was released yet, delete the migrations and the store, and run this again.',
     );
   }
   return found !== undefined;

@@ -28,15 +28,15 @@ const commonMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 
 
 /**
  * Creates the metrics of one process. Clients cannot create new label values.
- * @param service - Its name, and what the names of its metrics begin with.
+ * @param service - What the names of its metrics begin with.
  */
-export function createMetrics({ name, metricPrefix }: Pick<Service, 'name' | 'metricPrefix'>): Metrics {
+export function createMetrics({ metricPrefix }: Pick<Service, 'metricPrefix'>): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   new Gauge({
     name: `${metricPrefix}build_info`,
-    help: `Always 1; the labels are the versions of ${name} and Node.js.`,
+    help: 'Always 1; the labels are the versions of the server and Node.js.',
     labelNames: ['version', 'node'],
     // All processes of a service run the same release.
     aggregator: 'first',

@@ -37,7 +37,8 @@ export function collectionsOf(
   );
   return <Kind extends IdKind>(definition: CollectionDefinition<Kind>) => {
     const found = collections.get(definition);
-    if (found === undefined) throw new TypeError(`${definition.name} is not a collection of this store`);
+    if (found === undefined)
+      throw new TypeError(`${definition.name} is not among the collections of the service's definition`);
     // Its ids are of the kind of its definition.
     return found as Collection<Id> as Collection<IdOf<Kind>>;
   };

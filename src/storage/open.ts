@@ -100,6 +100,6 @@ export function fileOf(url: string): string {
 export function existingFileOf(url: string): string {
   const file = fileOf(url);
   if (existsSync(file)) return file;
-  const help = 'start the server, or name the store with --database';
+  const help = 'run "migrate" or start the server to create it, or name the store with --database';
   throw new StorageError('unavailable', `no store at ${resolve(file)}; ${help}`);
 }

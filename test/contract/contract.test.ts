@@ -6,6 +6,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { parse } from 'yaml';
+import { loadContract } from '../../dist/contract/contract.js';
+import type { ErrorEntry } from '../../dist/errors.js';
+import { checkCatalogue, createAjv } from '../../dist/http/request/validation.js';
 import { breakingChanges } from '../support/breaking-changes.js';
 import { temporaryFolder } from '../support/engines.js';
 
@@ -180,4 +183,22 @@ t.test('compatible changes are accepted', async (t) => {
   after.info.description += '\n| 42900 | Too many requests. |\n';
   Object.assign(list.parameters[0]!.schema, { maximum: 2_147_483_647 });
   t.strictSame(breakingChanges(await released(), after), []);
+});
+
+t.test('an error whose code is taken, or is that of no error status, prevents startup', async (t) => {
+  const contract = loadContract();
+  const schema = contract.operations[0]!.errors[0]!;
+  const check = (errors: Record<string, ErrorEntry>) => {
+    checkCatalogue(createAjv(contract.document), schema, errors);
+  };
+  check({ one: { code: 40999, message: 'One.' }, unknownOutcome: { code: 50302, message: 'Another text.' } });
+  const two = { one: { code: 40999, message: 'One.' }, two: { code: 40999, message: 'Two.' } };
+  t.throws(() => {
+    check(two);
+  }, /errors one and two have the same code, 40999/);
+  for (const code of [404, 4040, 39_999, 60_000, 40_400.5]) {
+    t.throws(() => {
+      check({ one: { code, message: 'One.' } });
+    }, /code of the error one is not an HTTP status/);
+  }
 });

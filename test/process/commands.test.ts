@@ -126,7 +126,7 @@ t.test('only the server and migrate create a store', async (t) => {
     ['token', 'prune'],
     ['backup', join(file, '..', 'copy.db')],
   ]) {
-    const message = `plant-store: no store at ${file}; start the server, or name the store with --database\n`;
+    const message = `plant-store: no store at ${file}; run "migrate" or start the server to create it, or name the store with --database\n`;
     const refused = { code: 1, stdout: '', stderr: `Store: ${file}\n${message}` };
     t.strictSame(await run('cli.js', args, env), refused, args.join(' '));
   }

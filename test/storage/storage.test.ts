@@ -6,6 +6,7 @@ import { Client } from 'pg';
 import t from 'tap';
 import { checkChanges } from '../support/changes.js';
 import { enginesToTest, openEmptyStorage, readPages, sharedStorage } from '../support/engines.js';
+import { Documents } from '../../dist/documents.js';
 import { exactJson } from '../../dist/contract/json-text.js';
 import {
   type Change,
@@ -367,7 +368,15 @@ for (const engine of enginesToTest) {
         t.ok(json === (stored[i + 1] ?? ''), `after ${id}`);
       }
       t.equal(await labels.get('s', 'a'.repeat(3)), undefined);
+      const documents = new Documents<string, { name: string }>(labels, { name: true });
       for (const id of ['', 'a\0', '\ud800', '😀'.repeat(128) + 'a']) {
+        // A contract may allow such an id, so for a resource it is a request without a document.
+        t.equal(await documents.get('s', id), undefined);
+        t.equal(await documents.change('s', id, (label) => label), undefined);
+        t.equal(await documents.delete('s', id), false);
+        const value = { name: 'a' };
+        await t.rejects(documents.write('s', id, { when: 'any', value }), { code: 40007 });
+        await t.rejects(documents.write('s', id, { when: 'absent', value }), { code: 40002 });
         await t.rejects(put('s', id, ''), TypeError);
         await t.rejects(labels.get('s', id), TypeError);
         await t.rejects(labels.page('s', { after: id, limit: 1 }), TypeError);

@@ -59,7 +59,7 @@ export function createValidator(ajv: Ajv, schema: Schema, source: Source): Valid
 /**
  * Checks every entry of the error catalogue, and a service's own errors, against a schema of the contract's errors. An
  * own error takes the place of an entry with its name.
- * @throws Error naming the entry that does not match, or whose code is taken.
+ * @throws Error naming the entry that does not match, or whose code is taken or belongs to no status of an error.
  */
 export function checkCatalogue(
   ajv: Ajv,
@@ -67,11 +67,19 @@ export function checkCatalogue(
   errors: Readonly<Record<string, ErrorEntry>>,
 ): void {
   const validate = createValidator(ajv, errorSchema, 'json');
-  const codes = new Set<number>();
+  const names = new Map<number, string>();
   for (const [name, entry] of Object.entries<ErrorEntry>({ ...catalogue, ...errors })) {
-    if (codes.has(entry.code))
-      throw new Error(`Error ${name} has a code that another error has: ${entry.code}`);
-    codes.add(entry.code);
+    const { code } = entry;
+    const taken = names.get(code);
+    if (taken !== undefined)
+      throw new Error(
+        `The errors ${taken} and ${name} have the same code, ${code}. Give each its own; src/errors.ts has those of the server`,
+      );
+    if (!Number.isInteger(code) || code < 400_00 || code > 599_99)
+      throw new Error(
+        `The code of the error ${name} is not an HTTP status from 400 to 599 times 100, plus a number: ${code}`,
+      );
+    names.set(code, name);
     const fault = validate(JSON.parse(new ApiError(entry).json));
     if (fault !== undefined) throw new Error(`Error ${name} does not match the contract: ${fault}`);
   }
