@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import t from 'tap';
+import { startCuttingProxy } from '../support/cutting-proxy.js';
 import { temporaryFolder } from '../support/engines.js';
 import { startServer } from '../support/processes.js';
 import { startListening } from '../support/service.js';
@@ -30,8 +31,8 @@ const documents = [
   'SECURITY.md',
   'src/client/README.md',
   ...readdirSync(join(root, 'docs'))
-    // This one names the files of a service that its reader writes.
-    .filter((name) => name.endsWith('.md') && name !== 'start-your-own.md')
+    // These name files that their readers write.
+    .filter((name) => name.endsWith('.md') && !['start-your-own.md', 'clients.md'].includes(name))
     .map((name) => `docs/${name}`),
 ].map((path) => ({ path, text: read(path).replace(/\s+/g, ' ') }));
 /** What all documents have that matches, without repetitions. */
@@ -107,6 +108,42 @@ t.test('every example produces the output in the guide', async (t) => {
     });
     t.strictSame(await examples('node', 'examples.mjs', outputFiles[0]!.text), ownOutput);
   });
+});
+
+t.test('the Python of the guide repeats what was lost', await needs('python3'), async (t) => {
+  const service = await startListening(t);
+  const proxy = await startCuttingProxy(t, service.port);
+  const path = join(await temporaryFolder(t), 'retries.py');
+  const [definitions = ''] = blocks('python').split('\n\ncreated = ');
+  await writeFile(
+    path,
+    `${definitions}
+print(json.dumps(call("POST", "/plants", {"id": 1, "name": "Aloe", "tag": "dry"})))
+print(json.dumps(call("GET", "/plants")))
+print(call("DELETE", "/plants/1"))
+for method, body in (("DELETE", None), ("POST", {"id": 2, "name": None})):
+    try:
+        call(method, "/plants/2" if body is None else "/plants", body)
+    except HTTPError as failure:
+        print(failure.code, json.load(failure)["error"])
+`,
+  );
+  proxy.fates.push('lose answer', 'lose request', 'pass', 'cut answer', 'pass', 'lose answer', 'pass');
+  const env = {
+    ...process.env,
+    PLANT_STORE_URL: proxy.url,
+    PLANT_STORE_TOKEN: await service.issue('retries'),
+    no_proxy: '127.0.0.1',
+  };
+  const { stdout } = await run('python3', [path], { env });
+  t.strictSame(stdout.trimEnd().split('\n'), [
+    '{"name": "Aloe", "tag": "dry"}',
+    '[{"name": "Aloe", "tag": "dry"}]',
+    'None',
+    '404 40400',
+    '400 40002',
+  ]);
+  t.strictSame(proxy.fates, [], 'every request was repeated');
 });
 
 t.test('its TypeScript is the code that the compiler checks', (t) => {
