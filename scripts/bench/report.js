@@ -1,8 +1,9 @@
-// Reports the results of a run: in full on the terminal, and as docs/benchmarks.md with charts and data files.
+// Reports the results of a run: in full on the terminal, and as the charts and data that docs/benchmarks.md shows.
+import { execFileSync } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { cpus, release, totalmem, type } from 'node:os';
-import prettier from 'prettier';
 import { barChart } from './chart.js';
+import { number, table, writePage } from './page.js';
 import { median, spread } from '../lib/statistics.js';
 import { rateOf, verdict } from './targets.js';
 
@@ -25,12 +26,11 @@ export function printReport(report) {
   console.log(tables(report).join('\n'));
 }
 
-/** Writes docs/benchmarks.md, one chart per workload, and all figures as CSV. @param {Report} report */
+/** Writes one chart per workload, all data, and docs/benchmarks.md from it. @param {Report} report */
 export async function writeReport(report) {
-  const charts = new URL('benchmarks/', docs);
-  await mkdir(charts, { recursive: true });
+  const folder = new URL('benchmarks/', docs);
+  await mkdir(folder, { recursive: true });
   const most = Math.max(...report.connectionCounts);
-  const pictures = [];
   for (const { name, title } of report.workloads) {
     const bars = report.results
       .map((result) => ({
@@ -40,30 +40,47 @@ export async function writeReport(report) {
         faint: result.kind === 'limit' || result.kind === 'floor',
       }))
       .filter(({ value }) => Number.isFinite(value));
-    await writeFile(new URL(`${name}.svg`, charts), barChart(`${title}, requests per second`, bars));
-    pictures.push(`![${title}: requests per second](benchmarks/${name}.svg)`);
+    await writeFile(new URL(`${name}.svg`, folder), barChart(`${title}, requests per second`, bars));
   }
-  await writeFile(new URL('results.csv', charts), resultsCsv(report));
-  await writeFile(new URL('ratios.csv', charts), ratiosCsv(report));
-  const introduction = await readFile(new URL('introduction.md', import.meta.url), 'utf8');
-  const text = [
-    '<!-- Written by `npm run bench`; the text is in scripts/bench. -->',
-    introduction,
-    '## Requests per second',
-    `At ${most} connections, lists of 100,000 at 8. [results.csv](benchmarks/results.csv) has all figures, those at 16 connections too.`,
-    ...pictures,
-    ...summary(report, most),
-    '## Start and memory',
-    startAndMemory(report),
-    await conditions(report),
-  ].join('\n\n');
-  const file = new URL('benchmarks.md', docs);
-  const style = await prettier.resolveConfig(file);
-  await writeFile(file, await prettier.format(text, { ...style, parser: 'markdown' }));
+  await writeFile(new URL('results.csv', folder), resultsCsv(report));
+  await writeFile(new URL('ratios.csv', folder), ratiosCsv(report));
+  await writeFile(new URL('run.json', folder), `${JSON.stringify(await runOf(report), undefined, 2)}\n`);
+  await writePage();
 }
 
-/** @param {Report} report */
-async function conditions({ plan: { short, long }, results }) {
+/** @param {Report} report @returns {Promise<import('./page.js').Run>} */
+async function runOf({ plan: { short, long }, results, connectionCounts, workloads }) {
+  const { version } = JSON.parse(await readFile(new URL('../package.json', docs), 'utf8'));
+  return {
+    date: new Date().toISOString().slice(0, 10),
+    version,
+    commit: execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: docs, encoding: 'utf8' }).trim(),
+    machine:
+      `${cpus().length} cores (${cpus()[0]?.model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB, ` +
+      `${type()} ${release().split('-')[0]}, Node.js ${process.version}`,
+    versions: await versionsOfPeers(),
+    turns:
+      `${short.rounds} turns of ${short.time / 1000} s (lists of 100,000: ${long.rounds} of ${long.time / 1000} s) ` +
+      'per server, workload and number of connections, after a warm-up turn, each after a short load that is not ' +
+      'measured. Figures are medians.',
+    connections: [...connectionCounts],
+    workloads: workloads.map(({ name, title, mostConnections }) => ({
+      name,
+      title,
+      ...(mostConnections !== undefined && { mostConnections }),
+    })),
+    servers: results.map(({ name, kind, durability, startTimes, memory }) => ({
+      name,
+      kind,
+      durability,
+      start: Number(median(startTimes).toPrecision(3)),
+      memory: Number((memory / 1e6).toPrecision(3)),
+    })),
+  };
+}
+
+/** @returns {Promise<string[]>} */
+async function versionsOfPeers() {
   const packages = JSON.parse(await readFile(new URL('package-lock.json', import.meta.url), 'utf8')).packages;
   const versions = [
     'express',
@@ -79,19 +96,7 @@ async function conditions({ plan: { short, long }, results }) {
   for (const name of ['axum', 'rusqlite', 'sqlx']) {
     versions.push(`${name} ${new RegExp(`^name = "${name}"\nversion = "(.*)"`, 'm').exec(crates)?.[1]}`);
   }
-  return [
-    '## Conditions',
-    `- Date: ${new Date().toISOString().slice(0, 10)}.`,
-    `- Machine: ${cpus().length} cores (${cpus()[0]?.model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB, ` +
-      `${type()} ${release().split('-')[0]}, Node.js ${process.version}. ` +
-      'Servers and load generator share it.',
-    `- Versions: ${versions.join(', ')}.`,
-    `- ${short.rounds} turns of ${short.time / 1000} s (lists of 100,000: ${long.rounds} of ${long.time / 1000} s) ` +
-      'per server, workload and number of connections, after a warm-up turn, each after a short load that is not ' +
-      'measured. ' +
-      'Figures are medians, ± half the distance between the extremes.',
-    ...results.map(({ name, durability }) => `- ${name}: ${durability}.`),
-  ].join('\n');
+  return versions;
 }
 
 /**
@@ -111,21 +116,6 @@ function workloadTable({ results, workloads }, connections, show) {
       }),
     ]),
   );
-}
-
-/** The rates and latencies at one number of connections. @param {Report} report @param {number} most */
-function summary(report, most) {
-  return [
-    workloadTable(
-      report,
-      most,
-      (samples) => number(median(samples.map(({ rate }) => rate))) + (isLimited(samples) ? '†' : ''),
-    ),
-    `† The load generator used more than ${100 * busyGenerator}% of a core and may be the bottleneck.`,
-    '## Latency',
-    `The 99th percentile at ${most} connections, in milliseconds.`,
-    workloadTable(report, most, (samples) => number(median(samples.map(({ p99 }) => p99)))),
-  ];
 }
 
 /** @param {Pick<Report, 'results'>} report */
@@ -167,9 +157,9 @@ function ratiosCsv({ comparisons }) {
   const lines = comparisons.map((comparison) => {
     const { median: middle, low, high } = comparison.ratio;
     const numbers = [middle, low, high].map((value) => value.toFixed(2));
-    return [`"${comparison.what}"`, ...numbers, targetOf(comparison), verdict(comparison)].join(',');
+    return [`"${comparison.what}"`, ...numbers].join(',');
   });
-  return ['comparison,ratio,low,high,target,verdict', ...lines, ''].join('\n');
+  return ['comparison,ratio,low,high', ...lines, ''].join('\n');
 }
 
 /** @param {Result} result @param {string} workload @param {number} connections */
@@ -240,15 +230,4 @@ function ratios(comparisons) {
 function targetOf({ atLeast, atMost }) {
   if (atMost !== undefined) return `at most ${atMost}`;
   return atLeast === undefined ? '' : `at least ${atLeast}`;
-}
-
-/** @param {readonly string[]} head @param {readonly (readonly string[])[]} rows */
-function table(head, rows) {
-  const lines = [head, head.map((_, i) => (i === 0 ? '---' : '---:')), ...rows];
-  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-}
-
-/** Formats a number with three significant digits. @param {number} value */
-function number(value) {
-  return Number(value.toPrecision(3)).toLocaleString('en');
 }

@@ -1,6 +1,6 @@
 // The text of docs/clients.md, from what the clients have shown.
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
 import { root } from './build.js';
 
@@ -29,8 +29,8 @@ export async function report(rows) {
     rows.map(async ({ name, client }) => {
       const folder = `scripts/clients/${name}`;
       const { command, set, errors, program, shown = [] } = client;
-      const note = `### ${nameOf(client)}\n\n\`${command}\`\n\n${set}\n\nErrors: ${errors}\n\nProgram: \`${folder}/${program}\``;
-      const listings = shown.map(async (file) =>
+      const note = `### ${nameOf(client)}\n\n\`${command}\`\n\n${set}\n\nErrors: ${errors}`;
+      const listings = [...shown, program].map(async (file) =>
         listing(file, await readFile(join(root, folder, file), 'utf8')),
       );
       return [note, ...(await Promise.all(listings))].join('\n\n');
@@ -45,11 +45,12 @@ For TypeScript and JavaScript, use plant-store-client: it needs only an address 
 See [api.md](api.md#typescript). For other languages, generate a client from [openapi.yaml](../openapi.yaml). This page
 shows which generators work, and what to configure.
 
-\`npm run test:clients\` generates each client, compiles it, and runs the program
-for it in the repository's scripts/clients against the service. The program creates plants 2^53+1 (between existing plants
-2^53 and 2^53+2) and 2^63-1, lists with a limit, deletes, and provokes four errors: 400, 401, 403 and 404. The table
-shows the results with the configuration that is described below; with the defaults, no client for TypeScript has exact
-ids. npm has openapi-generator as @openapitools/openapi-generator-cli, which needs Java.
+\`npm run test:clients\` generates each client, compiles it, and runs its program, which is shown below, against the
+service. The program creates plants 2^53+1 (between existing plants 2^53 and 2^53+2) and 2^63-1, lists with a limit, and
+deletes; a part that is not shown provokes four errors: 400, 401, 403 and 404. The table shows the results with the
+configuration that is described below; with the defaults, no client for TypeScript has exact ids. None of these clients
+retries: [the guide](api.md#retries) says what to repeat, and what the repetition may return. npm has openapi-generator as
+@openapitools/openapi-generator-cli, which needs Java.
 
 | generator | language | compiles | exact ids | typed errors |
 |---|---|---|---|---|
@@ -91,12 +92,21 @@ ${notes.join('\n\n')}
   return format(text, { ...(await resolveConfig(file)), proseWrap: 'always', filepath: file });
 }
 
+/** The languages of programs by the ends of their names. @type {Record<string, string>} */
+const languages = { '.py': 'python', '.kt': 'kotlin', '.rs': 'rust', '.rb': 'ruby' };
+
 /**
- * Returns a file as a block of code, without the comment that it begins with.
+ * Returns a file as a block of code, without the comment that it begins with, and without what only the round trip
+ * needs: the lines between the comments "docs: hide" and "docs: show".
  * @param {string} name
  * @param {string} code
  */
 function listing(name, code) {
-  const language = name.endsWith('.ts') ? 'ts' : 'js';
-  return `\`\`\`${language}\n// ${name}\n${code.replace(/^(\/\/.*\n)+/, '')}\`\`\``;
+  const end = extname(name);
+  const comment = ['.py', '.rb'].includes(end) ? '#' : '//';
+  const text = code
+    .replace(/^(<\?php\n)?((\/\/|#) .*\n)+/, '$1')
+    .replace(/\n*[\t ]*(\/\/|#) docs: hide\n[^]*?(\/\/|#) docs: show\n/g, '\n')
+    .replace(/\n{3,}/g, '\n\n');
+  return `\`\`\`${languages[end] ?? end.slice(1).replace('mjs', 'js')}\n${comment} ${name}\n${text.trimEnd()}\n\`\`\``;
 }

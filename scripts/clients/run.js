@@ -1,6 +1,7 @@
 // Generates clients from openapi.yaml with common generators, compiles them, runs each against the real service, and
 // writes the results to docs/clients.md. Run by hand, since it takes minutes and many downloads: "npm run test:clients".
-// With names of clients, it runs only those and writes nothing.
+// With names of clients, it runs only those and writes nothing. The page shows each program without what is between its
+// comments "docs: hide" and "docs: show".
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

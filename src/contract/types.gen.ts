@@ -17,8 +17,8 @@ export interface paths {
          *     transfer appears exactly once. If a list cannot be completed, the connection is closed; an incomplete list
          *     never looks complete.
          *
-         *     A list that is sent in one piece has an `ETag`. Send it back in `If-None-Match`: if the list has not changed,
-         *     the response is 304 without a body.
+         *     A list that fits into one page, in general up to 500 plants and 256 KiB, has an `ETag`. Send it back in
+         *     `If-None-Match`: if the list has not changed, the response is 304 without a body.
          */
         get: operations["listPlants"];
         put?: never;
@@ -233,7 +233,7 @@ export interface components {
          */
         "Cache-Control": string;
         /**
-         * @description The entity tag of a list that is sent in one piece. Longer lists have none.
+         * @description The entity tag of a list that fits into one page. Longer lists have none.
          * @example W/"p5n2mA1a3HnBpg"
          */
         ETag: string;

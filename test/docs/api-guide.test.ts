@@ -1,12 +1,13 @@
-// Checks that the examples of docs/api.md and the README work as written, that docs/api.md lists all error codes, and that
-// docs/start-your-own.md leads to a service.
+// Checks that the examples of docs/api.md and the README work as written, that the documents agree with the code and with
+// each other, and that docs/start-your-own.md leads to a service.
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { cp, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import t from 'tap';
+import { startCuttingProxy } from '../support/cutting-proxy.js';
 import { temporaryFolder } from '../support/engines.js';
 import { startOther, testForeignParts } from '../support/other-service.js';
 import { startServer } from '../support/processes.js';
@@ -18,7 +19,29 @@ import { allErrors } from '../../dist/plants/errors.js';
 t.setTimeout(600_000);
 const run = promisify(execFile);
 const root = new URL('../..', import.meta.url).pathname;
-const guide = readFileSync(join(root, 'docs/api.md'), 'utf8');
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+const guide = read('docs/api.md');
+const manifest = JSON.parse(read('package.json')) as {
+  version: string;
+  engines: { node: string };
+  scripts: Record<string, string>;
+};
+/** The documents that describe the present; CHANGELOG.md also describes the past. */
+const documents = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'DESIGN.md',
+  'SECURITY.md',
+  'src/client/README.md',
+  ...readdirSync(join(root, 'docs'))
+    // These name files that their readers write.
+    .filter((name) => name.endsWith('.md') && !['start-your-own.md', 'clients.md'].includes(name))
+    .map((name) => `docs/${name}`),
+].map((path) => ({ path, text: read(path).replace(/\s+/g, ' ') }));
+/** What all documents have that matches, without repetitions. */
+const found = (pattern: RegExp) => [
+  ...new Set(documents.flatMap(({ text }) => [...text.matchAll(pattern)].map(([, match = '']) => match))),
+];
 
 /** All of the guide's code in one language, one block after the other. */
 function blocks(language: string): string {
@@ -79,6 +102,42 @@ t.test('every example produces the output in the guide', async (t) => {
   });
 });
 
+t.test('the Python of the guide repeats what was lost', await needs('python3'), async (t) => {
+  const service = await startListening(t);
+  const proxy = await startCuttingProxy(t, service.port);
+  const path = join(await temporaryFolder(t), 'retries.py');
+  const [definitions = ''] = blocks('python').split('\n\ncreated = ');
+  await writeFile(
+    path,
+    `${definitions}
+print(json.dumps(call("POST", "/plants", {"id": 1, "name": "Aloe", "tag": "dry"})))
+print(json.dumps(call("GET", "/plants")))
+print(call("DELETE", "/plants/1"))
+for method, body in (("DELETE", None), ("POST", {"id": 2, "name": None})):
+    try:
+        call(method, "/plants/2" if body is None else "/plants", body)
+    except HTTPError as failure:
+        print(failure.code, json.load(failure)["error"])
+`,
+  );
+  proxy.fates.push('lose answer', 'lose request', 'pass', 'cut answer', 'pass', 'lose answer', 'pass');
+  const env = {
+    ...process.env,
+    PLANT_STORE_URL: proxy.url,
+    PLANT_STORE_TOKEN: await service.issue('retries'),
+    no_proxy: '127.0.0.1',
+  };
+  const { stdout } = await run('python3', [path], { env });
+  t.strictSame(stdout.trimEnd().split('\n'), [
+    '{"name": "Aloe", "tag": "dry"}',
+    '[{"name": "Aloe", "tag": "dry"}]',
+    'None',
+    '404 40400',
+    '400 40002',
+  ]);
+  t.strictSame(proxy.fates, [], 'every request was repeated');
+});
+
 t.test('its TypeScript is the code that the compiler checks', (t) => {
   const checked = readFileSync(join(root, 'examples/guide.ts'), 'utf8');
   t.equal(checked.replace(/^\/\/ .*\n/, ''), blocks('ts'));
@@ -97,11 +156,26 @@ t.test('the commands of the README do what it describes', await needs('curl'), a
     (await run('bash', ['-ec', code], { cwd: root, env: { ...process.env, DATABASE_URL: databaseUrl } }))
       .stdout;
 
+  const token = await server.createToken('reader');
   const session = blockWith('curl -w')
-    .replace('pst_…', await server.createToken('reader'))
+    .replace('pst_…', token)
     .replaceAll('http://127.0.0.1:3000', server.origin);
   const plant = '{"name":"Monstera deliciosa","tag":"indoor"}';
   t.equal(await bash(session), `${plant}\n[${plant}]\n204\n`);
+
+  const [, ...requests] = read('docs/session.svg')
+    .replace(/<tspan[^]*?<\/tspan>/g, '\n$ ')
+    .replace(/<text.*?>(.*)<\/text>/g, '$1')
+    .replace(/<[^]*?>/g, '')
+    .replace(/\n\$ npm[^]*?(?=\n\$ )/, '')
+    .split('\n$ ');
+  for (const request of requests) {
+    const [, command = '', response = ''] = /^(curl[^]*?)\n(\{"[^]*\})/.exec(request.trim())!;
+    const code = `TOKEN=${token}\n${command.replace('curl', 'curl -s')}`;
+    const shown = await bash(code.replaceAll('http://127.0.0.1:3000', server.origin));
+    t.equal(shown, response.replace(/ to\n/, ' to '), 'as the picture shows it');
+  }
+  t.equal(requests.length, 3);
 
   const [{ id = '' } = {}] = JSON.parse(await bash('node dist/cli.js token list --json')) as {
     id?: string;
@@ -174,3 +248,66 @@ t.test(
     await testForeignParts(t, { folder, path: '/tasks', store: await temporaryFolder(t) });
   },
 );
+
+t.test('the commands and files that the documents name exist', (t) => {
+  const scripts = found(/`npm run ([\w:-]+)/g);
+  t.strictSame(
+    scripts.filter((name) => !(name in manifest.scripts)),
+    [],
+  );
+  const files = found(/(?<![\w/.])((?:src|test|scripts|deploy|examples)\/[\w./-]*\w\.[a-z]+\b)/g);
+  t.strictSame(
+    files.filter((path) => !existsSync(join(root, path))),
+    [],
+  );
+  t.ok(scripts.length > 20 && files.length > 20);
+  t.end();
+});
+
+t.test('what several documents say is the same everywhere, and what the code says', (t) => {
+  const [, oldest = ''] = /(\d+\.\d+)/.exec(manifest.engines.node)!;
+  t.strictSame(found(/Node\.js (20\.\d+)(?: or later|\+)/g), [oldest]);
+  t.strictSame(found(/plant-store(?:-client)?-(\d+\.\d+\.\d+)\.tgz/g), [manifest.version]);
+  t.strictSame(found(/Schemathesis (\d[\d.]+\d)/g).length, 1, 'one release of Schemathesis');
+  const [, released] = /version: (.*)/.exec(read('openapi.yaml'))!;
+  t.strictSame(found(/`info\.version`, currently (\d+\.\d+\.\d+)/g), [released]);
+  t.strictSame(found(/(?:takes effect|Its? own tokens can,|stops working) within (\w+ seconds)/g), [
+    '5 seconds',
+  ]);
+  t.end();
+});
+
+t.test('docs/benchmarks.md shows the data of one run', async (t) => {
+  await t.resolves(run('node', ['scripts/bench/page.js', '--check'], { cwd: root }));
+});
+
+t.test('docs/limits.md has the defaults of the configuration', (t) => {
+  const limits = read('docs/limits.md');
+  const configuration = read('docs/configuration.md');
+  const mebibyte = 2 ** 20;
+  for (const [name, unit, shown] of [
+    ['BODY_LIMIT_BYTES', mebibyte, /`BODY_LIMIT_BYTES`, (\d+) MiB/],
+    ['BODY_BUDGET_BYTES', mebibyte, /`BODY_BUDGET_BYTES` \((\d+) MiB\)/],
+    ['LIST_BUDGET_BYTES', mebibyte, /`LIST_BUDGET_BYTES` \((\d+) MiB\)/],
+    ['MAX_CONNECTIONS', 1_000, /`MAX_CONNECTIONS`, (\d+),000/],
+    ['REQUEST_TIMEOUT_SECONDS', 1, /`REQUEST_TIMEOUT_SECONDS` and `STALL_TIMEOUT_SECONDS`, (\d+) s/],
+    ['STALL_TIMEOUT_SECONDS', 1, /`REQUEST_TIMEOUT_SECONDS` and `STALL_TIMEOUT_SECONDS`, (\d+) s/],
+  ] as const) {
+    const [, value] = new RegExp(`\`${name}\` \\(default \`(\\d+)\``).exec(configuration)!;
+    t.equal(Number(shown.exec(limits)?.[1]) * unit, Number(value), name);
+  }
+  t.end();
+});
+
+t.test('every promise of the README has a row in docs/evidence.md', (t) => {
+  const promises = [...read('README.md').matchAll(/^- \*\*(.*)\.\*\*/gm)].map(([, name]) => name);
+  const proven = new Set(
+    [...read('docs/evidence.md').matchAll(/^\| \*\*(.*?)\*\*/gm)].map(([, name]) => name),
+  );
+  t.strictSame(
+    promises.filter((name) => !proven.has(name)),
+    [],
+  );
+  t.ok(promises.length >= 5);
+  t.end();
+});

@@ -19,6 +19,7 @@ func connect(token string) (*openapi.PlantsAPIService, context.Context) {
 		context.WithValue(context.Background(), openapi.ContextAccessToken, token)
 }
 
+// docs: hide
 // told gives the status and the code of a typed error.
 func told(response *http.Response, err error) [2]int32 {
 	var failure *openapi.GenericOpenAPIError
@@ -28,6 +29,7 @@ func told(response *http.Response, err error) [2]int32 {
 	model, _ := failure.Model().(openapi.Error)
 	return [2]int32{int32(response.StatusCode), model.Error}
 }
+// docs: show
 
 func must(err error) {
 	if err != nil {
@@ -55,6 +57,7 @@ func main() {
 	_, err = plants.DeletePlant(ctx, own).Execute()
 	must(err)
 
+	// docs: hide
 	strangers, strange := connect("wrong")
 	_, wrong, wrongErr := strangers.ListPlants(strange).Execute()
 	readers, reading := connect(os.Getenv("READ_TOKEN"))
@@ -64,4 +67,5 @@ func main() {
 		told(readers.DeletePlant(reading, 1).Execute()),
 		told(plants.DeletePlant(ctx, own).Execute()),
 	}}))
+	// docs: show
 }

@@ -10,10 +10,6 @@ import org.openapitools.client.model.NewPlant;
 import org.openapitools.client.model.Plant;
 
 public class RoundTrip {
-  interface Call {
-    void run() throws ApiException;
-  }
-
   static PlantsApi connect(String token) {
     ApiClient client = new ApiClient();
     client.setBasePath(System.getenv("BASE_URL"));
@@ -21,6 +17,7 @@ public class RoundTrip {
     return new PlantsApi(client);
   }
 
+  // docs: hide
   /** The status of the exception, and the code of the Error that its body is read as. */
   static List<Integer> told(Call call) throws Exception {
     try {
@@ -31,21 +28,28 @@ public class RoundTrip {
     return List.of(0, 0);
   }
 
+  interface Call {
+    void run() throws ApiException;
+  }
+  // docs: show
+
   public static void main(String[] arguments) throws Exception {
     PlantsApi plants = connect(System.getenv("TOKEN"));
     long own = (1L << 53) + 1;
     plants.createPlant(new NewPlant().id(own).name("own"));
     plants.createPlant(new NewPlant().id(Long.MAX_VALUE).name("max"));
-    List<String> names = plants.listPlants(3).stream().map(Plant::getName).toList();
+    List<String> names = plants.listPlants(3, null).stream().map(Plant::getName).toList();
     plants.deletePlant(own);
+    // docs: hide
     List<List<Integer>> errors =
         List.of(
             told(() -> plants.createPlant(new NewPlant().id(Long.MAX_VALUE).name("other"))),
-            told(() -> connect("wrong").listPlants(null)),
+            told(() -> connect("wrong").listPlants(null, null)),
             told(() -> connect(System.getenv("READ_TOKEN")).deletePlant(1L)),
             told(() -> plants.deletePlant(own)));
     System.out.println(new Gson().toJson(Map.of("list", names, "errors", errors)));
     // OkHttp's threads would keep the process for a minute.
     System.exit(0);
+    // docs: show
   }
 }

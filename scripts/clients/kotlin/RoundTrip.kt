@@ -11,6 +11,7 @@ import org.openapitools.client.models.NewPlant
 val plants = PlantsApi(System.getenv("BASE_URL"))
 val json = Serializer.moshi
 
+// docs: hide
 /** The status, and the code of the error that the body contains. All clients of a process share one token. */
 fun statusAndCode(token: String, call: () -> Unit): List<Int> {
     ApiClient.accessToken = token
@@ -22,6 +23,7 @@ fun statusAndCode(token: String, call: () -> Unit): List<Int> {
     }
     return listOf(0, 0)
 }
+// docs: show
 
 fun main() {
     val token = System.getenv("TOKEN")
@@ -31,6 +33,7 @@ fun main() {
     plants.createPlant(NewPlant(Long.MAX_VALUE, "max"))
     val names = plants.listPlants(3).map { it.name }
     plants.deletePlant(own)
+    // docs: hide
     val errors = listOf(
         statusAndCode(token) { plants.createPlant(NewPlant(Long.MAX_VALUE, "other")) },
         statusAndCode("wrong") { plants.listPlants() },
@@ -40,4 +43,5 @@ fun main() {
     println(json.adapter(Any::class.java).toJson(mapOf("list" to names, "errors" to errors)))
     // OkHttp's threads would keep the process for a minute.
     exitProcess(0)
+    // docs: show
 }

@@ -10,6 +10,7 @@ const { BASE_URL, TOKEN, READ_TOKEN } = process.env;
 const authorize = (token: string | undefined) => ({ headers: { authorization: `Bearer ${token}` } });
 setConfig({ baseURL: BASE_URL!, ...authorize(TOKEN) });
 
+// docs: hide
 /** The status, and the code of the error that the body contains. */
 async function statusAndCode(call: Promise<unknown>) {
   try {
@@ -20,6 +21,7 @@ async function statusAndCode(call: Promise<unknown>) {
   }
   return [0, 0];
 }
+// docs: show
 
 const own = 2n ** 53n + 1n;
 const max = 2n ** 63n - 1n;
@@ -27,10 +29,12 @@ await createPlant({ id: own, name: 'own' });
 await createPlant({ id: max, name: 'max' });
 const list = await listPlants({ limit: 3 });
 await deletePlant(own);
+// docs: hide
 const errors = [
   await statusAndCode(createPlant({ id: max, name: 'other' })),
-  await statusAndCode(listPlants({}, authorize('wrong'))),
+  await statusAndCode(listPlants({}, {}, authorize('wrong'))),
   await statusAndCode(deletePlant(1n, authorize(READ_TOKEN))),
   await statusAndCode(deletePlant(own)),
 ];
 console.log(JSON.stringify({ list: list.map(({ name }) => name), errors }));
+// docs: show

@@ -21,6 +21,7 @@ func connect(token string) *plants.ClientWithResponses {
 	return client
 }
 
+// docs: hide
 // told gives the status and the code of a typed error.
 func told(status int, failure *plants.Error) [2]int32 {
 	if failure == nil {
@@ -28,6 +29,7 @@ func told(status int, failure *plants.Error) [2]int32 {
 	}
 	return [2]int32{int32(status), failure.Error}
 }
+// docs: show
 
 func must(err error) {
 	if err != nil {
@@ -60,6 +62,7 @@ func main() {
 	}
 	remove(client, own)
 
+	// docs: hide
 	taken := create(math.MaxInt64, "other")
 	wrong, err := connect("wrong").ListPlantsWithResponse(ctx, nil)
 	must(err)
@@ -71,4 +74,5 @@ func main() {
 		told(forbidden.StatusCode(), forbidden.JSON403),
 		told(gone.StatusCode(), gone.JSON404),
 	}}))
+	// docs: show
 }

@@ -12,11 +12,13 @@ const connect = (token: string | undefined) =>
     bodySerializer: exactBody,
   });
 
+// docs: hide
 /** The status and the code of a typed error. */
 const told = ({ response, error }: { response: Response; error?: components['schemas']['Error'] }) => [
   response.status,
   error?.error,
 ];
+// docs: show
 
 const plants = connect(TOKEN);
 const own = 2n ** 53n + 1n;
@@ -25,6 +27,7 @@ await plants.POST('/plants', { body: { id: own, name: 'own' } });
 await plants.POST('/plants', { body: { id: max, name: 'max' } });
 const { data } = await plants.GET('/plants', { params: { query: { limit: 3 } } });
 await plants.DELETE('/plants/{id}', { params: { path: { id: own } } });
+// docs: hide
 const errors = [
   told(await plants.POST('/plants', { body: { id: max, name: 'other' } })),
   told(await connect('wrong').GET('/plants')),
@@ -32,3 +35,4 @@ const errors = [
   told(await plants.DELETE('/plants/{id}', { params: { path: { id: own } } })),
 ];
 console.log(JSON.stringify({ list: data?.map(({ name }) => name), errors }));
+// docs: show

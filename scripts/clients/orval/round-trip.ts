@@ -4,11 +4,13 @@ import './exact-ids.js';
 
 const authorize = (token: string | undefined) => ({ headers: { authorization: `Bearer ${token}` } });
 
+// docs: hide
 /** The status, and the code of the error that the body contains. */
 const statusAndCode = ({ status, data }: { status: number; data: unknown }) => [
   status,
   (data as { error: number }).error,
 ];
+// docs: show
 
 const own = 2n ** 53n + 1n;
 const max = 2n ** 63n - 1n;
@@ -17,6 +19,7 @@ await createPlant({ id: max, name: 'max' });
 const list = await listPlants({ limit: 3 });
 if (list.status !== 200) throw new Error(`listPlants: ${list.status}`);
 await deletePlant(own);
+// docs: hide
 const taken = await createPlant({ id: max, name: 'other' });
 const errors = [
   // The status selects the type of the body.
@@ -26,3 +29,4 @@ const errors = [
   statusAndCode(await deletePlant(own)),
 ];
 console.log(JSON.stringify({ list: list.data.map(({ name }) => name), errors }));
+// docs: show

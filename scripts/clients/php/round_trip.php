@@ -22,6 +22,7 @@ function plant(int $id, string $name): NewPlant
     return new NewPlant(['id' => $id, 'name' => $name]);
 }
 
+// docs: hide
 /** The status, and the code of the error that the body contains. */
 function statusAndCode(callable $call): array
 {
@@ -32,6 +33,7 @@ function statusAndCode(callable $call): array
     }
     return [0, 0];
 }
+// docs: show
 
 $plants = connect(getenv('TOKEN'));
 $own = 2 ** 53 + 1;
@@ -39,9 +41,11 @@ $plants->createPlant(plant($own, 'own'));
 $plants->createPlant(plant(PHP_INT_MAX, 'max'));
 $list = array_map(fn ($plant) => $plant->getName(), $plants->listPlants(3));
 $plants->deletePlant($own);
+// docs: hide
 echo json_encode(['list' => $list, 'errors' => [
     statusAndCode(fn () => $plants->createPlant(plant(PHP_INT_MAX, 'other'))),
     statusAndCode(fn () => connect('wrong')->listPlants()),
     statusAndCode(fn () => connect(getenv('READ_TOKEN'))->deletePlant(1)),
     statusAndCode(fn () => $plants->deletePlant($own)),
 ]]);
+// docs: show

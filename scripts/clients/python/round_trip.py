@@ -9,6 +9,7 @@ def connect(token: str) -> PlantsApi:
     return PlantsApi(ApiClient(Configuration(host=os.environ["BASE_URL"], access_token=token)))
 
 
+# docs: hide
 def told(call, *arguments) -> list[int]:
     """The status and the code of a typed error."""
     try:
@@ -16,6 +17,7 @@ def told(call, *arguments) -> list[int]:
     except ApiException as exception:
         return [exception.status, exception.data.error]
     return [0, 0]
+# docs: show
 
 
 plants = connect(os.environ["TOKEN"])
@@ -24,6 +26,7 @@ plants.create_plant(NewPlant(id=own, name="own"))
 plants.create_plant(NewPlant(id=largest, name="max"))
 names = [plant.name for plant in plants.list_plants(limit=3)]
 plants.delete_plant(own)
+# docs: hide
 errors = [
     told(plants.create_plant, NewPlant(id=largest, name="other")),
     told(connect("wrong").list_plants),
@@ -31,3 +34,4 @@ errors = [
     told(plants.delete_plant, own),
 ]
 print(json.dumps({"list": names, "errors": errors}))
+# docs: show

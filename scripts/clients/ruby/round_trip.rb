@@ -16,6 +16,7 @@ def plant(id, name)
   OpenapiClient::NewPlant.new(id: id, name: name)
 end
 
+# docs: hide
 # The status, and the code of the error that the body contains.
 def status_and_code
   yield
@@ -24,6 +25,7 @@ rescue OpenapiClient::ApiError => e
   body = JSON.parse(e.response_body, symbolize_names: true)
   [e.code, OpenapiClient::Error.build_from_hash(body).error]
 end
+# docs: show
 
 plants = connect(ENV.fetch('TOKEN'))
 own = 2**53 + 1
@@ -32,6 +34,7 @@ plants.create_plant(plant(own, 'own'))
 plants.create_plant(plant(max, 'max'))
 list = plants.list_plants(limit: 3).map(&:name)
 plants.delete_plant(own)
+# docs: hide
 errors = [
   status_and_code { plants.create_plant(plant(max, 'other')) },
   status_and_code { connect('wrong').list_plants },
@@ -39,3 +42,4 @@ errors = [
   status_and_code { plants.delete_plant(own) }
 ]
 puts JSON.generate({ list: list, errors: errors })
+# docs: show

@@ -12,6 +12,7 @@ const connect = (token: string | undefined) =>
     baseApiParams: { format: 'json', headers: { authorization: `Bearer ${token}` } },
   }).plants;
 
+// docs: hide
 /** The status, and the code of the error that the body contains. */
 async function statusAndCode(call: Promise<unknown>) {
   try {
@@ -22,6 +23,7 @@ async function statusAndCode(call: Promise<unknown>) {
   }
   return [0, 0];
 }
+// docs: show
 
 const plants = connect(TOKEN);
 const own = 2n ** 53n + 1n;
@@ -30,6 +32,7 @@ await plants.createPlant({ id: own, name: 'own' });
 await plants.createPlant({ id: max, name: 'max' });
 const list = await plants.listPlants({ limit: 3 });
 await plants.deletePlant(own);
+// docs: hide
 const errors = [
   await statusAndCode(plants.createPlant({ id: max, name: 'other' })),
   await statusAndCode(connect('wrong').listPlants()),
@@ -37,3 +40,4 @@ const errors = [
   await statusAndCode(plants.deletePlant(own)),
 ];
 console.log(JSON.stringify({ list: list.data.map(({ name }) => name), errors }));
+// docs: show

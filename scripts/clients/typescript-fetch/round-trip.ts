@@ -7,6 +7,7 @@ const { BASE_URL, TOKEN, READ_TOKEN } = process.env;
 const connect = (accessToken: string) =>
   new PlantsApi(new Configuration({ basePath: BASE_URL!, accessToken, fetchApi: exactFetch }));
 
+// docs: hide
 /** The status of the error, and the code of the Error that its body is read as. */
 async function told(call: Promise<unknown>) {
   try {
@@ -17,6 +18,7 @@ async function told(call: Promise<unknown>) {
   }
   return [0, 0];
 }
+// docs: show
 
 const plants = connect(TOKEN!);
 const own = 2n ** 53n + 1n;
@@ -25,6 +27,7 @@ await plants.createPlant({ newPlant: { id: own, name: 'own' } });
 await plants.createPlant({ newPlant: { id: max, name: 'max' } });
 const list = await plants.listPlants({ limit: 3 });
 await plants.deletePlant({ id: own });
+// docs: hide
 const errors = [
   await told(plants.createPlant({ newPlant: { id: max, name: 'other' } })),
   await told(connect('wrong').listPlants()),
@@ -32,3 +35,4 @@ const errors = [
   await told(plants.deletePlant({ id: own })),
 ];
 console.log(JSON.stringify({ list: list.map(({ name }) => name), errors }));
+// docs: show

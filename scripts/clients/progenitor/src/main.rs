@@ -20,6 +20,7 @@ fn plant(id: i64, name: &str) -> Result<NewPlant, Failure> {
     Ok(NewPlant { id, name: name.parse()?, tag: None })
 }
 
+// docs: hide
 /// The status and the code of a typed error.
 fn told<T>(result: Result<T, progenitor_client::Error<Error>>) -> [i64; 2] {
     match result {
@@ -29,6 +30,7 @@ fn told<T>(result: Result<T, progenitor_client::Error<Error>>) -> [i64; 2] {
         _ => [0, 0],
     }
 }
+// docs: show
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
@@ -39,6 +41,7 @@ async fn main() -> Result<(), Failure> {
     let first = client.list_plants(Some(3.try_into()?)).await?;
     let list: Vec<_> = first.iter().map(|plant| plant.name.clone()).collect();
     client.delete_plant(own).await?;
+    // docs: hide
     let errors = [
         told(client.create_plant(&plant(i64::MAX, "other")?).await),
         told(connect("wrong")?.list_plants(None).await),
@@ -46,5 +49,6 @@ async fn main() -> Result<(), Failure> {
         told(client.delete_plant(own).await),
     ];
     println!("{}", serde_json::json!({ "list": list, "errors": errors }));
+    // docs: show
     Ok(())
 }

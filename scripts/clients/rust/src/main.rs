@@ -14,6 +14,7 @@ fn connect(token: &str) -> Result<Configuration, Failure> {
     Ok(configuration)
 }
 
+// docs: hide
 /// The status, and the code of the error that the body contains.
 fn status_and_code<T, E>(result: Result<T, Error<E>>) -> Result<[i32; 2], Failure> {
     match result {
@@ -24,6 +25,7 @@ fn status_and_code<T, E>(result: Result<T, Error<E>>) -> Result<[i32; 2], Failur
         _ => Ok([0, 0]),
     }
 }
+// docs: show
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
@@ -31,15 +33,17 @@ async fn main() -> Result<(), Failure> {
     let own = (1 << 53) + 1;
     create_plant(&client, NewPlant::new(own, "own".to_owned())).await?;
     create_plant(&client, NewPlant::new(i64::MAX, "max".to_owned())).await?;
-    let first = list_plants(&client, Some(3)).await?;
+    let first = list_plants(&client, Some(3), None).await?;
     let list: Vec<_> = first.into_iter().map(|plant| plant.name).collect();
     delete_plant(&client, own).await?;
+    // docs: hide
     let errors = [
         status_and_code(create_plant(&client, NewPlant::new(i64::MAX, "other".to_owned())).await)?,
-        status_and_code(list_plants(&connect("wrong")?, None).await)?,
+        status_and_code(list_plants(&connect("wrong")?, None, None).await)?,
         status_and_code(delete_plant(&connect(&var("READ_TOKEN")?)?, 1).await)?,
         status_and_code(delete_plant(&client, own).await)?,
     ];
     println!("{}", serde_json::json!({ "list": list, "errors": errors }));
+    // docs: show
     Ok(())
 }
