@@ -1,11 +1,15 @@
 // A larger contract: what docs/contract.md lists as supported works, and anything else prevents startup.
 import { readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { parse } from 'yaml';
 import { buildApp } from '../../dist/app.js';
 import { loadContract } from '../../dist/contract/contract.js';
 import { ContractError, type Finding } from '../../dist/contract/source.js';
 import type { Handlers } from '../../dist/contract/handlers.js';
+import type { ErrorFacts } from '../../dist/errors.js';
+import { service } from '../../dist/service.js';
 import type { operations, operationSecurity } from '../support/garden/types.gen.js';
 import { createGarden, gardenBytes, gardenKey, orchard, unknowableKey } from '../support/garden/garden.js';
 import { engines, sharedStorage } from '../support/engines.js';
@@ -485,6 +489,60 @@ t.test('printLabel checks every other keyword of JSON Schema', async (t) => {
   for (const body of wrong)
     t.match(await post('/labels', body), { status: 400, json: { error: 40002 } }, body);
 });
+
+t.test(
+  'a service renders every error itself, also of malformed HTTP, as its contract declares',
+  async (t) => {
+    const document = structuredClone(orchard.contract.document) as unknown as {
+      components: { responses: { Failed: { content: object } } };
+    };
+    const properties = { title: { type: 'string' }, status: { type: 'integer' }, detail: { type: 'string' } };
+    const schema = { type: 'object', required: ['title', 'status'], properties };
+    document.components.responses.Failed.content = { 'application/problem+json': { schema } };
+    const contract = loadContract(Buffer.from(JSON.stringify(document)), true);
+    t.strictSame(contract.warnings, []);
+    const start = async (body: (error: ErrorFacts) => object, mediaType = 'application/problem+json') => {
+      const own = { ...service, renderError: (error: ErrorFacts) => ({ mediaType, body: body(error) }) };
+      return buildApp({ ...orchard, service: own, contract, storage: await sharedStorage(engine) });
+    };
+    const app = await start(({ statusCode: status, title, detail }) => ({ title, status, detail }));
+    t.teardown(() => app.close());
+    const branch = {
+      method: 'POST',
+      url: '/v1/orchard/branches',
+      payload: {},
+      headers: { host: 'x' },
+    } as const;
+    const refused = await app.inject(branch);
+    t.equal(refused.headers['content-type'], 'application/problem+json');
+    t.strictSame(refused.json(), {
+      title: 'The body does not match the schema.',
+      status: 400,
+      detail: 'leaves is missing',
+    });
+    const { port } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
+    for (const [head, status] of [
+      ['NONSENSE', 400],
+      ['PRI * HTTP/1.1\r\nHost: x', 400],
+      ['CONNECT x:1 HTTP/1.1\r\nHost: x', 404],
+      ['GET /none HTTP/1.1\r\nHost: x\r\nConnection: close', 404],
+    ] as const) {
+      const response = await text(connect(Number(port), '127.0.0.1').end(`${head}\r\n\r\n`));
+      t.match(response, new RegExp(`^HTTP/1.1 ${status} `), head);
+      t.match(response, /^content-type: application\/problem\+json\r$/im, head);
+      t.match(response, new RegExp(`"status":${status}}$`), head);
+    }
+    const message = 'Error malformedRequest does not match the contract: ';
+    await t.rejects(
+      start(() => ({ status: 400 })),
+      { message: `${message}title is missing` },
+    );
+    await t.rejects(
+      start(({ title }) => ({ title, status: 400 }), 'application/json'),
+      { message: `${message}it is application/json, not application/problem+json` },
+    );
+  },
+);
 
 t.test('a path with an empty parameter is unknown, whichever operations have the parameter', async (t) => {
   const { call } = await startGarden(t);

@@ -2,7 +2,8 @@
 import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Schema } from '../../contract/schema.js';
-import { ApiError, catalogue, type ErrorEntry } from '../../errors.js';
+import type { ErrorContent } from '../../contract/responses.js';
+import { ApiError, catalogue, writeError, type ErrorEntry, type ErrorWriter } from '../../errors.js';
 import { isBranching, isChoosing, Rewriter } from './ajv-schema.js';
 import { Effort, limitDepth } from './effort.js';
 import { describe, type Source } from './faults.js';
@@ -98,22 +99,40 @@ export function createMatcher(compiler: Compiler, schema: Schema): (data: unknow
 }
 
 /**
- * Checks every entry of the error catalogue, and a service's own errors, against a schema of the contract's errors. An
- * own error takes the place of an entry with its name.
+ * Checks every entry of the error catalogue, and a service's own errors, against the contract's errors. An own error
+ * takes the place of an entry with its name.
+ * @param contents - The bodies that the contract declares for errors.
+ * @param options.write - How the service renders errors; each must then match what is declared for its status.
  * @throws Error naming the entry that does not match, or whose code is taken.
  */
 export function checkCatalogue(
   compiler: Compiler,
-  errorSchema: Schema,
-  errors: Readonly<Record<string, ErrorEntry>>,
+  contents: readonly ErrorContent[],
+  { errors, write }: { errors: Readonly<Record<string, ErrorEntry>>; write?: ErrorWriter },
 ): void {
-  const validate = createValidator(compiler, errorSchema, 'json');
+  const entries = Object.entries<ErrorEntry>({ ...catalogue, ...errors });
   const codes = new Set<number>();
-  for (const [name, entry] of Object.entries<ErrorEntry>({ ...catalogue, ...errors })) {
-    if (codes.has(entry.code))
-      throw new Error(`Error ${name} has a code that another error has: ${entry.code}`);
-    codes.add(entry.code);
-    const fault = validate(JSON.parse(new ApiError(entry).json));
-    if (fault !== undefined) throw new Error(`Error ${name} does not match the contract: ${fault}`);
+  for (const [name, { code }] of entries) {
+    if (codes.has(code)) throw new Error(`Error ${name} has a code that another error has: ${code}`);
+    codes.add(code);
+  }
+  const known = new Map(contents.map((one) => [one.schema, createValidator(compiler, one.schema, 'json')]));
+  const checked = new Set<string>();
+  for (const { key, mediaType, schema } of contents) {
+    const validate = known.get(schema)!;
+    const id = `${[...known.keys()].indexOf(schema)} ${key} ${mediaType}`;
+    if (checked.has(id)) continue;
+    checked.add(id);
+    for (const [name, entry] of entries) {
+      const error = new ApiError(entry);
+      const keys = [String(error.statusCode), `${Math.floor(error.statusCode / 100)}XX`, 'default'];
+      if (write !== undefined && !keys.includes(key)) continue;
+      const written = (write ?? writeError)(error);
+      const fault =
+        written.mediaType === mediaType
+          ? validate(JSON.parse(written.text))
+          : `it is ${written.mediaType}, not ${mediaType}`;
+      if (fault !== undefined) throw new Error(`Error ${name} does not match the contract: ${fault}`);
+    }
   }
 }

@@ -5,7 +5,7 @@ import type { Contract } from '../../contract/contract.js';
 import type { AnyHandlers } from '../../contract/handlers.js';
 import type { Operation } from '../../contract/operations.js';
 import { ContractError } from '../../contract/source.js';
-import { ApiError, type ErrorEntry } from '../../errors.js';
+import { ApiError, type ErrorEntry, type ErrorWriter } from '../../errors.js';
 import type { MemoryBudget } from '../memory-budget.js';
 import { admitBody, createBodyParser, releaseBody } from '../request/body.js';
 import { createRequestReader, type RequestReader } from '../request/reader.js';
@@ -22,6 +22,8 @@ export interface RoutesOptions {
   handlers: AnyHandlers;
   /** The errors that the handlers throw besides those of the catalogue. */
   errors: Readonly<Record<string, ErrorEntry>>;
+  /** Writes errors as the service renders them; by default, in the form of this package. */
+  write?: ErrorWriter;
   authentication: AuthenticationOptions;
   bodies: {
     /** Maximum length of a body, in bytes. */
@@ -59,8 +61,11 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
   const bodies = { ...options.bodies, maxDepth: contract.bodyDepth + spareDepth };
   const operations = new Map(contract.operations.map((operation) => [operation.operationId, operation]));
   const compiler = new Compiler(contract.document);
-  for (const schema of new Set(contract.operations.flatMap(({ errors }) => errors)))
-    checkCatalogue(compiler, schema, options.errors);
+  checkCatalogue(
+    compiler,
+    contract.operations.flatMap((one) => one.errors),
+    options,
+  );
 
   app.removeAllContentTypeParsers();
   app.addContentTypeParser([...contract.bodyTypes], createBodyParser(bodies));
