@@ -6,6 +6,7 @@ import { loadContract, type Contract } from './contract/contract.js';
 import type { AnyHandlers } from './contract/handlers.js';
 import { defaultLimits } from './defaults.js';
 import type { Service } from './definition.js';
+import { errorWriter } from './errors.js';
 import type { Storage } from './storage/interface.js';
 import { answerClientError } from './http/connection/client-errors.js';
 import { checkHeaders } from './http/connection/host-and-expect.js';
@@ -90,7 +91,7 @@ export interface AppOptions {
 export async function buildApp({
   service,
   storage,
-  contract = loadContract(readFileSync(service.contract)),
+  contract = loadContract(readFileSync(service.contract), service.renderError !== undefined),
   handlers = service.handlers(storage),
   scopes = service.scopes,
   verifiers = {},
@@ -105,7 +106,8 @@ export async function buildApp({
   monotonic = () => performance.now(),
 }: AppOptions): Promise<FastifyInstance> {
   const limits: Limits = { ...defaultLimits, ...givenLimits };
-  const handleError = createErrorHandler(service.errors);
+  const write = errorWriter(service.renderError);
+  const handleError = createErrorHandler(service.errors, write);
   const app: FastifyInstance = Fastify({
     logger,
     logController: new RequestLog(monotonic, () => storage.check()),
@@ -119,9 +121,11 @@ export async function buildApp({
     pluginTimeout: 0,
     // The header limit already bounds paths, and the contract defines valid ids.
     routerOptions: { maxParamLength: limits.headerLimit },
-    clientErrorHandler: answerClientError,
+    clientErrorHandler: (error, socket) => {
+      answerClientError(error, socket, write);
+    },
     frameworkErrors: handleError,
-    serverFactory: (listener) => createServer(listener, limits, tls),
+    serverFactory: (listener) => createServer(listener, limits, tls, write),
     // serverFactory creates the server; this option only makes Fastify log the address with the right scheme.
     ...(tls !== undefined && { https: {} }),
   });
@@ -176,6 +180,7 @@ export async function buildApp({
     contract,
     handlers,
     errors,
+    ...(service.renderError !== undefined && { write }),
     authentication: {
       realm,
       scopes,

@@ -1,7 +1,7 @@
 // What a service consists of. src/service.ts defines the one of this package.
 import type { AnyHandlers } from './contract/handlers.js';
 import type { Storage, StoreDefinition } from './storage/interface.js';
-import type { ErrorEntry } from './errors.js';
+import type { ErrorEntry, ErrorFacts, RenderedError } from './errors.js';
 
 /** A service: what differs between two services on this server. */
 export interface Service extends StoreDefinition {
@@ -15,6 +15,11 @@ export interface Service extends StoreDefinition {
   readonly handlers: (storage: Storage) => AnyHandlers;
   /** The errors of its operations, besides those of src/errors.ts. `unknownOutcome` says what clients can do. */
   readonly errors: Readonly<Record<string, ErrorEntry>>;
+  /**
+   * Renders every error, also those of the server and of malformed HTTP, as its contract declares them: `ErrorOf` is the
+   * type of what it returns. By default, errors have an integer `error` and a text `message`.
+   */
+  readonly renderError?: (error: ErrorFacts) => RenderedError;
   /** The scopes that its access tokens can have. */
   readonly scopes: readonly string[];
   /** What its access tokens begin with; other tokens are those of an identity provider. */

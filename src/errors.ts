@@ -67,6 +67,10 @@ export class ApiError extends Error {
   override readonly name = 'ApiError';
   /** The name of the error in the catalogue, or the entry of a resource's own error. */
   readonly kind: ErrorKind | ErrorEntry;
+  /** What its code means, whatever the request was. */
+  readonly title: string;
+  /** What is wrong and where, for this request. */
+  readonly detail: string | undefined;
   /** The code, which is `error` in the body. */
   readonly code: number;
   /** The HTTP status, under the name that Fastify and its plugins read. */
@@ -80,6 +84,8 @@ export class ApiError extends Error {
     super(text, options.cause === undefined ? undefined : { cause: options.cause });
     const statusCode = Math.floor(code / 100);
     this.kind = kind;
+    this.title = message;
+    this.detail = options.detail;
     this.code = code;
     this.statusCode = statusCode;
     // RFC 9110 section 10.2.3: Retry-After says when to try again.
@@ -90,4 +96,29 @@ export class ApiError extends Error {
   get json(): string {
     return (this.#json ??= JSON.stringify({ error: this.code, message: this.message }));
   }
+}
+
+/** An error as it is sent. */
+export interface RenderedError {
+  readonly mediaType: string;
+  /** Must be JSON. */
+  readonly body: object;
+}
+
+/** What an error says. `message` is the title with the detail. */
+export type ErrorFacts = Readonly<Pick<ApiError, 'statusCode' | 'code' | 'title' | 'detail' | 'message'>>;
+
+/** Returns the media type and the text of an error. */
+export type ErrorWriter = (error: ApiError) => { readonly mediaType: string; readonly text: string };
+
+/** Writes errors with the body of this package's contract: `error` and `message`. */
+export const writeError: ErrorWriter = (error) => ({ mediaType: 'application/json', text: error.json });
+
+/** Creates the function that writes errors as a service renders them. */
+export function errorWriter(render: ((error: ErrorFacts) => RenderedError) | undefined): ErrorWriter {
+  if (render === undefined) return writeError;
+  return (error) => {
+    const { mediaType, body } = render(error);
+    return { mediaType, text: JSON.stringify(body) };
+  };
 }

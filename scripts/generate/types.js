@@ -65,11 +65,19 @@ export type requiredScope = ${union(names)};
 }
 
 /**
- * Returns a copy of the document in which every operation has its operationId.
+ * Returns a copy of the document in which every operation has its operationId, and discriminators have references, since
+ * openapi-typescript does not know names.
  * @param {ReturnType<typeof loadContract>} contract
  */
 function withIds({ document, operations }) {
-  const copy = JSON.parse(JSON.stringify(document));
+  const copy = JSON.parse(JSON.stringify(document), (key, value) => {
+    if (key !== 'discriminator' || typeof value?.mapping !== 'object') return value;
+    const targets = Object.entries(value.mapping).map(([name, target]) => {
+      const isName = typeof target === 'string' && !/[#/.]/.test(target);
+      return [name, isName ? `#/components/schemas/${target}` : target];
+    });
+    return { ...value, mapping: Object.fromEntries(targets) };
+  });
   const paths = /** @type {Record<string, Record<string, object>>} */ (copy['paths'] ?? {});
   for (const { path, method, operationId } of operations) {
     Object.assign(paths[path]?.[method.toLowerCase()] ?? {}, { operationId });

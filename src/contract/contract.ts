@@ -36,10 +36,12 @@ export interface Contract {
 /**
  * Reads a contract.
  * @param bytes - An OpenAPI 3.0 or 3.1 document in YAML or JSON; the package's openapi.yaml by default.
+ * @param hasOwnErrors - Whether the service renders errors itself; otherwise the server's form is expected.
  * @throws ContractError with all faults: what is not valid, and what this server does not support.
  */
 export function loadContract(
   bytes: Buffer = readFileSync(new URL('../../openapi.yaml', import.meta.url)),
+  hasOwnErrors = false,
 ): Contract {
   const source = new Source(bytes.toString('utf8'));
   const document = new Place(source, source.value, []);
@@ -50,7 +52,8 @@ export function loadContract(
   checkDocument(document, is30);
   const components = document.at('components');
   const securitySchemes = readSchemes(components);
-  const operations = readOperations({ document, schemes: securitySchemes, schemas: new Schemas(is30), is30 });
+  const schemas = new Schemas(is30);
+  const operations = readOperations({ document, schemes: securitySchemes, schemas, is30, hasOwnErrors });
   source.throwFaults();
   const bodies = operations.flatMap(({ body }) => [...(body?.schemas ?? [])]);
   return {

@@ -205,5 +205,26 @@ export type Handlers<
   ) => Promise<OperationResult<Operations[Id]>>;
 };
 
+type ErrorKey<Key> = Key extends number
+  ? `${Key}` extends `4${string}` | `5${string}`
+    ? Key
+    : never
+  : Key extends 'default' | '4XX' | '5XX'
+    ? Key
+    : never;
+
+type Contents<Response> = Response extends { content: infer Content }
+  ? {
+      [Type in keyof Content]: { readonly mediaType: Type; readonly body: Content[Type] };
+    }[keyof Content]
+  : never;
+
+/** What an error of a contract may be: one of the media types that its operations declare for errors, with the body. */
+export type ErrorOf<Operations = operations> = {
+  [Id in keyof Operations]: Responses<Operations[Id]> extends infer All
+    ? Contents<All[ErrorKey<keyof All> & keyof All]>
+    : never;
+}[keyof Operations];
+
 /** The handlers of any contract, by operationId. */
 export type AnyHandlers = Readonly<Record<string, (request: never) => Promise<unknown>>>;

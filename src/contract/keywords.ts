@@ -26,31 +26,25 @@ const numberFormats: Readonly<Record<string, readonly string[]>> = {
 const keywordsOf: Readonly<Partial<Record<TypeName, string>>> = {
   number: 'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf',
   string: 'minLength maxLength pattern',
-  array: 'items minItems maxItems uniqueItems',
-  object: 'properties required additionalProperties minProperties maxProperties',
+  array: 'items minItems maxItems uniqueItems prefixItems contains minContains maxContains unevaluatedItems',
+  object:
+    'properties required additionalProperties minProperties maxProperties patternProperties propertyNames ' +
+    'dependentRequired dependentSchemas unevaluatedProperties',
 };
-const otherKeywords = 'type format enum const allOf default nullable readOnly writeOnly $ref';
+const otherKeywords =
+  'type format enum const allOf anyOf oneOf not if then else default nullable readOnly writeOnly $ref';
 /** Keywords that only describe. */
 const annotations =
   'title description example examples externalDocs deprecated xml discriminator $comment $schema $defs ' +
   'definitions contentMediaType contentEncoding contentSchema';
-const inHandler = 'Check it in the handler';
-/** Keywords of JSON Schema that the server does not support, and what to write instead. */
-const unsupported: Readonly<Record<string, string>> = {
-  'anyOf oneOf': 'Write one object with optional properties, or an operation for each alternative',
-  not: 'Say what is allowed, with enum, pattern or bounds',
-  'if then else dependentRequired dependentSchemas contains minContains maxContains propertyNames': inHandler,
-  'patternProperties unevaluatedProperties':
-    'Write additionalProperties in one object that lists all properties',
-  'unevaluatedItems prefixItems': 'Write items with one schema, or an object with a property for each item',
-  '$id $anchor $dynamicRef $dynamicAnchor': 'Refer to the schema as #/components/schemas/Name',
-};
-const fixes = new Map(
-  Object.entries(unsupported).flatMap(([names, fix]) => names.split(' ').map((name) => [name, fix] as const)),
-);
-const known = [...Object.values(keywordsOf), otherKeywords, annotations, ...Object.keys(unsupported)].join(
-  ' ',
-);
+/** Keywords that OpenAPI 3.0 does not have. */
+const newer = (
+  'prefixItems contains minContains maxContains unevaluatedItems patternProperties propertyNames dependentRequired ' +
+  'dependentSchemas unevaluatedProperties if then else'
+).split(' ');
+/** Keywords of JSON Schema that the server does not support. */
+const unsupported = ['$id', '$anchor', '$dynamicRef', '$dynamicAnchor'];
+const known = [...Object.values(keywordsOf), otherKeywords, annotations, ...unsupported].join(' ');
 
 /** Whether a keyword has no effect on validation. */
 export function onlyDescribes(keyword: string): boolean {
@@ -58,11 +52,12 @@ export function onlyDescribes(keyword: string): boolean {
 }
 
 /** Reports keywords that the server does not support. */
-export function checkKeywords(place: Place): void {
+export function checkKeywords(place: Place, is30: boolean): void {
   for (const name of Object.keys(place.value as object)) {
-    const fix = fixes.get(name);
-    if (fix !== undefined && !isNullableAlternative(place, name)) {
-      place.at(name).fault(`${name} is not supported`, fix);
+    if (unsupported.includes(name)) {
+      place.at(name).fault(`${name} is not supported`, 'Refer to the schema as #/components/schemas/Name');
+    } else if (is30 && newer.includes(name)) {
+      place.at(name).fault(`OpenAPI 3.0 has no ${name}`, 'Write openapi: 3.1.0');
     }
   }
   place.allow(known);
@@ -194,7 +189,7 @@ function checkExact(place: Place, value: number, isBound: boolean): void {
 }
 
 /** Checks a pattern that is applied to requests, or to the server's errors; returns whether it is one. */
-function checkPattern(place: Place, pattern: string, use: Use): boolean {
+export function checkPattern(place: Place, pattern: string, use: Use): boolean {
   try {
     new RegExp(pattern, 'u');
   } catch (error) {

@@ -2,7 +2,7 @@
 import { readBasePaths, readRequirements, type Requirement, type SecurityScheme } from './access.js';
 import { readParameters, readRoute, type Parameter, type Route } from './parameters.js';
 import { scopeExtension, type Place } from './place.js';
-import { declares, readContent, readResponses, type Result } from './responses.js';
+import { declares, readContent, readResponses, type ErrorContent, type Result } from './responses.js';
 import type { Schema } from './schema.js';
 import type { Schemas } from './schemas.js';
 import type { Finding } from './source.js';
@@ -36,8 +36,8 @@ export interface Operation {
   readonly isConditional: boolean;
   /** The names of the headers of all responses. */
   readonly responseHeaders: readonly string[];
-  /** The schemas of the bodies of its errors, as far as they describe those of the server. */
-  readonly errors: readonly Schema[];
+  /** The bodies of its errors, as far as they describe those of the server. */
+  readonly errors: readonly ErrorContent[];
   /** Describes what is wrong with the operation, and where it is in the contract. */
   readonly find: (message: string, fix: string) => Finding;
   /** Whether it declares a status, by itself, a range or `default`. */
@@ -60,6 +60,8 @@ export interface Surroundings {
   readonly schemes: Readonly<Record<string, SecurityScheme>>;
   readonly schemas: Schemas;
   readonly is30: boolean;
+  /** Whether the service renders errors itself. */
+  readonly hasOwnErrors: boolean;
 }
 
 /** Reads all operations. */
@@ -123,7 +125,7 @@ function readOperation({ method, path, route, item, place }: Given, surroundings
   }
   const isScoped = requiredScope !== undefined || security.flat().some(({ scopes }) => scopes.length > 0);
   const own = [...(security.length > 0 ? [401] : []), ...(isScoped ? [403] : [])];
-  const { results, keys, headers, errors } = readResponses(place, schemas, own);
+  const { results, keys, headers, errors } = readResponses(place, schemas, own, surroundings.hasOwnErrors);
   const isConditional = keys.has('304') && results.some(({ isList }) => isList);
   const servers = [place, item].find((owner) => owner.has('servers')) ?? document;
   return {

@@ -54,6 +54,12 @@ export class Place {
     return new Place(this.#source, value, [...this.path, key], this.#isQuiet);
   }
 
+  /** Checks the value of a discriminator's mapping: a reference, or the name of a schema. */
+  refer(text: string): void {
+    const $ref = /[#/.]/.test(text) ? text : `#/components/schemas/${text}`;
+    new Place(this.#source, { $ref }, this.path, this.#isQuiet).target();
+  }
+
   /** Follows a reference within the document, and a reference there. A reference to nothing is a fault. */
   target(seen: readonly unknown[] = []): Place {
     const text = this.scalar('$ref');

@@ -26,6 +26,11 @@ export interface Result {
   readonly handlerHeaders: readonly string[];
 }
 
+/** The body of the errors of a status, a range or `default`. */
+export interface ErrorContent extends Content {
+  readonly key: string;
+}
+
 /** The responses of an operation. */
 export interface Responses {
   readonly results: readonly Result[];
@@ -33,8 +38,8 @@ export interface Responses {
   readonly keys: ReadonlySet<string>;
   /** The names of the headers of all responses. */
   readonly headers: readonly string[];
-  /** The schemas of the errors' bodies, as far as they describe those of the server. */
-  readonly errors: readonly Schema[];
+  /** The errors' bodies, as far as they describe those of the server. */
+  readonly errors: readonly ErrorContent[];
 }
 
 /** The headers that the server sets on success, in lower case; `listHeaders` on lists only. */
@@ -83,8 +88,14 @@ export function readContent(owner: Place, schemas: Schemas, use: Use): Content[]
 /**
  * Reads the responses of an operation.
  * @param own - Statuses that this operation's security can cause.
+ * @param hasOwnErrors - Whether the service renders errors itself.
  */
-export function readResponses(operation: Place, schemas: Schemas, own: readonly number[]): Responses {
+export function readResponses(
+  operation: Place,
+  schemas: Schemas,
+  own: readonly number[],
+  hasOwnErrors: boolean,
+): Responses {
   const place = operation.at('responses');
   const declared = operation.entries('responses').filter(([key]) => !key.startsWith('x-'));
   const hasSuccess = declared.some(([key]) => /^[23]/.test(key));
@@ -100,8 +111,9 @@ export function readResponses(operation: Place, schemas: Schemas, own: readonly 
     .filter(({ key }) => /^[23]/.test(key) && !(key === '304' && hasList));
   const failures = read.filter(({ result }) => !/^[23]/.test(result.key));
   const fallback = failures.find(({ result }) => result.key === 'default')?.result;
-  if (results.length === 0 && fallback && !isErrorBody(fallback)) results.push(fallback);
-  else for (const failure of failures) checkError(failure);
+  const isError = (result: Result) => hasOwnErrors || isErrorBody(result);
+  if (results.length === 0 && fallback && !isError(fallback)) results.push(fallback);
+  else for (const failure of failures) checkError(failure, isError);
   if (results.length === 0 && operation.has('responses')) {
     place.fault('no success status is declared', 'Declare 200, 201, 202 or 204');
   } else if (results.length === 0) {
@@ -115,7 +127,9 @@ export function readResponses(operation: Place, schemas: Schemas, own: readonly 
       'Declare the status, its range or default',
     );
   }
-  const errors = failures.flatMap(({ result }) => (isErrorBody(result) ? [result.content!.schema] : []));
+  const errors = failures.flatMap(({ result }) =>
+    isError(result) && result.content !== undefined ? [{ ...result.content, key: result.key }] : [],
+  );
   return { results, keys, headers: read.flatMap(({ headers }) => headers), errors };
 }
 
@@ -157,8 +171,8 @@ function readResponse(place: Place, schemas: Schemas, key: string, use: 'respons
 }
 
 /** Warns if the server's own errors are not what a response declares. */
-function checkError({ place, result, headers }: ReadResponse): void {
-  if (result.content !== undefined && !isErrorBody(result)) {
+function checkError({ place, result, headers }: ReadResponse, isError: (result: Result) => boolean): void {
+  if (result.content !== undefined && !isError(result)) {
     const message = 'errors of the server have another body: an integer "error" and a text "message"';
     place.at('content').warn(message, 'Declare application/json with these two properties');
   }

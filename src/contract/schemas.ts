@@ -1,9 +1,9 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
+import { findShape, readCombinations } from './combinations.js';
+import { readArray, readObject } from './containers.js';
 import {
   checkKeywords,
-  checkName,
   checkValues,
-  count,
   isNullableAlternative,
   onlyDescribes,
   readNumbers,
@@ -12,16 +12,8 @@ import {
   typeNames,
 } from './keywords.js';
 import type { Place } from './place.js';
-import { isOfRequests, type Schema, type Use } from './schema.js';
-import {
-  absent,
-  anything,
-  mergeShapes,
-  withoutAbsent,
-  type NumberForm,
-  type Shape,
-  type TypeName,
-} from './shape.js';
+import { partsOf, type Schema, type Use } from './schema.js';
+import { anything, Shapes, type NumberForm, type TypeName } from './shape.js';
 
 type Draft = { -readonly [Keyword in keyof Schema]: Schema[Keyword] };
 
@@ -32,12 +24,17 @@ const maxParts = 20_000;
 export class Schemas {
   readonly #is30: boolean;
   readonly #known = new Map<unknown, Partial<Record<Use, Schema>>>();
+  readonly #recursive = new Map<unknown, Partial<Record<Use, Schema>>>();
   /** Accepts every value. */
   readonly anything: Schema = { shape: anything };
+  readonly #nothing: Schema = { not: this.anything, shape: anything };
   /** How many schemas are inside each one, with its references written out. */
   readonly #parts = new Map<Schema, number>();
   /** The schemas that are being normalized. */
   readonly #open = new Set<unknown>();
+  readonly #shapes = new Shapes();
+  /** Checks of shapes, which are known only when all schemas are. */
+  readonly #checks: (() => void)[] = [];
 
   /** @param is30 - Whether the document is of OpenAPI 3.0; otherwise it is of 3.1. */
   constructor(is30: boolean) {
@@ -48,19 +45,14 @@ export class Schemas {
     // The server sends errors of its own: what it does not support in their schemas has no effect.
     const place = use === 'error' && !given.has('$ref') ? given.quiet : given;
     if (place.value === true) return this.anything;
+    if (place.value === false) return this.#nothing;
     if (!place.isObject) {
       place.fault('must be a schema', 'Write an object with a type, or leave it out');
       return this.anything;
     }
     const found = this.#known.get(place.value)?.[use];
     if (found !== undefined) return found;
-    if (this.#open.has(place.value)) {
-      place.fault(
-        'the schema contains itself',
-        'Limit the nesting by writing out its levels, or refer by ids',
-      );
-      return this.anything;
-    }
+    if (this.#open.has(place.value)) return this.#repeat(place, use);
     this.#open.add(place.value);
     let schema = place.has('$ref') ? this.#reference(place, use) : this.#inline(place, use);
     if (this.#countParts(schema) > maxParts) {
@@ -72,13 +64,31 @@ export class Schemas {
     }
     this.#open.delete(place.value);
     this.#known.set(place.value, { ...this.#known.get(place.value), [use]: schema });
+    if (this.#open.size === 0) {
+      for (const check of this.#checks.splice(0)) check();
+      this.#shapes.settle();
+    }
+    return schema;
+  }
+
+  /** Stands for a schema inside itself. */
+  #repeat(place: Place, use: Use): Schema {
+    const known = this.#recursive.get(place.value);
+    if (known?.[use] !== undefined) return known[use];
+    const recursive = () => this.#known.get(place.value)![use]!;
+    const shape = this.#shapes.postpone(
+      () => recursive().shape,
+      () => {
+        place.fault('the schema contains itself', 'Refer to it only in a property or in items');
+      },
+    );
+    const schema = { recursive, shape };
+    this.#recursive.set(place.value, { ...known, [use]: schema });
     return schema;
   }
 
   #countParts(schema: Schema): number {
-    const { properties = {}, items, additionalProperties, allOf = [] } = schema;
-    const inner = [...Object.values(properties), ...allOf, items, additionalProperties];
-    const parts = inner.reduce((sum, one) => sum + (one ? (this.#parts.get(one) ?? 1) : 0), 1);
+    const parts = partsOf(schema).reduce((sum, one) => sum + (this.#parts.get(one) ?? 1), 1);
     this.#parts.set(schema, parts);
     return parts;
   }
@@ -101,17 +111,21 @@ export class Schemas {
 
   /** @param referenced - What a `$ref` next to the keywords refers to. */
   #inline(place: Place, use: Use, referenced?: Schema): Schema {
-    checkKeywords(place);
+    checkKeywords(place, this.#is30);
     const nullable = this.#nullable(place, use);
     if (nullable !== undefined) return nullable;
     const types = this.#types(place, use);
+    const isArray = place.at('type').value === 'array';
+    if (isArray && this.#is30) place.require('items', 'Write items with the schema of the items');
+    const normalize = (part: Place) => this.normalize(part, use);
     const draft: Draft = {
       ...(types !== undefined && { type: types }),
       ...readTexts(place, use, types),
       ...readNumbers(place, this.#is30),
       ...readValues(place),
-      ...this.#array(place, use),
-      ...this.#object(place, use),
+      ...readArray(place, use, normalize),
+      ...readObject(place, use, normalize),
+      ...readCombinations(place, normalize),
       shape: anything,
     };
     const number = numberForm(place, types);
@@ -119,33 +133,27 @@ export class Schemas {
       draft.minimum = Math.max(draft.minimum ?? -Infinity, -(2 ** 31));
       draft.maximum = Math.min(draft.maximum ?? Infinity, 2 ** 31 - 1);
     }
-    const parts = place.list('allOf').map((part) => this.normalize(part, use));
-    if (referenced !== undefined) parts.unshift(referenced);
-    if (parts.length > 0) draft.allOf = parts;
-    if (isLeftOut(place, use) || parts.some((part) => part.refused)) draft.refused = true;
-    const report = (message: string) => {
-      place.fault(message, 'Let all parts of allOf agree');
-    };
-    const own = ownShape(draft, number, place);
-    draft.shape = parts.reduce((shape, part) => mergeShapes(shape, part.shape, report), own);
-    this.#checkRequired(place, draft);
-    checkValues(place, draft.shape.types);
+    if (referenced !== undefined) draft.allOf = [referenced, ...(draft.allOf ?? [])];
+    if (isLeftOut(place, use) || draft.allOf?.some((part) => part.refused)) draft.refused = true;
+    draft.shape = findShape({ schema: draft, number, place, use }, this.#shapes);
+    this.#checks.push(() => {
+      this.#checkRequired(place, draft);
+      checkValues(place, draft.shape.types);
+    });
     return draft;
   }
 
+  /** Reads a nullable value in the form that generators write, as if null was among its types. */
   #nullable(place: Place, use: Use): Schema | undefined {
     const keyword = ['anyOf', 'oneOf'].find((name) => isNullableAlternative(place, name));
     if (keyword === undefined) return undefined;
     const part = place.list(keyword).find((one) => one.at('type').value !== 'null')!;
     const schema = this.normalize(part, use);
-    const types = schema.shape.types;
     const isAlone = Object.keys(place.value as object).every(
       (name) => [keyword, 'default', 'readOnly', 'writeOnly'].includes(name) || onlyDescribes(name),
     );
-    if (types === undefined || schema.allOf !== undefined || !isAlone) {
-      place.at(keyword).fault(`${keyword} is not supported here`, 'Write null in the type of the schema');
-      return schema;
-    }
+    const { allOf, anyOf, oneOf, not, if: condition, type: types } = schema;
+    if (!isAlone || types === undefined || (allOf ?? anyOf ?? oneOf ?? not ?? condition)) return undefined;
     const withNull: TypeName[] = [...new Set<TypeName>([...types, 'null'])];
     const own = place.has('default') ? { default: place.at('default').value } : {};
     const shape = { ...schema.shape, ...own, types: withNull };
@@ -192,57 +200,6 @@ export class Schemas {
     return [...types, 'null'];
   }
 
-  #array(place: Place, use: Use): Partial<Schema> {
-    const isArray = place.at('type').value === 'array';
-    if (isArray && this.#is30) place.require('items', 'Write items with the schema of the items');
-    const items = place.has('items') ? this.normalize(place.at('items'), use) : undefined;
-    const unique = place.flag('uniqueItems') === true;
-    // Of requests: Ajv compares all items in pairs, unless the schema of the items itself says that they are texts.
-    const mayBeArray = !place.has('type') || [place.at('type').value].flat().includes('array');
-    if (unique && mayBeArray && isOfRequests(use) && items?.type?.join() !== 'string') {
-      place
-        .at('uniqueItems')
-        .fault(
-          'uniqueItems is supported only for items of type string',
-          'Leave it out, and compare the items in the handler',
-        );
-    }
-    return {
-      ...(items !== undefined && { items }),
-      ...count(place, 'minItems'),
-      ...count(place, 'maxItems'),
-      ...(unique && { uniqueItems: true }),
-    };
-  }
-
-  #object(place: Place, use: Use): Partial<Schema> {
-    const properties = place.entries('properties').map(([name, property]) => {
-      checkName(property, name);
-      const schema = this.normalize(property, use);
-      return [name, schema.refused ? { refused: schema.refused, shape: absent } : schema] as const;
-    });
-    const fix = 'List the names of the required properties, next to properties';
-    const required = place.list('required', fix).flatMap((one) => {
-      if (typeof one.value === 'string') return one.value;
-      one.fault('must be a text', 'Write the name of a property');
-      return [];
-    });
-    const given = place.at('additionalProperties');
-    const additional = given.isObject ? this.normalize(given, use) : undefined;
-    if (additional === undefined && ![undefined, true, false].includes(given.value as boolean)) {
-      given.fault('must be true, false or a schema', 'Write false to allow no other properties');
-    }
-    return {
-      ...(place.has('properties') && { properties: Object.fromEntries(properties) }),
-      ...(required.length > 0 && { required: [...new Set(required)] }),
-      ...(given.value === true && { additionalProperties: this.anything }),
-      ...(given.value === false && { additionalProperties: false as const }),
-      ...(additional !== undefined && { additionalProperties: additional }),
-      ...count(place, 'minProperties'),
-      ...count(place, 'maxProperties'),
-    };
-  }
-
   #checkRequired(place: Place, { shape, allOf }: Schema): void {
     const missing = shape.required.find((name) => !Object.hasOwn(shape.properties, name));
     if (missing === undefined || shape.additional !== false) return;
@@ -257,26 +214,6 @@ export class Schemas {
 /** Whether a property must not be in a request (`readOnly`) or in a response (`writeOnly`). */
 function isLeftOut(place: Place, use: Use): boolean {
   return use !== 'text' && place.flag(use === 'request' ? 'readOnly' : 'writeOnly') === true;
-}
-
-function ownShape(schema: Schema, number: NumberForm | undefined, place: Place): Shape {
-  const { type, required = [], additionalProperties, items } = schema;
-  const properties = Object.fromEntries(
-    Object.entries(schema.properties ?? {}).map(([name, { shape }]) => [name, shape]),
-  );
-  const isText = schema.enum?.every((value) => typeof value === 'string');
-  const says =
-    type ?? isText ?? number ?? schema.properties ?? schema.required ?? additionalProperties ?? items;
-  if (says === undefined && !place.has('default')) return anything;
-  return {
-    types: type ?? (isText === true ? ['string'] : undefined),
-    number,
-    properties,
-    required: withoutAbsent(required, properties),
-    additional: additionalProperties === false ? false : additionalProperties?.shape,
-    items: items?.shape,
-    ...(place.has('default') && { default: place.at('default').value }),
-  };
 }
 
 function numberForm(place: Place, types: readonly TypeName[] | undefined): NumberForm | undefined {

@@ -43,7 +43,9 @@ export async function buildOperationsListener(options: OperationsOptions): Promi
     forceCloseConnections: true,
     return503OnClosing: false,
     rewriteUrl: rewriteTarget,
-    clientErrorHandler: answerClientError,
+    clientErrorHandler: (error, socket) => {
+      answerClientError(error, socket);
+    },
     frameworkErrors: handleError,
     serverFactory: (listener) => createServer(listener, limits),
   });

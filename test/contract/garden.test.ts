@@ -1,11 +1,15 @@
 // A larger contract: what docs/contract.md lists as supported works, and anything else prevents startup.
 import { readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { parse } from 'yaml';
 import { buildApp } from '../../dist/app.js';
 import { loadContract } from '../../dist/contract/contract.js';
 import { ContractError, type Finding } from '../../dist/contract/source.js';
 import type { Handlers } from '../../dist/contract/handlers.js';
+import type { ErrorFacts } from '../../dist/errors.js';
+import { service } from '../../dist/service.js';
 import type { operations, operationSecurity } from '../support/garden/types.gen.js';
 import { createGarden, gardenBytes, gardenKey, orchard, unknowableKey } from '../support/garden/garden.js';
 import { engines, sharedStorage } from '../support/engines.js';
@@ -410,6 +414,136 @@ t.test('a contract of OpenAPI 3.1 is served below its base path', async (t) => {
   }
 });
 
+async function startOrchard(t: Test) {
+  const { call } = await startService(t, engine, orchard);
+  return (path: string, body: string) => call('POST', `/v1/orchard${path}`, { body });
+}
+
+t.test('recordHarvest takes one of two alternatives, with exact numbers in both', async (t) => {
+  const post = await startOrchard(t);
+  const harvests: [string, string?][] = [
+    ['{"kind":"fruit","count":9007199254740993}'],
+    ['{"kind":"fruit","count":1,"buyer":"Ann"}'],
+    ['{"kind":"fruit","count":1,"buyer":{"number":9007199254740993}}'],
+    ['{"kind":"wood","length":2.5,"dried":true}'],
+    // What only the other alternative has does not belong to this one.
+    ['{"kind":"fruit","count":1,"length":2.5}', '{"kind":"fruit","count":1}'],
+  ];
+  for (const [body, sent = body] of harvests)
+    t.match(await post('/harvests', body), { status: 200, text: sent }, body);
+  const faults: [string, string][] = [
+    ['{"kind":"fruit"}', 'count is missing; it must match one of the alternatives'],
+    ['{"kind":"stone","count":1}', 'it must match one of the alternatives'],
+    ['{"kind":"wood","length":1,"count":1}', '"count" is unknown; it must match one of the alternatives'],
+    ['1', 'it must be an object, not a number; it must match one of the alternatives'],
+  ];
+  for (const [body, message] of faults) t.match(await post('/harvests', body), error(40002, message), body);
+});
+
+t.test('growBranch takes a schema that contains itself, to a limited depth', async (t) => {
+  const post = await startOrchard(t);
+  const nested = (depth: number): string =>
+    depth === 0
+      ? '{"leaves":9007199254740993}'
+      : `{"leaves":${depth},"fork":${depth % 2 === 0 ? 'null' : nested(depth - 1)},"branches":[${nested(depth - 1)}]}`;
+  for (const depth of [0, 3, 8])
+    t.match(await post('/branches', nested(depth)), { status: 200, text: nested(depth) }, String(depth));
+  t.match(
+    await post('/branches', '{"leaves":1,"branches":[{"leaves":"1"}]}'),
+    error(
+      40002,
+      'branches.0.leaves must be an integer from -9223372036854775808 to 9223372036854775807, ' +
+        'not a string: send the digits without quotes',
+    ),
+  );
+  const chain = (depth: number) => `${'{"leaves":1,"fork":'.repeat(depth)}null${'}'.repeat(depth)}`;
+  t.match(await post('/branches', chain(64)), { status: 200, text: chain(64) });
+  for (const depth of [65, 400])
+    t.match(await post('/branches', chain(depth)), error(40002, 'nested more than 64 levels deep'));
+});
+
+t.test('printLabel checks every other keyword of JSON Schema', async (t) => {
+  const post = await startOrchard(t);
+  const labels = [
+    '{}',
+    '{"size":"large","lines":[1,"a","b","c"]}',
+    '{"place":[9007199254740993,"x"],"size":"small"}',
+    '{"notes":{"n_1":9007199254740993,"a":"b"}}',
+  ];
+  for (const body of labels) t.match(await post('/labels', body), { status: 200, text: body }, body);
+  const wrong = [
+    '{"size":"none"}',
+    '{"size":"large"}',
+    '{"lines":[1,2,3]}',
+    '{"lines":["a"]}',
+    '{"lines":[1,"a","b","c"]}',
+    '{"place":[1.5,"x"],"size":"small"}',
+    '{"place":[1,"x",2],"size":"small"}',
+    '{"place":[1,"x"]}',
+    '{"notes":{"n_1":"a"}}',
+    '{"notes":{"a":1}}',
+    '{"notes":{"longer":"a"}}',
+    '{"notes":{},"size":"medium"}',
+    '{"color":"red"}',
+  ];
+  for (const body of wrong)
+    t.match(await post('/labels', body), { status: 400, json: { error: 40002 } }, body);
+});
+
+t.test(
+  'a service renders every error itself, also of malformed HTTP, as its contract declares',
+  async (t) => {
+    const document = structuredClone(orchard.contract.document) as unknown as {
+      components: { responses: { Failed: { content: object } } };
+    };
+    const properties = { title: { type: 'string' }, status: { type: 'integer' }, detail: { type: 'string' } };
+    const schema = { type: 'object', required: ['title', 'status'], properties };
+    document.components.responses.Failed.content = { 'application/problem+json': { schema } };
+    const contract = loadContract(Buffer.from(JSON.stringify(document)), true);
+    t.strictSame(contract.warnings, []);
+    const start = async (body: (error: ErrorFacts) => object, mediaType = 'application/problem+json') => {
+      const own = { ...service, renderError: (error: ErrorFacts) => ({ mediaType, body: body(error) }) };
+      return buildApp({ ...orchard, service: own, contract, storage: await sharedStorage(engine) });
+    };
+    const app = await start(({ statusCode: status, title, detail }) => ({ title, status, detail }));
+    t.teardown(() => app.close());
+    const branch = {
+      method: 'POST',
+      url: '/v1/orchard/branches',
+      payload: {},
+      headers: { host: 'x' },
+    } as const;
+    const refused = await app.inject(branch);
+    t.equal(refused.headers['content-type'], 'application/problem+json');
+    t.strictSame(refused.json(), {
+      title: 'The body does not match the schema.',
+      status: 400,
+      detail: 'leaves is missing',
+    });
+    const { port } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
+    for (const [head, status] of [
+      ['NONSENSE', 400],
+      ['PRI * HTTP/1.1\r\nHost: x', 400],
+      ['CONNECT x:1 HTTP/1.1\r\nHost: x', 404],
+      ['GET /none HTTP/1.1\r\nHost: x\r\nConnection: close', 404],
+    ] as const) {
+      const response = await text(connect(Number(port), '127.0.0.1').end(`${head}\r\n\r\n`));
+      t.match(response, new RegExp(`^HTTP/1.1 ${status} `), head);
+      t.match(response, /^content-type: application\/problem\+json\r$/im, head);
+      t.match(response, new RegExp(`"status":${status}}$`), head);
+    }
+    const message = 'Error malformedRequest does not match the contract: ';
+    await t.rejects(
+      start(() => ({ status: 400 })),
+      { message: `${message}title is missing` },
+    );
+    await t.rejects(
+      start(({ title }) => ({ title, status: 400 }), 'application/json'),
+      { message: `${message}it is application/json, not application/problem+json` },
+    );
+  },
+);
+
 t.test('a path with an empty parameter is unknown, whichever operations have the parameter', async (t) => {
   const { call } = await startGarden(t);
   for (const method of ['GET', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])
@@ -627,23 +761,46 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       /^image\/\* is not a type$/,
     ],
   ],
-  '`anyOf` and `oneOf`, except with null': [
+  'an `anyOf` or `oneOf` without alternatives, or a discriminator that refers to nothing': [
+    [field({ anyOf: [] }), `${extra}/anyOf`, /^allows no value$/],
     [
-      field({ oneOf: [{ type: 'string' }, { type: 'integer' }] }),
-      `${extra}/oneOf`,
-      /^oneOf is not supported$/,
+      field({
+        oneOf: [{ type: 'string' }],
+        discriminator: { propertyName: 'kind', mapping: { a: 'Nothing' } },
+      }),
+      `${extra}/discriminator/mapping/a`,
+      /^#\/components\/schemas\/Nothing refers to nothing$/,
     ],
     [
-      field({ anyOf: [{ type: 'string' }, { type: 'null' }], maxLength: 5 }),
-      `${extra}/anyOf`,
-      /^anyOf is not supported here$/,
+      field({ oneOf: [{ type: 'string' }], discriminator: { mapping: {} } }),
+      `${extra}/discriminator`,
+      /^propertyName is missing$/,
     ],
-    [field({ anyOf: [] }), `${extra}/anyOf`, /^anyOf is not supported$/],
   ],
-  'other keywords of JSON Schema': [
-    [field({ not: {} }), `${extra}/not`, /^not is not supported$/],
-    [field({ patternProperties: {} }), `${extra}/patternProperties`, /^patternProperties is not supported$/],
-    [field({ prefixItems: [] }), `${extra}/prefixItems`, /^prefixItems is not supported$/],
+  'alternatives with different defaults in a request': [
+    [
+      field({
+        oneOf: [
+          { type: 'object', properties: { a: { type: 'string', default: 'x' } } },
+          { type: 'object', properties: { a: { type: 'string' } } },
+        ],
+      }),
+      extra,
+      /^not every alternative has the same default$/,
+    ],
+  ],
+  'other keywords of JSON Schema, in OpenAPI 3.0': [
+    [
+      field({ patternProperties: {} }),
+      `${extra}/patternProperties`,
+      /^OpenAPI 3\.0 has no patternProperties$/,
+    ],
+    [field({ prefixItems: [] }), `${extra}/prefixItems`, /^OpenAPI 3\.0 has no prefixItems$/],
+    [field({ if: {} }), `${extra}/if`, /^OpenAPI 3\.0 has no if$/],
+  ],
+  '`$id`, `$anchor` and `$dynamicRef`': [
+    [field({ $dynamicRef: '#a' }), `${extra}/$dynamicRef`, /^\$dynamicRef is not supported$/],
+    [field({ $id: 'a' }), `${extra}/$id`, /^\$id is not supported$/],
   ],
   'keywords that JSON Schema does not have': [
     [field({ type: 'string', patern: 'x' }), `${extra}/patern`, /^patern is not supported here$/],
@@ -664,10 +821,12 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       /^the default is not of the type integer$/,
     ],
   ],
-  'a recursive schema': [
+  'a schema that contains itself outside of properties and items': [
     [
-      field({ type: 'array', items: { $ref: '#/components/schemas/NewBed' } }),
-      '/components/schemas/NewBed',
+      (g) => {
+        g.components.schemas.Soil = { allOf: [{ type: 'string' }, { $ref: '#/components/schemas/Soil' }] };
+      },
+      '/components/schemas/Soil',
       /^the schema contains itself$/,
     ],
   ],
@@ -685,7 +844,7 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       /^has more than 20000 parts when its references are written out$/,
     ],
   ],
-  'parts of `allOf` that cannot be true together, or one number in two formats': [
+  'parts of `allOf` that cannot be true together, or one number that may have two formats': [
     [
       field({ allOf: [{ type: 'string' }, { type: 'object' }] }),
       extra,
@@ -693,6 +852,11 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
     ],
     [
       field({ allOf: [{ type: 'integer', format: 'int64' }, { type: 'integer' }] }),
+      extra,
+      /^one number would have the format int64 and another one$/,
+    ],
+    [
+      field({ anyOf: [{ type: 'integer', format: 'int64' }, { type: 'number' }] }),
       extra,
       /^one number would have the format int64 and another one$/,
     ],

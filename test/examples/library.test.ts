@@ -102,10 +102,13 @@ async function useBooks(t: Test, call: Call) {
   const book = `{"isbn":"${isbn}","title":"A Tale of Two Cities","author":"Charles Dickens"}`;
   t.match(await call('POST', '/books', book), { status: 201, text: book });
   t.match(await call('POST', '/books', book), { status: 201, text: book }, 'a repeated create');
-  t.match(await call('POST', '/books', book.replace('Tale', 'Tail')), { status: 409, text: /"error":40900/ });
+  t.match(await call('POST', '/books', book.replace('Tale', 'Tail')), { status: 409, text: /"code":40900/ });
   t.match(await call('GET', `/books/${isbn}`), { status: 200, text: book });
-  t.match(await call('GET', '/books/0141439602'), { status: 404, text: /"error":40400/ });
-  t.match(await call('GET', '/books/1'), { status: 400, text: /"error":40007/ });
+  t.match(await call('GET', '/books/0141439602'), {
+    status: 404,
+    text: '{"type":"about:blank","title":"There is no book with this ISBN.","status":404,"code":40400}',
+  });
+  t.match(await call('GET', '/books/1'), { status: 400, text: /"code":40007/ });
 
   const details = '{"title":"A Tale of Two Cities","author":"Dickens"}';
   const replaced = `{"isbn":"${isbn}","title":"A Tale of Two Cities","author":"Dickens"}`;
@@ -115,7 +118,7 @@ async function useBooks(t: Test, call: Call) {
   t.match(await call('PATCH', `/books/${isbn}`, '{"shelf":"D 4"}'), { status: 200, text: changed });
   t.match(await call('PATCH', `/books/${isbn}`, '{}'), { status: 200, text: changed });
   t.match(await call('PATCH', '/books/0141439602', '{}'), { status: 404 });
-  t.match(await call('PATCH', `/books/${isbn}`, '{"isbn":"1"}'), { status: 400, text: /"error":40002/ });
+  t.match(await call('PATCH', `/books/${isbn}`, '{"isbn":"1"}'), { status: 400, text: /"code":40002/ });
 
   const other = '{"isbn":"0141439602","title":"Hard Times","author":"Dickens"}';
   t.match(await call('POST', '/books', other), { status: 201 });
@@ -131,14 +134,14 @@ async function useLoans(t: Test, call: Call) {
   const loan = given.replace('}', ',"renewals":0}');
   t.match(await call('POST', '/loans', given), { status: 201, text: loan });
   t.match(await call('POST', '/loans', given), { status: 201, text: loan }, 'a repeated create');
-  t.match(await call('POST', '/loans', given.replace('Ada', 'Bob')), { status: 409, text: /"error":40901/ });
+  t.match(await call('POST', '/loans', given.replace('Ada', 'Bob')), { status: 409, text: /"code":40901/ });
   t.match(await call('GET', `/loans/${copy}`), { status: 200, text: loan });
   t.match(await call('GET', '/loans'), { status: 200, text: `[${loan}]` });
   const renewed = loan.replace('2031-12-24', '2032-01-07').replace(':0', ':1');
   t.match(await call('POST', `/loans/${copy}/renewals`), { status: 200, text: renewed });
   const details = '{"isbn":"9780141439600","borrower":"Ada","due":"2031-12-24","renewals":3}';
   t.match(await call('PUT', `/loans/${copy}`, details), { status: 200, text: loan.replace(':0', ':3') });
-  t.match(await call('POST', `/loans/${copy}/renewals`), { status: 409, text: /"error":40902/ });
+  t.match(await call('POST', `/loans/${copy}/renewals`), { status: 409, text: /"code":40902/ });
   t.match(await call('DELETE', `/loans/${copy}`), { status: 204 });
   for (const [method, path, body] of [
     ['GET', ''],
@@ -146,7 +149,7 @@ async function useLoans(t: Test, call: Call) {
     ['POST', '/renewals'],
     ['DELETE', ''],
   ] as const) {
-    t.match(await call(method, `/loans/${copy}${path}`, body), { status: 404, text: /"error":40402/ });
+    t.match(await call(method, `/loans/${copy}${path}`, body), { status: 404, text: /"code":40402/ });
   }
 }
 

@@ -1,5 +1,5 @@
 // Defines the library: a second service on the same server.
-import type { Handlers } from '#server/contract/handlers.js';
+import type { ErrorOf, Handlers } from '#server/contract/handlers.js';
 import type { Service } from '#server/definition.js';
 import { bookErrors, bookOperations, books } from './books.js';
 import { loanErrors, loanOperations, loans } from './loans.js';
@@ -26,6 +26,10 @@ export const service: Service = {
   collections: [books, loans],
   migrations: new URL('../migrations/', import.meta.url),
   errors: { ...bookErrors, ...loanErrors },
+  renderError: ({ statusCode: status, code, title, detail }): ErrorOf<operations> => ({
+    mediaType: 'application/problem+json',
+    body: { type: 'about:blank', title, status, code, ...(detail !== undefined && { detail }) },
+  }),
   scopes: Object.keys(scopes),
   tokenPrefix: 'lib_',
   realm: 'library',

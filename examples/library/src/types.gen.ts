@@ -194,14 +194,19 @@ export interface components {
              */
             renewals: number;
         };
-        Error: {
+        Problem: {
+            type: string;
+            /** @description What the code means. */
+            title: string;
+            /** Format: int32 */
+            status: number;
+            /** @description What is wrong with this request. */
+            detail?: string;
             /**
              * Format: int32
              * @description The status times 100, plus a number. The operations name their own codes.
              */
-            error: number;
-            /** @description What is wrong. */
-            message: string;
+            code: number;
         };
     };
     responses: {
@@ -247,7 +252,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["Problem"];
             };
         };
     };

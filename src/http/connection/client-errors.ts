@@ -1,7 +1,7 @@
 // Responds to errors on a connection that no request handles: malformed HTTP and timeouts.
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { ApiError, type ErrorKind } from '../../errors.js';
+import { ApiError, writeError, type ErrorKind } from '../../errors.js';
 import { connectionOf } from './connection.js';
 
 const kinds: Readonly<Record<string, ErrorKind>> = {
@@ -14,8 +14,9 @@ const kinds: Readonly<Record<string, ErrorKind>> = {
  * Sends an error response for input that is not a complete, valid request, after pending responses, and closes the
  * connection. Fastify's clientErrorHandler.
  * @param error - The error from Node's HTTP parser or one of its timeouts.
+ * @param write - Writes the body.
  */
-export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+export function answerClientError(error: NodeJS.ErrnoException, socket: Socket, write = writeError): void {
   const connection = connectionOf(socket);
   if (connection.isClosing) return;
   if (error.code === 'ECONNRESET' || !socket.writable) {
@@ -23,22 +24,23 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Socket):
     return;
   }
   connection.fail(() => {
-    endWithError(socket, new ApiError(kinds[error.code ?? ''] ?? 'malformedRequest'));
+    endWithError(socket, new ApiError(kinds[error.code ?? ''] ?? 'malformedRequest'), write);
   });
 }
 
 let unparsed = 0;
 
 /** Writes an error response to a socket that has no response object, and closes the connection. */
-export function endWithError(socket: Socket, error: ApiError): void {
+export function endWithError(socket: Socket, error: ApiError, write = writeError): void {
+  const { mediaType, text } = write(error);
   const head = [
     `HTTP/1.1 ${error.statusCode} ${STATUS_CODES[error.statusCode]}`,
-    'Content-Type: application/json',
-    `Content-Length: ${Buffer.byteLength(error.json)}`,
+    `Content-Type: ${mediaType}`,
+    `Content-Length: ${Buffer.byteLength(text)}`,
     `X-Request-Id: unparsed-${++unparsed}`,
     `Date: ${new Date().toUTCString()}`,
     'Connection: close',
   ];
-  socket.write(`${head.join('\r\n')}\r\n\r\n${error.json}`);
+  socket.write(`${head.join('\r\n')}\r\n\r\n${text}`);
   connectionOf(socket).close();
 }

@@ -8,6 +8,7 @@ import {
 } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
+import { writeError } from '../../errors.js';
 import { answerClientError } from './client-errors.js';
 import { connectionOf } from './connection.js';
 import { stayWithHttp, upgradeOptions } from './upgrade.js';
@@ -34,9 +35,15 @@ export interface Tls {
 
 /**
  * Creates the server; the caller starts listening.
+ * @param write - Writes the bodies of errors.
  * @throws Error when the certificate or the key is invalid, or they do not match.
  */
-export function createServer(listener: RequestListener, limits: ServerLimits, tls?: Tls): Server {
+export function createServer(
+  listener: RequestListener,
+  limits: ServerLimits,
+  tls?: Tls,
+  write = writeError,
+): Server {
   const { headerLimit, requestTimeout, keepAliveTimeout, stallTimeout, maxConnections } = limits;
   const checkingInterval = Math.min(1_000, requestTimeout);
   const options = {
@@ -51,8 +58,9 @@ export function createServer(listener: RequestListener, limits: ServerLimits, tl
   };
   const serve: RequestListener = (request, response) => {
     // Node's parser accepts the HTTP/2 preface as a request with this method.
-    if (request.method === 'PRI') answerClientError(new Error('PRI is not a method'), request.socket);
-    else listener(request, response);
+    if (request.method === 'PRI') {
+      answerClientError(new Error('PRI is not a method'), request.socket, write);
+    } else listener(request, response);
   };
   const server =
     tls === undefined
@@ -65,7 +73,7 @@ export function createServer(listener: RequestListener, limits: ServerLimits, tl
   // With a limit, Node would drop further fields, Content-Length included; checkHeaders counts the fields.
   server.maxHeadersCount = 0;
   answerInsteadOfNode(server);
-  stayWithHttp(server, tls === undefined ? 'connection' : 'secureConnection');
+  stayWithHttp(server, tls === undefined ? 'connection' : 'secureConnection', write);
   answerHalfClosed(server);
   if (tls !== undefined) readThroughStream(server);
   lingerOnClose(server);

@@ -1,7 +1,7 @@
 // Refuses CONNECT and ignores Upgrade; for both, Node detaches the socket from its HTTP server.
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { ApiError } from '../../errors.js';
+import { ApiError, writeError } from '../../errors.js';
 import { endWithError } from './client-errors.js';
 import { connectionOf } from './connection.js';
 
@@ -9,11 +9,16 @@ import { connectionOf } from './connection.js';
  * Refuses CONNECT, and ignores the Upgrade header of a request (RFC 9110 section 7.8). Node itself would serve the
  * latter, but drop bytes that arrived with it; the next request's body could then be parsed as a request.
  * @param attach - The event that makes the server read requests from a socket.
+ * @param write - Writes the body of a refusal.
  */
-export function stayWithHttp(server: Server, attach: 'connection' | 'secureConnection'): void {
+export function stayWithHttp(
+  server: Server,
+  attach: 'connection' | 'secureConnection',
+  write = writeError,
+): void {
   server.on('connect', (_: IncomingMessage, socket: Socket) => {
     whenAnswered(server, socket, () => {
-      endWithError(socket.on('error', ignore), new ApiError('pathNotFound'));
+      endWithError(socket.on('error', ignore), new ApiError('pathNotFound'), write);
     });
   });
   server.on('upgrade', (request: IncomingMessage, socket: Socket, behind: Buffer) => {

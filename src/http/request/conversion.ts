@@ -5,16 +5,30 @@ import { isInexact, setOwn, toDouble } from '../../contract/exact-json.js';
 /** Converts a value, in place as far as it is an object or array; adds a message for what cannot be kept exactly. */
 export type Converter = (value: unknown, place: string, faults: string[]) => unknown;
 
+/** The converters of shapes, for those that contain themselves. */
+type Known = Map<Shape, Converter | undefined>;
+
 /**
  * Creates the converter of a value that has passed validation.
  * @returns undefined if such a value is already what a handler expects.
  */
-export function createConverter(shape: Shape): Converter | undefined {
+export function createConverter(shape: Shape, known: Known = new Map()): Converter | undefined {
   if (shape === anything) return exact;
+  if (known.has(shape)) return known.get(shape);
+  known.set(shape, (value, place, faults) => {
+    const found = known.get(shape);
+    return found === undefined ? value : found(value, place, faults);
+  });
+  const converter = valueConverter(shape, known);
+  known.set(shape, converter);
+  return converter;
+}
+
+function valueConverter(shape: Shape, known: Known): Converter | undefined {
   const { types } = shape;
   const ofScalar = scalarConverter(shape);
-  const ofObject = types?.includes('object') === false ? undefined : objectConverter(shape);
-  const ofArray = types?.includes('array') === false ? undefined : arrayConverter(shape);
+  const ofObject = types?.includes('object') === false ? undefined : objectConverter(shape, known);
+  const ofArray = types?.includes('array') === false ? undefined : arrayConverter(shape, known);
   if (ofObject === undefined && ofArray === undefined) return ofScalar;
   return (value, place, faults) => {
     const isContainer = typeof value === 'object' && value !== null;
@@ -25,20 +39,29 @@ export function createConverter(shape: Shape): Converter | undefined {
 
 function scalarConverter({ types, number }: Shape): Converter | undefined {
   if (number === 'int64') {
-    return (value) => (typeof value === 'number' || typeof value === 'bigint' ? BigInt(value) : value);
+    const convert: Converter = (value) =>
+      typeof value === 'number' || typeof value === 'bigint' ? BigInt(value) : value;
+    if (types !== undefined) return convert;
+    // Only one alternative says that it is an int64.
+    return (value, place, faults) =>
+      Number.isSafeInteger(value) ? convert(value, place, faults) : exact(value, place, faults);
   }
   if (number === 'double') {
-    return (value) => (typeof value === 'bigint' || isInexact(value) ? toDouble(value) : value);
+    return (value, place, faults) => {
+      if (typeof value === 'bigint' || isInexact(value)) return toDouble(value);
+      return types === undefined ? exact(value, place, faults) : value;
+    };
   }
   return types === undefined ? exact : undefined;
 }
 
-function objectConverter({ properties, additional }: Shape): Converter | undefined {
+function objectConverter({ properties, additional }: Shape, known: Known): Converter | undefined {
   const named = Object.entries(properties).flatMap(([name, shape]) => {
-    const convert = createConverter(shape);
-    return convert === undefined && !('default' in shape) ? [] : [{ name, convert, fill: defaultOf(shape) }];
+    const convert = createConverter(shape, known);
+    const fill = defaultOf(shape);
+    return convert === undefined && fill === undefined ? [] : [{ name, convert, fill }];
   });
-  const rest = additional === false ? undefined : createConverter(additional ?? anything);
+  const rest = additional === false ? undefined : createConverter(additional ?? anything, known);
   if (named.length === 0 && rest === undefined) return undefined;
   return (value, place, faults) => {
     const object = value as Record<string, unknown>;
@@ -60,8 +83,8 @@ function objectConverter({ properties, additional }: Shape): Converter | undefin
   };
 }
 
-function arrayConverter({ items = anything }: Shape): Converter | undefined {
-  const convert = createConverter(items);
+function arrayConverter({ items = anything }: Shape, known: Known): Converter | undefined {
+  const convert = createConverter(items, known);
   if (convert === undefined) return undefined;
   return (value, place, faults) => {
     const array = value as unknown[];
@@ -95,7 +118,7 @@ function isKept(value: number): boolean {
 
 /** Returns the function that makes the value of an absent property; undefined if there is none. */
 function defaultOf(shape: Shape): (() => unknown) | undefined {
-  if (!('default' in shape)) return undefined;
+  if (shape.default === undefined) return undefined;
   const convert = createConverter(shape);
   return () => {
     const value = structuredClone(shape.default);

@@ -12,10 +12,17 @@ const repeatedNameLength = 64;
 /** A number in decimal digits, as in JSON. */
 export const decimalNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
+/** Keywords whose faults other ones describe, and the alternatives that are not tried. */
+const summaries = ['if', 'propertyNames', 'false schema'];
+
 /** Describes all faults in one line: `id is missing; "nmae" is unknown`. */
 export function describe(errors: readonly ErrorObject[], source: Source): string {
-  const faults = errors.slice(0, describedFaults).map((error) => describeFault(error, source));
-  if (errors.length > describedFaults) faults.push(`and ${errors.length - describedFaults} more faults`);
+  const described = errors.filter(({ keyword }) => !summaries.includes(keyword));
+  const faults = [
+    ...new Set(described.slice(0, describedFaults).map((error) => describeFault(error, source))),
+  ];
+  if (described.length > describedFaults)
+    faults.push(`and ${described.length - describedFaults} more faults`);
   return faults.join('; ');
 }
 
@@ -23,20 +30,27 @@ export function describe(errors: readonly ErrorObject[], source: Source): string
 interface FaultParams {
   readonly missingProperty?: string;
   readonly additionalProperty?: string;
+  readonly unevaluatedProperty?: string;
+  /** Which alternatives match, if too many do. */
+  readonly passingSchemas?: readonly number[] | null;
   readonly allowedValues?: readonly unknown[];
   readonly type?: string | readonly string[];
 }
 
 function describeFault(
-  { instancePath, keyword, params, message = 'is not valid', data }: ErrorObject,
+  { instancePath, keyword, params, message = 'is not valid', data, propertyName }: ErrorObject,
   source: Source,
 ): string {
-  const { missingProperty, additionalProperty, allowedValues, type } =
+  const { missingProperty, additionalProperty, unevaluatedProperty, allowedValues, passingSchemas, type } =
     (params as FaultParams | undefined) ?? {};
-  const place = instancePath.slice(1).split('/').map(unescape).join('.');
-  const inside = (name: string) => (place === '' ? name : `${place}.${name}`);
+  const steps = instancePath.slice(1).split('/').map(unescape);
+  const inside = (name: string) => (steps[0] === '' ? name : `${steps.join('.')}.${name}`);
+  const place = propertyName === undefined ? steps.join('.') : `the name ${inside(quote(propertyName))}`;
   if (keyword === 'required') return `${inside(missingProperty ?? '')} is missing`;
   if (keyword === 'additionalProperties') return `${inside(quote(additionalProperty ?? ''))} is unknown`;
+  if (keyword === 'anyOf' || (keyword === 'oneOf' && passingSchemas === null))
+    return `${place === '' ? 'it' : place} must match one of the alternatives`;
+  if (keyword === 'unevaluatedProperties') return `${inside(quote(unevaluatedProperty ?? ''))} is unknown`;
   let fault = allowedValues === undefined ? message : `must be one of ${allowedValues.join(', ')}`;
   if (type !== undefined) {
     const wanted = [type].flat().map((name) => typeNames[name] ?? name);

@@ -1,5 +1,6 @@
 // The formats of texts, as strict as the documents that define them.
 import type { Ajv } from 'ajv';
+import type { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 
 const fullTime = /^([01]\d|2[0-3]):([0-5]\d):([0-5]\d|60)(?:\.\d+)?(?:z|([+-])([01]\d|2[0-3]):([0-5]\d))$/i;
@@ -35,7 +36,7 @@ const formats: Readonly<Record<string, RegExp | ((text: string) => boolean)>> = 
 };
 
 /** Adds the formats to Ajv. */
-export function addTextFormats(ajv: Ajv): void {
+export function addTextFormats(ajv: Ajv | Ajv2020): void {
   addFormats.default(ajv, ['email', 'ipv4', 'ipv6', 'password', 'uri']);
   for (const [name, format] of Object.entries(formats)) ajv.addFormat(name, format);
 }

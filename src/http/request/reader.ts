@@ -1,5 +1,4 @@
 // Reads a request as its operation declares it: parameters and body, validated and converted for the handler.
-import type { Ajv } from 'ajv';
 import type { FastifyRequest } from 'fastify';
 import type { Operation } from '../../contract/operations.js';
 import type { Parameter, ParameterPlace } from '../../contract/parameters.js';
@@ -9,7 +8,7 @@ import { ApiError, type ErrorKind } from '../../errors.js';
 import { createConverter } from './conversion.js';
 import { parseDecimal } from '../../contract/exact-json.js';
 import { decimalNumber, type Source } from './faults.js';
-import { createValidator } from './validation.js';
+import { createValidator, type Compiler } from './validation.js';
 
 /** What a handler receives. */
 export interface Input {
@@ -28,7 +27,7 @@ type Values = Record<string, unknown>;
 
 /** What a reader needs beside the operation. */
 export interface ReaderOptions {
-  ajv: Ajv;
+  compiler: Compiler;
   /** Query parameters that belong to the authentication. */
   credentials: readonly string[];
   /** Whether bodies of other media types than the operation's can have been parsed. */
@@ -68,7 +67,7 @@ const kinds: Readonly<Record<ParameterPlace, ErrorKind>> = {
 function partReader(
   { parameters }: Operation,
   place: ParameterPlace,
-  { ajv, credentials }: ReaderOptions,
+  { compiler, credentials }: ReaderOptions,
 ): ((values: Values) => Values) | undefined {
   const own = parameters.filter((parameter) => parameter.in === place);
   if (own.length === 0 && place !== 'query') return undefined;
@@ -77,7 +76,7 @@ function partReader(
     ...others,
     ...own.map(({ name, schema }) => [name, schema]),
   ]) as Record<string, Schema>;
-  const check = partChecker(ajv, kinds[place], 'text', {
+  const check = partChecker(compiler, kinds[place], 'text', {
     type: ['object'],
     properties,
     required: own.filter(({ required }) => required).map(({ name }) => name),
@@ -103,8 +102,13 @@ function partReader(
 }
 
 /** Returns the function that validates and converts a part of a request. */
-function partChecker(ajv: Ajv, kind: ErrorKind, source: Source, schema: Schema): (data: unknown) => unknown {
-  const validate = createValidator(ajv, schema, source);
+function partChecker(
+  compiler: Compiler,
+  kind: ErrorKind,
+  source: Source,
+  schema: Schema,
+): (data: unknown) => unknown {
+  const validate = createValidator(compiler, schema, source);
   const convert = createConverter(schema.shape);
   return (data) => {
     const detail = validate(data);
@@ -119,7 +123,7 @@ function partChecker(ajv: Ajv, kind: ErrorKind, source: Source, schema: Schema):
 
 function bodyReader(
   { body }: Operation,
-  { ajv, checksType }: ReaderOptions,
+  { compiler, checksType }: ReaderOptions,
 ): (request: FastifyRequest) => unknown {
   if (body === undefined) {
     return (request) => {
@@ -128,7 +132,7 @@ function bodyReader(
     };
   }
   const checks = new Map(
-    [...body.schemas].map(([type, schema]) => [type, partChecker(ajv, 'invalidBody', 'json', schema)]),
+    [...body.schemas].map(([type, schema]) => [type, partChecker(compiler, 'invalidBody', 'json', schema)]),
   );
   const [only] = checks.values();
   return (request) => {

@@ -1,7 +1,7 @@
-// Turns everything that is thrown into an Error response of the contract.
+// Turns everything that is thrown into an error response of the contract.
 import type { FastifyError, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { StorageError, type StorageFailure } from '../../storage/interface.js';
-import { ApiError, type ErrorEntry, type ErrorKind } from '../../errors.js';
+import { ApiError, writeError, type ErrorEntry, type ErrorKind } from '../../errors.js';
 
 /** Fastify's own refusals, by error code. */
 const fastifyErrors: Readonly<Record<string, ErrorKind>> = {
@@ -35,18 +35,16 @@ function toApiError(thrown: unknown, errors: ServiceErrors): ApiError {
 }
 
 /**
- * Creates the error handler of a Fastify instance, which sends the Error response for what was thrown.
+ * Creates the error handler of a Fastify instance, which sends the error response for what was thrown.
  * @param errors - The service's own errors. `unknownOutcome` among them says what clients can do about one.
+ * @param write - Writes the body.
  */
-export function createErrorHandler(errors: ServiceErrors = {}) {
+export function createErrorHandler(errors: ServiceErrors = {}, write = writeError) {
   return (thrown: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     const error = toApiError(thrown, errors);
     request.failure = error;
-    reply
-      .code(error.statusCode)
-      .headers(error.headers)
-      .header('content-type', 'application/json')
-      .send(error.json);
+    const { mediaType, text } = write(error);
+    reply.code(error.statusCode).headers(error.headers).header('content-type', mediaType).send(text);
   };
 }
 

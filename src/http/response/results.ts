@@ -5,7 +5,7 @@ import { JsonText } from '../../contract/json-text.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Result } from '../../contract/responses.js';
 import { sendJsonArray, type ListBounds } from './json-array.js';
-import { createSerializer, serializable, type Serializer } from './serializer.js';
+import { createSerializer, serializable, type MatcherOf, type Serializer } from './serializer.js';
 
 /** What a handler returns if it says more than the body. */
 interface Answer {
@@ -29,7 +29,7 @@ export function responseSchemas({ results }: Operation): Record<string, object> 
  */
 export function createSender(
   operation: Operation,
-  bounds: ListBounds,
+  bounds: ListBounds & { matcherOf: MatcherOf },
 ): (reply: FastifyReply, returned: unknown) => FastifyReply | Promise<FastifyReply> {
   const { results, operationId } = operation;
   const senders = new Map(results.map((result) => [result.key, resultSender(result, operation, bounds)]));
@@ -54,7 +54,11 @@ export function createSender(
 
 type Send = (reply: FastifyReply, answer: Answer) => FastifyReply | Promise<FastifyReply>;
 
-function resultSender({ content, isList }: Result, operation: Operation, bounds: ListBounds): Send {
+function resultSender(
+  { content, isList }: Result,
+  operation: Operation,
+  { matcherOf, ...bounds }: ListBounds & { matcherOf: MatcherOf },
+): Send {
   const lists = {
     ...bounds,
     conditional: operation.isConditional,
@@ -63,7 +67,7 @@ function resultSender({ content, isList }: Result, operation: Operation, bounds:
   const serialize: Serializer | undefined =
     !content?.isJson || serializable(content.schema.shape) !== undefined
       ? undefined
-      : createSerializer(content.schema.shape);
+      : createSerializer(content.schema.shape, matcherOf);
   const mediaType = content?.mediaType === 'application/json' ? undefined : content?.mediaType;
   return (reply, { body, headers }) => {
     for (const name in headers) {

@@ -1,18 +1,18 @@
 // Registers the contract's operations as routes with fastify-openapi-glue, and adds their hooks and handlers.
 import type { FastifyInstance, RouteHandlerMethod, RouteOptions } from 'fastify';
-import type { Ajv } from 'ajv';
 import openapiGlue from 'fastify-openapi-glue';
 import type { Contract } from '../../contract/contract.js';
 import type { AnyHandlers } from '../../contract/handlers.js';
 import type { Operation } from '../../contract/operations.js';
 import { ContractError } from '../../contract/source.js';
-import { ApiError, type ErrorEntry } from '../../errors.js';
+import { ApiError, type ErrorEntry, type ErrorWriter } from '../../errors.js';
 import type { MemoryBudget } from '../memory-budget.js';
 import { admitBody, createBodyParser, releaseBody } from '../request/body.js';
 import { createRequestReader, type RequestReader } from '../request/reader.js';
-import { checkCatalogue, createAjv } from '../request/validation.js';
+import { checkCatalogue, Compiler, createMatcher } from '../request/validation.js';
 import type { ListBounds } from '../response/json-array.js';
 import { createSender, responseSchemas } from '../response/results.js';
+import type { MatcherOf } from '../response/serializer.js';
 import { authenticate, findUnverified, type AuthenticationOptions } from '../security/authenticate.js';
 import type { RateLimitHook } from '../security/rate-limit.js';
 
@@ -22,6 +22,8 @@ export interface RoutesOptions {
   handlers: AnyHandlers;
   /** The errors that the handlers throw besides those of the catalogue. */
   errors: Readonly<Record<string, ErrorEntry>>;
+  /** Writes errors as the service renders them; by default, in the form of this package. */
+  write?: ErrorWriter;
   authentication: AuthenticationOptions;
   bodies: {
     /** Maximum length of a body, in bytes. */
@@ -58,9 +60,12 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
   refuseMissing(options);
   const bodies = { ...options.bodies, maxDepth: contract.bodyDepth + spareDepth };
   const operations = new Map(contract.operations.map((operation) => [operation.operationId, operation]));
-  const ajv = createAjv(contract.document);
-  for (const schema of new Set(contract.operations.flatMap(({ errors }) => errors)))
-    checkCatalogue(ajv, schema, options.errors);
+  const compiler = new Compiler(contract.document);
+  checkCatalogue(
+    compiler,
+    contract.operations.flatMap((one) => one.errors),
+    options,
+  );
 
   app.removeAllContentTypeParsers();
   app.addContentTypeParser([...contract.bodyTypes], createBodyParser(bodies));
@@ -94,7 +99,8 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
         handler: operationHandler(
           operation,
           options,
-          createRequestReader(operation, readerOptions(operation, contract, ajv)),
+          createRequestReader(operation, readerOptions(operation, contract, compiler)),
+          (schema) => createMatcher(compiler, schema),
         ),
       };
     },
@@ -140,21 +146,26 @@ function isFirst({ url, method }: RouteOptions, operation: Operation): boolean {
   return url === urlsOf(operation)[0] && method === operation.method;
 }
 
-function readerOptions({ security }: Operation, { securitySchemes, bodyTypes }: Contract, ajv: Ajv) {
+function readerOptions(
+  { security }: Operation,
+  { securitySchemes, bodyTypes }: Contract,
+  compiler: Compiler,
+) {
   const schemes = security.flat().map(({ scheme }) => securitySchemes[scheme]);
   const credentials = schemes.flatMap((scheme) =>
     scheme?.type === 'apiKey' && scheme.in === 'query' ? [scheme.name] : [],
   );
-  return { ajv, credentials, checksType: bodyTypes.length > 1 };
+  return { compiler, credentials, checksType: bodyTypes.length > 1 };
 }
 
 function operationHandler(
   operation: Operation,
   { handlers, lists }: RoutesOptions,
   read: RequestReader,
+  matcherOf: MatcherOf,
 ): RouteHandlerMethod {
   const handle = handlers[operation.operationId] as Handle;
-  const send = createSender(operation, lists);
+  const send = createSender(operation, { ...lists, matcherOf });
   return async (request, reply) => {
     const input = read(request);
     const returned = await handle(input).catch((error: unknown) => {

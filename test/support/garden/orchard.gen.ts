@@ -51,6 +51,57 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/harvests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Has alternatives, with a discriminator and nested. */
+        post: operations["recordHarvest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/branches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Has a schema that contains itself. */
+        post: operations["growBranch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/labels": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Has the other keywords of JSON Schema. */
+        post: operations["printLabel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export interface webhooks {
     grown: {
@@ -100,6 +151,47 @@ export interface components {
             name?: components["schemas"]["Name"];
         };
         Name: string;
+        Harvest: components["schemas"]["Fruit"] | components["schemas"]["Wood"];
+        Fruit: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "fruit";
+            /** Format: int64 */
+            count: bigint;
+            buyer?: string | {
+                /** Format: int64 */
+                number: bigint;
+            };
+        };
+        Wood: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "wood";
+            length: number;
+            dried?: boolean;
+        };
+        Branch: {
+            /** Format: int64 */
+            leaves: bigint;
+            branches?: components["schemas"]["Branch"][];
+            fork?: components["schemas"]["Branch"] | null;
+        };
+        Label: {
+            place?: [
+                bigint,
+                string
+            ];
+            notes?: {
+                [key: string]: string | bigint;
+            };
+        } & {
+            size?: string;
+            lines?: unknown[];
+        };
     };
     responses: {
         /** @description The request failed. */
@@ -216,6 +308,81 @@ export interface operations {
             default: components["responses"]["Failed"];
         };
     };
+    recordHarvest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Harvest"];
+            };
+        };
+        responses: {
+            /** @description The harvest. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Harvest"];
+                };
+            };
+            default: components["responses"]["Failed"];
+        };
+    };
+    growBranch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Branch"];
+            };
+        };
+        responses: {
+            /** @description The branch. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Branch"];
+                };
+            };
+            default: components["responses"]["Failed"];
+        };
+    };
+    printLabel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Label"];
+            };
+        };
+        responses: {
+            /** @description The label. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Label"];
+                };
+            };
+            default: components["responses"]["Failed"];
+        };
+    };
 }
 /** The names of each operation's security schemes, with null if they are optional; never if it is public. */
 export interface operationSecurity {
@@ -223,6 +390,9 @@ export interface operationSecurity {
     plantTree: never;
     drawTree: never;
     postTreesByTreeIdPrune: never;
+    recordHarvest: never;
+    growBranch: never;
+    printLabel: never;
 }
 /** The scopes that operations require. */
 export type requiredScope = never;

@@ -1,0 +1,186 @@
+// Rewrites schemas of the normal form for Ajv.
+import type { AnySchemaObject } from 'ajv';
+import { isNothing, partsOf, type Schema } from '../../contract/schema.js';
+import {
+  anything,
+  propertyOf,
+  Shapes,
+  withoutAbsent,
+  type Shape,
+  type TypeName,
+} from '../../contract/shape.js';
+import type { Source } from './faults.js';
+import { numericBounds, type NumericRule } from './numeric.js';
+
+/** The keywords that Ajv gets as they are; of responses, only those that cannot be wrong in a contract. */
+const looseKeywords = [
+  ...(['enum', 'minLength', 'maxLength', 'minItems', 'maxItems', 'uniqueItems'] as const),
+  ...(['minProperties', 'maxProperties', 'dependentRequired'] as const),
+];
+const plainKeywords = [...looseKeywords, 'format', 'pattern'] as const;
+
+/** Rewrites schemas for Ajv. */
+export class Rewriter {
+  readonly #source: Source;
+  readonly #isLenient: boolean;
+  readonly #isCounting: boolean;
+  /** The schemas that contain themselves, by their names in `$defs`. */
+  readonly #names = new Map<Schema, string>();
+  readonly defs: Record<string, AnySchemaObject> = {};
+  readonly #shapes = new Shapes();
+
+  /**
+   * @param options.isCounted - Whether the effort of checks is counted.
+   * @param options.isLenient - Whether responses are checked, only to find which alternative they have.
+   */
+  constructor(source: Source, options: { isCounted: boolean; isLenient: boolean }) {
+    this.#source = source;
+    this.#isCounting = options.isCounted;
+    this.#isLenient = options.isLenient;
+  }
+
+  /**
+   * Rewrites a schema. Numbers are checked by the keyword `numeric`, because Ajv does not accept a bigint as an integer,
+   * and accepts a rounded number. Every string must be well-formed, unless the schema only tests a value.
+   * @param shape - What all schemas of the value say together: a property that one refuses, no other one requires.
+   */
+  rewrite(schema: Schema, shape = schema.shape, isTest = false): AnySchemaObject {
+    if (schema.recursive !== undefined) return this.#refer(schema.recursive());
+    const { type, enum: values } = schema;
+    const isNumeric =
+      (type?.some((name) => name === 'integer' || name === 'number') ?? false) ||
+      numericBounds.some((keyword) => schema[keyword] !== undefined);
+    const takesString = !isTest && (type?.includes('string') ?? true);
+    const written: AnySchemaObject = {
+      ...pick(schema, this.#isLenient ? looseKeywords : plainKeywords),
+      ...(type !== undefined && { type: type.length === 1 ? type[0] : type }),
+      ...(takesString && { wellFormed: true }),
+      ...this.#inner(schema, shape, isTest),
+      ...this.#combined(schema, shape, isTest),
+    };
+    if (!isNumeric) return written;
+    delete written['type'];
+    if (type !== undefined && values !== undefined) delete written['enum'];
+    const limits = pick(schema, ['type', 'enum', ...numericBounds]);
+    const rule = { schema: { ...limits, isInt64: schema.shape.number === 'int64' }, source: this.#source };
+    return { ...written, numeric: rule satisfies NumericRule };
+  }
+
+  #refer(schema: Schema): AnySchemaObject {
+    const name = this.#names.get(schema) ?? String(this.#names.size);
+    if (!this.#names.has(schema)) {
+      this.#names.set(schema, name);
+      // The name is known before the schema that refers to it is rewritten.
+      this.defs[name] = this.rewrite(schema);
+    }
+    return { $ref: `#/$defs/${name}` };
+  }
+
+  /** Rewrites what a schema says about items and properties. */
+  #inner(schema: Schema, shape: Shape, isTest: boolean): AnySchemaObject {
+    const { properties, patternProperties, required, additionalProperties: additional, prefixItems } = schema;
+    const { items, contains, propertyNames, unevaluatedItems, unevaluatedProperties } = schema;
+    const inner = (one: Schema, at: Shape = one.shape) => this.rewrite(one, at, isTest);
+    const rest = (one: Schema, at?: Shape) => !isNothing(one) && inner(one, at);
+    const property = (one: Schema, name: string) => {
+      if (one.refused) return this.#isLenient ? {} : { refused: true };
+      return inner(one, propertyOf(shape, name));
+    };
+    return {
+      ...(items && { items: rest(items, shape.items) }),
+      ...(prefixItems && { prefixItems: prefixItems.map((one) => inner(one)) }),
+      ...(contains && {
+        contains: this.rewrite(contains, contains.shape, true),
+        ...pick(schema, ['minContains', 'maxContains']),
+      }),
+      ...(unevaluatedItems && { unevaluatedItems: rest(unevaluatedItems) }),
+      ...(properties && { properties: mapValues(properties, property) }),
+      ...(patternProperties && { patternProperties: mapValues(patternProperties, (one) => inner(one)) }),
+      ...(required && { required: withoutAbsent(required, shape.properties) }),
+      ...(additional !== undefined && {
+        additionalProperties: additional && inner(additional, shape.additional || anything),
+      }),
+      ...(propertyNames && { propertyNames: inner(propertyNames) }),
+      ...(unevaluatedProperties && { unevaluatedProperties: rest(unevaluatedProperties) }),
+    };
+  }
+
+  /** Rewrites what a schema combines. */
+  #combined(schema: Schema, shape: Shape, isTest: boolean): AnySchemaObject {
+    const { allOf, anyOf, oneOf, not, if: condition, then, else: otherwise, dependentSchemas } = schema;
+    const part = (one: Schema) => this.rewrite(one, this.#shapes.merge(shape, one.shape, ignore), isTest);
+    const alternative = (one: Schema) => guard(one, part(one));
+    const test = (one: Schema) => this.rewrite(one, one.shape, true);
+    const parts = countParts(schema);
+    // As parts of allOf, since Ajv forgets what has been evaluated before these keywords in the same schema.
+    const all: AnySchemaObject[] = (allOf ?? []).map((one) => this.rewrite(one, shape, isTest));
+    if (then ?? otherwise)
+      all.push({
+        if: test(condition!),
+        ...(then && { then: part(then) }),
+        ...(otherwise && { else: part(otherwise) }),
+      });
+    if (dependentSchemas) all.push({ dependentSchemas: mapValues(dependentSchemas, part) });
+    const isContainer = ['object', 'array'].some((name) => schema.type?.includes(name as TypeName) ?? true);
+    return {
+      ...(this.#isCounting && (isContainer || parts > 0) && { counted: parts }),
+      ...(all.length > 0 && { allOf: all }),
+      ...(anyOf && { anyOf: anyOf.map(alternative) }),
+      ...(oneOf && { oneOf: oneOf.map(alternative) }),
+      ...(not && { not: test(not) }),
+    };
+  }
+}
+
+/** Lets Ajv try an alternative only if the texts that it fixes are right, such as those that discriminate. */
+function guard(schema: Schema, written: AnySchemaObject): AnySchemaObject {
+  const fixed = fixedTexts(schema);
+  if (fixed.length === 0) return written;
+  return { if: { properties: Object.fromEntries(fixed) }, then: written, else: false };
+}
+
+function fixedTexts(schema: Schema): (readonly [string, { enum: readonly unknown[] }])[] {
+  const { properties = {}, allOf = [] } = schema.recursive?.() ?? schema;
+  const own = Object.entries(properties).flatMap(([name, { enum: values }]) =>
+    values?.every((value) => typeof value === 'string') ? [[name, { enum: values }] as const] : [],
+  );
+  return [...own, ...allOf.flatMap(fixedTexts)];
+}
+
+/** Whether a schema has alternatives somewhere, or contains itself. */
+export function isChoosing(schema: Schema): boolean {
+  return [schema.recursive, schema.anyOf, schema.oneOf].some(Boolean) || partsOf(schema).some(isChoosing);
+}
+
+/** Whether several schemas apply to one value somewhere in a schema, or it contains itself. */
+export function isBranching(schema: Schema): boolean {
+  return schema.recursive !== undefined || countParts(schema) > 0 || partsOf(schema).some(isBranching);
+}
+
+/** How many schemas a schema combines for one value. */
+function countParts({ patternProperties = {}, dependentSchemas = {}, ...schema }: Schema): number {
+  const single = [schema.not, schema.if, schema.then, schema.else, schema.contains, schema.propertyNames];
+  const lists = [schema.allOf, schema.anyOf, schema.oneOf];
+  const named = Object.keys(patternProperties).length + Object.keys(dependentSchemas).length;
+  const count = single.filter((one) => one !== undefined).length + named;
+  return lists.reduce((sum, list) => sum + (list?.length ?? 0), count);
+}
+
+function ignore(): void {
+  // Contradictions have been reported.
+}
+
+function pick<Keyword extends keyof Schema>(
+  schema: Schema,
+  keywords: readonly Keyword[],
+): Pick<Schema, Keyword> {
+  const given = keywords.map((keyword) => [keyword, schema[keyword]] as const);
+  return Object.fromEntries(given.filter(([, value]) => value !== undefined)) as Pick<Schema, Keyword>;
+}
+
+function mapValues<Value, Result>(
+  values: Readonly<Record<string, Value>>,
+  map: (value: Value, name: string) => Result,
+): Record<string, Result> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value, name)]));
+}

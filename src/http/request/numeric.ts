@@ -1,0 +1,147 @@
+// Checks numbers exactly: the keyword `numeric` of Ajv, which accepts a bigint as an integer, and no rounded number.
+import type { ErrorObject, FuncKeywordDefinition } from 'ajv';
+import { integerRanges, isInexact, parseDecimal, toDouble } from '../../contract/exact-json.js';
+import type { Schema } from '../../contract/schema.js';
+import { decimalNumber, notNumber, type Source } from './faults.js';
+
+type NumericSchema = Pick<Schema, 'type' | 'enum' | (typeof numericBounds)[number]> & {
+  readonly isInt64: boolean;
+};
+
+/** The keywords that limit numbers. */
+export const numericBounds = [
+  'minimum',
+  'maximum',
+  'exclusiveMinimum',
+  'exclusiveMaximum',
+  'multipleOf',
+] as const;
+
+/** The value of the keyword `numeric`. */
+export interface NumericRule {
+  /** A schema without the schemas inside it, which Ajv would walk through. */
+  readonly schema: NumericSchema;
+  readonly source: Source;
+}
+
+type CompiledKeyword = ReturnType<NonNullable<FuncKeywordDefinition['compile']>>;
+type Fault = Partial<ErrorObject>;
+
+/** Compiles `numeric`: checks the type of a value, and if it is a number, its limits. */
+export function numericKeyword({ schema, source }: NumericRule): CompiledKeyword {
+  const { type, enum: values } = schema;
+  const others = type?.filter((name) => name !== 'integer' && name !== 'number');
+  const isInteger = type !== undefined && !type.includes('number');
+  const { check, rule } = isInteger ? integerCheck(schema) : numberCheck(schema);
+  const hint = isInteger ? ', in canonical decimal digits' : type === undefined ? '' : ', in decimal digits';
+  const accepts = (digits: string) => {
+    const value = isInteger ? parseDecimal(digits) : decimalNumber.test(digits) ? Number(digits) : undefined;
+    return value !== undefined && check(value) === undefined;
+  };
+  const keyword: CompiledKeyword = (data: unknown) => {
+    const isNumber = typeof data === 'number' || typeof data === 'bigint' || isInexact(data);
+    if (!isNumber && (others === undefined || others.includes(typeOf(data) as never))) {
+      if (others === undefined || values === undefined || values.includes(data)) return true;
+    }
+    const faults = isNumber ? check(data) : wrongType;
+    if (faults === undefined) return true;
+    const ending = notNumber(data, source, hint, accepts);
+    keyword.errors = faults === wrongType ? [{ message: `${rule}${ending}` }] : faults;
+    return false;
+  };
+  return keyword;
+}
+
+/** Stands for a value that is not of the type, or outside its range. */
+const wrongType: Fault[] = [];
+
+/** The type of JSON Schema that a value has, unless it is a number. */
+function typeOf(data: unknown): string {
+  if (data === null) return 'null';
+  return Array.isArray(data) ? 'array' : typeof data;
+}
+
+type Numeric = number | bigint | symbol;
+
+/** Checks integers; bigint and number compare exactly. */
+function integerCheck({
+  minimum,
+  maximum,
+  exclusiveMinimum,
+  exclusiveMaximum,
+  multipleOf,
+  ...schema
+}: NumericSchema) {
+  const range = integerRanges[schema.isInt64 ? 'int64' : 'double'];
+  const least = [
+    minimum && Math.ceil(minimum),
+    exclusiveMinimum !== undefined ? Math.floor(exclusiveMinimum) + 1 : undefined,
+  ];
+  const most = [
+    maximum && Math.floor(maximum),
+    exclusiveMaximum !== undefined ? Math.ceil(exclusiveMaximum) - 1 : undefined,
+  ];
+  const min = least.reduce<bigint>((a, b) => (b !== undefined && b > a ? BigInt(b) : a), range.min);
+  const max = most.reduce<bigint>((a, b) => (b !== undefined && b < a ? BigInt(b) : a), range.max);
+  // Safe integers compare exactly with the rounded bounds, and faster.
+  const [low, high] = [Number(min), Number(max)];
+  const check = (data: Numeric): Fault[] | undefined => {
+    const fits = Number.isSafeInteger(data)
+      ? (data as number) >= low && (data as number) <= high
+      : typeof data === 'bigint' && data >= min && data <= max;
+    if (!fits) return wrongType;
+    if (multipleOf === undefined && schema.enum === undefined) return undefined;
+    return limitFaults(data as number | bigint, multipleOf, schema.enum);
+  };
+  return { check, rule: `must be an integer from ${min} to ${max}` };
+}
+
+/** Checks numbers; a fraction counts as the nearest double. */
+function numberCheck({
+  minimum,
+  maximum,
+  exclusiveMinimum,
+  exclusiveMaximum,
+  multipleOf,
+  ...schema
+}: NumericSchema) {
+  const check = (data: Numeric): Fault[] | undefined => {
+    const value = isInexact(data) ? toDouble(data) : data;
+    if (value === undefined || (typeof value === 'number' && !Number.isFinite(value))) return wrongType;
+    const faults: Fault[] = [];
+    const demand = (holds: boolean, sign: string, bound: number | undefined) => {
+      if (!holds) faults.push({ message: `must be ${sign} ${bound!}` });
+    };
+    demand(minimum === undefined || value >= minimum, '>=', minimum);
+    demand(maximum === undefined || value <= maximum, '<=', maximum);
+    demand(exclusiveMinimum === undefined || value > exclusiveMinimum, '>', exclusiveMinimum);
+    demand(exclusiveMaximum === undefined || value < exclusiveMaximum, '<', exclusiveMaximum);
+    const values = schema.type === undefined ? undefined : schema.enum;
+    faults.push(...(limitFaults(value, multipleOf, values) ?? []));
+    return faults.length > 0 ? faults : undefined;
+  };
+  return { check, rule: 'must be a number' };
+}
+
+function isMultiple(value: number | bigint, of: number): boolean {
+  if (Number.isInteger(of) && (typeof value === 'bigint' || Number.isSafeInteger(value))) {
+    return BigInt(value) % BigInt(of) === 0n;
+  }
+  return Number.isInteger(Number(value) / of);
+}
+
+function limitFaults(
+  value: number | bigint,
+  multipleOf: number | undefined,
+  values: readonly unknown[] | undefined,
+): Fault[] | undefined {
+  const faults: Fault[] = [];
+  if (multipleOf !== undefined && !isMultiple(value, multipleOf)) {
+    faults.push({ message: `must be multiple of ${multipleOf}` });
+  }
+  // A bigint equals the same number.
+  if (values !== undefined && !values.some((one) => typeof one === 'number' && one == value)) {
+    faults.push({ params: { allowedValues: values } });
+  }
+  return faults.length > 0 ? faults : undefined;
+}
