@@ -16,6 +16,7 @@ import { create, send, startServer, type ServerProcess } from '../support/proces
 import { skipFor } from '../support/skip.js';
 import { until } from '../support/wait.js';
 import { ApiError, type ErrorKind } from '../../dist/errors.js';
+import { allErrors } from '../../dist/plants/errors.js';
 import { GatheredMetrics } from '../../dist/observability/gathered-metrics.js';
 import { createMetrics } from '../../dist/observability/metrics.js';
 import { service } from '../../dist/service.js';
@@ -163,7 +164,7 @@ t.test(
     life.over = true;
     await load;
     // HAProxy closes the connection of a client if it cannot know whether the instance has received the request.
-    const unknown = [`503 ${new ApiError('unknownOutcome').json}`, 'TypeError: fetch failed'];
+    const unknown = [`503 ${new ApiError(allErrors.unknownOutcome).json}`, 'TypeError: fetch failed'];
     t.ok(failures.length <= clients, 'only requests that the killed instance had');
     t.strictSame(
       failures.filter((failure) => !unknown.includes(failure)),
@@ -190,7 +191,7 @@ t.test("the balancer's own responses are those of the service", skipFor(noBalanc
     // On a new connection: HAProxy may close one that it has used before, in place of a response.
     const { status, text, headers } = await send(new Agent(), `${origin}/plants`);
     t.equal(status, 503);
-    t.equal(text, new ApiError(kind).json);
+    t.equal(text, new ApiError(allErrors[kind]).json);
     t.match(headers, {
       'content-type': 'application/json',
       'retry-after': '1',
@@ -227,7 +228,7 @@ t.test("the balancer's own responses are those of the service", skipFor(noBalanc
     const socket = connect(port, '127.0.0.1');
     socket.write(sent);
     const [head = '', body] = (await text(socket)).split('\r\n\r\n');
-    const { statusCode, json } = new ApiError(kind);
+    const { statusCode, json } = new ApiError(allErrors[kind]);
     t.match(head, `HTTP/1.1 ${statusCode} `);
     if (head.includes('text/html')) continue;
     t.match(head.toLowerCase(), 'content-type: application/json');
@@ -239,7 +240,10 @@ t.test("the balancer's own responses are those of the service", skipFor(noBalanc
     ['408.http', 'requestTimeout'],
     ['431.http', 'headersTooLarge'],
   ] as const) {
-    t.ok((await readFile(new URL(file, folder), 'utf8')).endsWith(`\n\n${new ApiError(kind).json}`), file);
+    t.ok(
+      (await readFile(new URL(file, folder), 'utf8')).endsWith(`\n\n${new ApiError(allErrors[kind]).json}`),
+      file,
+    );
   }
 });
 
