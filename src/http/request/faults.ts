@@ -15,12 +15,24 @@ export const decimalNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 /** Keywords whose faults other ones describe, and the alternatives that are not tried. */
 const summaries = ['if', 'propertyNames', 'false schema'];
 
-/** Describes all faults in one line: `id is missing; "nmae" is unknown`. */
-export function describe(errors: readonly ErrorObject[], source: Source): string {
+/**
+ * Describes all faults in one line: `id is missing; "nmae" is unknown`.
+ * @param explain - Returns what an error of the keyword `numeric` stands for.
+ */
+export function describe(
+  errors: readonly ErrorObject[],
+  source: Source,
+  explain: (error: ErrorObject) => Partial<ErrorObject>[],
+): string {
   const described = errors.filter(({ keyword }) => !summaries.includes(keyword));
-  const faults = [
-    ...new Set(described.slice(0, describedFaults).map((error) => describeFault(error, source))),
-  ];
+  const first = described
+    .slice(0, describedFaults)
+    .flatMap((error) =>
+      error.keyword === 'numeric'
+        ? explain(error).map((fault) => ({ ...error, params: {}, ...fault }))
+        : [error],
+    );
+  const faults = [...new Set(first.map((error) => describeFault(error, source)))];
   if (described.length > describedFaults)
     faults.push(`and ${described.length - describedFaults} more faults`);
   return faults.join('; ');

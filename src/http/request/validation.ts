@@ -8,7 +8,7 @@ import { isBranching, isChoosing, Rewriter } from './ajv-schema.js';
 import { Effort, limitDepth } from './effort.js';
 import { describe, type Source } from './faults.js';
 import { addTextFormats } from './formats.js';
-import { numericKeyword } from './numeric.js';
+import { numericFaults, numericKeyword } from './numeric.js';
 
 /** Returns a description of all faults of a value, or undefined if it is valid. */
 export type Validator = (data: unknown) => string | undefined;
@@ -54,7 +54,7 @@ function createAjv(text: string, allErrors: boolean): Ajv | Ajv2020 {
     ownProperties: inheritedNames.some((name) => text.includes(`"${name}"`)),
   });
   addTextFormats(ajv);
-  ajv.addKeyword({ keyword: 'numeric', errors: true, compile: numericKeyword });
+  ajv.addKeyword({ keyword: 'numeric', errors: false, compile: numericKeyword });
   ajv.addKeyword({
     keyword: 'wellFormed',
     type: 'string',
@@ -83,7 +83,8 @@ export function createValidator(compiler: Compiler, schema: Schema, source: Sour
   const isCounted = isBranching(schema);
   const rewriter = new Rewriter(source, { isCounted, isLenient: false });
   const validate = compiler.compile(schema, rewriter);
-  const check: Validator = (data) => (validate(data) ? undefined : describe(validate.errors ?? [], source));
+  const check: Validator = (data) =>
+    validate(data) ? undefined : describe(validate.errors ?? [], source, numericFaults);
   if (!isCounted) return check;
   const isRecursive = Object.keys(rewriter.defs).length > 0;
   return (data) => {
