@@ -249,6 +249,12 @@ t.test(
   },
 );
 
+t.test('the README shows the command that starts the service, and the one that runs the tests', (t) => {
+  for (const command of ['npm ci && npm start', 'npm cit'])
+    t.match(read('README.md'), `\n\`\`\`sh\n${command}\n\`\`\`\n`);
+  t.end();
+});
+
 t.test('the commands and files that the documents name exist', (t) => {
   const scripts = found(/`npm run ([\w:-]+)/g);
   t.strictSame(

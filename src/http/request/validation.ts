@@ -15,6 +15,7 @@ export type Validator = (data: unknown) => string | undefined;
 
 /** Keywords that Ajv knows only in its slower version for JSON Schema 2020-12. */
 const newerKeywords = /"(?:prefixItems|(?:min|max)Contains|dependent\w+|unevaluated\w+)"/;
+/** With one of these in a contract, Ajv must look for own properties: a request without it would seem to have it. */
 const inheritedNames = Object.getOwnPropertyNames(Object.prototype);
 
 /** Compiles the schemas of a contract. */

@@ -47,7 +47,7 @@ function plain({ types = [], properties, required, additional, items }: Shape): 
   };
 }
 
-/** Returns the function that tells whether a value matches a schema. */
+/** Compiles a schema to a predicate: whether a value is valid. */
 export type MatcherOf = (schema: Schema) => (value: unknown) => boolean;
 
 /**
