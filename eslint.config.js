@@ -18,8 +18,8 @@ const mayNotImport = (room, others, message) => ({
 });
 /** Only these read the environment, and put the rest together. */
 const processFiles = 'app\\.js|main\\.js|cli\\.js|config\\.js|process/|service\\.js|plants/';
-/** The storage, but for its interface. */
-const engines = 'storage/(?!interface\\.js)';
+/** The storage, but for its interface, and for what an access token is. */
+const engines = 'storage/(?!(interface|access-token)\\.js)';
 
 export default tseslint.config(
   { ignores: ['**/dist', 'dist-test', '.tap', '**/.venv', '**/*.gen.ts', 'scripts/clients/*/**'] },
@@ -100,11 +100,12 @@ export default tseslint.config(
   ),
   mayNotImport('storage/interface.ts', '.', 'The interface of the storage imports no project code.'),
   ...[
-    ['connection', 'routing/|security/|request/|response/|pages/'],
-    ['security', 'routing/|connection/|request/|response/|pages/'],
+    ['connection', 'routing/|admission/|security/|request/|response/|pages/'],
+    ['admission', 'routing/|security/|request/|response/|pages/'],
+    ['security', 'routing/|connection/|admission/|request/|response/|pages/'],
     ['request', 'routing/|security/|response/|pages/'],
     ['response', 'routing/|connection/|security/|request/|pages/'],
-    ['pages', 'routing/|connection/|security/|request/'],
+    ['pages', 'routing/|connection/|admission/|security/|request/'],
     ['routing', 'pages/'],
   ].map(([room, others]) =>
     mayNotImport(

@@ -8,16 +8,20 @@ import { defaultLimits } from './defaults.js';
 import type { Service } from './definition.js';
 import { errorWriter } from './errors.js';
 import type { Storage } from './storage/interface.js';
+import { shedLoad } from './http/admission/load-shedding.js';
+import { createMemoryBudget } from './http/admission/memory-budget.js';
+import { countRefused, createRateLimits, type RateLimits } from './http/admission/rate-limit.js';
+import { startInOrder } from './http/admission/request-order.js';
+import { createScheduler } from './http/admission/scheduler.js';
 import { answerClientError } from './http/connection/client-errors.js';
 import { checkHeaders } from './http/connection/host-and-expect.js';
-import { startInOrder } from './http/connection/request-order.js';
+import { addRequestId, requestId } from './http/connection/request-id.js';
 import { createServer, type ServerLimits, type Tls } from './http/connection/server.js';
 import { prepareShutdown } from './http/connection/shutdown.js';
 import { settleUnreadBody } from './http/connection/unread-body.js';
-import { createMemoryBudget } from './http/memory-budget.js';
 import { serveDocsPage } from './http/pages/docs-page.js';
 import { publishContract } from './http/pages/published-contract.js';
-import { createErrorHandler, nameRequest } from './http/response/error-answer.js';
+import { createErrorHandler } from './http/response/error-response.js';
 import { declareMediaType } from './http/response/media-type.js';
 import { addSecurityHeaders } from './http/response/security-headers.js';
 import { allowOrigins } from './http/routing/cors.js';
@@ -25,12 +29,9 @@ import { registerRoutes } from './http/routing/routes.js';
 import { refuseUnknownRoutes, rewriteTarget } from './http/routing/unknown-routes.js';
 import { createBearerVerifier } from './http/security/bearer.js';
 import type { IdentityProvider } from './http/security/jwt.js';
-import { refuseUnderPressure } from './http/security/pressure.js';
-import { countRefused, createRateLimits, type RateLimits } from './http/security/rate-limit.js';
-import { createTurns } from './http/security/turns.js';
 import type { Verifiers } from './http/security/verifier.js';
 import type { Metrics } from './observability/metrics.js';
-import { requestId, RequestLog } from './observability/request-log.js';
+import { RequestLog } from './observability/request-log.js';
 
 /** Limits on the size, duration and rate of requests. Lengths in bytes, times in ms. */
 export interface Limits extends ServerLimits {
@@ -152,11 +153,11 @@ export async function buildApp({
   // The hooks run in this order (DESIGN.md, "The path of a request"). Optional modules are imported on demand, because
   // every import delays startup.
   // Every response has a request id, even if a later hook refuses the request.
-  app.addHook('onRequest', nameRequest);
+  app.addHook('onRequest', addRequestId);
   metrics?.observeRequests(app);
   app.addHook('onRequest', startInOrder);
-  const turns = createTurns(isKnown);
-  app.addHook('onRequest', turns.take);
+  const scheduler = createScheduler(isKnown);
+  app.addHook('onRequest', scheduler.schedule);
   // Invalid requests count against the address too.
   const rates = await createRateLimits(app, limits.rates, monotonic);
   const checkHead = checkHeaders(limits.headerLimit);
@@ -168,7 +169,7 @@ export async function buildApp({
   if (rates.address !== undefined) app.addHook('onRequest', rates.address);
   refuseUnknownRoutes(app);
   // Known callers are spared while unknown ones cause the lag.
-  if (maxEventLoopDelay > 0) refuseUnderPressure(app, maxEventLoopDelay, turns.isAhead);
+  if (maxEventLoopDelay > 0) shedLoad(app, maxEventLoopDelay, scheduler.isPreferred);
   app.addHook('onSend', (request, reply, payload, done) => {
     declareMediaType(reply);
     settleUnreadBody(request, reply, reply.statusCode < 400 ? limits.bodyLimit : undefined);

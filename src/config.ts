@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { cleanEnv, EnvError, makeExactValidator, type CleanedEnv } from 'envalid';
 import { closestMatch } from 'leven';
-import { defaultLimits, defaultPostgres, defaultWrites } from './defaults.js';
+import { defaultAddress, defaultLimits, defaultPostgres, defaultWrites } from './defaults.js';
 import type { Service } from './definition.js';
 import { automaticWorkers } from './process/container.js';
 
@@ -87,12 +87,15 @@ const safeUrl = makeExactValidator<string>((value) => {
 
 /** Every variable: its type, its default and its description, from which docs/configuration.md is generated. */
 export const variables = {
-  HOST: text({ default: '127.0.0.1', desc: 'Address to listen on; `0.0.0.0` or `::` for all interfaces' }),
-  PORT: port({ default: 3000, desc: 'Port to listen on; 0 picks any free port' }),
-  OPS_HOST: text({ default: '127.0.0.1', desc: 'Address of the operations listener' }),
+  HOST: text({
+    default: defaultAddress.host,
+    desc: 'Address to listen on; `0.0.0.0` or `::` for all interfaces',
+  }),
+  PORT: port({ default: defaultAddress.port, desc: 'Port to listen on; 0 picks any free port' }),
+  OPS_HOST: text({ default: defaultAddress.host, desc: 'Address of the admin listener' }),
   OPS_PORT: port({
     default: undefined,
-    desc: 'Port of the operations listener (`/livez`, `/readyz`, `/metrics`); off unless set',
+    desc: 'Port of the admin listener (`/livez`, `/readyz`, `/metrics`); off unless set',
   }),
   WORKERS: workers({
     default: 1,

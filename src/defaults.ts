@@ -1,4 +1,7 @@
-// The defaults that configuration, app and storage have in common. Times in ms, lengths in bytes.
+// The limits and defaults that several parts of the server have in common. Times in ms, lengths in bytes.
+
+/** Where the service listens. */
+export const defaultAddress = { host: '127.0.0.1', port: 3000 };
 
 /** Limits on the size, duration and rate of requests. */
 export const defaultLimits = {
@@ -23,3 +26,12 @@ export const defaultWrites = {
 
 /** The connections to PostgreSQL. */
 export const defaultPostgres = { poolSize: 10, timeout: 15_000, prepared: false };
+
+/** Limits of the admin listener, which are fixed: probes and scrapes send few and small requests. */
+export const adminLimits = {
+  headerLimit: 16 * 1024,
+  requestTimeout: 10_000,
+  keepAliveTimeout: 72_000,
+  stallTimeout: 10_000,
+  maxConnections: 64,
+};

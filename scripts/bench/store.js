@@ -1,5 +1,5 @@
 // Fills the Plant Store's own store before the benchmark starts its server.
-import { issueToken } from '../../dist/http/security/access-token.js';
+import { issueToken } from '../../dist/storage/access-token.js';
 import { service } from '../../dist/service.js';
 import { migrateStorage } from '../../dist/storage/open.js';
 import { openStore } from '../lib/store.js';

@@ -2,7 +2,7 @@
 //
 //   npm run prove:memory
 //
-// The server has a heap of 64 MiB and the operations listener on. Takes about two minutes. Linux only: reads resident
+// The server has a heap of 64 MiB and the admin listener on. Takes about two minutes. Linux only: reads resident
 // memory from /proc.
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';

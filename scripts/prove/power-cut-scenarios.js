@@ -7,7 +7,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { issueToken } from '../../dist/http/security/access-token.js';
+import { issueToken } from '../../dist/storage/access-token.js';
 import { service } from '../../dist/service.js';
 import { loadSchema } from '../../dist/storage/migrations.js';
 import { SqliteTokens } from '../../dist/storage/sqlite/tokens.js';

@@ -206,18 +206,18 @@ export class World {
 
   /** How many workers serve, as the supervisor reports it; undefined if it does not. */
   async servingWorkers() {
-    const text = await this.#operations('/metrics');
+    const text = await this.#admin('/metrics');
     const found = /^plant_store_workers (\d+)/m.exec(text ?? '')?.[1];
     return found === undefined ? undefined : Number(found);
   }
 
   /** Whether the service reports that it is ready. */
   async ready() {
-    return (await this.#operations('/readyz')) !== undefined;
+    return (await this.#admin('/readyz')) !== undefined;
   }
 
   /** @param {string} path */
-  async #operations(path) {
+  async #admin(path) {
     try {
       const signal = AbortSignal.timeout(2_000);
       const response = await globalThis.fetch(`http://127.0.0.1:${this.#operationsPort}${path}`, { signal });

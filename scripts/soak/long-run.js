@@ -18,8 +18,8 @@ const thinkTime = 10;
 /** The approximate number of plants per subject. */
 const plantsKept = 2_000;
 
-const operationsPort = await getPort({ host: '127.0.0.1' });
-const server = await startServer({ env: { OPS_PORT: String(operationsPort) } });
+const adminPort = await getPort({ host: '127.0.0.1' });
+const server = await startServer({ env: { OPS_PORT: String(adminPort) } });
 /** @type {string[]} */
 const faults = [];
 /** @type {number[]} */
@@ -33,7 +33,7 @@ for (const subject of subjects) {
   for (let i = 0; i < connectionsPerSubject; i++) clients.push(runClient(token, state));
 }
 
-const operations = new Agent({ keepAlive: true, maxSockets: 1 });
+const admin = new Agent({ keepAlive: true, maxSockets: 1 });
 const rows = [];
 for (let minute = 1; minute <= minutes; minute++) {
   latencies = [];
@@ -64,7 +64,7 @@ for (let minute = 1; minute <= minutes; minute++) {
 }
 life.over = true;
 await Promise.all(clients);
-operations.destroy();
+admin.destroy();
 const status = await server.end();
 
 const [, second = rows[0]] = rows;
@@ -189,7 +189,7 @@ function send(agent, url, { method = 'GET', token, body } = {}) {
  * @returns {Promise<Record<string, number>>}
  */
 async function scrape() {
-  const { text } = await send(operations, `http://127.0.0.1:${operationsPort}/metrics`);
+  const { text } = await send(admin, `http://127.0.0.1:${adminPort}/metrics`);
   return Object.fromEntries(
     [...text.matchAll(/^(\w+) (\S+)$/gm)].map(([, name, value]) => [name, Number(value)]),
   );

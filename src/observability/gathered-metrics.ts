@@ -14,7 +14,7 @@ export interface Source {
 /** How long a worker may take to send its metrics, in ms. */
 const deadline = 1_000;
 
-/** The metrics of a supervisor and its workers. The operations listener uses it like a Registry. */
+/** The metrics of a supervisor and its workers. The admin listener uses it like a Registry. */
 export class GatheredMetrics<S extends Source> {
   readonly contentType: Registry['contentType'];
   readonly #own: Registry;

@@ -1,18 +1,7 @@
 // Logs one line per request, without secrets: no credentials, no query strings, no bodies.
 import { LogController, type FastifyReply, type FastifyRequest } from 'fastify';
-import { randomBytes } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { FailureLog } from './failure-log.js';
-
-const clientRequestId = /^[\w.-]{1,64}$/;
-const processId = randomBytes(4).toString('hex');
-let requests = 0;
-
-/** The id of a request: the client's X-Request-Id if it matches the pattern in the contract, otherwise a new one. */
-export function requestId(request: Pick<IncomingMessage, 'headers'>): string {
-  const given = request.headers['x-request-id'];
-  return typeof given === 'string' && clientRequestId.test(given) ? given : `${processId}-${++requests}`;
-}
 
 /** The format of W3C Trace Context, section 3.2. */
 const traceparent = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;

@@ -3,6 +3,7 @@ import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { ConfigError } from '../config.js';
+import { defaultAddress } from '../defaults.js';
 import type { Service } from '../definition.js';
 
 const usage = ({
@@ -14,8 +15,8 @@ const usage = ({
 Runs the server.
 
 Options:
-  --host <address>   address to listen on (default: $HOST, or 127.0.0.1)
-  --port <number>    port to listen on (default: $PORT, or 3000)
+  --host <address>   address to listen on (default: $HOST, or ${defaultAddress.host})
+  --port <number>    port to listen on (default: $PORT, or ${defaultAddress.port})
   --database <url>   URL of the store, file:PATH or postgres://… (default: $DATABASE_URL, or ${databaseUrl})
   --dev              development mode: create a first token and write a readable log to the terminal
   -h, --help         display this help

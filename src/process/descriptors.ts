@@ -2,9 +2,8 @@
 import { readFileSync } from 'node:fs';
 import type { FastifyBaseLogger } from 'fastify';
 import type { Config } from '../config.js';
+import { adminLimits } from '../defaults.js';
 
-/** The maximum number of connections to the operations listener. */
-export const maxOperatorConnections = 64;
 /** The number of file descriptors reserved for purposes other than connections. */
 const maxFiles = 64;
 
@@ -13,7 +12,7 @@ const maxFiles = 64;
  * least 1.
  */
 export function connectionRoom({ DATABASE_POOL_SIZE }: Config): number {
-  return Math.max(1, openFilesLimit() - maxFiles - maxOperatorConnections - DATABASE_POOL_SIZE);
+  return Math.max(1, openFilesLimit() - maxFiles - adminLimits.maxConnections - DATABASE_POOL_SIZE);
 }
 
 /** How many files this process may have open: from /proc on Linux, otherwise Infinity. */

@@ -3,7 +3,7 @@ import { networkInterfaces } from 'node:os';
 import type { Config } from '../config.js';
 import type { Service } from '../definition.js';
 import type { Storage } from '../storage/interface.js';
-import { issueToken } from '../http/security/access-token.js';
+import { issueToken } from '../storage/access-token.js';
 import { describeStore } from '../storage/open.js';
 import { nodeCommand } from './command-line.js';
 

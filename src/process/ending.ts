@@ -16,13 +16,13 @@ export interface Ending {
   log: FastifyBaseLogger;
   storage: Storage;
   /** Undefined if there is none. */
-  operations: Promise<FastifyInstance | undefined>;
+  admin: Promise<FastifyInstance | undefined>;
   /** Stops the service; resolves when all requests that have arrived have their responses. */
   stop: () => Promise<void>;
 }
 
 /** Shuts down gracefully on a signal or a broken storage, and exits immediately on a second signal. */
-export function endOnSignal({ service: { name }, log, storage, operations, stop }: Ending): void {
+export function endOnSignal({ service: { name }, log, storage, admin, stop }: Ending): void {
   let ending = false;
   const end = async (reason: string, status: number) => {
     if (ending) process.exit(1);
@@ -33,7 +33,7 @@ export function endOnSignal({ service: { name }, log, storage, operations, stop 
     } finally {
       await storage.close();
     }
-    await (await operations)?.close();
+    await (await admin)?.close();
     log.info(`${name} has shut down`);
     process.exit(status);
   };

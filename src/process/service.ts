@@ -51,7 +51,7 @@ export async function openConfiguredStorage(
   return openStorage(service, config.DATABASE_URL, writer, postgres, place);
 }
 
-/** Creates the metrics if the operations listener is configured. Otherwise skips their import, to start faster. */
+/** Creates the metrics if the admin listener is configured. Otherwise skips their import, to start faster. */
 export async function loadMetrics(service: Service, { OPS_PORT }: Config): Promise<Metrics | undefined> {
   if (OPS_PORT === undefined) return undefined;
   return (await import('../observability/metrics.js')).createMetrics(service);

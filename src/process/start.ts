@@ -7,7 +7,7 @@ import { shutDown } from '../http/connection/shutdown.js';
 import { readCommandLine } from './command-line.js';
 import { greetDeveloper } from './developer.js';
 import { workerVariable, writerVariable } from './messages.js';
-import { listenForOperators, reportReady } from './operators.js';
+import { openAdminListener, reportReady } from './admin.js';
 import { endOnSignal, shutdownTimes } from './ending.js';
 import { describeFault } from './faults.js';
 import { listen } from './listening.js';
@@ -61,7 +61,7 @@ async function startAs(
 async function serveAlone(service: Service, config: Config, dev: boolean): Promise<void> {
   const metrics = await loadMetrics(service, config);
   const { app, storage } = await buildService(service, config, metrics, { readable: dev });
-  const operations = listenForOperators(
+  const admin = openAdminListener(
     {
       serving: () => app.server.listening && !app.draining,
       checkStorage: () => storage.check(),
@@ -70,10 +70,10 @@ async function serveAlone(service: Service, config: Config, dev: boolean): Promi
     },
     config,
   );
-  await operations;
+  await admin;
   await listen(app, config);
   reportReady(service, app.log, app.listeningOrigin);
   const stop = () => shutDown(app, shutdownTimes(config));
-  endOnSignal({ service, log: app.log, storage, operations, stop });
+  endOnSignal({ service, log: app.log, storage, admin, stop });
   if (dev) await greetDeveloper(service, app.listeningOrigin, storage, config);
 }

@@ -1,4 +1,4 @@
-// The parent of the workers, which owns the port, the writer, the operations listener and the shutdown.
+// The parent of the workers, which owns the port, the writer, the admin listener and the shutdown.
 import { fork } from 'node:child_process';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
@@ -13,7 +13,7 @@ import { Acceptor } from './acceptor.js';
 import { warnOfMemory } from './container.js';
 import { greetDeveloper } from './developer.js';
 import { workerVariable, writerVariable } from './messages.js';
-import { listenForOperators, reportReady } from './operators.js';
+import { openAdminListener, reportReady } from './admin.js';
 import { connectionRoom, warnOfLimits } from './descriptors.js';
 import { endOnSignal, shutdownTimes } from './ending.js';
 import { listen } from './listening.js';
@@ -35,7 +35,7 @@ const descriptorsPerWorker = 6;
  * Starts the configured number of workers, and restarts those that die. Resolves when all of them serve.
  * @param dev - Whether the server runs in development mode.
  * @throws StorageError when the storage cannot be opened.
- * @throws ConfigError when it or the operations listener cannot listen.
+ * @throws ConfigError when it or the admin listener cannot listen.
  * @throws WorkerStartError when a worker cannot start.
  */
 export async function supervise(service: Service, config: Config, dev: boolean): Promise<void> {
@@ -79,7 +79,7 @@ export async function supervise(service: Service, config: Config, dev: boolean):
   });
   const started = workers.start();
   const { drainTime, patience } = shutdownTimes(config);
-  const operations = listenForOperators(
+  const admin = openAdminListener(
     {
       serving: () => workers.open && acceptor.listening,
       checkStorage: async () => {
@@ -99,8 +99,8 @@ export async function supervise(service: Service, config: Config, dev: boolean):
     acceptor.close();
     await workers.end(patience + endGrace);
   };
-  endOnSignal({ service, log, storage, operations, stop });
-  await Promise.all([started, operations]);
+  endOnSignal({ service, log, storage, admin, stop });
+  await Promise.all([started, admin]);
   const origin = originOf(await listen(acceptor, config), config);
   reportReady(service, log, origin);
   if (dev) await greetDeveloper(service, origin, storage, config);

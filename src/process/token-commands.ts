@@ -1,7 +1,7 @@
 // The commands that create, list, revoke and prune access tokens.
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { Token } from '../storage/interface.js';
-import { isSubject, issueToken } from '../http/security/access-token.js';
+import { isSubject, issueToken } from '../storage/access-token.js';
 import { CommandError, printJson, type StoreCommands, type StoreOptions } from './store-commands.js';
 
 const states = ['valid', 'expired', 'revoked'] as const;

@@ -363,15 +363,13 @@ t.test(
   skipFor(lacks('prometheus', '--version')),
   async (t) => {
     const server = await startServer(t, { env: { OPS_PORT: '0', WORKERS: '2' } });
-    const operations = server.log.find((line) => 'operations' in line)?.['operations'] as string;
+    const admin = server.log.find((line) => 'operations' in line)?.['operations'] as string;
     const token = await server.createToken('alice');
     const folder = await temporaryFolder(t);
     const port = await getPort({ host: '127.0.0.1' });
     const config = {
       global: { scrape_interval: '200ms', evaluation_interval: '200ms' },
-      scrape_configs: [
-        { job_name: 'plant-store', static_configs: [{ targets: [new URL(operations).host] }] },
-      ],
+      scrape_configs: [{ job_name: 'plant-store', static_configs: [{ targets: [new URL(admin).host] }] }],
       rule_files: [new URL('../../deploy/prometheus-rules.yaml', import.meta.url).pathname],
     };
     await writeFile(join(folder, 'prometheus.yml'), JSON.stringify(config));

@@ -159,26 +159,26 @@ async function stalledPipe(t: Test): Promise<number> {
 const share = (pipe: number) => spawnSync('true', { stdio: ['ignore', pipe, 'ignore'] });
 
 /** Kills a worker, and waits until another one serves. */
-async function replaceOne(operations: string, supervisor: number): Promise<void> {
+async function replaceOne(admin: string, supervisor: number): Promise<void> {
   const [victim = 0] = childrenOf(supervisor);
   process.kill(victim, 'SIGKILL');
   await repeatUntil(async () => {
     const signal = AbortSignal.timeout(60_000);
-    const known = samples(await (await fetch(`${operations}/metrics`, { signal })).text());
+    const known = samples(await (await fetch(`${admin}/metrics`, { signal })).text());
     return known['plant_store_worker_restarts_total'] === 1 && known['plant_store_workers'] === 2;
   });
 }
 
 t.test('with a stalled reader, a worker that dies and is replaced stops no process', linux, async (t) => {
   const OPS_PORT = String(await getPort());
-  const operations = `http://127.0.0.1:${OPS_PORT}`;
+  const admin = `http://127.0.0.1:${OPS_PORT}`;
   t.test('standard output is a socket', async (t) => {
     const server = await startServer(t, { env: { WORKERS: '2', OPS_PORT } });
     server.child.stdout?.pause();
     await logMuch(server);
-    await replaceOne(operations, server.child.pid!);
+    await replaceOne(admin, server.child.pid!);
     const requests = 2 * (await logMuch(server));
-    t.equal((await fetch(`${operations}/livez`)).status, 200);
+    t.equal((await fetch(`${admin}/livez`)).status, 200);
     server.child.stdout?.resume();
     const count = (key: string) =>
       server.log.reduce((sum, { [key]: value }) => sum + (typeof value === 'number' ? value : 0), 0);
@@ -191,10 +191,10 @@ t.test('with a stalled reader, a worker that dies and is replaced stops no proce
     const output = await stalledPipe(t);
     const server = await startServer(t, { env: { WORKERS: '2', OPS_PORT }, output });
     await logMuch(server);
-    await replaceOne(operations, server.child.pid!);
+    await replaceOne(admin, server.child.pid!);
     share(output);
     await logMuch(server);
-    t.equal((await fetch(`${operations}/livez`)).status, 200);
+    t.equal((await fetch(`${admin}/livez`)).status, 200);
     t.equal(await server.end(), 0, 'nor does it delay the exit');
   });
 });

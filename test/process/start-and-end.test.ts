@@ -13,7 +13,7 @@ import { workerVariable } from '../../dist/process/messages.js';
 import { WorkerProcess } from '../../dist/process/worker-process.js';
 import { openStorage } from '../support/store.js';
 import { temporaryFolder } from '../support/engines.js';
-import { fillStore, operationsOf, send, startServer, type ServerProcess } from '../support/processes.js';
+import { fillStore, adminOf, send, startServer, type ServerProcess } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
 import { childrenOf, lives } from '../support/workers.js';
@@ -355,7 +355,7 @@ t.test('SIGTERM under load loses no acknowledged write and resets no connection'
       // A slow machine must not cause overload errors.
       env: { ...env, OPS_PORT: '0', DRAIN_SECONDS: drain, LOG_LEVEL: 'info' },
     });
-    const operations = operationsOf(server);
+    const admin = adminOf(server);
     const acknowledged: number[] = [];
     let next = drain === '0' ? 0 : 1_000_000;
     let answered = 0;
@@ -391,11 +391,11 @@ t.test('SIGTERM under load loses no acknowledged write and resets no connection'
     if (drain !== '0') {
       const agent = new Agent();
       t.match(
-        await send(agent, `${operations}/readyz`),
+        await send(agent, `${admin}/readyz`),
         { status: 503, text: /shutting down/ },
         'not ready: it drains',
       );
-      t.match(await send(agent, `${operations}/livez`), { status: 200 });
+      t.match(await send(agent, `${admin}/livez`), { status: 200 });
       t.match(
         await send(agent, `${server.origin}/plants`, { token }),
         { status: 200, headers: { connection: 'close' } },
@@ -421,7 +421,7 @@ t.test(
   async (t) => {
     const { env, token } = await fillStore(t, 2_500, (i) => `${i}:`.padEnd(8_000, 'x'));
     const server = await startServer(t, { env: { ...env, OPS_PORT: '0', SHUTDOWN_SECONDS: '600' } });
-    const operations = operationsOf(server);
+    const admin = adminOf(server);
     const { hostname, port } = new URL(server.origin);
     const socket = connect(Number(port), hostname);
     socket.on('error', () => undefined);
@@ -447,8 +447,8 @@ t.test(
       }
     };
     await repeatUntil(() => refused, tryToConnect);
-    t.match(await send(agent, `${operations}/livez`), { status: 200 }, 'operators are served to the end');
-    t.match(await send(agent, `${operations}/readyz`), { status: 503 });
+    t.match(await send(agent, `${admin}/livez`), { status: 200 }, 'operators are served to the end');
+    t.match(await send(agent, `${admin}/readyz`), { status: 503 });
     // That SHUTDOWN_SECONDS ends the delay, test/http/connection/connection.test.ts shows.
     t.equal(await server.end('SIGTERM'), 1);
     socket.destroy();

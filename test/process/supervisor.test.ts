@@ -97,14 +97,14 @@ t.test('a second signal does not wait for the workers', skipFor(noProc), async (
 t.test('metrics and logs cover all workers, including those that have ended', async (t) => {
   const server = await startWorkers(t, { OPS_PORT: '0' });
   const token = await server.createToken('alice');
-  const operations = String(server.log.find((line) => 'operations' in line)?.['operations']);
+  const admin = String(server.log.find((line) => 'operations' in line)?.['operations']);
   const scrape = async () => {
-    const text = await (await fetch(`${operations}/metrics`)).text();
+    const text = await (await fetch(`${admin}/metrics`)).text();
     const names = [...text.matchAll(/^# TYPE (\S+) (\w+)$/gm)];
     t.equal(new Set(names.map(([, name]) => name)).size, names.length, 'every metric is there once');
     return samples(text);
   };
-  const readiness = async () => (await fetch(`${operations}/readyz`)).status;
+  const readiness = async () => (await fetch(`${admin}/readyz`)).status;
   const clients = clientsOf(t, server, token);
   for (let id = 0; id < 20; id++) {
     const client = clients[id % 2]!;

@@ -695,8 +695,8 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       }
       const env = { DATABASE_URL: url.replace('postgres@', 'plant_store@'), OPS_PORT: '0' };
       const running = await processes.startServer(t, { env });
-      const operations = processes.operationsOf(running);
-      const ready = async () => (await fetch(`${operations}/readyz`)).status;
+      const admin = processes.adminOf(running);
+      const ready = async () => (await fetch(`${admin}/readyz`)).status;
       const token = await running.createToken('s');
       t.equal((await processes.create(running, token, '{"id":1,"name":"Ficus"}')).status, 200);
       t.equal((await processes.create(running, token, '{"id":1,"name":"Ficus"}')).status, 400, 'it compares');

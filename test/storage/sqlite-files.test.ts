@@ -44,8 +44,8 @@ t.test('a service of several processes survives moves of its files, while its wo
   const env = { DATABASE_URL: url, TMPDIR: temporary, OPS_PORT: '0' };
   const server = await startWorkers(t, env);
   const token = await server.createToken('alice');
-  const operations = String(server.log.find((line) => 'operations' in line)?.['operations']);
-  const readiness = async () => (await fetch(`${operations}/readyz`)).status;
+  const admin = String(server.log.find((line) => 'operations' in line)?.['operations']);
+  const readiness = async () => (await fetch(`${admin}/readyz`)).status;
   const acknowledged = new Set<string>();
   let next = 0;
   /** The status of a create; undefined when its worker has died. */

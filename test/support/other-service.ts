@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
-import { operationsOf, run, startServer } from './processes.js';
+import { adminOf, run, startServer } from './processes.js';
 import type { ServerOptions } from './server-process.js';
 import { repeatUntil } from './wait.js';
 import { catalogue } from '../../dist/errors.js';
@@ -39,7 +39,7 @@ export async function testForeignParts(
   const { server, token } = await startOther(t, { script: join(folder, 'main.js'), env });
   const shown: Record<string, string> = {
     'standard error': server.stderr(),
-    metrics: await (await fetch(`${operationsOf(server)}/metrics`)).text(),
+    metrics: await (await fetch(`${adminOf(server)}/metrics`)).text(),
     errors: JSON.stringify(catalogue),
   };
   for (const [url, authorization] of [

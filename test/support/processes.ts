@@ -107,8 +107,8 @@ export async function fillStore(t: Test, count: number, name: (i: number) => str
   return { file, env, token: secret };
 }
 
-/** The address of a server's listener for operations. */
-export const operationsOf = (server: ServerProcess) =>
+/** The address of a server's admin listener. */
+export const adminOf = (server: ServerProcess) =>
   server.log.find((line) => 'operations' in line)?.['operations'] as string;
 
 /** A response as node:http gives it. */

@@ -1,6 +1,6 @@
 // The storage of the Plant Store as tests open it: with its definition, and with the repository of its plants.
 import type { Storage as AnyStorage } from '../../dist/storage/interface.js';
-import * as accessToken from '../../dist/http/security/access-token.js';
+import * as accessToken from '../../dist/storage/access-token.js';
 import { PlantRepository as Repository, plants } from '../../dist/plants/repository.js';
 import { service } from '../../dist/service.js';
 import { loadSchema, type Migration } from '../../dist/storage/migrations.js';

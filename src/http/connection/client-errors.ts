@@ -3,6 +3,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { ApiError, writeError, type ErrorKind } from '../../errors.js';
 import { connectionOf } from './connection.js';
+import { unparsedId } from './request-id.js';
 
 const kinds: Readonly<Record<string, ErrorKind>> = {
   HPE_HEADER_OVERFLOW: 'headersTooLarge',
@@ -28,8 +29,6 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Socket, 
   });
 }
 
-let unparsed = 0;
-
 /** Writes an error response to a socket that has no response object, and closes the connection. */
 export function endWithError(socket: Socket, error: ApiError, write = writeError): void {
   const { mediaType, text } = write(error);
@@ -37,7 +36,7 @@ export function endWithError(socket: Socket, error: ApiError, write = writeError
     `HTTP/1.1 ${error.statusCode} ${STATUS_CODES[error.statusCode]}`,
     `Content-Type: ${mediaType}`,
     `Content-Length: ${Buffer.byteLength(text)}`,
-    `X-Request-Id: unparsed-${++unparsed}`,
+    `X-Request-Id: ${unparsedId()}`,
     `Date: ${new Date().toUTCString()}`,
     'Connection: close',
   ];

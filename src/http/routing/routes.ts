@@ -6,7 +6,7 @@ import type { AnyHandlers } from '../../contract/handlers.js';
 import type { Operation } from '../../contract/operations.js';
 import { ContractError } from '../../contract/source.js';
 import { ApiError, type ErrorEntry, type ErrorWriter } from '../../errors.js';
-import type { MemoryBudget } from '../memory-budget.js';
+import type { MemoryBudget } from '../admission/memory-budget.js';
 import { admitBody, createBodyParser, releaseBody } from '../request/body.js';
 import { createRequestReader, type RequestReader } from '../request/reader.js';
 import { checkCatalogue, Compiler, createMatcher } from '../request/validation.js';
@@ -14,7 +14,7 @@ import type { ListBounds } from '../response/json-array.js';
 import { createSender, responseSchemas } from '../response/results.js';
 import type { MatcherOf } from '../response/serializer.js';
 import { authenticate, findUnverified, type AuthenticationOptions } from '../security/authenticate.js';
-import type { RateLimitHook } from '../security/rate-limit.js';
+import type { RateLimitHook } from '../admission/rate-limit.js';
 
 /** The options of registerRoutes. */
 export interface RoutesOptions {

@@ -4,7 +4,7 @@ import fastq, { type queueAsPromised } from 'fastq';
 import { LRUCache } from 'lru-cache';
 import type { TokenRepository } from '../../storage/interface.js';
 import { ApiError } from '../../errors.js';
-import { hashSecret, secretTest } from './access-token.js';
+import { hashSecret, secretTest } from '../../storage/access-token.js';
 import { bearerChallenge, type Caller, type Verifier } from './verifier.js';
 
 /** How long a verified token is cached, in ms; a revocation takes effect within this time. */

@@ -12,7 +12,7 @@ import { RawConnection } from '../../support/raw-connection.js';
 import { startListening, startService, injectFaults } from '../../support/service.js';
 import { createMetrics } from '../../../dist/observability/metrics.js';
 import { service as definition } from '../../../dist/service.js';
-import { buildOperationsListener } from '../../../dist/observability/operations-listener.js';
+import { buildAdminListener } from '../../../dist/observability/admin-listener.js';
 
 /** The headers with which Java's HTTP client, for example, offers HTTP/2. */
 const upgrade = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
@@ -261,16 +261,16 @@ t.test(
   },
 );
 
-t.test('the operations listener follows the same rules', async (t) => {
-  const operations = await buildOperationsListener({
+t.test('the admin listener follows the same rules', async (t) => {
+  const admin = await buildAdminListener({
     serving: () => true,
     checkStorage: () => Promise.resolve(),
     metrics: createMetrics(definition),
     log: { info: () => undefined, warn: () => undefined },
   });
-  t.teardown(() => operations.close());
-  await operations.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = operations.server.address() as AddressInfo;
+  t.teardown(() => admin.close());
+  await admin.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = admin.server.address() as AddressInfo;
   const probe = (lines: string) => `GET /livez HTTP/1.1\r\nHost: x\r\n${lines}\r\n`;
   const cases: [string, number, number][] = [
     ['nonsense\r\n\r\n', 400, 40000],

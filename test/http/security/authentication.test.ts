@@ -7,7 +7,7 @@ import { injectFaults, startService } from '../../support/service.js';
 import { loadContract } from '../../../dist/contract/contract.js';
 import { StorageError, type Token } from '../../../dist/storage/interface.js';
 import { allErrors } from '../../../dist/plants/errors.js';
-import { hashSecret } from '../../../dist/http/security/access-token.js';
+import { hashSecret } from '../../../dist/storage/access-token.js';
 import { service as definition } from '../../../dist/service.js';
 import { issueToken, scopes, type Storage } from '../../support/store.js';
 import { createBearerVerifier } from '../../../dist/http/security/bearer.js';

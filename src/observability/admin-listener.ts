@@ -2,18 +2,19 @@
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
+import { adminLimits } from '../defaults.js';
+import { startInOrder } from '../http/admission/request-order.js';
 import { answerClientError } from '../http/connection/client-errors.js';
 import { checkHeaders } from '../http/connection/host-and-expect.js';
-import { startInOrder } from '../http/connection/request-order.js';
-import { createServer, type ServerLimits } from '../http/connection/server.js';
+import { addRequestId, requestId } from '../http/connection/request-id.js';
+import { createServer } from '../http/connection/server.js';
 import { settleUnreadBody } from '../http/connection/unread-body.js';
-import { createErrorHandler, nameRequest } from '../http/response/error-answer.js';
+import { createErrorHandler } from '../http/response/error-response.js';
 import { declareMediaType } from '../http/response/media-type.js';
 import { refuseUnknownRoutes, rewriteTarget } from '../http/routing/unknown-routes.js';
-import { requestId } from './request-log.js';
 
-/** What the operations listener reports. */
-export interface OperationsOptions {
+/** What the admin listener reports. */
+export interface AdminOptions {
   /** Whether the service accepts requests; false while it starts or shuts down. */
   serving: () => boolean;
   /** Resolves when the storage can serve, and rejects when it cannot. */
@@ -25,17 +26,8 @@ export interface OperationsOptions {
   deadline?: number;
 }
 
-/** Fixed limits, independent of the service's: probes and scrapes send few and small requests. */
-const limits: ServerLimits = {
-  headerLimit: 16 * 1024,
-  requestTimeout: 10_000,
-  keepAliveTimeout: 72_000,
-  stallTimeout: 10_000,
-  maxConnections: 1_000,
-};
-
-/** Builds the operations listener, which does not listen yet. */
-export async function buildOperationsListener(options: OperationsOptions): Promise<FastifyInstance> {
+/** Builds the admin listener, which does not listen yet. */
+export async function buildAdminListener(options: AdminOptions): Promise<FastifyInstance> {
   const { serving, checkStorage, metrics, log, deadline = 2_000 } = options;
   const handleError = createErrorHandler();
   const app: FastifyInstance = Fastify({
@@ -47,17 +39,17 @@ export async function buildOperationsListener(options: OperationsOptions): Promi
       answerClientError(error, socket);
     },
     frameworkErrors: handleError,
-    serverFactory: (listener) => createServer(listener, limits),
+    serverFactory: (listener) => createServer(listener, adminLimits),
   });
   app.setErrorHandler(handleError);
   app.decorateRequest('failure', undefined);
-  app.addHook('onRequest', nameRequest);
+  app.addHook('onRequest', addRequestId);
   app.addHook('onRequest', (_request, reply, done) => {
     reply.header('cache-control', 'no-store');
     done();
   });
   app.addHook('onRequest', startInOrder);
-  app.addHook('onRequest', checkHeaders(limits.headerLimit));
+  app.addHook('onRequest', checkHeaders(adminLimits.headerLimit));
   refuseUnknownRoutes(app);
   app.addHook('onSend', (request, reply, payload, done) => {
     declareMediaType(reply);

@@ -1,5 +1,5 @@
 // Turns everything that is thrown into an error response of the contract.
-import type { FastifyError, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { StorageError, type StorageFailure } from '../../storage/interface.js';
 import { ApiError, writeError, type ErrorEntry, type ErrorKind } from '../../errors.js';
 
@@ -47,12 +47,6 @@ export function createErrorHandler(errors: ServiceErrors = {}, write = writeErro
     reply.code(error.statusCode).headers(error.headers).header('content-type', mediaType).send(text);
   };
 }
-
-/** An onRequest hook that adds the request's id to its response. */
-export const nameRequest: onRequestHookHandler = (request, reply, done) => {
-  reply.header('x-request-id', request.id);
-  done();
-};
 
 declare module 'fastify' {
   interface FastifyRequest {

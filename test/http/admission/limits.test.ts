@@ -6,13 +6,13 @@ import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
-import type { Answer } from '../support/contract-check.js';
-import { engines } from '../support/engines.js';
-import { startListening, startService, injectFaults, type ServiceOptions } from '../support/service.js';
-import { repeatUntil, until } from '../support/wait.js';
-import type { Creation } from '../../dist/plants/repository.js';
-import { findExcess } from '../../dist/http/request/json-bounds.js';
-import { mostCounted, WindowCounts } from '../../dist/http/security/window-counts.js';
+import type { Answer } from '../../support/contract-check.js';
+import { engines } from '../../support/engines.js';
+import { startListening, startService, injectFaults, type ServiceOptions } from '../../support/service.js';
+import { repeatUntil, until } from '../../support/wait.js';
+import type { Creation } from '../../../dist/plants/repository.js';
+import { findExcess } from '../../../dist/http/request/json-bounds.js';
+import { mostCounted, WindowCounts } from '../../../dist/http/admission/window-counts.js';
 
 const engine = engines[0]!;
 

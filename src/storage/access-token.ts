@@ -1,6 +1,6 @@
 // Creates access tokens and defines their form and their hash.
 import { createHash, randomBytes } from 'node:crypto';
-import type { Token, TokenRepository } from '../../storage/interface.js';
+import type { Token, TokenRepository } from './interface.js';
 
 /**
  * Returns the test of whether a text has the form of a service's own tokens: its prefix and 32 bytes in base64url.

@@ -1,5 +1,5 @@
 // Limits the memory that all requests hold together, and shares it fairly between subjects.
-import { ApiError } from '../errors.js';
+import { ApiError } from '../../errors.js';
 
 /**
  * The number of bytes that requests may hold together. Each subject is entitled to the capacity divided by the number

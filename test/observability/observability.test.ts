@@ -1,4 +1,4 @@
-// The listener for operations: the probes follow the service and its storage, and the metrics count every request and
+// The admin listener: the probes follow the service and its storage, and the metrics count every request and
 // every worker once, whenever one ends. The log: one line of JSON for each request, and for an outage no flood of lines.
 import { readFile } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
@@ -8,36 +8,36 @@ import t from 'tap';
 import { StorageError } from '../../dist/storage/interface.js';
 import { GatheredMetrics, type Measured, type Source } from '../../dist/observability/gathered-metrics.js';
 import { createMetrics } from '../../dist/observability/metrics.js';
-import { buildOperationsListener } from '../../dist/observability/operations-listener.js';
+import { buildAdminListener } from '../../dist/observability/admin-listener.js';
 import { service } from '../../dist/service.js';
 import { issueToken, openStorage, scopes } from '../support/store.js';
 import { version } from '../../dist/version.js';
 import { engines } from '../support/engines.js';
-import { fillStore, operationsOf, samples, send, startServer } from '../support/processes.js';
+import { fillStore, adminOf, samples, send, startServer } from '../support/processes.js';
 import { injectFaults, startListening, startService } from '../support/service.js';
 import { repeatUntil } from '../support/wait.js';
 
 t.test('probes and metrics', async (t) => {
   const { env, token } = await fillStore(t, 0, String);
   const server = await startServer(t, { env: { ...env, OPS_PORT: '0' } });
-  const operations = operationsOf(server);
+  const admin = adminOf(server);
   const agent = new Agent();
 
   for (const [path, body] of [
     ['/livez', { status: 'alive' }],
     ['/readyz', { status: 'ready' }],
   ] as const) {
-    const { status, headers, text } = await send(agent, operations + path);
+    const { status, headers, text } = await send(agent, admin + path);
     t.strictSame({ status, body: JSON.parse(text) as unknown }, { status: 200, body });
     t.match(headers, { 'content-type': 'application/json', 'cache-control': 'no-store' });
     t.equal((await send(agent, server.origin + path)).status, 404, 'the public listener knows nothing of it');
   }
-  t.match(await send(agent, `${operations}/plants`), { status: 404, text: /"error":40401/ });
-  t.match(await send(agent, `${operations}/livez`, { method: 'POST' }), {
+  t.match(await send(agent, `${admin}/plants`), { status: 404, text: /"error":40401/ });
+  t.match(await send(agent, `${admin}/livez`, { method: 'POST' }), {
     status: 405,
     text: /"error":40500/,
   });
-  t.match(await send(agent, `${operations}/%zz`), {
+  t.match(await send(agent, `${admin}/%zz`), {
     status: 400,
     text: /"error":40008/,
     headers: { 'x-request-id': /./ },
@@ -67,7 +67,7 @@ t.test('probes and metrics', async (t) => {
 
   const durations = (method: string, route: string, status: number | string) =>
     `plant_store_http_request_duration_seconds_count{method="${method}",route="${route}",status="${status}"}`;
-  const scrapeMetrics = () => send(agent, `${operations}/metrics`);
+  const scrapeMetrics = () => send(agent, `${admin}/metrics`);
   let scrape = await scrapeMetrics();
   const scrapeUntil = (running: number) =>
     repeatUntil(
@@ -146,9 +146,9 @@ t.test(
         warn: ({ reason }: { reason: string }) => logged.push(reason),
       },
     };
-    const app = await buildOperationsListener(options);
+    const app = await buildAdminListener(options);
     // Only a storage that hangs meets this limit.
-    const hasty = await buildOperationsListener({ ...options, deadline: 20 });
+    const hasty = await buildAdminListener({ ...options, deadline: 20 });
     t.teardown(() => Promise.all([app.close(), hasty.close()]));
     const notReady = (reason: string) => ({
       statusCode: 503,

@@ -1,6 +1,6 @@
 // Keeps pipelined requests in order: each starts after the earlier ones on its connection have been answered.
 import type { onRequestHookHandler } from 'fastify';
-import { connectionOf } from './connection.js';
+import { connectionOf } from '../connection/connection.js';
 
 /**
  * An onRequest hook that starts a request after the earlier ones on its connection have been answered (RFC 9112 section

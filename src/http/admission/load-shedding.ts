@@ -15,7 +15,7 @@ const overloaded = new ApiError('overloaded');
  * @param maxDelay - The mean event-loop delay over one second above which requests are refused, in ms.
  * @param isSpared - Whether to accept a request regardless, because others cause the lag.
  */
-export function refuseUnderPressure(
+export function shedLoad(
   app: FastifyInstance,
   maxDelay: number,
   isSpared: (request: FastifyRequest) => boolean,

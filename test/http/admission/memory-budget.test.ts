@@ -7,10 +7,14 @@ import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import t from 'tap';
-import { injectFaults, startListening } from '../support/service.js';
-import { repeatUntil } from '../support/wait.js';
-import type { ApiError } from '../../dist/errors.js';
-import { createMemoryBudget, type MemoryBudget, type Reservation } from '../../dist/http/memory-budget.js';
+import { injectFaults, startListening } from '../../support/service.js';
+import { repeatUntil } from '../../support/wait.js';
+import type { ApiError } from '../../../dist/errors.js';
+import {
+  createMemoryBudget,
+  type MemoryBudget,
+  type Reservation,
+} from '../../../dist/http/admission/memory-budget.js';
 
 const capacity = 1_000;
 const subject = fc.constantFrom('a', 'a', 'b', 'c', 'd');

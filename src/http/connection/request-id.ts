@@ -1,0 +1,26 @@
+// Makes the ids of requests, by which their responses and the log name them.
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { onRequestHookHandler } from 'fastify';
+
+const clientRequestId = /^[\w.-]{1,64}$/;
+const processId = randomBytes(4).toString('hex');
+let requests = 0;
+let unparsed = 0;
+
+/** The id of a request: the client's X-Request-Id if it matches the pattern in the contract, otherwise a new one. */
+export function requestId(request: Pick<IncomingMessage, 'headers'>): string {
+  const given = request.headers['x-request-id'];
+  return typeof given === 'string' && clientRequestId.test(given) ? given : `${processId}-${++requests}`;
+}
+
+/** The id of input that is not a complete, valid request. No line of the log has it. */
+export function unparsedId(): string {
+  return `unparsed-${++unparsed}`;
+}
+
+/** An onRequest hook that adds the request's id to its response. */
+export const addRequestId: onRequestHookHandler = (request, reply, done) => {
+  reply.header('x-request-id', request.id);
+  done();
+};
