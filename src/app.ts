@@ -13,7 +13,7 @@ import { createMemoryBudget } from './http/admission/memory-budget.js';
 import { countRefused, createRateLimits, type RateLimits } from './http/admission/rate-limit.js';
 import { startInOrder } from './http/admission/request-order.js';
 import { createScheduler } from './http/admission/scheduler.js';
-import { answerClientError } from './http/connection/client-errors.js';
+import { respondToClientError } from './http/connection/client-errors.js';
 import { checkHeaders } from './http/connection/host-and-expect.js';
 import { addRequestId, requestId } from './http/connection/request-id.js';
 import { createServer, type ServerLimits, type Tls } from './http/connection/server.js';
@@ -123,7 +123,7 @@ export async function buildApp({
     // The header limit already bounds paths, and the contract defines valid ids.
     routerOptions: { maxParamLength: limits.headerLimit },
     clientErrorHandler: (error, socket) => {
-      answerClientError(error, socket, write);
+      respondToClientError(error, socket, write);
     },
     frameworkErrors: handleError,
     serverFactory: (listener) => createServer(listener, limits, tls, write),
@@ -162,9 +162,9 @@ export async function buildApp({
   const rates = await createRateLimits(app, limits.rates, monotonic);
   const checkHead = checkHeaders(limits.headerLimit);
   app.addHook('onRequest', rates.address ? countRefused(rates.address, checkHead) : checkHead);
-  // From here on, errors have these headers and this coding too. CORS answers preflights here.
+  // From here on, errors have these headers and this coding too. CORS responds to preflights here.
   if (securityHeaders) await addSecurityHeaders(app);
-  if (compression) (await import('./http/response/compression.js')).compressAnswers(app);
+  if (compression) (await import('./http/response/compression.js')).compressResponses(app);
   if (corsOrigins.length > 0) await allowOrigins(app, contract, corsOrigins);
   if (rates.address !== undefined) app.addHook('onRequest', rates.address);
   refuseUnknownRoutes(app);

@@ -50,15 +50,15 @@ export async function putUnderLoad({ port, connections, time, next, expect = isS
   let requests = 0;
   let bytes = 0;
   /** @type {bigint} */
-  let end;
+  let deadline;
 
-  /** @param {import('node:net').Socket} socket @param {AnswerReader} reader @returns {Promise<void>} */
+  /** @param {import('node:net').Socket} socket @param {ResponseReader} reader @returns {Promise<void>} */
   const keepBusy = (socket, reader) =>
     new Promise((resolve, reject) => {
       let started = 0n;
       const start = () => {
         started = process.hrtime.bigint();
-        const request = started < end ? next() : undefined;
+        const request = started < deadline ? next() : undefined;
         if (request === undefined) {
           socket.removeListener('close', broken);
           socket.destroy();
@@ -70,7 +70,7 @@ export async function putUnderLoad({ port, connections, time, next, expect = isS
       const broken = () => {
         reject(new Error('a connection was lost'));
       };
-      reader.onAnswer = (status, length) => {
+      reader.onResponse = (status, length) => {
         latencies.record(process.hrtime.bigint() - started);
         requests++;
         bytes += length;
@@ -85,7 +85,7 @@ export async function putUnderLoad({ port, connections, time, next, expect = isS
   const open = await Promise.all(Array.from({ length: connections }, () => openConnection(port)));
   const cpu = process.cpuUsage();
   const begin = process.hrtime.bigint();
-  end = begin + BigInt(Math.round(time * 1e6));
+  deadline = begin + BigInt(Math.round(time * 1e6));
   try {
     await Promise.all(open.map(({ socket, reader }) => keepBusy(socket, reader)));
   } finally {
@@ -111,11 +111,11 @@ function isSuccess(status) {
 
 /**
  * @param {number} port
- * @returns {Promise<{ socket: import('node:net').Socket, reader: AnswerReader }>}
+ * @returns {Promise<{ socket: import('node:net').Socket, reader: ResponseReader }>}
  */
 function openConnection(port) {
   return new Promise((resolve, reject) => {
-    const reader = new AnswerReader();
+    const reader = new ResponseReader();
     const socket = connect({
       port,
       host: '127.0.0.1',
@@ -137,9 +137,9 @@ function openConnection(port) {
 }
 
 /** Finds the end of each response on a connection, however it is split into pieces. */
-class AnswerReader {
+class ResponseReader {
   /** @type {(status: number, bytes: number) => void} */
-  onAnswer = () => {};
+  onResponse = () => {};
   #status = 0;
   #bytes = 0;
   /** Remaining bytes of a body with Content-Length. */
@@ -183,6 +183,6 @@ class AnswerReader {
     this.#status = 0;
     this.#bytes = 0;
     this.#kept = Buffer.alloc(0);
-    this.onAnswer(status, bytes);
+    this.onResponse(status, bytes);
   }
 }

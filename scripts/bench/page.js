@@ -15,7 +15,7 @@ import prettier from 'prettier';
  * @property {string} commit
  * @property {string} machine
  * @property {string[]} versions
- * @property {string} turns
+ * @property {string} rounds
  * @property {number[]} connections - The largest first.
  * @property {{ name: string, title: string, mostConnections?: number }[]} workloads
  * @property {{ name: string, kind: string, durability: string, start: number, memory: number }[]} servers - Times
@@ -192,12 +192,12 @@ function resultTable(run, results, connections, show) {
 }
 
 /** @param {Run} run */
-function conditions({ date, version, commit, machine, versions, turns, servers }) {
+function conditions({ date, version, commit, machine, versions, rounds, servers }) {
   return [
     `- Plant Store ${version}, commit ${commit}, on ${date}, in one run with all servers.`,
     `- ${machine}. Servers and load generator share it.`,
     `- ${versions.join(', ')}.`,
-    `- ${turns}`,
+    `- ${rounds}`,
     ...servers.map(({ name, durability }) => `- ${name}: ${durability}.`),
   ].join('\n');
 }

@@ -59,9 +59,9 @@ async function runOf({ plan: { short, long }, results, connectionCounts, workloa
       `${cpus().length} cores (${cpus()[0]?.model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB, ` +
       `${type()} ${release().split('-')[0]}, Node.js ${process.version}`,
     versions: await versionsOfPeers(),
-    turns:
-      `${short.rounds} turns of ${short.time / 1000} s (lists of 100,000: ${long.rounds} of ${long.time / 1000} s) ` +
-      'per server, workload and number of connections, after a warm-up turn, each after a short load that is not ' +
+    rounds:
+      `${short.rounds} rounds of ${short.time / 1000} s (lists of 100,000: ${long.rounds} of ${long.time / 1000} s) ` +
+      'per server, workload and number of connections, after a warm-up round, each after a short load that is not ' +
       'measured. Figures are medians.',
     connections: [...connectionCounts],
     workloads: workloads.map(({ name, title, mostConnections }) => ({
@@ -211,7 +211,7 @@ function ratios(comparisons) {
   const confidence = Math.floor(100 * Math.min(...comparisons.map(({ ratio }) => ratio.confidence)));
   return [
     'The rate of the Plant Store, on SQLite unless a line names another, divided by that of another server in the ' +
-      `same turn: the median of the turns, and an interval that contains the true median with a confidence of at least ${confidence} %. ` +
+      `same round: the median of the rounds, and an interval that contains the true median with a confidence of at least ${confidence} %. ` +
       'A target is missed if the whole interval lies beyond it, and open if the interval contains it.',
     table(
       ['', 'ratio', 'interval', 'target', ''],

@@ -1,4 +1,4 @@
-// `npm run bench`: measures every server under every workload, in turns; writes docs/benchmarks.md and its charts.
+// `npm run bench`: measures every server under every workload, alternately; writes docs/benchmarks.md and its charts.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -17,17 +17,17 @@ import { startTurn, workloads } from './workloads.js';
 const usage = `npm run bench -- [OPTION]...
 
 Compares the Plant Store with servers that return a constant (floors) and with typical implementations (peers): every
-server under every workload, in turns. Without options it writes docs/benchmarks.md.
+server under every workload, alternately. Without options it writes docs/benchmarks.md.
 
   --against FOLDER   run only this checkout, another one in FOLDER, which must be built, and bare Fastify; --server
                      selects other servers
   --workload NAMES   run only these, comma-separated: ${workloads.map(({ name }) => name).join(', ')}
   --server PART      run only servers whose name contains PART; may be repeated
-  --quick            use short turns, at 256 connections only
-  --rounds NUMBER    set the number of turns per server; more turns give narrower intervals
+  --quick            use short rounds, at 256 connections only
+  --rounds NUMBER    set the number of rounds per server; more rounds give narrower intervals
   --help             show this help
 
-Each ratio is computed within a turn. The report shows the median of the turns and an interval that contains the true
+Each ratio is computed within a round. The report shows the median of the rounds and an interval that contains the true
 median with a confidence of about 95 %. If a whole interval lies beyond its target, the exit status is 1.
 `;
 
@@ -66,14 +66,14 @@ function fail(message) {
 const connectionCounts = options.quick ? [256] : [256, 16];
 const warmTime = options.quick ? 350 : 1_500;
 /**
- * Load before each turn that is not measured, in ms: because caches expire while the other servers have their turns, or
- * to supply what the turn uses up.
+ * Load before each round that is not measured, in ms: because caches expire while the other servers have their rounds, or
+ * to supply what the round uses up.
  */
 const rampTime = 300;
 const supplyTime = 1_000;
 /**
- * The number of turns per server and their length, in ms. A shared machine's speed changes within seconds, so many
- * short turns compare better than few long ones; but some peers take long for a list of 100,000.
+ * The number of rounds per server and their length, in ms. A shared machine's speed changes within seconds, so many
+ * short rounds compare better than few long ones; but some peers take long for a list of 100,000.
  */
 const plan = options.quick
   ? { short: { rounds: rounds ?? 5, time: 250 }, long: { rounds: rounds ?? 5, time: 400 } }
@@ -103,8 +103,8 @@ if (chosen.some(({ kind }) => kind === 'foreign')) {
 }
 
 /**
- * The result of a server in one turn.
- * @typedef {import('./load.js').LoadResult & { turn: number, cpuPerRequest: number }} Sample
+ * The result of a server in one round.
+ * @typedef {import('./load.js').LoadResult & { round: number, cpuPerRequest: number }} Sample
  * @typedef {{ workload: string, connections: number, samples: Sample[] }} Measurement
  *
  * @typedef {object} Result
@@ -112,7 +112,7 @@ if (chosen.some(({ kind }) => kind === 'foreign')) {
  * @property {import('./servers.js').Server['kind']} kind
  * @property {import('./servers.js').Server['engine']} engine
  * @property {string} durability
- * @property {number[]} startTimes - In ms, by turn.
+ * @property {number[]} startTimes - In ms, by round.
  * @property {number} memory - The peak, in bytes.
  * @property {Measurement[]} measurements
  */
@@ -150,9 +150,9 @@ try {
         result.measurements.push({ workload: workload.name, connections, samples: [] });
       }
       // The first round warms up.
-      for (let turn = 0; turn <= rounds; turn++) {
+      for (let round = 0; round <= rounds; round++) {
         // The direction alternates, so that no server always follows the same one.
-        for (const { process: server, target, result } of turn % 2 === 0 ? running : running.toReversed()) {
+        for (const { process: server, target, result } of round % 2 === 0 ? running : running.toReversed()) {
           const run = (/** @type {number} */ duration, next = workload.next) => {
             startTurn(target);
             return putUnderLoad({
@@ -166,13 +166,13 @@ try {
             });
           };
           if (workload.supply !== undefined) await run(supplyTime, workload.supply);
-          else if (turn > 0) await run(rampTime);
+          else if (round > 0) await run(rampTime);
           await server.reset();
-          const load = await run(turn === 0 ? warmTime : time);
+          const load = await run(round === 0 ? warmTime : time);
           const { cpu, rss } = await server.usage();
           result.memory = Math.max(result.memory, rss);
-          if (turn > 0 && load.requests > 0) {
-            const sample = { ...load, turn, cpuPerRequest: cpu / load.requests };
+          if (round > 0 && load.requests > 0) {
+            const sample = { ...load, round, cpuPerRequest: cpu / load.requests };
             result.measurements.at(-1)?.samples.push(sample);
           }
         }

@@ -2,7 +2,7 @@
 import { startServer } from '../../test/support/server-process.js';
 
 /**
- * Starts and stops servers in turns.
+ * Starts and stops servers alternately.
  * @param {readonly import('../../test/support/server-process.js').ServerOptions[]} servers
  * @param {number} rounds - Measured rounds. An extra first round creates the databases and fills the page cache.
  * @returns {Promise<number[][]>} For each server, the times until it accepted connections, in ms.

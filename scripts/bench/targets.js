@@ -1,4 +1,4 @@
-// Computes the ratio of the Plant Store's speed to other servers', turn by turn, and checks it against targets.
+// Computes the ratio of the Plant Store's speed to other servers', round by round, and checks it against targets.
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import { fillStore } from './store.js';
 /**
  * @typedef {import('./run.js').Result} Result
  *
- * A ratio that was measured in each turn, and its target.
+ * A ratio that was measured in each round, and its target.
  * @typedef {object} Comparison
  * @property {string} what
  * @property {import('../lib/statistics.js').Interval} ratio
@@ -34,7 +34,7 @@ const ofSqliteWithMany = { ...ofSqlite, 'list-100': 0.6 };
 /**
  * Compares the Plant Store on each engine with all other servers on the same one, and with itself on SQLite.
  * @param {readonly Result[]} results
- * @param {{ time: number, rounds: number }} options - The turns for lists of 100,000, and their length in ms.
+ * @param {{ time: number, rounds: number }} options - The rounds for lists of 100,000, and their length in ms.
  * @returns {Promise<Comparison[]>}
  */
 export async function compare(results, options) {
@@ -75,7 +75,7 @@ export async function compare(results, options) {
   const fastify = results.find(({ name }) => name === 'Fastify');
   for (const server of results) {
     if (fastify === undefined || (server.kind !== 'ours' && server.kind !== 'before')) continue;
-    const ratios = server.startTimes.map((time, turn) => time / Number(fastify.startTimes[turn]));
+    const ratios = server.startTimes.map((time, round) => time / Number(fastify.startTimes[round]));
     comparisons.push({
       what: `time to start of ${server.name}, of Fastify`,
       ratio: medianInterval(ratios),
@@ -137,21 +137,21 @@ export function rateOf(result, workload, connections) {
 }
 
 /**
- * Returns the ratio of two servers' rates for each turn in which both were measured.
+ * Returns the ratio of two servers' rates for each round in which both were measured.
  * @param {Result} result
  * @param {Result} other
  * @param {string} workload
  * @param {number} connections
  */
 function ratiosOf(result, other, workload, connections) {
-  const others = new Map(samplesOf(other, workload, connections).map(({ turn, rate }) => [turn, rate]));
+  const others = new Map(samplesOf(other, workload, connections).map(({ round, rate }) => [round, rate]));
   return samplesOf(result, workload, connections)
-    .map(({ turn, rate }) => rate / (others.get(turn) ?? NaN))
+    .map(({ round, rate }) => rate / (others.get(round) ?? NaN))
     .filter(Number.isFinite);
 }
 
 /**
- * Measures, in turns, the rate of a long list over HTTP and that of a separate process that reads the same store.
+ * Measures, alternately, the rate of a long list over HTTP and that of a separate process that reads the same store.
  * @param {{ time: number, rounds: number }} options
  */
 async function measureLongList({ time, rounds }) {

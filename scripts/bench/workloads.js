@@ -104,7 +104,7 @@ function list(target, subject, query) {
 }
 
 /**
- * Starts a turn of a workload. All earlier requests must have been answered, because the turn may delete the plants that
+ * Starts a round of a workload. All earlier requests must have their responses, because the round may delete the plants that
  * they have created.
  * @param {Target} target
  */

@@ -24,5 +24,5 @@ def before_call(context, case, kwargs):
     if isinstance(plant_id, float) and plant_id.is_integer():
         plant_id = int(plant_id)
     if isinstance(plant_id, int) and not isinstance(plant_id, bool) and -(2**63) <= plant_id < 2**63:
-        answer = session.delete(f"{os.environ['PLANT_STORE_URL']}/plants/{plant_id}", timeout=10)
-        assert answer.status_code in (204, 404), answer.text
+        response = session.delete(f"{os.environ['PLANT_STORE_URL']}/plants/{plant_id}", timeout=10)
+        assert response.status_code in (204, 404), response.text

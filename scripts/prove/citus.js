@@ -11,7 +11,7 @@ if (process.argv.length > 2) {
 
 Needs "npm run build", and PostgreSQL's server programs with the extension Citus. Takes about a minute. It fails if an
 acknowledged plant is missing, a deleted one is back, a prepared transaction is left, or moving a shard causes anything
-but answers with 503.`);
+but responds with 503.`);
   process.exit(process.argv[2] === '--help' ? 0 : 2);
 }
 
@@ -52,7 +52,7 @@ async function phase(name, work) {
   const { created, deleted, unavailable, unknown } = load.counts;
   console.log(
     `${name}: ${created - before.created} creates and ${deleted - before.deleted} deletes acknowledged, ` +
-      `${unavailable - before.unavailable} answers "no effect", ${unknown - before.unknown} "unknown"`,
+      `${unavailable - before.unavailable} responses "no effect", ${unknown - before.unknown} "unknown"`,
   );
 }
 

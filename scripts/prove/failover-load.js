@@ -39,19 +39,20 @@ export function startLoad(bases, tokens) {
    */
   async function settle(base, token, path, init, done) {
     for (;;) {
-      const answer = await globalThis.fetch(base + path, {
+      const response = await globalThis.fetch(base + path, {
         ...init,
         headers: { ...bearer(token), ...(init.body && { 'content-type': 'application/json' }) },
       });
-      const text = await answer.text();
-      if (done.includes(answer.status) && (answer.status !== 400 || text.includes('40011'))) {
+      const text = await response.text();
+      if (done.includes(response.status) && (response.status !== 400 || text.includes('40011'))) {
         const length = performance.now() - last;
         last += length;
         longest = Math.max(longest, length);
         if (length >= shortest) silences.push({ at: Date.now() - length, length });
         return;
       }
-      if (answer.status !== 503) throw new Error(`${init.method} ${path} returned ${answer.status} ${text}`);
+      if (response.status !== 503)
+        throw new Error(`${init.method} ${path} returned ${response.status} ${text}`);
       if (text.includes('50302')) counts.unknown++;
       else counts.unavailable++;
       await pause(20);

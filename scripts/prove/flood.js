@@ -41,8 +41,8 @@ async function open(fields, statuses) {
   socket.on('error', ({ message }) => count(message));
   const start = () => socket.write(`GET /plants HTTP/1.1\r\nHost: x\r\n${fields}\r\n`);
   // Each response is short enough to arrive in one chunk.
-  socket.on('data', (/** @type {Buffer} */ answer) => {
-    count(answer.toString('latin1', 9, 12));
+  socket.on('data', (/** @type {Buffer} */ response) => {
+    count(response.toString('latin1', 9, 12));
     if (!over) start();
   });
   await once(socket, 'connect');

@@ -118,7 +118,7 @@ async function proveDeaths(stack, underLoad) {
 async function proveAddresses(report, stack, image, token) {
   const address = '172.28.91.200';
   const program = `fetch('http://balancer:3000/plants', { headers: { authorization: 'Bearer ${token}',
-    'x-forwarded-for': '192.0.2.1', 'x-request-id': 'forged' } }).then((answer) => answer.text())`;
+    'x-forwarded-for': '192.0.2.1', 'x-request-id': 'forged' } }).then((response) => response.text())`;
   const network = ['--network', 'plant-store-proof_balanced', '--ip', address];
   await docker('run', '--rm', ...network, image, 'node', '-e', program);
   const logs = await Promise.all((await stack.instances()).map((instance) => docker('logs', instance)));

@@ -53,7 +53,7 @@ export function dockerLack() {
  * @returns {Promise<T>}
  */
 export async function until(what, step, patience = 120_000) {
-  for (const end = performance.now() + patience; performance.now() < end; await pause(100)) {
+  for (const deadline = performance.now() + patience; performance.now() < deadline; await pause(100)) {
     const result = await step();
     if (result) return result;
   }

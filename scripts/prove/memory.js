@@ -44,11 +44,11 @@ const authorization = (token) => ({ authorization: `Bearer ${token}` });
 /** Sends a create. @param {string} token @param {string} body @returns {Promise<number>} Its status; 0 without one. */
 async function create(token, body) {
   const headers = { ...authorization(token), 'content-type': 'application/json' };
-  const answer = await fetch(`${server.origin}/plants`, { method: 'POST', headers, body }).catch(
+  const response = await fetch(`${server.origin}/plants`, { method: 'POST', headers, body }).catch(
     () => undefined,
   );
-  await answer?.text().catch(() => undefined);
-  return answer?.status ?? 0;
+  await response?.text().catch(() => undefined);
+  return response?.status ?? 0;
 }
 
 /** Opens a connection that requests a list and reads none of it. @param {string} token */
@@ -102,13 +102,13 @@ for (const [what, token] of /** @type {const} */ ([
   ['plants of 1 MiB beyond Latin-1', long],
 ])) {
   const stalled = Array.from({ length: readers }, () => stallOn(token));
-  const end = performance.now() + stall;
+  const deadline = performance.now() + stall;
   let served = true;
-  while (performance.now() < end && !ended) {
-    const answer = await fetch(`${server.origin}/plants`, { headers: authorization(good) }).catch(
+  while (performance.now() < deadline && !ended) {
+    const response = await fetch(`${server.origin}/plants`, { headers: authorization(good) }).catch(
       () => undefined,
     );
-    served &&= answer?.status === 200 && (await answer.text()).endsWith(']');
+    served &&= response?.status === 200 && (await response.text()).endsWith(']');
     await pause(100);
   }
   for (const socket of stalled) socket.destroy();

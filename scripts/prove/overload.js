@@ -17,8 +17,8 @@ const server = await startServer({ env: { MAX_EVENT_LOOP_DELAY_MS: String(limit)
 const headers = { authorization: `Bearer ${await server.createToken('prover')}` };
 
 /** Sends requests until one returns this status. @param {number} expected @returns {Promise<boolean>} */
-async function answers(expected) {
-  for (const end = performance.now() + patience; performance.now() < end; await pause(10)) {
+async function returnsStatus(expected) {
+  for (const deadline = performance.now() + patience; performance.now() < deadline; await pause(10)) {
     const { status } = await fetch(`${server.origin}/plants`, { headers });
     if (status === expected) return true;
     if (status !== 200 && status !== 503) throw new Error(`unexpected status ${status}`);
@@ -27,15 +27,15 @@ async function answers(expected) {
 }
 
 const verdicts = {
-  'serves requests before the stop': await answers(200),
+  'serves requests before the stop': await returnsStatus(200),
   'refuses requests after the stop': false,
   'serves requests again': false,
 };
 server.child.kill('SIGSTOP');
 await pause(stop);
 server.child.kill('SIGCONT');
-verdicts['refuses requests after the stop'] = await answers(503);
-verdicts['serves requests again'] = await answers(200);
+verdicts['refuses requests after the stop'] = await returnsStatus(503);
+verdicts['serves requests again'] = await returnsStatus(200);
 await server.end();
 for (const [what, holds] of Object.entries(verdicts)) console.log(`${holds ? 'yes' : 'NO '}  ${what}`);
 process.exitCode = Object.values(verdicts).every(Boolean) ? 0 : 1;

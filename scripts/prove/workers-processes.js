@@ -58,10 +58,10 @@ export function readProcess(pid, file) {
  * @returns {Promise<boolean>} Whether it came true.
  */
 export async function until(condition, patience) {
-  const end = performance.now() + patience * 1_000;
+  const deadline = performance.now() + patience * 1_000;
   for (;;) {
     if (await condition()) return true;
-    if (performance.now() > end) return false;
+    if (performance.now() > deadline) return false;
     await pause(20);
   }
 }

@@ -121,7 +121,7 @@ const attacks = {
 if (process.send === undefined) await main();
 else process.once('message', (order) => attackAll(/** @type {Order} */ (order)));
 
-/** The attacking process's parameters. @typedef {{ port: number, tokens: string[], end: number }} Order */
+/** The attacking process's parameters. @typedef {{ port: number, tokens: string[], deadline: number }} Order */
 
 async function main() {
   const minutes = Number(process.argv[2] ?? 10);
@@ -153,7 +153,7 @@ async function main() {
       });
     }
   }
-  const end = Date.now() + minutes * 60_000;
+  const deadline = Date.now() + minutes * 60_000;
   /** @type {Tally} */
   const tally = { requests: 0, failed: {}, wrong: [], times: [] };
   const established = Array.from({ length: goodConnections }, (_, i) =>
@@ -161,16 +161,16 @@ async function main() {
       port,
       token: good ?? '',
       first: BigInt(i) << 40n,
-      end,
+      deadline,
       tally,
     }),
   );
   // Lets these clients connect before the attack begins.
   await pause(1_000);
   const attacker = fork(new URL(import.meta.url).pathname);
-  attacker.send({ port, tokens, end });
-  const newcomers = comeAnew({ port, token: good ?? '', end, tally });
-  const resident = watchMemory(server.child.pid ?? 0, end);
+  attacker.send({ port, tokens, deadline });
+  const newcomers = comeAnew({ port, token: good ?? '', deadline, tally });
+  const resident = watchMemory(server.child.pid ?? 0, deadline);
 
   const died = once(server.child, 'exit').then(() => 'died');
   const outcome = await Promise.race([died, Promise.all([...established, newcomers]).then(() => 'lives')]);
@@ -211,11 +211,11 @@ async function main() {
  * Repeatedly creates, lists and deletes a plant on one connection, and checks every response.
  * @param {Agent} agent
  * @param {{
- *   port: number, token: string, first: bigint, end: number, tally: Tally, rounds?: number, localAddress?: string
+ *   port: number, token: string, first: bigint, deadline: number, tally: Tally, rounds?: number, localAddress?: string
  * }} options
  */
-async function beGood(agent, { port, token, first, end, tally, rounds = Infinity, localAddress }) {
-  for (let id = first, left = rounds; Date.now() < end && left > 0; id++, left--) {
+async function beGood(agent, { port, token, first, deadline, tally, rounds = Infinity, localAddress }) {
+  for (let id = first, left = rounds; Date.now() < deadline && left > 0; id++, left--) {
     const steps = [
       {
         method: 'POST',
@@ -230,27 +230,27 @@ async function beGood(agent, { port, token, first, end, tally, rounds = Infinity
     for (const { expected, ...step } of steps) {
       const begin = performance.now();
       tally.requests++;
-      const answer = await send(agent, port, {
+      const response = await send(agent, port, {
         token,
         ...step,
         ...(localAddress !== undefined && { localAddress }),
       });
       tally.times.push(performance.now() - begin);
-      if (answer === expected) {
+      if (response === expected) {
         if (step.method === 'POST') stored = true;
-      } else if (/^(503|E[A-Z]+|lost)/.test(answer)) {
-        tally.failed[answer.slice(0, 40)] = (tally.failed[answer.slice(0, 40)] ?? 0) + 1;
+      } else if (/^(503|E[A-Z]+|lost)/.test(response)) {
+        tally.failed[response.slice(0, 40)] = (tally.failed[response.slice(0, 40)] ?? 0) + 1;
       } else if (stored || step.method === 'POST') {
-        tally.wrong.push(`${step.method} ${step.path}: ${answer.slice(0, 200)}`);
+        tally.wrong.push(`${step.method} ${step.path}: ${response.slice(0, 200)}`);
       }
       await pause(20);
     }
   }
 }
 
-/** Opens a new connection every second. @param {{ port: number, token: string, end: number, tally: Tally }} options */
+/** Opens a new connection every second. @param {{ port: number, token: string, deadline: number, tally: Tally }} options */
 async function comeAnew(options) {
-  for (let first = 1n << 60n; Date.now() < options.end; first++) {
+  for (let first = 1n << 60n; Date.now() < options.deadline; first++) {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     await beGood(agent, { ...options, first, rounds: 1, localAddress: goodAddress });
     agent.destroy();
@@ -283,11 +283,11 @@ function send(agent, port, { token, body, ...options }) {
   });
 }
 
-/** Returns a process's peak resident memory until `end`, in bytes. @param {number} pid @param {number} end */
-async function watchMemory(pid, end) {
+/** Returns a process's peak resident memory until `deadline`, in bytes. @param {number} pid @param {number} deadline */
+async function watchMemory(pid, deadline) {
   const { readFile } = await import('node:fs/promises');
   let most = 0;
-  while (Date.now() < end) {
+  while (Date.now() < deadline) {
     const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
     most = Math.max(most, Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) * 1024);
     await pause(500);
@@ -296,12 +296,12 @@ async function watchMemory(pid, end) {
 }
 
 /** Runs all attacks, in the attacking process. @param {Order} order */
-function attackAll({ port, tokens, end }) {
+function attackAll({ port, tokens, deadline }) {
   for (const { connections, pause: rest, attack } of Object.values(attacks)) {
     for (let i = 0; i < connections; i++) {
       const token = tokens[i % tokens.length] ?? '';
       const again = () => {
-        if (Date.now() > end) return;
+        if (Date.now() > deadline) return;
         const socket = connect(port, host);
         socket.on('error', () => undefined).on('connect', () => attack(socket, token));
         socket.on('close', () => setTimeout(again, rest));

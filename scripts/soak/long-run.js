@@ -40,8 +40,8 @@ for (let minute = 1; minute <= minutes; minute++) {
   const heap = [];
   const resident = [];
   const handles = [];
-  const end = performance.now() + 60_000;
-  while (performance.now() < end) {
+  const deadline = performance.now() + 60_000;
+  while (performance.now() < deadline) {
     await pause(1_000);
     const sample = await scrape();
     heap.push(sample['nodejs_heap_size_used_bytes'] ?? NaN);
@@ -136,9 +136,9 @@ async function runClient(token, state) {
 async function expect(status, agent, method, path, token, body) {
   const start = performance.now();
   try {
-    const answer = await send(agent, `${server.origin}${path}`, { method, token, body });
+    const response = await send(agent, `${server.origin}${path}`, { method, token, body });
     latencies.push(performance.now() - start);
-    if (answer.status !== status) faults.push(`${method} ${path}: ${answer.status} ${answer.text}`);
+    if (response.status !== status) faults.push(`${method} ${path}: ${response.status} ${response.text}`);
   } catch (error) {
     faults.push(`${method} ${path}: ${error}`);
   }

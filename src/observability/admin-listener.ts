@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
 import { adminLimits } from '../defaults.js';
 import { startInOrder } from '../http/admission/request-order.js';
-import { answerClientError } from '../http/connection/client-errors.js';
+import { respondToClientError } from '../http/connection/client-errors.js';
 import { checkHeaders } from '../http/connection/host-and-expect.js';
 import { addRequestId, requestId } from '../http/connection/request-id.js';
 import { createServer } from '../http/connection/server.js';
@@ -36,7 +36,7 @@ export async function buildAdminListener(options: AdminOptions): Promise<Fastify
     return503OnClosing: false,
     rewriteUrl: rewriteTarget,
     clientErrorHandler: (error, socket) => {
-      answerClientError(error, socket);
+      respondToClientError(error, socket);
     },
     frameworkErrors: handleError,
     serverFactory: (listener) => createServer(listener, adminLimits),
@@ -69,7 +69,7 @@ export async function buildAdminListener(options: AdminOptions): Promise<Fastify
         check = undefined;
       });
     const given = new AbortController();
-    const late = pause(deadline, `no answer within ${deadline} ms`, { signal: given.signal });
+    const late = pause(deadline, `no response within ${deadline} ms`, { signal: given.signal });
     // The pause rejects when it is aborted, after the race is decided.
     late.catch(() => undefined);
     return Promise.race([check, late]).finally(() => {

@@ -98,12 +98,12 @@ export class GatheredMetrics<S extends Source> {
   }
 }
 
-async function inTime(answer: Promise<Measured>): Promise<Measured | undefined> {
+async function inTime(response: Promise<Measured>): Promise<Measured | undefined> {
   const given = new AbortController();
   const late = pause(deadline, undefined, { signal: given.signal });
   // The pause rejects when it is aborted, after the race is decided.
   late.catch(() => undefined);
-  return Promise.race([answer, late]).finally(() => {
+  return Promise.race([response, late]).finally(() => {
     given.abort();
   });
 }

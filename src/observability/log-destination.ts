@@ -10,9 +10,9 @@ export interface LogDestination {
 }
 
 /** How many characters are collected before they are written: about as many as a pipe accepts atomically. */
-const mostCollected = 4_096;
+const maxCollected = 4_096;
 /** How many bytes may wait for the reader. */
-const mostWaiting = 4 * 1024 * 1024;
+const maxWaiting = 4 * 1024 * 1024;
 /** The pause before output that was not accepted is retried, in ms; further lines cause earlier retries. */
 const retryTime = 100;
 /** How long an exiting process waits for a reader that accepts nothing, in ms. */
@@ -42,8 +42,8 @@ export function openOutput(fd: 1 | 2): number {
 }
 
 /**
- * Opens a log. To save system calls, the lines of one turn of the event loop are written together
- * when it ends or the process exits; a process that is killed loses the lines of its last turn. While its reader accepts
+ * Opens a log. To save system calls, the lines of one iteration of the event loop are written together
+ * when it ends or the process exits; a process that is killed loses those of its last iteration. While its reader accepts
  * nothing, lines wait up to a limit. Beyond it, lines are lost until all waiting lines are written.
  *
  * It does not use process.stdout, because a stream does not report how much was accepted, which an exiting process must
@@ -101,11 +101,11 @@ export function openLog(reportLoss: (lines: number) => void, fd = openOutput(1))
   });
   return {
     write(line) {
-      if (lost > 0 || waitingBytes + collected.length > mostWaiting) {
+      if (lost > 0 || waitingBytes + collected.length > maxWaiting) {
         lost++;
         return;
       }
-      if (collected.length + line.length > mostCollected) flush();
+      if (collected.length + line.length > maxCollected) flush();
       if (collected === '') setImmediate(flush);
       collected += line;
     },

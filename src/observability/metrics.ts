@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Service } from '../definition.js';
 import { ApiError } from '../errors.js';
-import type { Caller, Verifier } from '../http/security/verifier.js';
+import type { AuthenticatedCaller, Verifier } from '../http/security/verifier.js';
 import { version } from '../version.js';
 import { isSent } from './request-log.js';
 
@@ -102,7 +102,7 @@ export function createMetrics({ metricPrefix }: Pick<Service, 'metricPrefix'>): 
       });
     },
     observeVerifier: (verify) => (request) => {
-      const count = (result: Caller | ApiError) => {
+      const count = (result: AuthenticatedCaller | ApiError) => {
         authentications.inc({ outcome: outcomeOf(result) });
         return result;
       };
@@ -125,7 +125,7 @@ export function createMetrics({ metricPrefix }: Pick<Service, 'metricPrefix'>): 
   };
 }
 
-function outcomeOf(result: Caller | ApiError): string {
+function outcomeOf(result: AuthenticatedCaller | ApiError): string {
   if (!(result instanceof ApiError)) return 'accepted';
   return result.kind === 'missingToken' ? 'missing' : 'invalid';
 }

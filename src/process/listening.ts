@@ -17,7 +17,7 @@ export interface Listener<T> {
 }
 
 /** An address to listen on. */
-export interface Place {
+export interface ListenAddress {
   host: string;
   port: number;
   /** The names of the variables that hold the host and the port. */
@@ -29,7 +29,10 @@ export interface Place {
  * @returns What the listener returns.
  * @throws ConfigError naming the variable that prevents it.
  */
-export async function listenOn<T>(listener: Listener<T>, { host, port, variables }: Place): Promise<T> {
+export async function listenOn<T>(
+  listener: Listener<T>,
+  { host, port, variables }: ListenAddress,
+): Promise<T> {
   const [hostName, portName] = variables;
   // Only one address: for a name with several, Fastify opens servers that it neither lists nor waits for on close.
   const { address } = await lookup(host, { order: 'ipv4first' }).catch((error: unknown) => {

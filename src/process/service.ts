@@ -9,12 +9,12 @@ import type { Storage } from '../storage/interface.js';
 import type { Tls } from '../http/connection/server.js';
 import { openLog, openReadableLog } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
-import { openStorage, type OpenStorage, type WriterPlace } from '../storage/open.js';
+import { openStorage, type OpenStorage, type WriterRole } from '../storage/open.js';
 import { warnOfMemory } from './container.js';
 import { connectionRoom, warnOfLimits } from './descriptors.js';
 
 /** The options that differ between the processes of a service. */
-export interface ProcessOptions extends WriterPlace {
+export interface ProcessOptions extends WriterRole {
   /** The name of the process in the log, if there are several. */
   name?: string;
   /** Whether to write a human-readable log if standard output is a terminal. */
@@ -33,7 +33,7 @@ export async function openConfiguredStorage(
   service: Service,
   config: Config,
   metrics: Metrics | undefined,
-  place: WriterPlace = {},
+  role: WriterRole = {},
 ): Promise<OpenStorage> {
   const queued = await loadTraces(service);
   const writer = {
@@ -48,7 +48,7 @@ export async function openConfiguredStorage(
     timeout: config.DATABASE_TIMEOUT_SECONDS * 1000,
     prepared: config.DATABASE_PREPARED,
   };
-  return openStorage(service, config.DATABASE_URL, writer, postgres, place);
+  return openStorage(service, config.DATABASE_URL, writer, postgres, role);
 }
 
 /** Creates the metrics if the admin listener is configured. Otherwise skips their import, to start faster. */

@@ -57,7 +57,7 @@ export class GroupWriter {
   #queue: Queued[] = [];
   #queuedBytes = 0;
   /** The totals of the batches in flight. */
-  readonly #underWay = { batches: 0, rows: 0, bytes: 0 };
+  readonly #inFlight = { batches: 0, rows: 0, bytes: 0 };
   #scheduled = false;
   #closed = false;
   #whenIdle: (() => void)[] = [];
@@ -100,7 +100,7 @@ export class GroupWriter {
       this.#queue.push({ write, bytes, since: performance.now(), settle, trace });
       if (this.#scheduled || !this.#hasRoom()) return;
       this.#scheduled = true;
-      // Deferred, so that the batch includes all writes of this turn of the event loop.
+      // Deferred, so that the batch includes all writes of this iteration of the event loop.
       setImmediate(() => {
         this.#scheduled = false;
         this.#start();
@@ -115,11 +115,11 @@ export class GroupWriter {
   }
 
   #isIdle(): boolean {
-    return this.#queue.length === 0 && this.#underWay.batches === 0;
+    return this.#queue.length === 0 && this.#inFlight.batches === 0;
   }
 
   #hasRoom(): boolean {
-    return this.#underWay.batches < this.#committer.maxInFlight;
+    return this.#inFlight.batches < this.#committer.maxInFlight;
   }
 
   #start(): void {
@@ -132,27 +132,27 @@ export class GroupWriter {
   }
 
   async #commit(batch: readonly Queued[]): Promise<void> {
-    const underWay = this.#underWay;
+    const inFlight = this.#inFlight;
     const bytes = batch.reduce((sum, queued) => sum + queued.bytes, 0);
-    underWay.batches++;
-    underWay.rows += batch.length;
-    underWay.bytes += bytes;
-    let outcomeOf: (place: number) => Result;
+    inFlight.batches++;
+    inFlight.rows += batch.length;
+    inFlight.bytes += bytes;
+    let outcomeOf: (index: number) => Result;
     try {
       const commit = () => this.#committer.commit(batch.map(({ write }) => write));
       const results = await (batch[0]?.trace?.run(commit) ?? commit());
-      outcomeOf = (place) => results[place];
+      outcomeOf = (index) => results[index];
     } catch (error) {
       const failure = error instanceof StorageError ? error : unknownOutcome(messageOf(error), error);
       outcomeOf = () => failure;
     }
-    underWay.batches--;
-    underWay.rows -= batch.length;
-    underWay.bytes -= bytes;
+    inFlight.batches--;
+    inFlight.rows -= batch.length;
+    inFlight.bytes -= bytes;
     // Start the next batch before settling these writes, to keep the engine busy.
     this.#start();
-    batch.forEach(({ settle }, place) => {
-      settle(outcomeOf(place), batch.length);
+    batch.forEach(({ settle }, index) => {
+      settle(outcomeOf(index), batch.length);
     });
   }
 
@@ -160,7 +160,7 @@ export class GroupWriter {
   #takeBatch(): Queued[] {
     const { repeatsKeys } = this.#committer;
     const { batchRows, batchBytes, maxAge } = this.#limits;
-    const { rows: rowsUnderWay, bytes: bytesUnderWay, batches: batchesUnderWay } = this.#underWay;
+    const { rows: rowsInFlight, bytes: bytesInFlight, batches: batchesInFlight } = this.#inFlight;
     const oldest = performance.now() - maxAge;
     const keys = new Set<string>();
     const batch: Queued[] = [];
@@ -168,15 +168,15 @@ export class GroupWriter {
     let bytes = 0;
     let taken = 0;
     for (const queued of this.#queue) {
-      const rows = rowsUnderWay + batch.length;
-      const first = batchesUnderWay === 0 && batch.length === 0;
-      if (rows >= batchRows || (!first && bytesUnderWay + bytes + queued.bytes > batchBytes)) break;
+      const rows = rowsInFlight + batch.length;
+      const first = batchesInFlight === 0 && batch.length === 0;
+      if (rows >= batchRows || (!first && bytesInFlight + bytes + queued.bytes > batchBytes)) break;
       // Bounds the search when many writes have the same key.
       if (later.length >= batchRows) break;
       taken++;
       if (queued.since < oldest) {
         this.#queuedBytes -= queued.bytes;
-        queued.settle(new StorageError('overloaded', 'the write waited too long for its turn'), 0);
+        queued.settle(new StorageError('overloaded', 'the write waited too long in the queue'), 0);
         continue;
       }
       if (!repeatsKeys) {

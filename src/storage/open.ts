@@ -18,7 +18,7 @@ export interface OpenStorage extends Storage {
 }
 
 /** Which process commits writes, if the engine has a single writer: this one by default. */
-export interface WriterPlace {
+export interface WriterRole {
   /** Whether this process also commits the writes of others. */
   forWorkers?: boolean | undefined;
   /** The `writerAddress` of the process that commits the writes of this one. */
@@ -36,7 +36,7 @@ export async function openStorage(
   url: string,
   writer: Partial<GroupWriterLimits> = {},
   postgres: Omit<PostgresOptions, 'url'> = {},
-  { forWorkers, writerAddress }: WriterPlace = {},
+  { forWorkers, writerAddress }: WriterRole = {},
 ): Promise<OpenStorage> {
   if (isPostgres(url)) return (await postgresql()).openPostgres({ store, url, writer, ...postgres });
   const { openSqlite, openSqliteReader } = await sqlite();

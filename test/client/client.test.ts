@@ -227,7 +227,7 @@ t.test('ids that may be rounded are rejected before anything is sent', async (t)
     token: 'x',
     fetch: (request) => {
       sent.push(request);
-      return Promise.reject(new TypeError('nobody is there'));
+      return Promise.reject(new TypeError('refused'));
     },
   });
   for (const id of [2 ** 53, -(2 ** 53), 1.5, NaN, Infinity, maxId + 1n, minId - 1n]) {
@@ -283,10 +283,10 @@ t.test('every error of the service is an ApiError with its status, code, name an
 t.test('a create whose response is lost succeeds, and creates one plant', async (t) => {
   const { client, stored, clock, fates } = await startSetting(t);
   for (const [id, lost] of [
-    ['lose answer'],
-    ['cut answer'],
+    ['lose response'],
+    ['cut response'],
     ['lose request'],
-    ['lose answer', 'lose answer'],
+    ['lose response', 'lose response'],
   ].entries()) {
     fates.push(...(lost as Fate[]));
     t.strictSame(await client.createPlant({ id, name: lost.join(), tag: 'x' }), {
@@ -298,7 +298,7 @@ t.test('a create whose response is lost succeeds, and creates one plant', async 
   t.match(await stored(), { length: 4 });
   t.equal(clock.waits.length, 5);
 
-  const own = await failure(client.createPlant({ id: 0, name: 'lose answer', tag: 'x' }));
+  const own = await failure(client.createPlant({ id: 0, name: 'lose response', tag: 'x' }));
   t.match(summary(own), { attempts: 1, kind: 'plantExists' }, 'without an attempt of its own it is an error');
   fates.push('lose request');
   const taken = await failure(client.createPlant({ id: 0, name: 'another' }));
@@ -311,7 +311,7 @@ t.test('a delete whose response is lost succeeds', async (t) => {
   await client.createPlant({ id: 1, name: 'a' });
   await client.createPlant({ id: 2, name: 'b' });
   for (const [id, fate] of [
-    [1, 'lose answer'],
+    [1, 'lose response'],
     [2, 'lose request'],
   ] as const) {
     fates.push(fate);
@@ -330,12 +330,12 @@ t.test('a truncated list is requested again, and never returned in part', async 
       service.storage.plants.create(subject, BigInt(i), { name: `${i}` }),
     ),
   );
-  fates.push('cut answer', 'lose answer', 'lose request');
+  fates.push('cut response', 'lose response', 'lose request');
   t.strictSame(
     await client.listPlants(),
     Array.from({ length: count }, (_, i) => ({ name: `${i}` })),
   );
-  fates.push('cut answer', 'cut answer', 'cut answer', 'cut answer');
+  fates.push('cut response', 'cut response', 'cut response', 'cut response');
   const error = await failure(client.listPlants());
   t.type(error, ConnectionError);
   t.strictSame(summary(error), { attempts: 4, mayHaveTakenEffect: false });
@@ -343,7 +343,7 @@ t.test('a truncated list is requested again, and never returned in part', async 
 
 t.test('retries wait longer each time, end, and report that the outcome is unknown', async (t) => {
   const { client, connect, stored, clock, fates } = await startSetting(t);
-  fates.push('lose request', 'lose request', 'lose request', 'lose answer');
+  fates.push('lose request', 'lose request', 'lose request', 'lose response');
   const error = await failure(client.createPlant({ id: 1, name: 'a' }));
   t.type(error, ConnectionError);
   t.ok(error.cause instanceof Error);
@@ -354,7 +354,7 @@ t.test('retries wait longer each time, end, and report that the outcome is unkno
   }
   t.equal(clock.waits.length, 3);
 
-  fates.push('lose answer');
+  fates.push('lose response');
   t.strictSame(summary(await failure(connect({ retries: 0 }).deletePlant(1))), {
     attempts: 1,
     mayHaveTakenEffect: true,
@@ -364,7 +364,7 @@ t.test('retries wait longer each time, end, and report that the outcome is unkno
 
 t.test('an attempt without a complete response in time has failed', async (t) => {
   const { connect, fates } = await startSetting(t);
-  fates.push('hold answer');
+  fates.push('hold response');
   const error = await failure(connect({ timeout: 50, retries: 0 }).createPlant({ id: 1, name: 'a' }));
   t.match(error.message, /no complete response within 50 ms/);
   t.strictSame(summary(error), { attempts: 1, mayHaveTakenEffect: true });
@@ -409,7 +409,7 @@ t.test('timeout and retries can be given for one call', async (t) => {
     () => client.streamPlants({ timeout: 50, retries: 1 }).next(),
     () => client.deletePlant(1, { timeout: 50, retries: 1 }),
   ]) {
-    fates.push('hold answer', 'hold answer');
+    fates.push('hold response', 'hold response');
     const error = await failure(call());
     t.match(error.message, /no complete response within 50 ms/);
     t.equal(error.attempts, 2);
@@ -699,11 +699,11 @@ t.test('streamPlants yields the plants of listPlants one by one', async (t) => {
   t.match((await drain(client.streamPlants({ limit: 0 }))).error, { kind: 'invalidQuery' });
 
   failures.push({ reason: 'overloaded', acts: false });
-  fates.push('pass', 'lose answer');
+  fates.push('pass', 'lose response');
   t.strictSame(await drain(client.streamPlants()), { seen: plants }, 'sent again until the list begins');
   t.equal(clock.waits.length, 2);
 
-  fates.push('cut answer');
+  fates.push('cut response');
   const { seen, error } = await drain(client.streamPlants());
   t.ok(seen.length < plants.length);
   t.strictSame(seen, plants.slice(0, seen.length));
@@ -711,7 +711,7 @@ t.test('streamPlants yields the plants of listPlants one by one', async (t) => {
   t.match(error, { attempts: 1, mayHaveTakenEffect: false, requestId: /^[\da-f]{16}-1$/ });
   t.match(error, { message: new RegExp(`the list was cut off after ${seen.length} elements`) });
 
-  fates.push('hold answer');
+  fates.push('hold response');
   const { error: late } = await drain(connect({ timeout: 50, retries: 0 }).streamPlants());
   t.match(late, { name: 'ConnectionError', message: /no complete response within 50 ms/ });
 });
@@ -1018,7 +1018,7 @@ t.test('every response and every error has the request id of the service', async
   await observed.deletePlant(2);
   t.strictSame(calls, ['client 200', 'call 200', 'client 200', 'b', 'client 204']);
   await t.rejects(connect({ onAnswer: refuse }).listPlants(), reason);
-  fates.push('lose answer', 'lose answer', 'lose answer', 'lose answer');
+  fates.push('lose response', 'lose response', 'lose response', 'lose response');
   const lost = await failure(client.listPlants());
   t.match(lost.requestId, /^[\da-f]{16}-4$/);
 });
@@ -1093,7 +1093,7 @@ t.test('a signal ends a call: before it, while it waits for a response, and betw
   t.strictSame(await stored(), []);
 
   const during = new AbortController();
-  fates.push('hold answer');
+  fates.push('hold response');
   const held = connect({
     fetch: (request) => {
       setImmediate(() => {

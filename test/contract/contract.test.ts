@@ -107,7 +107,7 @@ t.test('every kind of breaking change is detected', async (t) => {
   const schema = (document: Editable, name: string) => document.components.schemas[name]!;
   const limit = (document: Editable) => list(document).parameters[0]!;
   // prettier-ignore
-  const breaks: [name: string, told: RegExp, edit: (document: Editable) => unknown][] = [
+  const breaks: [name: string, reported: RegExp, edit: (document: Editable) => unknown][] = [
     // Detected by api-smart-diff.
     ['a path is gone', /remove/, (d) => delete d.paths['/plants/{id}']],
     ['an operation is gone', /remove/, (d) => delete d.paths['/plants']!['get']],
@@ -123,7 +123,7 @@ t.test('every kind of breaking change is detected', async (t) => {
       delete content['application/json'];
     }],
     ['a response header is gone', /remove/, (d) => delete d.components.responses['Unauthorized']!.headers['WWW-Authenticate']],
-    ['a field of an answer may be missing', /required/, (d) => (schema(d, 'Plant').required = [])],
+    ['a field of a response may be missing', /required/, (d) => (schema(d, 'Plant').required = [])],
     ['a format is another', /format: replace/, (d) => (schema(d, 'Error').properties['error'] = { type: 'integer', format: 'int64' })],
     ['a parameter is gone', /parameters/, (d) => delete (list(d) as Partial<EditableOperation>).parameters],
     ['a parameter has another name', /parameters 0: remove/, (d) => (limit(d).name = 'max')],
@@ -144,18 +144,18 @@ t.test('every kind of breaking change is detected', async (t) => {
       (d.components.securitySchemes['bearerAuth'] = { type: 'apiKey', in: 'header', name: 'X-Key' })],
     ['an operation needs another scope', /another security/, (d) => (list(d)['x-required-scope'] = 'plants:write')],
     ['an operationId is another', /another operationId/, (d) => (list(d)['operationId'] = 'getPlants')],
-    ['a field of an answer is gone', /items: the field tag is gone/, (d) => delete schema(d, 'Plant').properties['tag']],
-    ['a field of an answer has another type', /name: another type/, (d) => (schema(d, 'Plant').properties['name'] = { type: 'integer' })],
-    ['a field of an answer may be null', /name: may be null/, (d) => Object.assign(schema(d, 'Plant').properties['name']!, { nullable: true })],
+    ['a field of a response is gone', /items: the field tag is gone/, (d) => delete schema(d, 'Plant').properties['tag']],
+    ['a field of a response has another type', /name: another type/, (d) => (schema(d, 'Plant').properties['name'] = { type: 'integer' })],
+    ['a field of a response may be null', /name: may be null/, (d) => Object.assign(schema(d, 'Plant').properties['name']!, { nullable: true })],
     ['a closed request no longer takes a field', /the field tag is no longer taken/, (d) => delete schema(d, 'NewPlant').properties['tag']],
     ['a response header is no longer certain', /Retry-After is no longer certain/, (d) => (d.components.headers['Retry-After']!.required = false)],
     ['an error code is gone', /40011/, (d) => (d.info.description = d.info.description.replace(/\| 40011.*\n/, ''))],
     ['the address is another', /another address/, (d) => (d.servers = [{ url: '/v1' }])],
   ];
-  for (const [name, told, edit] of breaks) {
+  for (const [name, reported, edit] of breaks) {
     const after = await released();
     edit(after);
-    t.match(breakingChanges(await released(), after).join('\n'), told, name);
+    t.match(breakingChanges(await released(), after).join('\n'), reported, name);
   }
 
   const opened = await released();

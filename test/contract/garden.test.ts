@@ -96,7 +96,7 @@ t.test(
     t.match(
       await call('HEAD', '/beds?title=missing', key),
       { status: 400, text: '' },
-      'it is the handler that answers',
+      'it is the handler that responds',
     );
   },
 );
@@ -122,7 +122,7 @@ t.test('listBeds accepts either security scheme, and a 401 names what is missing
       40300,
       `${challenge}, error="insufficient_scope", scope="beds:read"`,
     ],
-    ['a key that nobody knows of', withKey(unknowableKey), 50300, undefined],
+    ['a key that cannot be verified', withKey(unknowableKey), 50300, undefined],
     ['a bad token beside it', { ...withKey(unknowableKey), token: 'bad' }, 50300, undefined],
   ];
   for (const [name, options, code, authenticate] of cases) {
@@ -286,8 +286,8 @@ t.test('listSeeds accepts parameters in every place, arrays in every style, and 
     ],
   ];
   for (const [query, more, code, message] of faults) {
-    const answer = await call('GET', `/seeds?${query}`, { headers: { ...headers, ...more } });
-    t.match(answer, error(code, message), message);
+    const response = await call('GET', `/seeds?${query}`, { headers: { ...headers, ...more } });
+    t.match(response, error(code, message), message);
   }
   t.match(await call('GET', '/seeds'), error(40000, 'X-Season is missing'));
   const bad = await call('GET', '/seeds', { headers: { ...headers, 'x-garden-key': 'bad' } });
@@ -552,7 +552,7 @@ t.test('a path with an empty parameter is unknown, whichever operations have the
 });
 
 t.test(
-  'removeBed answers 500, and not outside the contract, when its handler fails in an undeclared way',
+  'removeBed returns 500, and not outside the contract, when its handler fails in an undeclared way',
   async (t) => {
     const { call } = await startGarden(t);
     t.match(await call('DELETE', bed, withKey(gardenKey)), error(50000, 'The server failed'));
@@ -1271,7 +1271,7 @@ t.test(
   },
 );
 
-t.test('whatever a verifier throws, nobody is admitted', async (t) => {
+t.test('whatever a verifier throws, no request is admitted', async (t) => {
   const document = parse(gardenBytes.toString());
   document.paths['/about'].get.security = [{ gardenAuth: [] }, { apiKey: [] }, {}];
   document.paths['/beds'].get.security = [{ apiKey: [] }];
@@ -1654,7 +1654,7 @@ t.test('handlers that contradict the contract do not compile', async (t) => {
   const wrong: Partial<GardenHandlers> = {
     // @ts-expect-error -- the contract declares no 202
     sowSeed: () => Promise.resolve({ status: 202, body: newSeed }),
-    // @ts-expect-error -- the server answers with 304
+    // @ts-expect-error -- the server responds with 304
     listSeeds: () => Promise.resolve({ status: 304 }),
     // @ts-expect-error -- the body is optional
     changeSeed: ({ body }) => Promise.resolve(body.kind),

@@ -77,7 +77,7 @@ async function startBalancer(t: Test, network: string, change = (config: string)
   /** The servers that are up. */
   const up = async () => {
     const text = await fetch(status).then(
-      (answer) => answer.text(),
+      (response) => response.text(),
       () => '',
     );
     const rows = text.split('\n').map((line) => line.split(','));
@@ -113,16 +113,16 @@ t.test(
     const seen = new Set<string | undefined>();
     /** Sends a create, without retries. */
     const add = async (server: ServerProcess = balancer) => {
-      const answer = await create(server, token, `{"id":${++id},"name":"a"}`).catch(
+      const response = await create(server, token, `{"id":${++id},"name":"a"}`).catch(
         (error: unknown) => error,
       );
-      if (!(answer instanceof Response)) {
-        failures.push(String(answer));
+      if (!(response instanceof Response)) {
+        failures.push(String(response));
         return undefined;
       }
-      const body = await answer.text();
-      if (answer.status !== 200) failures.push(`${answer.status} ${body}`);
-      const name = answer.headers.get('x-request-id')?.split('-', 1)[0];
+      const body = await response.text();
+      if (response.status !== 200) failures.push(`${response.status} ${body}`);
+      const name = response.headers.get('x-request-id')?.split('-', 1)[0];
       seen.add(name);
       return name;
     };
@@ -150,7 +150,7 @@ t.test(
     t.strictSame(await Promise.all(first.map((server) => server.end('SIGTERM'))), [0, 0]);
     const again = await startInstance(16);
     await used([again]);
-    t.strictSame(failures, [], `all of ${id} requests were answered 200`);
+    t.strictSame(failures, [], `the response to all of ${id} requests was 200`);
     t.equal(seen.size, 4, 'by every process');
 
     await third.end('SIGKILL');
@@ -176,9 +176,9 @@ t.test(
 /** The status of a GET on a new connection from a loopback address. */
 async function statusOf(url: string, token: string, localAddress = '127.0.0.1', headers = {}) {
   const options = { agent: false, localAddress, headers: { ...headers, authorization: `Bearer ${token}` } };
-  const [answer] = (await once(get(url, options), 'response')) as [IncomingMessage];
-  answer.resume();
-  return answer.statusCode;
+  const [response] = (await once(get(url, options), 'response')) as [IncomingMessage];
+  response.resume();
+  return response.statusCode;
 }
 
 t.test("the balancer's own responses are those of the service", skipFor(noBalancer), async (t) => {
@@ -382,12 +382,12 @@ t.test(
       '--log.level=error',
     );
     const ask = async (path: string) => {
-      const answer = await fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined);
-      return answer?.ok === true ? await answer.text() : undefined;
+      const response = await fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined);
+      return response?.ok === true ? await response.text() : undefined;
     };
 
     let id = 0;
-    const load = () => create(server, token, `{"id":${++id},"name":"a"}`).then((answer) => answer.text());
+    const load = () => create(server, token, `{"id":${++id},"name":"a"}`).then((response) => response.text());
     for (const { title, expr } of queriesOf(await readDashboard())) {
       const query = expr
         .replaceAll('$job', 'plant-store')
@@ -477,7 +477,7 @@ for (const { name, engine, env, expected, httpAlone } of [
     for (const id of [...ids, 9]) tokens[id] = await server.createToken(`subject ${id}`);
     const traceId = (id: number) => `${id}`.repeat(32);
     const createTraced = async (id: number, sampled: boolean) => {
-      const answer = await fetch(`${server.origin}/plants`, {
+      const response = await fetch(`${server.origin}/plants`, {
         method: 'POST',
         headers: {
           authorization: `Bearer ${tokens[id]!}`,
@@ -486,11 +486,11 @@ for (const { name, engine, env, expected, httpAlone } of [
         },
         body: `{"id":${id},"name":"a"}`,
       });
-      t.equal(answer.status, 200);
+      t.equal(response.status, 200);
     };
     // The first request opens connections to the database. Its caller requests no trace.
     await createTraced(9, false);
-    // Concurrently, so that they share turns of the event loop and commits.
+    // Concurrently, so that they share iterations of the event loop and commits.
     await Promise.all(ids.map((id) => createTraced(id, true)));
     // Shutting down sends the remaining spans.
     t.equal(await server.end(), 0);

@@ -120,7 +120,7 @@ for method, body in (("DELETE", None), ("POST", {"id": 2, "name": None})):
         print(failure.code, json.load(failure)["error"])
 `,
   );
-  proxy.fates.push('lose answer', 'lose request', 'pass', 'cut answer', 'pass', 'lose answer', 'pass');
+  proxy.fates.push('lose response', 'lose request', 'pass', 'cut response', 'pass', 'lose response', 'pass');
   const env = {
     ...process.env,
     PLANT_STORE_URL: proxy.url,
@@ -233,11 +233,11 @@ t.test(
     const databaseUrl = `file:${join(clone, 'tasks.db')}`;
     const env = { DATABASE_URL: databaseUrl };
     const { server, token } = await startOther(t, { script: join(clone, script), env });
-    const [, answers] = /^```json\n([^]*?)^```$/m.exec(page) ?? [];
+    const [, shown] = /^```json\n([^]*?)^```$/m.exec(page) ?? [];
     t.match(token, /^tsk_/);
     t.equal(
       await bash(session.replace('tsk_…', token).replaceAll('http://127.0.0.1:3000', server.origin)),
-      answers,
+      shown,
     );
     t.match(await bash(command, env), /^tsk_\S+\n$/);
     const [, suggested = ''] = /\n\n( {2}curl [^]*)\n\n/.exec(server.stderr()) ?? [];

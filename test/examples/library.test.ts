@@ -80,7 +80,7 @@ const read = ({ text }: { text: string }) => JSON.parse(text) as Record<string, 
 
 /** Sends the requests of all tests to servers of one store, to one process after the other. */
 async function useLibrary(t: Test, servers: readonly ServerProcess[], token: string) {
-  // Connections go to the workers of a server in turns.
+  // Connections go to the workers of a server in turn.
   const clients = Array.from({ length: 4 }, () => servers.map((one) => new Client(t, one, token))).flat();
   let sent = 0;
   const call: Call = (method, path, body) => clients[sent++ % clients.length]!.send(method, path, body);
@@ -162,10 +162,10 @@ async function race(t: Test, call: Call) {
       `{"copy":${copy},"isbn":"9780141439600","borrower":"${i}","due":"2031-12-01"}`;
     const lent = await together(8, (i) => call('POST', '/loans', loan(i)));
     t.equal(lent.filter(({ status }) => status === 201).length, 1, 'a copy is lent once');
-    const answers = await together(8, () => call('POST', `/loans/${copy}/renewals`));
-    const renewed = answers.filter(({ status }) => status === 200).map((one) => read(one)['renewals']);
+    const responses = await together(8, () => call('POST', `/loans/${copy}/renewals`));
+    const renewed = responses.filter(({ status }) => status === 200).map((one) => read(one)['renewals']);
     t.strictSame(renewed.sort(), [1, 2, 3], 'each renewal that succeeds counts');
-    t.equal(answers.filter(({ status }) => status === 409).length, 5);
+    t.equal(responses.filter(({ status }) => status === 409).length, 5);
     const { renewals, due } = read(await call('GET', `/loans/${copy}`));
     t.strictSame({ renewals, due }, { renewals: 3, due: '2032-01-12' });
 

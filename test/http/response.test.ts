@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import t from 'tap';
-import { checkAnswer, type Answer } from '../support/contract-check.js';
+import { checkResponse, type HttpResponse } from '../support/contract-check.js';
 import { engines } from '../support/engines.js';
 import { injectFaults, startListening, startService } from '../support/service.js';
 import { loadContract } from '../../dist/contract/contract.js';
@@ -89,10 +89,14 @@ t.test('responses are compressed for clients that accept it, with Vary for cache
     });
     const coding = received['content-encoding'];
     const text = coding === undefined ? rawPayload : gunzipSync(rawPayload);
-    const answer = { status: statusCode, headers: received as Answer['headers'], text: text.toString() };
-    checkAnswer('GET', url, answer);
+    const response = {
+      status: statusCode,
+      headers: received as HttpResponse['headers'],
+      text: text.toString(),
+    };
+    checkResponse('GET', url, response);
     t.equal(received['vary'], 'accept-encoding');
-    return { ...answer, coding, length: rawPayload.length };
+    return { ...response, coding, length: rawPayload.length };
   };
   // One chunk, and many.
   for (const limit of [100, 700]) {
@@ -150,7 +154,7 @@ t.test('a compressed list that stalls is aborted like any other', async (t) => {
   const broken = await startListening(t, { plugins, wrap: failing });
   const connection = await broken.open();
   connection.send(request(broken.token));
-  const whole = await connection.answer('GET', '/plants');
+  const whole = await connection.receive('GET', '/plants');
   t.match(
     whole,
     { status: 500, headers: { 'content-encoding': undefined } },
@@ -194,12 +198,12 @@ t.test('pages of the configured origins may use the service and read its errors'
 
   for (const foreign of ['https://evil.example', 'https://plants.example.evil.example', 'null', '']) {
     const headers = { ...preflight, origin: foreign };
-    for (const answer of [
+    for (const response of [
       await call('OPTIONS', '/plants/1', { headers }),
       await call('GET', '/plants', { token, headers: { origin: foreign } }),
     ]) {
-      t.equal(answer.headers['access-control-allow-origin'], undefined, foreign);
-      t.match(String(answer.headers['vary']), /Origin/i);
+      t.equal(response.headers['access-control-allow-origin'], undefined, foreign);
+      t.match(String(response.headers['vary']), /Origin/i);
     }
   }
   const options = await call('OPTIONS', '/plants', { headers: { origin } });
@@ -218,9 +222,9 @@ t.test('every response has security headers, and the page keeps its own policy',
     ['/plants', 200],
     ['/nothing', 404],
   ] as const) {
-    const answer = await call('GET', url, { token });
-    t.equal(answer.status, status);
-    t.match(answer.headers, {
+    const response = await call('GET', url, { token });
+    t.equal(response.status, status);
+    t.match(response.headers, {
       'content-security-policy': "default-src 'none';frame-ancestors 'none'",
       'x-content-type-options': 'nosniff',
       'referrer-policy': 'no-referrer',

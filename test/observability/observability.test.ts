@@ -94,7 +94,11 @@ t.test('probes and metrics', async (t) => {
   const counts = Object.entries(measured).filter(([name]) =>
     name.startsWith('plant_store_http_request_duration_seconds_count'),
   );
-  t.same(Object.fromEntries(counts), expected, 'every request is counted, under labels that nobody makes up');
+  t.same(
+    Object.fromEntries(counts),
+    expected,
+    'every request is counted, under labels that clients cannot make up',
+  );
   t.match(measured, {
     'plant_store_authentications_total{outcome="accepted"}': 56,
     'plant_store_authentications_total{outcome="missing"}': 1,
@@ -165,8 +169,8 @@ t.test(
     t.match(await app.inject('/readyz'), unavailable, 'the storage is closed');
 
     checks = 0;
-    let answer: () => void = () => undefined;
-    checkStorage = () => new Promise((resolve) => (answer = resolve));
+    let respond: () => void = () => undefined;
+    checkStorage = () => new Promise((resolve) => (respond = resolve));
     t.match(await Promise.all([hasty.inject('/readyz'), hasty.inject('/readyz')]), [
       unavailable,
       unavailable,
@@ -174,14 +178,14 @@ t.test(
     t.match(await hasty.inject('/readyz'), unavailable);
     t.equal(checks, 1, 'a storage that hangs is not checked again');
     t.match(await hasty.inject('/livez'), { statusCode: 200 }, 'the process is alive all the same');
-    answer();
+    respond();
     checkStorage = () => Promise.resolve();
     t.match(await hasty.inject('/readyz'), { statusCode: 200 }, 'it is back');
     t.match(logged, [
       'the server is starting or shutting down',
       'ready',
       /^SQLite: /,
-      'no answer within 20 ms',
+      'no response within 20 ms',
       'ready',
     ]);
   },
@@ -279,7 +283,7 @@ t.test(
     const authorized = `Host: x\r\nAuthorization: Bearer ${secret}\r\n`;
     const connection = await open();
     connection.send(`GET /plants HTTP/1.1\r\n${authorized}X-Request-Id: named\r\n\r\n`);
-    await connection.answer('GET', '/plants');
+    await connection.receive('GET', '/plants');
     connection.send('GET /"\\{%22%0a HTTP/1.1\r\nHost: x\r\nX-Request-Id: odd\r\nConnection: close\r\n\r\n');
     await connection.rest();
     await app.close();
@@ -369,7 +373,7 @@ t.test('an outage is logged once, then once a minute with a count, and when it i
   for (let i = 0; i < 10; i++) t.strictSame(await logged(), [refused], 'counted, without a stack');
   clock += 60_000;
   t.strictSame(await logged(), [shown(12), refused], 'it goes on');
-  failure = new StorageError('unknown-outcome', 'PostgreSQL: no answer');
+  failure = new StorageError('unknown-outcome', 'PostgreSQL: no response');
   t.strictSame(await logged(), [shown(1), { ...refused, error: 50302 }], 'another kind is another outage');
   failure = undefined;
   clock += 9_999;

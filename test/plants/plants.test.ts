@@ -12,7 +12,7 @@ import { StorageError } from '../../dist/storage/interface.js';
 const maxId = 9223372036854775807n;
 const minId = -9223372036854775808n;
 
-/** The error answer that a test expects: its status, its code, and a part of its message. */
+/** The error response that a test expects: its status, its code, and a part of its message. */
 const error = (code: number, message: RegExp) => ({
   status: Math.floor(code / 100),
   json: { error: code, message },
@@ -24,7 +24,7 @@ async function plantsOf({ call }: Service, token: string): Promise<unknown> {
 }
 
 // The storage of a worker passes the same suite as the other engines (test/storage/storage.test.ts), and what two workers
-// answer as one, test/process/workers.test.ts shows.
+// respond as one, test/process/workers.test.ts shows.
 for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite through a supervisor')) {
   t.test(engine.name, engine.options, async (t) => {
     t.test('createPlant stores the plant and returns it without its id', async (t) => {
@@ -205,8 +205,8 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite through
         'text/json',
         'nonsense',
       ]) {
-        const answer = await call('POST', '/plants', { token, body, headers: { 'content-type': type } });
-        t.match(answer, error(40003, /application\/json/), type);
+        const response = await call('POST', '/plants', { token, body, headers: { 'content-type': type } });
+        t.match(response, error(40003, /application\/json/), type);
       }
       const zipped = await call('POST', '/plants', { token, body, headers: { 'content-encoding': 'gzip' } });
       t.match(zipped, error(40003, /Content-Encoding/));
@@ -221,12 +221,12 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite through
         'application/json;charset=UTF-8',
       ];
       for (const [i, type] of spellings.entries()) {
-        const answer = await call('POST', '/plants', {
+        const response = await call('POST', '/plants', {
           token,
           body: `{"id":${i},"name":"a"}`,
           headers: { 'content-type': type },
         });
-        t.equal(answer.status, 200, type);
+        t.equal(response.status, 200, type);
       }
       const identity = { token, body: '{"id":9,"name":"a"}', headers: { 'content-encoding': 'identity' } };
       t.equal((await call('POST', '/plants', identity)).status, 200);
@@ -275,9 +275,9 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite through
         '99999999999999999999',
       ];
       for (const limit of limits) {
-        const answer = await call('GET', `/plants?limit=${limit}`, { token });
+        const response = await call('GET', `/plants?limit=${limit}`, { token });
         t.match(
-          answer,
+          response,
           error(40006, /: limit must be an integer from 1 to 2147483647, in canonical decimal digits\.$/),
           limit,
         );
@@ -409,14 +409,14 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite through
     t.test('createPlant accepts exactly one of 200 concurrent creates with the same id', async (t) => {
       const service = await startService(t, engine);
       const { call, token } = service;
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         Array.from({ length: 200 }, (_, i) =>
           call('POST', '/plants', { token, body: { id: 1, name: `${i}` } }),
         ),
       );
-      const winners = answers.filter(({ status }) => status === 200);
+      const winners = responses.filter(({ status }) => status === 200);
       t.equal(winners.length, 1);
-      t.equal(answers.filter(({ json }) => (json as { error?: number }).error === 40010).length, 199);
+      t.equal(responses.filter(({ json }) => (json as { error?: number }).error === 40010).length, 199);
       t.strictSame(await plantsOf(service, token), [winners[0]!.json]);
     });
 
@@ -424,10 +424,10 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite through
       const service = await startService(t, engine);
       const { call, token } = service;
       const ids = Array.from({ length: 1_000 }, (_, i) => i);
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         ids.map((id) => call('POST', '/plants', { token, body: { id, name: `${id}` } })),
       );
-      t.ok(answers.every(({ status }) => status === 200));
+      t.ok(responses.every(({ status }) => status === 200));
       t.strictSame(
         await plantsOf(service, token),
         ids.map((id) => ({ name: `${id}` })),
@@ -489,7 +489,7 @@ t.test('unknown paths and methods are rejected before anything else is checked',
     if (method !== 'HEAD') t.match(json, { error: 40401 });
     t.equal(headers['allow'], undefined);
   }
-  // The check of every answer compares Allow with the contract.
+  // The check of every response compares Allow with the contract.
   const { operations } = loadContract();
   const refused = error(40500, /does not support this method/);
   for (const path of new Set(operations.map(({ path }) => path))) {
@@ -519,7 +519,7 @@ t.test("the contract's examples of errors are the very messages that the service
   await limited.call('GET', '/plants');
   const broken = await failing(new Error('broken'));
   const unavailable = await failing(new StorageError('unavailable', 'away'));
-  const answers = await Promise.all([
+  const responses = await Promise.all([
     call('POST', '/plants', { token, body: { name: 'Monstera' } }),
     call('POST', '/plants', { token, body: { id: 1, name: 'Quercus' } }),
     call('GET', '/plants'),
@@ -529,18 +529,18 @@ t.test("the contract's examples of errors are the very messages that the service
     broken.call('GET', '/plants', { token: broken.token }),
     unavailable.call('GET', '/plants', { token: unavailable.token }),
   ]);
-  const { responses } = loadContract().document['components'] as {
+  const { responses: declared } = loadContract().document['components'] as {
     responses: Record<
       string,
       { content: { 'application/json': { examples: Record<string, { value: unknown }> } } }
     >;
   };
-  const examples = Object.values(responses).flatMap(({ content }) =>
+  const examples = Object.values(declared).flatMap(({ content }) =>
     Object.values(content['application/json'].examples).map(({ value }) => value),
   );
   t.strictSame(
     examples,
-    answers.map(({ json }) => json),
+    responses.map(({ json }) => json),
   );
 });
 

@@ -16,7 +16,7 @@ import { newDatabase, run, startServer } from '../support/processes.js';
 import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { connect as connectTls } from 'node:tls';
-import { checkAnswer, type Answer } from '../support/contract-check.js';
+import { checkResponse, type HttpResponse } from '../support/contract-check.js';
 import { skipFor } from '../support/skip.js';
 import { certificateLack, makeCertificate } from '../support/transport.js';
 
@@ -242,7 +242,7 @@ t.test(
     const server = await startServer(t, { env });
     t.match(server.origin, /^https:\/\/127\.0\.0\.1:\d+$/);
     const token = (await run('cli.js', ['token', 'create', 'alice'], env)).stdout.trim();
-    const get = async (address: string, authorized = true): Promise<Answer> => {
+    const get = async (address: string, authorized = true): Promise<HttpResponse> => {
       const request = httpsRequest(`${server.origin}/plants`, {
         ca,
         servername: 'localhost',
@@ -255,11 +255,11 @@ t.test(
         },
       });
       request.end();
-      const [response] = (await once(request, 'response')) as [IncomingMessage];
-      const text = Buffer.concat((await response.toArray()) as Buffer[]).toString();
-      const answer = { status: response.statusCode!, headers: response.headers, text };
-      checkAnswer('GET', '/plants', answer);
-      return answer;
+      const [message] = (await once(request, 'response')) as [IncomingMessage];
+      const text = Buffer.concat((await message.toArray()) as Buffer[]).toString();
+      const response = { status: message.statusCode!, headers: message.headers, text };
+      checkResponse('GET', '/plants', response);
+      return response;
     };
     const listed = await get('1.1.1.1');
     t.equal(listed.status, 200);

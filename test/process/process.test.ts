@@ -102,7 +102,7 @@ t.test('the log has a complete line for every request, up to the last', async (t
 });
 
 t.test(
-  'lines of any length are logged in their order, also in the turn in which the process ends',
+  'lines of any length are logged in their order, also in the iteration of the event loop in which the process ends',
   async (t) => {
     const log = fileURLToPath(new URL('../../dist/observability/log-destination.js', import.meta.url));
     for (const end of ['process.exit()', 'throw new Error("a defect")']) {

@@ -35,7 +35,7 @@ async function connectTo(t: Test, { port }: Pick<ServerProcess, 'port'>, token =
   t.teardown(() => connection.socket.destroy());
   const get = (target: string) => {
     connection.send(`GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
-    return connection.answer('GET', target);
+    return connection.receive('GET', target);
   };
   return { get, close: () => connection.socket.destroy() };
 }
@@ -94,7 +94,7 @@ async function logMuch(t: Test, server: ServerProcess): Promise<number> {
   const path = `/${'x'.repeat(15_000)}`;
   const requests = 600;
   for (let i = 0; i < requests; i++) {
-    if ((await client.get(path))?.status !== 404) throw new Error('a request was not answered');
+    if ((await client.get(path))?.status !== 404) throw new Error('a request got no response');
   }
   client.close();
   return requests;
@@ -185,10 +185,10 @@ t.test('64 MiB of heap are enough for lists and bodies of any size', async (t) =
   );
 
   // 200 megabytes, counted as they arrive.
-  const answer = await list(server, token('large'));
+  const response = await list(server, token('large'));
   let bytes = 0;
   let plants = 0;
-  for await (const chunk of answer.body as unknown as AsyncIterable<Uint8Array>) {
+  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
     bytes += chunk.length;
     for (let at = chunk.indexOf(0x7b); at >= 0; at = chunk.indexOf(0x7b, at + 1)) plants++;
   }
@@ -215,9 +215,9 @@ t.test('the server keeps running while no file can be opened, and recovers', nee
   t.teardown(() => connection.socket.destroy());
   const list = async () => {
     connection.send(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\n\r\n`);
-    const answer = await connection.answer('GET', '/plants');
-    if (answer?.status !== 200) throw new Error(`answered ${answer?.status}: ${server.stderr()}`);
-    return Date.parse(String(answer.headers['date']));
+    const response = await connection.receive('GET', '/plants');
+    if (response?.status !== 200) throw new Error(`the response was ${response?.status}: ${server.stderr()}`);
+    return Date.parse(String(response.headers['date']));
   };
   const start = await list();
   const pid = String(server.child.pid);
@@ -226,6 +226,6 @@ t.test('the server keeps running while no file can be opened, and recovers', nee
   await prlimit('--pid', pid, '--nofile=8:');
   await repeatUntil(async () => (await list()) >= start + 2_000);
   await prlimit('--pid', pid, `--nofile=${files}:`);
-  t.equal((await fetch(server.origin, { redirect: 'manual' })).status, 302, 'a new connection is answered');
+  t.equal((await fetch(server.origin, { redirect: 'manual' })).status, 302, 'a new connection is served');
   t.strictSame(server.faults, []);
 });

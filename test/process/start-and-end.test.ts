@@ -141,7 +141,7 @@ t.test('a start that fails leaves no process and nothing else', linux, async (t)
 });
 
 /** Opens a connection, and resolves to whether a request on it gets a response. */
-async function answers(t: Test, port: number): Promise<boolean> {
+async function isServed(t: Test, port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1');
   t.teardown(() => socket.destroy());
   socket.on('error', () => undefined);
@@ -165,9 +165,9 @@ t.test('limits hold for all workers together, even if there are more workers', a
     server.log.find(({ workers }) => workers !== undefined),
     { level: 40, workers: 3 },
   );
-  const answered: boolean[] = [];
-  for (let i = 0; i < 9; i++) answered.push(await answers(t, server.port));
-  t.strictSame(answered, [true, true, true, false, false, false, false, false, false]);
+  const served: boolean[] = [];
+  for (let i = 0; i < 9; i++) served.push(await isServed(t, server.port));
+  t.strictSame(served, [true, true, true, false, false, false, false, false, false]);
   t.equal(await server.end(), 0);
 });
 
@@ -180,8 +180,8 @@ t.test('connections that wait in the supervisor count toward MAX_CONNECTIONS', n
   t.teardown(async () => {
     for (const pid of workers) if (await lives(pid)) process.kill(pid, 'SIGKILL');
   });
-  const first = Array.from({ length: 10 }, () => answers(t, server.port));
-  t.equal(await answers(t, server.port), false, 'the eleventh is closed at once');
+  const first = Array.from({ length: 10 }, () => isServed(t, server.port));
+  t.equal(await isServed(t, server.port), false, 'the eleventh is closed at once');
   for (const pid of workers) process.kill(pid, 'SIGCONT');
   t.strictSame(await Promise.all(first), Array<boolean>(10).fill(true), 'those that waited are served');
   t.equal(await server.end(), 0);
@@ -226,7 +226,7 @@ const refuses = (port: number) =>
 /** Opens connections, and waits until the supervisor has accepted them. Each resolves to whether it gets a response. */
 async function connectAll(t: Test, { child, port }: ServerProcess, count: number) {
   const before = socketsOf(child.pid!);
-  const clients = Array.from({ length: count }, () => answers(t, port));
+  const clients = Array.from({ length: count }, () => isServed(t, port));
   await repeatUntil(() => socketsOf(child.pid!) === before + count);
   return clients;
 }
@@ -239,8 +239,8 @@ t.test('connections on their way to a worker that dies are closed, and no others
   process.kill(workers[0]!, 'SIGKILL');
   t.equal(await fifth, true, 'the replacement serves the one that waited');
   await resume();
-  const answered = await Promise.all(clients);
-  t.equal(answered.filter((isAnswered) => !isAnswered).length, 2);
+  const served = await Promise.all(clients);
+  t.equal(served.filter((isServed) => !isServed).length, 2);
   t.equal(await server.end(), 0);
 });
 
@@ -260,15 +260,15 @@ t.test('a worker that connections do not reach is replaced', needsPrlimit, async
   t.equal(spawnSync('prlimit', ['--pid', String(failing), '--nofile=10:']).status, 0);
   await repeatUntil(
     () => server.log.some(({ msg }) => msg === 'a worker leaves service'),
-    () => answers(t, server.port),
+    () => isServed(t, server.port),
   );
   t.match(
     server.log.find(({ msg }) => msg === 'a worker leaves service'),
     { level: 40, process: 'supervisor', reason: 'a connection did not reach it' },
   );
   await server.logged(() => server.log.filter((line) => 'workerPid' in line).length === 3);
-  t.ok(await answers(t, server.port));
-  t.ok(await answers(t, server.port));
+  t.ok(await isServed(t, server.port));
+  t.ok(await isServed(t, server.port));
   t.equal(await server.end(), 0);
 });
 
@@ -358,7 +358,7 @@ t.test('SIGTERM under load loses no acknowledged write and resets no connection'
     const admin = adminOf(server);
     const acknowledged: number[] = [];
     let next = drain === '0' ? 0 : 1_000_000;
-    let answered = 0;
+    let served = 0;
     let signalled = false;
     /** Sends on one connection until the server closes it with a response. */
     const client = async () => {
@@ -370,10 +370,10 @@ t.test('SIGTERM under load loses no acknowledged write and resets no connection'
           token,
           body: `{"id":${id},"name":"${id}"}`,
         });
-        if (status !== 200) throw new Error(`answered ${status}`);
+        if (status !== 200) throw new Error(`the response was ${status}`);
         acknowledged.push(id);
-        if (first) answered++;
-        if (answered === connections && acknowledged.length > 500 && !signalled) {
+        if (first) served++;
+        if (served === connections && acknowledged.length > 500 && !signalled) {
           signalled = true;
           server.child.kill('SIGTERM');
         }
@@ -386,7 +386,7 @@ t.test('SIGTERM under load loses no acknowledged write and resets no connection'
     t.strictSame(
       outcomes.filter(({ status }) => status === 'rejected'),
       [],
-      'every connection got its last answer',
+      'every connection got its last response',
     );
     if (drain !== '0') {
       const agent = new Agent();

@@ -49,7 +49,7 @@ for (const engine of stores) {
           () => workersOf(server).length === 3 + round,
           async () => {
             const { status } = await client.send('POST', '/plants', `{"id":${++id},"name":"a"}`);
-            if (status !== 200) throw new Error(`answered ${status}`);
+            if (status !== 200) throw new Error(`the response was ${status}`);
           },
         );
         t.match(server.log.filter(({ level }) => level === 50)[round], {
@@ -76,17 +76,17 @@ t.test('the workers end with the supervisor, whatever ends it', skipFor(noProc),
   for (const worker of workers) {
     await repeatUntil(async () => !(await lives(worker)));
   }
-  await t.rejects(fetch(server.origin), 'nobody holds the port');
+  await t.rejects(fetch(server.origin), 'no process holds the port');
 });
 
 t.test('a second signal does not wait for the workers', skipFor(noProc), async (t) => {
   const server = await startWorkers(t, { DRAIN_SECONDS: '60' });
   const token = await server.createToken('alice');
   server.child.kill('SIGTERM');
-  let answer = await list(server, token);
+  let response = await list(server, token);
   await repeatUntil(
-    () => answer.headers.get('connection') === 'close',
-    async () => (answer = await list(server, token)),
+    () => response.headers.get('connection') === 'close',
+    async () => (response = await list(server, token)),
   );
   t.equal(await server.end('SIGTERM'), 1);
   for (const worker of workersOf(server)) {
@@ -581,14 +581,14 @@ t.test('the service is ready if half of the workers can use their storage', asyn
   for (const child of children) child.say({ kind: 'serving' });
   await started;
   const [one, two, three] = children;
-  const answer = (faults: (string | undefined)[]) => {
+  const respond = (faults: (string | undefined)[]) => {
     for (const [i, child] of children.entries()) child.say({ kind: 'storage', fault: faults[i] });
   };
   const able = workers.check();
-  answer(['the disk is full', undefined, undefined]);
+  respond(['the disk is full', undefined, undefined]);
   await able;
   const unable = workers.check();
-  answer(['the disk is full', undefined, 'the disk is full']);
+  respond(['the disk is full', undefined, 'the disk is full']);
   await t.rejects(unable, { name: 'StorageError', message: 'the disk is full' });
   const hanging = workers.check();
   two?.say({ kind: 'storage', fault: undefined });

@@ -10,7 +10,7 @@ import { Client, clientsOf, noProc, startWorkers, stores, workersOf } from '../s
 import { repeatUntil, until } from '../support/wait.js';
 
 for (const engine of stores) {
-  t.test(`several workers answer as one service, on ${engine.name}`, engine.options, async (t) => {
+  t.test(`several workers serve as one service, on ${engine.name}`, engine.options, async (t) => {
     const server = await startWorkers(t, { DATABASE_URL: await engine.createUrl(t) }, '--dev');
     await repeatUntil(
       () => server.stderr().includes('curl'),
@@ -38,17 +38,17 @@ for (const engine of stores) {
     t.match(await one.send('GET', '/plants', '', revalidate), { status: 200 });
     t.match(await one.send('DELETE', '/plants/7'), { status: 404 });
 
-    const answered = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 100 }, (_, i) => (i % 2 === 0 ? one : two).send('DELETE', '/plants/8')),
     );
-    t.equal(answered.filter(({ status }) => status === 204).length, 1, 'of concurrent deletes one finds it');
+    t.equal(responses.filter(({ status }) => status === 204).length, 1, 'of concurrent deletes one finds it');
 
     t.equal(await server.end('SIGTERM'), 0);
     const requests = server.log.filter(({ msg }) => msg === 'request');
     t.strictSame(
       [...new Set(requests.map(({ process }) => process))].sort(),
       ['worker 1', 'worker 2'],
-      'both have answered, and every line names its process',
+      'both have responded, and every line names its process',
     );
     t.equal(new Set(requests.map(({ requestId }) => requestId)).size, requests.length);
     t.match(server.log.at(-1), { process: 'supervisor', msg: 'plant-store has shut down' });
@@ -102,23 +102,23 @@ t.test('the write queue is bounded over all workers together', async (t) => {
   const token = await server.createToken('alice');
   const clients = Array.from({ length: 64 }, () => new Client(t, server, token));
   let id = 0;
-  const answers: Awaited<ReturnType<Client['send']>>[] = [];
+  const responses: Awaited<ReturnType<Client['send']>>[] = [];
   const load = () =>
     Promise.all(
       clients.map(async (client) => {
-        answers.push(await client.send('POST', '/plants', `{"id":${++id},"name":"a"}`));
+        responses.push(await client.send('POST', '/plants', `{"id":${++id},"name":"a"}`));
       }),
     );
-  await repeatUntil(() => answers.some(({ status }) => status === 503), load);
-  const created = answers.filter(({ status }) => status === 200).length;
-  const refused = answers.filter(({ text }) => text.includes('"error":50301,'));
-  t.equal(created + refused.length, answers.length);
+  await repeatUntil(() => responses.some(({ status }) => status === 503), load);
+  const created = responses.filter(({ status }) => status === 200).length;
+  const refused = responses.filter(({ text }) => text.includes('"error":50301,'));
+  t.equal(created + refused.length, responses.length);
   t.equal(((await (await list(server, token)).json()) as unknown[]).length, created);
   t.equal(await server.end(), 0);
 });
 
 t.test(
-  'connections beyond the bound are closed, and nobody passes them round',
+  'connections beyond the bound are closed, and are not passed to other workers',
   skipFor(noProc),
   async (t) => {
     const server = await startWorkers(t, { MAX_CONNECTIONS: '2' });
@@ -165,7 +165,7 @@ t.test('SIGTERM under load loses no acknowledged write and resets no connection'
     for (;;) {
       const id = next++;
       const { status, headers } = await client.send('POST', '/plants', `{"id":${id},"name":"${id}"}`);
-      if (status !== 200) throw new Error(`answered ${status}`);
+      if (status !== 200) throw new Error(`the response was ${status}`);
       acknowledged.push(id);
       if (acknowledged.length > 500 && !signalled) {
         signalled = true;

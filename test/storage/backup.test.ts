@@ -40,7 +40,7 @@ t.test('a backup taken while the server writes is complete, and is restored by c
         token,
         body: `{"id":${id},"name":"plant ${id}"}`,
       });
-      if (status !== 200) throw new Error(`answered ${status}`);
+      if (status !== 200) throw new Error(`the response was ${status}`);
       acknowledged++;
     }
   });

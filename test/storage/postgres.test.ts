@@ -604,10 +604,10 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       t.match(timedOut, { status: 503, json: { error: 50302 }, headers: { 'retry-after': '1' } });
       let last = 1;
       const cancelled = await until(async () => {
-        const answer = hasty.call('POST', '/plants', { token, body: { ...body, id: ++last } });
+        const response = hasty.call('POST', '/plants', { token, body: { ...body, id: ++last } });
         const seen = { found: false, over: false };
         const end = () => (seen.over = true);
-        answer.then(end, end);
+        response.then(end, end);
         // The earlier backends still wait; the last one has the latest start time. It may end before it is found.
         await repeatUntil(async () => {
           const rows = await server.sql(
@@ -618,7 +618,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
           seen.found = rows.length > 0;
           return seen.found || seen.over;
         });
-        const result = await answer;
+        const result = await response;
         return seen.found ? result : undefined;
       });
       t.match(cancelled, { status: 503, json: { error: 50302 } }, 'the server itself calls this a success');

@@ -1,5 +1,5 @@
 // The files of a SQLite store with several processes: whatever is moved, deleted or put back, no acknowledged write is
-// lost, and no worker creates a file. What arrives at the writer's socket and is no batch harms nobody else.
+// lost, and no worker creates a file. What arrives at the writer's socket and is no batch closes its connection alone.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { link, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';

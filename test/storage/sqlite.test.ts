@@ -127,7 +127,7 @@ t.test('a store whose file is deleted or replaced acknowledges nothing until the
 });
 
 t.test(
-  'what recovery finds, and a folder that is made, is on the disk before anybody is told',
+  'what recovery finds, and a folder that is made, is on the disk before it is acknowledged',
   skipFor(spawnSync('strace', ['-V']).error && 'strace shows what is synced'),
   async (t) => {
     const file = await newFile(t);

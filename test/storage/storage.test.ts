@@ -172,19 +172,19 @@ t.test('batches in flight are together no larger than one may be', async (t) => 
     { maxInFlight: 2, repeatsKeys: true },
     { batchRows: 3 },
   );
-  const turn = () => new Promise(setImmediate);
+  const iteration = () => new Promise(setImmediate);
   const add = (id: bigint) => writer.write(insert(id));
   const written = [add(1n)];
-  await turn();
+  await iteration();
   written.push(...[2n, 3n, 4n, 5n].map(add));
-  await turn();
+  await iteration();
   t.strictSame(batches, [[1n], [2n, 3n]], 'the second does not wait for the first');
   finish[0]!();
-  await turn();
+  await iteration();
   t.strictSame(batches, [[1n], [2n, 3n], [4n]]);
   const closed = writer.close();
   finish[1]!();
-  await turn();
+  await iteration();
   t.strictSame(batches, [[1n], [2n, 3n], [4n], [5n]]);
   finish[2]!();
   finish[3]!();

@@ -6,7 +6,7 @@ import { loadContract, type Contract } from '../../dist/contract/contract.js';
 import { allErrors } from '../../dist/plants/errors.js';
 
 /** A response as a client sees it. Header names are in lower case. */
-export interface Answer {
+export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** The body's bytes as text. */
@@ -33,63 +33,63 @@ const connectionStatuses = new Set([400, 404, 405, 408, 417, 429, 431, 500, 503]
  * internals in a 5xx.
  * @param url - The requested path, with or without a query.
  */
-export type AnswerCheck = (method: string, url: string, answer: Answer) => void;
+export type ResponseCheck = (method: string, url: string, response: HttpResponse) => void;
 
 /** Creates the check for a contract. */
-export function answerCheck({ document, operations, securitySchemes }: Contract): AnswerCheck {
+export function responseCheck({ document, operations, securitySchemes }: Contract): ResponseCheck {
   const ajv = new Ajv2020({ ownProperties: true, allErrors: true, strictTypes: false, strictTuples: false });
   addFormats.default(ajv);
   const validators = new Map<object, ReturnType<typeof ajv.compile>>();
 
-  return (method, url, answer) => {
-    const where = `${method} ${url.slice(0, 80)} answered ${answer.status}`;
+  return (method, url, response) => {
+    const where = `${method} ${url.slice(0, 80)} returned ${response.status}`;
     const path = url.split('?', 1)[0]!;
     const ofPath = operations.filter((known) =>
       new RegExp(`^(${known.basePaths.join('|')})${known.path.replace(/{[^}]+}/g, '[^/]*')}$`).test(path),
     );
     const operation = ofPath.find((known) => known.method === (method === 'HEAD' ? 'GET' : method));
-    assert.match(String(answer.headers['x-request-id']), /^[\w.-]{1,64}$/, `${where} without a request id`);
-    if (answer.status >= 400) checkError(where, answer, method);
-    if (answer.status === 405 && ofPath.length > 0) {
+    assert.match(String(response.headers['x-request-id']), /^[\w.-]{1,64}$/, `${where} without a request id`);
+    if (response.status >= 400) checkError(where, response, method);
+    if (response.status === 405 && ofPath.length > 0) {
       const methods = ofPath.flatMap((known) => (known.method === 'GET' ? ['GET', 'HEAD'] : [known.method]));
-      assert.deepEqual(String(answer.headers['allow']).split(', ').sort(), methods.sort(), where);
+      assert.deepEqual(String(response.headers['allow']).split(', ').sort(), methods.sort(), where);
     }
     const takesHttp =
       operation?.security.flat().some(({ scheme }) => securitySchemes[scheme]?.type === 'http') ?? true;
-    if (takesHttp && (answer.status === 401 || answer.status === 403))
-      assert.match(String(answer.headers['www-authenticate']), /^Bearer realm=/, where);
+    if (takesHttp && (response.status === 401 || response.status === 403))
+      assert.match(String(response.headers['www-authenticate']), /^Bearer realm=/, where);
     // The response to a preflight request.
-    if (method === 'OPTIONS' && answer.status === 204) return;
+    if (method === 'OPTIONS' && response.status === 204) return;
     if (path.startsWith('/openapi.') || path === '/' || path.startsWith('/docs')) return;
     if (operation === undefined) {
-      assert.ok(connectionStatuses.has(answer.status), `${where}, which is not declared`);
+      assert.ok(connectionStatuses.has(response.status), `${where}, which is not declared`);
       return;
     }
     const paths = document['paths'] as Record<string, Record<string, { responses: object } | undefined>>;
     const responses = paths[operation.path]?.[operation.method.toLowerCase()]?.responses ?? {};
-    const keys = [String(answer.status), `${Math.floor(answer.status / 100)}XX`, 'default'];
+    const keys = [String(response.status), `${Math.floor(response.status / 100)}XX`, 'default'];
     const declared = keys
       .map((key) => (responses as Record<string, ResponseObject | undefined>)[key])
       .find(Boolean);
     if (declared === undefined) {
       assert.ok(
-        connectionStatuses.has(answer.status),
+        connectionStatuses.has(response.status),
         `${where}, which ${operation.operationId} does not declare`,
       );
       return;
     }
-    const response = resolve<ResponseObject>(document, declared);
-    for (const [name, header] of Object.entries(response.headers ?? {})) {
+    const responseObject = resolve<ResponseObject>(document, declared);
+    for (const [name, header] of Object.entries(responseObject.headers ?? {})) {
       // A response from outside the operation, as to malformed HTTP, has its own 400.
       if (resolve<{ required?: boolean }>(document, header).required)
-        assert.ok(answer.headers[name.toLowerCase()], `${where} without ${name}`);
+        assert.ok(response.headers[name.toLowerCase()], `${where} without ${name}`);
     }
-    const [mediaType = 'application/json', media] = Object.entries(response.content ?? {})[0] ?? [];
+    const [mediaType = 'application/json', media] = Object.entries(responseObject.content ?? {})[0] ?? [];
     if (method === 'HEAD' || media === undefined) {
-      assert.equal(answer.text, '', `${where} with a body`);
+      assert.equal(response.text, '', `${where} with a body`);
       return;
     }
-    assert.equal(answer.headers['content-type'], mediaType, where);
+    assert.equal(response.headers['content-type'], mediaType, where);
     if (media.schema === undefined) return;
     let validate = validators.get(media.schema);
     if (validate === undefined) {
@@ -97,17 +97,17 @@ export function answerCheck({ document, operations, securitySchemes }: Contract)
       validators.set(media.schema, validate);
     }
     assert.ok(
-      validate(JSON.parse(answer.text)),
-      `${where} with ${answer.text.slice(0, 200)}: ${ajv.errorsText(validate.errors)}`,
+      validate(JSON.parse(response.text)),
+      `${where} with ${response.text.slice(0, 200)}: ${ajv.errorsText(validate.errors)}`,
     );
   };
 }
 
 export const contract = loadContract();
 /** The check for the service's own contract. */
-export const checkAnswer = answerCheck(contract);
+export const checkResponse = responseCheck(contract);
 
-function checkError(where: string, { status, headers, text }: Answer, method: string): void {
+function checkError(where: string, { status, headers, text }: HttpResponse, method: string): void {
   assert.equal(headers['content-type'], 'application/json', where);
   if (status === 405) assert.ok(headers['allow'] !== undefined, `${where} without Allow`);
   if (status === 503 || status === 429)

@@ -8,7 +8,7 @@ import { create, list, remove, startServer, type ServerProcess } from './process
 export interface CrashTest {
   readonly file: string;
   readonly env: Record<string, string>;
-  /** A token for plants that nobody else writes. */
+  /** A token for plants that no other client writes. */
   readonly token: string;
   readonly rounds: number;
   /**
@@ -41,16 +41,16 @@ export async function surviveKills(t: Test, { file, env, token, rounds, kill }: 
         state.set(id, 'unknown');
         let status: number;
         try {
-          const answer = await (deletes
+          const response = await (deletes
             ? remove(server, token, id, noticed.signal)
             : create(server, token, `{"id":${id},"name":"${id}"}`, noticed.signal));
-          await answer.arrayBuffer();
-          ({ status } = answer);
+          await response.arrayBuffer();
+          ({ status } = response);
         } catch (error) {
           if (kills === 0) throw error;
           continue;
         }
-        if (status !== (deletes ? 204 : 200)) throw new Error(`answered ${status}`);
+        if (status !== (deletes ? 204 : 200)) throw new Error(`the response was ${status}`);
         state.set(id, deletes ? 'gone' : 'there');
         if (++acknowledged < enough || killing) continue;
         killing = true;
@@ -70,7 +70,7 @@ export async function surviveKills(t: Test, { file, env, token, rounds, kill }: 
       integrity_check: string;
     };
     check.close();
-    t.equal(integrity, 'ok', `round ${round}: killed after ${acknowledged} answers`);
+    t.equal(integrity, 'ok', `round ${round}: killed after ${acknowledged} responses`);
     // One process is enough to read the store.
     const restarted = await startServer(t, { env: { ...env, WORKERS: '1' } });
     const names = new Set(

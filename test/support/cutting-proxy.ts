@@ -7,7 +7,7 @@ import type { Test } from 'tap';
  * What happens to a request: it and its response pass; it is lost before the service sees it; its response is lost
  * after the service has sent it; half of the first bytes of its response are lost; its response is withheld forever.
  */
-export type Fate = 'pass' | 'lose request' | 'lose answer' | 'cut answer' | 'hold answer';
+export type Fate = 'pass' | 'lose request' | 'lose response' | 'cut response' | 'hold response';
 
 /** The proxy of a test. */
 export interface CuttingProxy {
@@ -23,7 +23,7 @@ export async function startCuttingProxy(t: Test, port: number): Promise<CuttingP
   const server = createServer((client) => {
     const service = connect(port, '127.0.0.1');
     let fate: Fate | undefined;
-    let answering = false;
+    let responding = false;
     for (const socket of [client, service]) {
       sockets.add(socket);
       // A broken connection causes an error; only its closing matters.
@@ -36,18 +36,18 @@ export async function startCuttingProxy(t: Test, port: number): Promise<CuttingP
     }
     client.on('data', (bytes) => {
       // A request may arrive in several chunks, and so may the response before it.
-      if (answering) fate = undefined;
-      answering = false;
+      if (responding) fate = undefined;
+      responding = false;
       fate ??= fates.shift() ?? 'pass';
       if (fate === 'lose request') client.destroy();
       else service.write(bytes);
     });
     service.on('data', (bytes) => {
-      const first = !answering;
-      answering = true;
+      const first = !responding;
+      responding = true;
       if (fate === 'pass') client.write(bytes);
-      else if (fate === 'cut answer' && first) client.end(bytes.subarray(0, bytes.length / 2));
-      else if (fate === 'lose answer') client.destroy();
+      else if (fate === 'cut response' && first) client.end(bytes.subarray(0, bytes.length / 2));
+      else if (fate === 'lose response') client.destroy();
     });
   });
   server.listen(0, '127.0.0.1');

@@ -29,7 +29,7 @@ export interface OwnServer extends PostgresServer {
   ended(): Promise<void>;
   /** The folder of its data. */
   readonly data: string;
-  /** Resolves when the server next logs something with this SQLSTATE: its log may come later than its answer. */
+  /** Resolves when the server next logs something with this SQLSTATE: its log may come later than its response. */
   logged(sqlstate: string): Promise<void>;
   /** The plans of the statements that run meanwhile, of all that auto_explain logs. */
   plansOf(work: () => Promise<unknown>): Promise<ExplainedPlan[]>;

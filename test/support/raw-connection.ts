@@ -1,8 +1,8 @@
-// A connection on which a test writes bytes as it likes, and reads the answers one by one.
+// A connection on which a test writes bytes as it likes, and reads the responses one by one.
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
-import { checkAnswer, type Answer } from './contract-check.js';
+import { checkResponse, type HttpResponse } from './contract-check.js';
 import { dial, type Connection } from './transport.js';
 
 /** A client's side of a connection. */
@@ -38,7 +38,7 @@ export class RawConnection {
     await once(tcp, 'connect');
     // The session's ticket is the end of the handshake on both sides; but the server may close the connection instead.
     if (socket !== tcp) await new Promise((done) => socket.once('session', done).once('close', done));
-    // In the turn that reads the ticket nothing can be written.
+    // In the iteration of the event loop that reads the ticket, nothing can be written.
     await setImmediate();
     return opened;
   }
@@ -52,19 +52,19 @@ export class RawConnection {
     this.socket.write(bytes);
   }
 
-  /** Resolves when the server has closed the connection, to what it sent that nobody has read. */
+  /** Resolves when the server has closed the connection, to what it sent and no call has returned. */
   async rest(): Promise<string> {
     while (!this.#ended) await this.#more();
     return this.#unread().toString('latin1');
   }
 
   /**
-   * The next answer, checked against the contract; undefined when the server closes the connection instead.
-   * Interim answers (1xx) are told as they are.
-   * @param method - The method of the request that it answers.
+   * The next response, checked against the contract; undefined when the server closes the connection instead.
+   * Interim responses (1xx) are returned as they are.
+   * @param method - The method of its request.
    * @param url - Its target.
    */
-  async answer(method = 'GET', url = '/unknown'): Promise<Answer | undefined> {
+  async receive(method = 'GET', url = '/unknown'): Promise<HttpResponse | undefined> {
     let end: number;
     while ((end = this.#unread().indexOf('\r\n\r\n')) < 0) {
       if (this.#ended) return undefined;
@@ -83,9 +83,9 @@ export class RawConnection {
     if (status < 200) return { status, headers, text: '' };
     const bodiless = method === 'HEAD' || status === 204 || status === 304;
     const text = bodiless ? '' : await this.#body(headers);
-    const answer = { status, headers, text };
-    checkAnswer(method, url, answer);
-    return answer;
+    const response = { status, headers, text };
+    checkResponse(method, url, response);
+    return response;
   }
 
   async #body(headers: Record<string, string>): Promise<string> {
@@ -127,7 +127,7 @@ export class RawConnection {
   }
 
   async #needMore(): Promise<void> {
-    if (this.#ended) throw new Error('the connection closed in the middle of an answer');
+    if (this.#ended) throw new Error('the connection closed in the middle of a response');
     await this.#more();
   }
 

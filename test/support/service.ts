@@ -2,7 +2,7 @@
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance, InjectOptions } from 'fastify';
 import type { Test } from 'tap';
-import { answerCheck, checkAnswer, type Answer } from './contract-check.js';
+import { responseCheck, checkResponse, type HttpResponse } from './contract-check.js';
 import { engines, sharedStorage, type Engine } from './engines.js';
 import { RawConnection } from './raw-connection.js';
 import { issueToken, scopes, type PlantRepository, type Storage } from './store.js';
@@ -13,8 +13,8 @@ import { plantOperations } from '../../dist/plants/operations.js';
 import type { PlantRepository as Repository } from '../../dist/plants/repository.js';
 import { service as definition } from '../../dist/service.js';
 
-/** An answer whose body has been read: `json` is lossy beyond 2^53, `text` never. */
-export interface JsonAnswer extends Answer {
+/** A response whose body has been read: `json` is lossy beyond 2^53, `text` never. */
+export interface JsonResponse extends HttpResponse {
   readonly json: unknown;
 }
 
@@ -36,8 +36,8 @@ export interface Service {
   readonly token: string;
   /** Makes a token. */
   issue(subject: string, options?: { scopes?: readonly string[]; expiresAt?: number }): Promise<string>;
-  /** Sends a request and checks the answer against the contract. */
-  call(method: string, url: string, options?: CallOptions): Promise<JsonAnswer>;
+  /** Sends a request and checks the response against the contract. */
+  call(method: string, url: string, options?: CallOptions): Promise<JsonResponse>;
 }
 
 /** What a test may set; `wrap` stands between the app and its storage. */
@@ -60,7 +60,7 @@ export async function startService(t: Test, engine: Engine, options: ServiceOpti
     ...appOptions,
     storage: wrapped,
   });
-  const check = options.contract === undefined ? checkAnswer : answerCheck(options.contract);
+  const check = options.contract === undefined ? checkResponse : responseCheck(options.contract);
   t.teardown(() => app.close());
   const issue: Service['issue'] = async (subject, { scopes: given = scopes, expiresAt } = {}) => {
     const { secret } = await issueToken(storage.tokens, {
@@ -81,7 +81,7 @@ export async function startService(t: Test, engine: Engine, options: ServiceOpti
     call: async (method, url, { token: given, body, headers = {} } = {}) => {
       const raw = typeof body === 'string' || Buffer.isBuffer(body);
       const payload = body === undefined ? undefined : raw ? body : jsonText(body);
-      const response = await app.inject({
+      const injected = await app.inject({
         method: method as NonNullable<InjectOptions['method']>,
         url,
         headers: {
@@ -91,14 +91,14 @@ export async function startService(t: Test, engine: Engine, options: ServiceOpti
         },
         ...(payload !== undefined && { payload: payload }),
       });
-      const answer = {
-        status: response.statusCode,
-        headers: response.headers as Answer['headers'],
-        // The server leaves the body of an answer to HEAD out; an injected request shows it.
-        text: method === 'HEAD' ? '' : response.payload,
+      const response = {
+        status: injected.statusCode,
+        headers: injected.headers as HttpResponse['headers'],
+        // The server leaves the body of a response to HEAD out; an injected request shows it.
+        text: method === 'HEAD' ? '' : injected.payload,
       };
-      check(method, url, answer);
-      return { ...answer, json: answer.text === '' ? undefined : (JSON.parse(answer.text) as unknown) };
+      check(method, url, response);
+      return { ...response, json: response.text === '' ? undefined : (JSON.parse(response.text) as unknown) };
     },
   };
 }
@@ -125,7 +125,7 @@ export async function startListening(t: Test, options: ServiceOptions = {}): Pro
   return { ...service, port, open, authorized: `Host: x\r\nAuthorization: Bearer ${service.token}\r\n` };
 }
 
-/** Injects faults into a storage: methods that fail, hang, answer otherwise, or count their calls. */
+/** Injects faults into a storage: methods that fail, hang, return something else, or count their calls. */
 export const injectFaults =
   (
     change: (storage: Storage) => { plants?: Partial<PlantRepository>; tokens?: Partial<TokenRepository> },

@@ -2,7 +2,7 @@
 // arbitraries, so that what fails is shrunk.
 import fc from 'fast-check';
 
-/** What a request asks for. The kind decides its answer, but for what became of the plant before. */
+/** What a request asks for. The kind decides its response, but for what became of the plant before. */
 export type Kind = (typeof kinds)[number];
 const kinds = ['create', 'list', 'head', 'delete', 'stranger', 'nowhere', 'contract'] as const;
 
@@ -36,7 +36,7 @@ export type Mutation =
 
 /** What a client does on one connection. */
 export interface Script {
-  /** Requests whose answers are known. */
+  /** Requests whose responses are known. */
   readonly clean: readonly WireRequest[];
   /** Requests that are mutated, all their bytes as one, before they are sent behind the others. */
   readonly dirty: readonly WireRequest[];

@@ -35,13 +35,13 @@ export function childrenOf(pid: number): number[] {
   }
 }
 
-/** Whether a process lives; one that has ended and that nobody has asked for does not. */
+/** Whether a process lives; one that has ended and has not been waited for does not. */
 export const lives = async (pid: number) => {
   const status = await readFile(`/proc/${pid}/status`, 'latin1').catch(() => 'State:\tX');
   return !/^State:\t[XZ]/m.test(status);
 };
 
-interface Answer {
+interface HttpResponse {
   readonly status: number;
   readonly headers: IncomingMessage['headers'];
   readonly text: string;
@@ -61,7 +61,12 @@ export class Client {
     });
   }
 
-  async send(method: string, path: string, body = '', more: Record<string, string> = {}): Promise<Answer> {
+  async send(
+    method: string,
+    path: string,
+    body = '',
+    more: Record<string, string> = {},
+  ): Promise<HttpResponse> {
     const headers = {
       authorization: `Bearer ${this.#token}`,
       'content-length': Buffer.byteLength(body),
@@ -77,7 +82,7 @@ export class Client {
   }
 }
 
-/** A client for each worker: connections go to the workers in turns. */
+/** A client for each worker: connections go to the workers in turn. */
 export const clientsOf = (t: Test, server: ServerProcess, token: string) => [
   new Client(t, server, token),
   new Client(t, server, token),

@@ -1,4 +1,4 @@
-// Measures the cost of metrics: the server's CPU time per request with and without OPS_PORT, in turns.
+// Measures the cost of metrics: the server's CPU time per request with and without OPS_PORT, alternately.
 //
 //   npm run build && node scripts/bench/cases/metrics.js [ROUNDS]
 import { mkdtemp, rm } from 'node:fs/promises';

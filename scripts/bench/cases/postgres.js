@@ -57,21 +57,21 @@ function send(agent, base, method, bearer = token) {
  */
 async function load(base, connections, time) {
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
-  const end = performance.now() + time;
+  const deadline = performance.now() + time;
   let created = 0;
   let slowest = 0;
   /** @type {Record<string, number>} */
   const others = {};
   await Promise.all(
     Array.from({ length: connections }, async () => {
-      while (performance.now() < end) {
-        const answer = await send(agent, base, 'POST');
-        slowest = Math.max(slowest, answer.time);
-        if (answer.status === 200) {
+      while (performance.now() < deadline) {
+        const response = await send(agent, base, 'POST');
+        slowest = Math.max(slowest, response.time);
+        if (response.status === 200) {
           created++;
           continue;
         }
-        const code = String(JSON.parse(answer.body.toString()).error);
+        const code = String(JSON.parse(response.body.toString()).error);
         others[code] = (others[code] ?? 0) + 1;
         // A tenth of what Retry-After asks for.
         await pause(100);
@@ -94,7 +94,9 @@ const timeout = 6;
 const grouped = await startService(url, { DATABASE_TIMEOUT_SECONDS: `${timeout}` });
 const single = await startService(url, { WRITE_BATCH_ROWS: '1' });
 
-console.log('Durable creates per second through one process, 256 connections, medians of 5 rounds in turn:');
+console.log(
+  'Durable creates per second through one process, 256 connections, medians of 5 rounds, alternately:',
+);
 /** @type {number[]} */
 const groupedRates = [];
 /** @type {number[]} */
@@ -155,8 +157,8 @@ console.log('A list of 100,000 plants, on PostgreSQL and on SQLite:');
 const file = `file:${join(cluster.folder, 'plants.db')}`;
 /** @type {{ hash: string, bytes: number, time: number }[]} */
 const lists = [];
-for (const place of [url, file]) {
-  const storage = await openStore(place);
+for (const database of [url, file]) {
+  const storage = await openStore(database);
   for (let start = 0; start < 100_000; start += 10_000) {
     await Promise.all(
       Array.from({ length: 10_000 }, (_, i) => {
@@ -170,16 +172,16 @@ for (const place of [url, file]) {
     );
   }
   await storage.close();
-  const bearer = await plantStore(place, 'token', 'create', 'lister');
-  const { origin, end } = place === url ? grouped : await startService(place);
+  const bearer = await plantStore(database, 'token', 'create', 'lister');
+  const { origin, end } = database === url ? grouped : await startService(database);
   const agent = new Agent({ keepAlive: true });
   const times = [];
   /** @type {Buffer} */
   let body = Buffer.alloc(0);
   for (let round = 0; round < 3; round++) {
-    const answer = await send(agent, origin, 'GET', bearer);
-    times.push(answer.time);
-    ({ body } = answer);
+    const response = await send(agent, origin, 'GET', bearer);
+    times.push(response.time);
+    ({ body } = response);
   }
   agent.destroy();
   lists.push({

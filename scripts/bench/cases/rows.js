@@ -1,4 +1,4 @@
-// Measures creates and deletes over HTTP on a store of 10 million plants and on one of 10 thousand, in turns.
+// Measures creates and deletes over HTTP on a store of 10 million plants and on one of 10 thousand, alternately.
 //
 //   npm run build && node scripts/bench/cases/rows.js [ROWS]
 //

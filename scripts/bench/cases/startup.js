@@ -1,4 +1,4 @@
-// Measures the start times of the Plant Store and of a bare Fastify server, in turns.
+// Measures the start times of the Plant Store and of a bare Fastify server, alternately.
 //
 //   npm run build && node scripts/bench/cases/startup.js [ROUNDS]
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -20,7 +20,7 @@ try {
     const percent = (100 * spread(times)).toFixed(0);
     console.log(`${name.padEnd(12)}  ${middle} ms, ± ${percent} %, minimum ${least} ms`);
   }
-  const ratio = medianInterval(ours.map((time, turn) => time / Number(floor[turn])));
+  const ratio = medianInterval(ours.map((time, round) => time / Number(floor[round])));
   const [middle, low, high] = [ratio.median, ratio.low, ratio.high].map((value) => value.toFixed(2));
   console.log(`ratio         ${middle}, ${low} to ${high} at ${(100 * ratio.confidence).toFixed(0)} %`);
 } finally {

@@ -1,4 +1,4 @@
-// Measures the effect of WORKERS on one SQLite file: one process and several in turns, as ratios with intervals.
+// Measures the effect of WORKERS on one SQLite file: one process and several alternately, as ratios with intervals.
 //
 //   npm run build && node scripts/bench/cases/workers.js [ROUNDS] [WORKERS]
 import { readFileSync, statSync } from 'node:fs';

@@ -1,6 +1,6 @@
 // The load generator's own limit: a socket that replies to each chunk with prepared bytes and parses nothing.
 import { createServer } from 'node:net';
-import { answer } from './answers.js';
+import { respond } from './responses.js';
 
 /** @type {Map<string, Buffer>} */
 const made = new Map();
@@ -12,7 +12,7 @@ createServer({ noDelay: true }, (socket) => {
     const key = `${method} ${method === 'GET' ? path : ''} ${authorized}`;
     let bytes = made.get(key);
     if (bytes === undefined) {
-      const { status, body } = answer(method, path, authorized ? '' : undefined);
+      const { status, body } = respond(method, path, authorized ? '' : undefined);
       bytes = Buffer.concat([
         Buffer.from(`HTTP/1.1 ${status} Status\r\nContent-Length: ${body.length}\r\n\r\n`),
         body,

@@ -20,8 +20,8 @@ func connect(token string) (*openapi.PlantsAPIService, context.Context) {
 }
 
 // docs: hide
-// told gives the status and the code of a typed error.
-func told(response *http.Response, err error) [2]int32 {
+// outcome gives the status and the code of a typed error.
+func outcome(response *http.Response, err error) [2]int32 {
 	var failure *openapi.GenericOpenAPIError
 	if !errors.As(err, &failure) {
 		return [2]int32{}
@@ -62,10 +62,10 @@ func main() {
 	_, wrong, wrongErr := strangers.ListPlants(strange).Execute()
 	readers, reading := connect(os.Getenv("READ_TOKEN"))
 	must(json.NewEncoder(os.Stdout).Encode(map[string]any{"list": names, "errors": [][2]int32{
-		told(create(math.MaxInt64, "other")),
-		told(wrong, wrongErr),
-		told(readers.DeletePlant(reading, 1).Execute()),
-		told(plants.DeletePlant(ctx, own).Execute()),
+		outcome(create(math.MaxInt64, "other")),
+		outcome(wrong, wrongErr),
+		outcome(readers.DeletePlant(reading, 1).Execute()),
+		outcome(plants.DeletePlant(ctx, own).Execute()),
 	}}))
 	// docs: show
 }

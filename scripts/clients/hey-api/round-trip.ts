@@ -15,7 +15,7 @@ client.setConfig({
 
 // docs: hide
 /** The status and the code of a typed error. */
-const told = ({ response, error }: { response?: Response; error?: PlantError | undefined }) => [
+const outcome = ({ response, error }: { response?: Response; error?: PlantError | undefined }) => [
   response?.status,
   error?.error,
 ];
@@ -29,10 +29,10 @@ const { data } = await listPlants({ query: { limit: 3 }, throwOnError: true });
 await deletePlant({ path: { id: own }, throwOnError: true });
 // docs: hide
 const errors = [
-  told(await createPlant({ body: { id: max, name: 'other' } })),
-  told(await listPlants({ auth: 'wrong' })),
-  told(await deletePlant({ path: { id: 1n }, auth: READ_TOKEN! })),
-  told(await deletePlant({ path: { id: own } })),
+  outcome(await createPlant({ body: { id: max, name: 'other' } })),
+  outcome(await listPlants({ auth: 'wrong' })),
+  outcome(await deletePlant({ path: { id: 1n }, auth: READ_TOKEN! })),
+  outcome(await deletePlant({ path: { id: own } })),
 ];
 console.log(JSON.stringify({ list: data.map(({ name }) => name), errors }));
 // docs: show

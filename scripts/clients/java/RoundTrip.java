@@ -19,7 +19,7 @@ public class RoundTrip {
 
   // docs: hide
   /** The status of the exception, and the code of the Error that its body is read as. */
-  static List<Integer> told(Call call) throws Exception {
+  static List<Integer> outcome(Call call) throws Exception {
     try {
       call.run();
     } catch (ApiException exception) {
@@ -43,10 +43,10 @@ public class RoundTrip {
     // docs: hide
     List<List<Integer>> errors =
         List.of(
-            told(() -> plants.createPlant(new NewPlant().id(Long.MAX_VALUE).name("other"))),
-            told(() -> connect("wrong").listPlants(null, null)),
-            told(() -> connect(System.getenv("READ_TOKEN")).deletePlant(1L)),
-            told(() -> plants.deletePlant(own)));
+            outcome(() -> plants.createPlant(new NewPlant().id(Long.MAX_VALUE).name("other"))),
+            outcome(() -> connect("wrong").listPlants(null, null)),
+            outcome(() -> connect(System.getenv("READ_TOKEN")).deletePlant(1L)),
+            outcome(() -> plants.deletePlant(own)));
     System.out.println(new Gson().toJson(Map.of("list", names, "errors", errors)));
     // OkHttp's threads would keep the process for a minute.
     System.exit(0);

@@ -22,8 +22,8 @@ func connect(token string) *plants.ClientWithResponses {
 }
 
 // docs: hide
-// told gives the status and the code of a typed error.
-func told(status int, failure *plants.Error) [2]int32 {
+// outcome gives the status and the code of a typed error.
+func outcome(status int, failure *plants.Error) [2]int32 {
 	if failure == nil {
 		return [2]int32{}
 	}
@@ -42,14 +42,14 @@ func main() {
 	client := connect(os.Getenv("TOKEN"))
 	const own = 1<<53 + 1
 	create := func(id int64, name string) *plants.CreatePlantResponse {
-		answer, err := client.CreatePlantWithResponse(ctx, plants.NewPlant{Id: id, Name: name})
+		response, err := client.CreatePlantWithResponse(ctx, plants.NewPlant{Id: id, Name: name})
 		must(err)
-		return answer
+		return response
 	}
 	remove := func(client *plants.ClientWithResponses, id int64) *plants.DeletePlantResponse {
-		answer, err := client.DeletePlantWithResponse(ctx, id)
+		response, err := client.DeletePlantWithResponse(ctx, id)
 		must(err)
-		return answer
+		return response
 	}
 	create(own, "own")
 	create(math.MaxInt64, "max")
@@ -69,10 +69,10 @@ func main() {
 	forbidden := remove(connect(os.Getenv("READ_TOKEN")), 1)
 	gone := remove(client, own)
 	must(json.NewEncoder(os.Stdout).Encode(map[string]any{"list": names, "errors": [][2]int32{
-		told(taken.StatusCode(), taken.JSON400),
-		told(wrong.StatusCode(), wrong.JSON401),
-		told(forbidden.StatusCode(), forbidden.JSON403),
-		told(gone.StatusCode(), gone.JSON404),
+		outcome(taken.StatusCode(), taken.JSON400),
+		outcome(wrong.StatusCode(), wrong.JSON401),
+		outcome(forbidden.StatusCode(), forbidden.JSON403),
+		outcome(gone.StatusCode(), gone.JSON404),
 	}}))
 	// docs: show
 }

@@ -14,7 +14,7 @@ const connect = (token: string | undefined) =>
 
 // docs: hide
 /** The status and the code of a typed error. */
-const told = ({ response, error }: { response: Response; error?: components['schemas']['Error'] }) => [
+const outcome = ({ response, error }: { response: Response; error?: components['schemas']['Error'] }) => [
   response.status,
   error?.error,
 ];
@@ -29,10 +29,10 @@ const { data } = await plants.GET('/plants', { params: { query: { limit: 3 } } }
 await plants.DELETE('/plants/{id}', { params: { path: { id: own } } });
 // docs: hide
 const errors = [
-  told(await plants.POST('/plants', { body: { id: max, name: 'other' } })),
-  told(await connect('wrong').GET('/plants')),
-  told(await connect(READ_TOKEN).DELETE('/plants/{id}', { params: { path: { id: 1n } } })),
-  told(await plants.DELETE('/plants/{id}', { params: { path: { id: own } } })),
+  outcome(await plants.POST('/plants', { body: { id: max, name: 'other' } })),
+  outcome(await connect('wrong').GET('/plants')),
+  outcome(await connect(READ_TOKEN).DELETE('/plants/{id}', { params: { path: { id: 1n } } })),
+  outcome(await plants.DELETE('/plants/{id}', { params: { path: { id: own } } })),
 ];
 console.log(JSON.stringify({ list: data?.map(({ name }) => name), errors }));
 // docs: show

@@ -10,7 +10,7 @@ def connect(token: str) -> PlantsApi:
 
 
 # docs: hide
-def told(call, *arguments) -> list[int]:
+def outcome(call, *arguments) -> list[int]:
     """The status and the code of a typed error."""
     try:
         call(*arguments)
@@ -28,10 +28,10 @@ names = [plant.name for plant in plants.list_plants(limit=3)]
 plants.delete_plant(own)
 # docs: hide
 errors = [
-    told(plants.create_plant, NewPlant(id=largest, name="other")),
-    told(connect("wrong").list_plants),
-    told(connect(os.environ["READ_TOKEN"]).delete_plant, 1),
-    told(plants.delete_plant, own),
+    outcome(plants.create_plant, NewPlant(id=largest, name="other")),
+    outcome(connect("wrong").list_plants),
+    outcome(connect(os.environ["READ_TOKEN"]).delete_plant, 1),
+    outcome(plants.delete_plant, own),
 ]
 print(json.dumps({"list": names, "errors": errors}))
 # docs: show

@@ -9,7 +9,7 @@ const connect = (accessToken: string) =>
 
 // docs: hide
 /** The status of the error, and the code of the Error that its body is read as. */
-async function told(call: Promise<unknown>) {
+async function outcome(call: Promise<unknown>) {
   try {
     await call;
   } catch (error) {
@@ -29,10 +29,10 @@ const list = await plants.listPlants({ limit: 3 });
 await plants.deletePlant({ id: own });
 // docs: hide
 const errors = [
-  await told(plants.createPlant({ newPlant: { id: max, name: 'other' } })),
-  await told(connect('wrong').listPlants()),
-  await told(connect(READ_TOKEN!).deletePlant({ id: 1n })),
-  await told(plants.deletePlant({ id: own })),
+  await outcome(plants.createPlant({ newPlant: { id: max, name: 'other' } })),
+  await outcome(connect('wrong').listPlants()),
+  await outcome(connect(READ_TOKEN!).deletePlant({ id: 1n })),
+  await outcome(plants.deletePlant({ id: own })),
 ];
 console.log(JSON.stringify({ list: list.map(({ name }) => name), errors }));
 // docs: show

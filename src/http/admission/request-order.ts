@@ -1,9 +1,9 @@
-// Keeps pipelined requests in order: each starts after the earlier ones on its connection have been answered.
+// Keeps pipelined requests in order: each starts after the responses to the earlier ones on its connection.
 import type { onRequestHookHandler } from 'fastify';
 import { connectionOf } from '../connection/connection.js';
 
 /**
- * An onRequest hook that starts a request after the earlier ones on its connection have been answered (RFC 9112 section
+ * An onRequest hook that starts a request after the responses to the earlier ones on its connection (RFC 9112 section
  * 9.3.2 requires this for unsafe requests). Otherwise a DELETE would overtake a POST that waits for its body. A request
  * whose connection closes first never starts.
  */

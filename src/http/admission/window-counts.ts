@@ -2,21 +2,21 @@
 import { createHash, randomBytes } from 'node:crypto';
 
 /** How many keys are counted; a power of two. */
-export const mostCounted = 262_144;
-/** How many places a key can have; one of them is given up when all are taken. */
+export const maxKeys = 262_144;
+/** How many slots a key can have; one of them is given up when all are taken. */
 const bucketSize = 8;
 
 /**
- * A table of counts, 20 bytes each. A key has its place in a bucket that a hash selects. If a bucket is full, a new key
- * takes the place of the one with the least count, and starts at one: keys with high counts stay, and no key inherits
- * the requests of another. Nobody can choose keys for a bucket, since the hash has a random salt.
+ * A table of counts, 20 bytes each. A key has its slot in a bucket that a hash selects. If a bucket is full, a new key
+ * takes the slot of the one with the least count, and starts at one: keys with high counts stay, and no key inherits
+ * the requests of another. Clients cannot choose keys for a bucket, since the hash has a random salt.
  */
 export class WindowCounts {
   readonly #salt = randomBytes(16);
-  readonly #prints = new Float64Array(mostCounted);
-  /** 0 in a place that was never taken. */
-  readonly #counts = new Uint32Array(mostCounted);
-  readonly #starts = new Float64Array(mostCounted);
+  readonly #prints = new Float64Array(maxKeys);
+  /** 0 in a slot that was never taken. */
+  readonly #counts = new Uint32Array(maxKeys);
+  readonly #starts = new Float64Array(maxKeys);
   readonly #window: number;
   readonly #now: () => number;
 
@@ -33,20 +33,20 @@ export class WindowCounts {
   count(key: string): { current: number; ttl: number } {
     const now = this.#now();
     const hash = createHash('sha256').update(this.#salt).update(key).digest();
-    const place = this.#placeOf(hash.readUInt32LE(0), hash.readUIntLE(4, 6), now);
-    const current = ++this.#counts[place]!;
+    const slot = this.#slotOf(hash.readUInt32LE(0), hash.readUIntLE(4, 6), now);
+    const current = ++this.#counts[slot]!;
     // In this order, since a sum of floating-point numbers could exceed the window.
-    return { current, ttl: this.#window - (now - this.#starts[place]!) };
+    return { current, ttl: this.#window - (now - this.#starts[slot]!) };
   }
 
-  /** Finds the place of a key, or gives it one. */
-  #placeOf(position: number, print: number, now: number): number {
-    const first = (position % (mostCounted / bucketSize)) * bucketSize;
+  /** Finds the slot of a key, or gives it one. */
+  #slotOf(position: number, print: number, now: number): number {
+    const first = (position % (maxKeys / bucketSize)) * bucketSize;
     let least = first;
-    for (let place = first; place < first + bucketSize; place++) {
-      if (this.#starts[place]! + this.#window <= now) this.#counts[place] = 0;
-      if (this.#counts[place]! > 0 && this.#prints[place] === print) return place;
-      if (this.#counts[place]! < this.#counts[least]!) least = place;
+    for (let slot = first; slot < first + bucketSize; slot++) {
+      if (this.#starts[slot]! + this.#window <= now) this.#counts[slot] = 0;
+      if (this.#counts[slot]! > 0 && this.#prints[slot] === print) return slot;
+      if (this.#counts[slot]! < this.#counts[least]!) least = slot;
     }
     this.#prints[least] = print;
     this.#counts[least] = 0;

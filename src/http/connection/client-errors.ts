@@ -17,7 +17,7 @@ const kinds: Readonly<Record<string, ErrorKind>> = {
  * @param error - The error from Node's HTTP parser or one of its timeouts.
  * @param write - Writes the body.
  */
-export function answerClientError(error: NodeJS.ErrnoException, socket: Socket, write = writeError): void {
+export function respondToClientError(error: NodeJS.ErrnoException, socket: Socket, write = writeError): void {
   const connection = connectionOf(socket);
   if (connection.isClosing) return;
   if (error.code === 'ECONNRESET' || !socket.writable) {

@@ -1,4 +1,4 @@
-// The state of one connection: which of its requests are unanswered, and how it ends.
+// The state of one connection: which of its responses are pending, and how it ends.
 import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -32,7 +32,7 @@ export function connectionOf(socket: Socket): Connection {
 export class Connection {
   readonly #socket: Socket;
   #state: 'open' | 'failed' | 'closing' = 'open';
-  /** The newest request, until it has been answered and its body is complete. */
+  /** The newest request, until its response is sent and its body is complete. */
   #newest: IncomingMessage | undefined;
   /**
    * The responses to the newest request and the one before it, while they are open. Otherwise an idle connection would
@@ -53,12 +53,12 @@ export class Connection {
   }
 
   /** Whether every response has been passed to the operating system. */
-  get isAnswered(): boolean {
+  get hasResponded(): boolean {
     return this.#last?.writableFinished ?? true;
   }
 
   /**
-   * Adds a request, and starts it after the earlier ones have been answered. If the connection closes first, it never
+   * Adds a request, and starts it after the responses to the earlier ones. If the connection closes first, it never
    * starts, and its response emits 'close'.
    */
   enqueue(request: IncomingMessage, response: ServerResponse, start: () => void): void {
@@ -98,7 +98,7 @@ export class Connection {
   }
 
   /** Calls back when all pending responses have been sent, or their connection is lost. */
-  whenAnswered(then: () => void): void {
+  whenResponded(then: () => void): void {
     if (this.#last?.closed === false) this.#last.once('close', then);
     else then();
   }
@@ -122,14 +122,14 @@ export class Connection {
   #respondInOrder(respond: () => void): void {
     const inBody = this.#newest?.complete === false;
     // A request that waits for the rest of its body gets the error as its response.
-    const unanswerable =
+    const getsError =
       inBody && this.#last?.headersSent === false && takesBody.has(this.#newest?.method ?? '');
-    const pending = unanswerable ? this.#previous : this.#last;
+    const pending = getsError ? this.#previous : this.#last;
     if (pending?.closed === false) {
       pending.once('close', () => {
         if (this.#socket.writable) this.#respondInOrder(respond);
       });
-    } else if (inBody && !unanswerable) {
+    } else if (inBody && !getsError) {
       this.close();
     } else {
       respond();

@@ -9,7 +9,7 @@ import {
 import { createServer as createHttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { writeError } from '../../errors.js';
-import { answerClientError } from './client-errors.js';
+import { respondToClientError } from './client-errors.js';
 import { connectionOf } from './connection.js';
 import { stayWithHttp, upgradeOptions } from './upgrade.js';
 
@@ -59,7 +59,7 @@ export function createServer(
   const serve: RequestListener = (request, response) => {
     // Node's parser accepts the HTTP/2 preface as a request with this method.
     if (request.method === 'PRI') {
-      answerClientError(new Error('PRI is not a method'), request.socket, write);
+      respondToClientError(new Error('PRI is not a method'), request.socket, write);
     } else listener(request, response);
   };
   const server =
@@ -72,9 +72,9 @@ export function createServer(
   server.maxConnections = maxConnections;
   // With a limit, Node would drop further fields, Content-Length included; checkHeaders counts the fields.
   server.maxHeadersCount = 0;
-  answerInsteadOfNode(server);
+  handleExpectations(server);
   stayWithHttp(server, tls === undefined ? 'connection' : 'secureConnection', write);
-  answerHalfClosed(server);
+  allowHalfOpen(server);
   if (tls !== undefined) readThroughStream(server);
   lingerOnClose(server);
   // A slow request must get its 408 before this limit.
@@ -89,12 +89,12 @@ export function createServer(
  */
 function cutOffStalledReaders(server: Server, time: number): void {
   server.setTimeout(time, (socket: Socket) => {
-    if (connectionOf(socket).isAnswered || socket.writableLength > 0) socket.destroy();
+    if (connectionOf(socket).hasResponded || socket.writableLength > 0) socket.destroy();
   });
 }
 
 /** Handles requests with an Expect header like all others: Node itself would send some responses without a body. */
-function answerInsteadOfNode(server: Server): void {
+function handleExpectations(server: Server): void {
   const handle = (request: IncomingMessage, response: ServerResponse) => {
     server.emit('request', request, response);
   };
@@ -116,7 +116,7 @@ function readThroughStream(server: Server): void {
  * Lets a client that has half-closed its connection still receive its responses. Node would close the other side at
  * once; only this property, which is missing from Node's types, prevents that.
  */
-function answerHalfClosed(server: Server & { httpAllowHalfOpen?: boolean }): void {
+function allowHalfOpen(server: Server & { httpAllowHalfOpen?: boolean }): void {
   server.httpAllowHalfOpen = true;
 }
 

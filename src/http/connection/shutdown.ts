@@ -101,8 +101,8 @@ export async function shutDown(app: FastifyInstance, { drainTime, patience }: Sh
  * @param drainTime - How long the service still accepts connections in any case, in ms.
  */
 export async function drained(drainTime: number, openConnections: () => number): Promise<void> {
-  const end = performance.now() + Math.max(drainTime, requestTravelTime);
-  while (performance.now() < end && (drainTime > 0 || openConnections() > 0)) await pause(checkInterval);
+  const deadline = performance.now() + Math.max(drainTime, requestTravelTime);
+  while (performance.now() < deadline && (drainTime > 0 || openConnections() > 0)) await pause(checkInterval);
 }
 
 /**
@@ -110,10 +110,10 @@ export async function drained(drainTime: number, openConnections: () => number):
  * @param patience - How long that may take before the rest is cut off, in ms.
  */
 export async function closeWithin(app: FastifyInstance, patience: number): Promise<void> {
-  const deadline = setTimeout(() => {
+  const timer = setTimeout(() => {
     app.log.warn('requests were still running at the end of SHUTDOWN_SECONDS');
     app.cutOff();
   }, patience);
   await app.close();
-  clearTimeout(deadline);
+  clearTimeout(timer);
 }

@@ -17,14 +17,14 @@ export function stayWithHttp(
   write = writeError,
 ): void {
   server.on('connect', (_: IncomingMessage, socket: Socket) => {
-    whenAnswered(server, socket, () => {
+    whenResponded(server, socket, () => {
       endWithError(socket.on('error', ignore), new ApiError('pathNotFound'), write);
     });
   });
   server.on('upgrade', (request: IncomingMessage, socket: Socket, behind: Buffer) => {
     socket.unshift(behind);
     socket.unshift(headWithoutUpgrade(request));
-    whenAnswered(server, socket, () => server.emit(attach, socket));
+    whenResponded(server, socket, () => server.emit(attach, socket));
   });
 }
 
@@ -56,7 +56,7 @@ function headWithoutUpgrade({ method, url, httpVersion, rawHeaders }: IncomingMe
  * Calls back when all pending responses of a connection are sent, or never if the connection closes first. Until then
  * it handles the socket's errors and timeouts, since Node has removed its own listeners.
  */
-function whenAnswered(server: Server, socket: Socket, then: () => void): void {
+function whenResponded(server: Server, socket: Socket, then: () => void): void {
   const timeOut = () => server.emit('timeout', socket);
   // While 'readable' has a listener, resume() discards nothing.
   socket.on('error', ignore).on('timeout', timeOut).on('readable', ignore);
@@ -66,7 +66,7 @@ function whenAnswered(server: Server, socket: Socket, then: () => void): void {
     socket.off('error', ignore).off('timeout', timeOut);
     then();
   };
-  connectionOf(socket).whenAnswered(release);
+  connectionOf(socket).whenResponded(release);
 }
 
 function ignore(): void {

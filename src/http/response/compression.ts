@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { createGzip, gzip } from 'node:zlib';
 
 /** Minimum length to compress, in bytes: shorter responses are smaller than their headers. */
-const shortest = 1024;
+const minLength = 1024;
 
 const compress = promisify(gzip);
 const compressedFiles = new WeakMap<Buffer, Promise<Buffer>>();
@@ -22,7 +22,7 @@ function compressFile(file: Buffer): Promise<Buffer> {
 }
 
 /** Compresses responses for clients that accept gzip. Call it before registering routes. */
-export function compressAnswers(app: FastifyInstance): void {
+export function compressResponses(app: FastifyInstance): void {
   app.addHook('onRequest', (_request, reply, done) => {
     // Caches need it on uncompressed responses too.
     reply.header('vary', 'accept-encoding');
@@ -33,7 +33,7 @@ export function compressAnswers(app: FastifyInstance): void {
     (request, reply, payload: unknown, done: (error: Error | null, payload?: unknown) => void) => {
       const isFile = Buffer.isBuffer(payload);
       const whole = isFile || typeof payload === 'string';
-      const worthIt = whole ? payload.length >= shortest : payload instanceof Readable;
+      const worthIt = whole ? payload.length >= minLength : payload instanceof Readable;
       const isImage = String(reply.getHeader('content-type')).startsWith('image/');
       const isCoded = reply.hasHeader('content-encoding');
       if (

@@ -8,7 +8,7 @@ const absoluteUrl = /^https?:\/\/[^/?#@]+([/?#]|$)/i;
 const unroutable = '//';
 
 /**
- * Replaces targets that the router would answer without running the hooks: those that are not URL paths, and `*`, which
+ * Replaces targets to which the router would respond without running the hooks: those that are not URL paths, and `*`, which
  * means the server and is valid with OPTIONS only (RFC 9112 section 3.2.4). Fastify's rewriteUrl.
  */
 export function rewriteTarget({ url = '/' }: RawRequestDefaultExpression): string {
@@ -41,7 +41,7 @@ function hasEmptyParameter(params: unknown): boolean {
 
 /**
  * Adds an onRequest hook that refuses malformed targets, unknown paths and unsupported methods. Call it after CORS,
- * which answers preflights, and before registering routes.
+ * which responds to preflights, and before registering routes.
  */
 export function refuseUnknownRoutes(app: FastifyInstance): void {
   app.addHook('onRequest', (request, _reply, done) => {

@@ -5,7 +5,7 @@ import type { Contract } from '../../contract/contract.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Finding } from '../../contract/source.js';
 import { ApiError } from '../../errors.js';
-import { bearerChallenge, type Verifier, type Verifiers, type Caller } from './verifier.js';
+import { bearerChallenge, type Verifier, type Verifiers, type AuthenticatedCaller } from './verifier.js';
 
 /** How callers authenticate. */
 export interface AuthenticationOptions {
@@ -136,7 +136,7 @@ function admission(
   { scopes }: SchemeUse,
   { realm, joins, requiredScope }: { realm: string; joins: boolean; requiredScope: string | undefined },
 ): Admission {
-  const admit = (request: FastifyRequest, caller: Caller | ApiError): ApiError | undefined => {
+  const admit = (request: FastifyRequest, caller: AuthenticatedCaller | ApiError): ApiError | undefined => {
     if (caller instanceof ApiError) return caller;
     const first = joins ? request.caller : null;
     const joined = first === null ? caller : { ...first, scopes: [...first.scopes, ...caller.scopes] };

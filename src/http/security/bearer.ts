@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache';
 import type { TokenRepository } from '../../storage/interface.js';
 import { ApiError } from '../../errors.js';
 import { hashSecret, secretTest } from '../../storage/access-token.js';
-import { bearerChallenge, type Caller, type Verifier } from './verifier.js';
+import { bearerChallenge, type AuthenticatedCaller, type Verifier } from './verifier.js';
 
 /** How long a verified token is cached, in ms; a revocation takes effect within this time. */
 const cacheTime = 3_000;
@@ -13,16 +13,16 @@ const cacheTime = 3_000;
 const refreshAge = 2_000;
 /** The minimum pause between two such lookups, in ms, and the maximum number of tokens in one. */
 const refreshPause = 100;
-const refreshTogether = 500;
+const maxRefreshed = 500;
 const cacheSize = 10_000;
 /** How many accepted tokens count as known after their grants have left the cache. Each takes about 100 bytes. */
-const mostRecognized = 65_536;
+const maxRecognized = 65_536;
 
 /** How many unknown tokens of each kind are looked up concurrently, so that invented tokens cannot occupy the store. */
-const lookUps = 4;
+const maxLookups = 4;
 /** How many more may wait, and for how long, in ms. */
-const mostWaiting = 10_000;
-const longestWait = 5_000;
+const maxWaiting = 10_000;
+const maxWait = 5_000;
 
 const bearerScheme = /^bearer(?: |$)/i;
 /** RFC 6750 section 2.1; the scheme is case-insensitive (RFC 9110 section 11.1). */
@@ -32,7 +32,7 @@ const bearer = /^bearer +([A-Za-z0-9\-._~+/]+=*) *$/i;
 const cacheText = 8_000_000;
 
 /** What a token grants, and until when. Times are in milliseconds since the epoch. */
-export interface Grant extends Caller {
+export interface Grant extends AuthenticatedCaller {
   readonly expiresAt: number | undefined;
   readonly revokedAt?: number | undefined;
 }
@@ -99,7 +99,7 @@ export function createBearerVerifier({
   const notFound = new LRUCache<string, true>(memory);
   const recognized = new RecognizedTokens();
   // The cache's own `fetch` measurably slows short lists.
-  const underWay = new Map<string, Promise<Grant | undefined>>();
+  const inFlight = new Map<string, Promise<Grant | undefined>>();
 
   /** @param start - When the lookup began. The grant may have changed since, so its time in the cache counts from then. */
   const remember = (token: string, hash: Buffer, grant: Grant | undefined, start: number) => {
@@ -124,18 +124,18 @@ export function createBearerVerifier({
     return grant;
   };
   const createQueue = () =>
-    new LookUpQueue((token, deadline) => (monotonic() > deadline ? Promise.reject(overloaded) : find(token)));
+    new LookupQueue((token, deadline) => (monotonic() > deadline ? Promise.reject(overloaded) : find(token)));
   // Separate queues: a slow identity provider does not delay the repository's tokens.
   const queues = { own: createQueue(), foreign: createQueue() };
-  const findInTurn = (token: string): Promise<Grant | undefined> =>
-    (isSecret(token) ? queues.own : queues.foreign).push(token, monotonic() + longestWait);
+  const findQueued = (token: string): Promise<Grant | undefined> =>
+    (isSecret(token) ? queues.own : queues.foreign).push(token, monotonic() + maxWait);
 
   const isAging = (token: string) => granted.getRemainingTTL(token) <= cacheTime - refreshAge;
   const aging = new Set<string>();
   let nextRefresh = -Infinity;
   // A lookup for each token would cost as much as many short lists. Identity providers' tokens need no lookup.
   const refresh = (token: string): void => {
-    if (isSecret(token) && aging.size < refreshTogether) aging.add(token);
+    if (isSecret(token) && aging.size < maxRefreshed) aging.add(token);
     if (aging.size === 0 || monotonic() < nextRefresh) return;
     const secrets = [...aging].filter(isAging);
     aging.clear();
@@ -174,10 +174,10 @@ export function createBearerVerifier({
       return check(known);
     }
     if (!canBeValid(token) || notFound.has(token)) return invalidToken;
-    let found = underWay.get(token);
+    let found = inFlight.get(token);
     if (found === undefined) {
-      found = (isRecognized(token) ? find(token) : findInTurn(token)).finally(() => underWay.delete(token));
-      underWay.set(token, found);
+      found = (isRecognized(token) ? find(token) : findQueued(token)).finally(() => inFlight.delete(token));
+      inFlight.set(token, found);
     }
     return found.then(check);
   };
@@ -189,7 +189,7 @@ export function createBearerVerifier({
  * token's hash: enough to give a caller precedence, which is all that depends on it.
  */
 class RecognizedTokens {
-  readonly #prints = new LRUCache<string, true>({ max: mostRecognized });
+  readonly #prints = new LRUCache<string, true>({ max: maxRecognized });
 
   has(token: string): boolean {
     return this.#prints.has(printOf(hashSecret(token)));
@@ -206,7 +206,7 @@ function printOf(hash: Buffer): string {
 }
 
 /** Looks up tokens, a few at a time. It counts those that wait, since the queue itself would walk over all of them. */
-class LookUpQueue {
+class LookupQueue {
   readonly #queue: queueAsPromised<{ token: string; deadline: number }, Grant | undefined>;
   #waiting = 0;
 
@@ -215,12 +215,12 @@ class LookUpQueue {
     this.#queue = fastq.promise(({ token, deadline }: { token: string; deadline: number }) => {
       this.#waiting--;
       return find(token, deadline);
-    }, lookUps);
+    }, maxLookups);
   }
 
   /** @throws ApiError `overloaded` when too many wait. */
   push(token: string, deadline: number): Promise<Grant | undefined> {
-    if (this.#waiting >= mostWaiting) return Promise.reject(overloaded);
+    if (this.#waiting >= maxWaiting) return Promise.reject(overloaded);
     this.#waiting++;
     return this.#queue.push({ token, deadline });
   }

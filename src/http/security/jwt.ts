@@ -14,11 +14,11 @@ import type { Grant } from './bearer.js';
 /** Asymmetric signatures only: no shared secret, no `none`. Ed25519 is RFC 9864's name for EdDSA on that curve. */
 const algorithms = ['RS256', 'ES256', 'EdDSA', 'Ed25519'];
 /** Maximum length of a token, in characters; longer ones are not parsed. */
-const longestToken = 8_192;
+const maxTokenLength = 8_192;
 /** Maximum length of `sub`, in characters (OpenID Connect Core, section 2). */
-const longestSubject = 255;
+const maxSubjectLength = 255;
 /** Maximum size of a provider's key set, in bytes. */
-const longestKeys = 256 * 1024;
+const maxKeysLength = 256 * 1024;
 /** Maximum wait before the keys are requested again after a failure, in ms. */
 const failureCooldown = 5_000;
 /** Tolerated difference between the provider's clock and this one, in seconds. */
@@ -71,7 +71,7 @@ export function createJwtVerifier(
     }
   };
   return async (token) => {
-    if (token.length > longestToken || !tokenForm.test(token)) return undefined;
+    if (token.length > maxTokenLength || !tokenForm.test(token)) return undefined;
     try {
       const { payload } = await jwtVerify(token, keyOf, {
         issuer,
@@ -97,28 +97,28 @@ export function createJwtVerifier(
  * @returns A function that rejects during the cooldown. Reading its response fails if the response is too long.
  */
 function fetchKeys(cooldown: number, now: () => number): FetchImplementation {
-  let asked = -Infinity;
+  let requestedAt = -Infinity;
   return async (url, options) => {
     // The absolute value, so that setting the clock back does not extend the wait.
-    if (Math.abs(now() - asked) < cooldown)
+    if (Math.abs(now() - requestedAt) < cooldown)
       throw new Error("the identity provider's keys were requested recently");
-    asked = now();
-    const answer = await fetch(url, options);
+    requestedAt = now();
+    const response = await fetch(url, options);
     let length = 0;
     const bounded = new TransformStream<Uint8Array, Uint8Array>({
       transform(chunk, controller) {
         length += chunk.length;
-        if (length > longestKeys)
-          throw new Error(`the identity provider's key set is longer than ${longestKeys} bytes`);
+        if (length > maxKeysLength)
+          throw new Error(`the identity provider's key set is longer than ${maxKeysLength} bytes`);
         controller.enqueue(chunk);
       },
     });
-    return new Response(answer.body?.pipeThrough(bounded) ?? null, answer);
+    return new Response(response.body?.pipeThrough(bounded) ?? null, response);
   };
 }
 
 function toGrant({ iss, sub, exp, scope, scp }: JWTPayload, scopes: readonly string[]): Grant | undefined {
-  if (typeof sub !== 'string' || sub === '' || sub.length > longestSubject) return undefined;
+  if (typeof sub !== 'string' || sub === '' || sub.length > maxSubjectLength) return undefined;
   // No storage engine can store these.
   if (!sub.isWellFormed() || sub.includes('\0')) return undefined;
   return {

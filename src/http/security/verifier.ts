@@ -1,10 +1,10 @@
 // Defines how a security scheme of the contract is verified.
 import type { FastifyRequest } from 'fastify';
+import type { Caller } from '../../contract/handlers.js';
 import type { ApiError } from '../../errors.js';
 
-/** The caller of a request: the owner of what it may read and write, and what it may do. */
-export interface Caller {
-  readonly subject: string;
+/** The caller of a request, the owner of what it may read and write, and what it may do. */
+export interface AuthenticatedCaller extends Caller {
   readonly scopes: readonly string[];
 }
 
@@ -13,7 +13,9 @@ export interface Caller {
  * @returns The caller, or an ApiError 401 when the credentials are missing or invalid. The promise rejects with a
  *   StorageError or an ApiError 503 when the credentials cannot be verified.
  */
-export type Verifier = (request: FastifyRequest) => Promise<Caller | ApiError> | Caller | ApiError;
+export type Verifier = (
+  request: FastifyRequest,
+) => Promise<AuthenticatedCaller | ApiError> | AuthenticatedCaller | ApiError;
 
 /** The verifiers, by the names of the contract's security schemes. */
 export type Verifiers = Readonly<Record<string, Verifier>>;
@@ -21,7 +23,7 @@ export type Verifiers = Readonly<Record<string, Verifier>>;
 declare module 'fastify' {
   interface FastifyRequest {
     /** The authenticated caller; null before authentication and for public operations. */
-    caller: Caller | null;
+    caller: AuthenticatedCaller | null;
   }
 }
 

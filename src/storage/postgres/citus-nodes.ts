@@ -1,6 +1,6 @@
 // What is known about the nodes of a Citus cluster: which cannot be reached, and whether their settings are safe.
 import { StorageError } from '../interface.js';
-import type { Places } from './citus-tables.js';
+import type { Placements } from './citus-tables.js';
 import { isRowError, storageError } from './failures.js';
 import type { PostgresPool } from './pool.js';
 import type { Query, Row } from './query.js';
@@ -31,7 +31,7 @@ export class UnreachableNode extends StorageError {}
 /** The nodes of the cluster that a pool is connected to. */
 export class CitusNodes {
   readonly #pool: PostgresPool;
-  readonly #places: Places;
+  readonly #placements: Placements;
   /** When the last check ended, on the clock of performance.now(). */
   #checked: number | undefined;
   #checking: Promise<void> | undefined;
@@ -45,10 +45,10 @@ export class CitusNodes {
   /** The unsafe settings that the last check found. */
   #fault: StorageError | undefined;
 
-  /** @param places - Are forgotten when nodes do not respond, since their subjects may be moved to others. */
-  constructor(pool: PostgresPool, places: Places) {
+  /** @param placements - Are forgotten when nodes do not respond, since their subjects may be moved to others. */
+  constructor(pool: PostgresPool, placements: Placements) {
     this.#pool = pool;
-    this.#places = places;
+    this.#placements = placements;
   }
 
   /**
@@ -87,7 +87,7 @@ export class CitusNodes {
   /** @throws UnreachableNode when the node of a subject cannot be reached. */
   async requireReachable(table: string, subjects: Iterable<string>): Promise<void> {
     if (this.#unreachable.size === 0) return;
-    for (const { node } of (await this.#places.of(table, subjects)).values()) {
+    for (const { node } of (await this.#placements.of(table, subjects)).values()) {
       const name = this.#unreachable.get(node);
       if (name !== undefined) throw new UnreachableNode('unavailable', `Citus: ${name} cannot be reached`);
     }
@@ -117,7 +117,7 @@ export class CitusNodes {
     const silent = nodes.filter(([, , settings]) => settings === null) as [number, string, null][];
     this.#unreachable = new Map(this.#suspect ? silent.map(([group, name]) => [group, name]) : []);
     this.#suspect = silent.length > 0;
-    if (this.#suspect) this.#places.forgetAll();
+    if (this.#suspect) this.#placements.forgetAll();
     this.#fault = undefined;
     try {
       for (const [, name, settings] of nodes as [number, string, string | null][]) {

@@ -53,9 +53,9 @@ export function pageTextsOf({ name, column, id }: CollectionDefinition): PageTex
   return {
     few: `
       SELECT json, count, last, long
-      FROM unnest($1::text[], $2::${type}[], $3::int[]) WITH ORDINALITY AS wanted (subject, start, rows, place)
+      FROM unnest($1::text[], $2::${type}[], $3::int[]) WITH ORDINALITY AS wanted (subject, start, rows, ordinality)
       CROSS JOIN LATERAL (${wantedPage}) AS page
-      ORDER BY place`,
+      ORDER BY ordinality`,
     // In steps while its text is short. A later step that has long documents or exceeds the size of a page is left to
     // the following page.
     next: `

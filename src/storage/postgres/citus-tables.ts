@@ -3,8 +3,8 @@ import { StorageError, type StoreDefinition } from '../interface.js';
 import type { PostgresPool } from './pool.js';
 import type { Query } from './query.js';
 
-/** The maximum number of subjects whose places are cached. */
-const mostSubjects = 100_000;
+/** The maximum number of subjects whose placements are cached. */
+const maxSubjects = 100_000;
 
 /** The tables of a store. */
 type Tables = Pick<StoreDefinition, 'name' | 'collections'>;
@@ -71,46 +71,46 @@ export async function distribute(query: Query, store: Tables): Promise<void> {
 }
 
 /** Where the documents of a subject are stored. One statement can read several pages of the same shard. */
-export interface Place {
+export interface Placement {
   readonly shard: string;
   /** The group of the node. */
   readonly node: number;
 }
 
-/** A cache of the places of subjects in all tables. */
-export class Places {
+/** A cache of the placements of subjects in all tables. */
+export class Placements {
   readonly #pool: PostgresPool;
-  readonly #known = new Map<string, Place>();
+  readonly #known = new Map<string, Placement>();
 
   constructor(pool: PostgresPool) {
     this.#pool = pool;
   }
 
   /**
-   * The places of subjects in a table.
+   * The placements of subjects in a table.
    * @throws StorageError
    */
-  async of(table: string, subjects: Iterable<string>): Promise<ReadonlyMap<string, Place>> {
-    const places = new Map<string, Place>();
+  async of(table: string, subjects: Iterable<string>): Promise<ReadonlyMap<string, Placement>> {
+    const placements = new Map<string, Placement>();
     const unknown: string[] = [];
     for (const subject of subjects) {
       const known = this.#known.get(`${table} ${subject}`);
       if (known === undefined) unknown.push(subject);
-      else places.set(subject, known);
+      else placements.set(subject, known);
     }
-    if (unknown.length === 0) return places;
+    if (unknown.length === 0) return placements;
     const rows = await this.#pool.read(
       `SELECT subject, shardid, groupid FROM unnest($1::text[]) AS subject
        JOIN pg_dist_placement ON shardid = get_shard_id_for_distribution_column($2::regclass, subject)`,
       [unknown, table],
     );
-    if (this.#known.size + rows.length > mostSubjects) this.#known.clear();
+    if (this.#known.size + rows.length > maxSubjects) this.#known.clear();
     for (const [subject, shard, node] of rows as [string, string, number][]) {
-      const place = { shard, node };
-      this.#known.set(`${table} ${subject}`, place);
-      places.set(subject, place);
+      const placement = { shard, node };
+      this.#known.set(`${table} ${subject}`, placement);
+      placements.set(subject, placement);
     }
-    return places;
+    return placements;
   }
 
   /** Call it when a statement has failed: the shard may have been moved or split. */

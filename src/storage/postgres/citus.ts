@@ -5,7 +5,7 @@ import { idRules, type IdRules } from '../ids.js';
 import { expectedBy, type Write } from '../writes.js';
 import { type CitusNodes, nodeConnectionTime, UnreachableNode } from './citus-nodes.js';
 import { pageTextsOf, readPagesOfShard, type PageTexts } from './citus-pages.js';
-import type { Places } from './citus-tables.js';
+import type { Placements } from './citus-tables.js';
 import { bisect, isRowError } from './failures.js';
 import { PageReaders, underWayIn, type PageRange } from './page-reader.js';
 import type { PostgresPool } from './pool.js';
@@ -34,14 +34,19 @@ export class CitusStatements implements DocumentStatements {
   /** Locks documents, and decides what becomes of them. */
   readonly #decideText: string;
   readonly #pageTexts: PageTexts;
-  readonly #places: Places;
+  readonly #placements: Placements;
   readonly #nodes: CitusNodes;
   readonly #pagesOfShards = new Map<string, PageReaders>();
   /** For each node, what runs work within a limit, so that one that does not respond cannot occupy all connections. */
   readonly #slotsOfNodes = new Map<number, (work: () => Promise<void>) => Promise<void>>();
 
-  /** @param nodes - What is known about the nodes, for all collections; `places` likewise. */
-  constructor(pool: PostgresPool, nodes: CitusNodes, places: Places, collection: CollectionDefinition) {
+  /** @param nodes - What is known about the nodes, for all collections; `placements` likewise. */
+  constructor(
+    pool: PostgresPool,
+    nodes: CitusNodes,
+    placements: Placements,
+    collection: CollectionDefinition,
+  ) {
     this.#pool = pool;
     this.#table = collection.name;
     this.#column = collection.column;
@@ -65,7 +70,7 @@ export class CitusStatements implements DocumentStatements {
         locked AS (SELECT stored.id, ${text} AS stored_text ${stored} ${located} FOR UPDATE)
       SELECT $1::text, id, ${outcomeOf('stored_text', 'located')} FROM located LEFT JOIN locked USING (id)`;
     this.#pageTexts = pageTextsOf(collection);
-    this.#places = places;
+    this.#placements = placements;
     this.#nodes = nodes;
   }
 
@@ -116,8 +121,8 @@ export class CitusStatements implements DocumentStatements {
     if (error.failure !== 'unavailable' || isRowError(error.cause)) return bisect(writes, error);
     if (!isKnown) await this.#nodes.check();
     try {
-      const places = await this.#places.of(this.#table, subjectsOf(writes));
-      const nodeOf = ({ subject }: Write) => places.get(subject)?.node;
+      const placements = await this.#placements.of(this.#table, subjectsOf(writes));
+      const nodeOf = ({ subject }: Write) => placements.get(subject)?.node;
       const byReach = groupBy(writes, (write) => this.#nodes.isReachable(nodeOf(write)));
       return [...(isKnown || byReach.size > 1 ? byReach : groupBy(writes, nodeOf)).values()];
     } catch {
@@ -132,7 +137,7 @@ export class CitusStatements implements DocumentStatements {
     } catch (error) {
       if (!(error instanceof UnreachableNode)) {
         this.#nodes.failed(error);
-        this.#places.forget(this.#table, range.subject);
+        this.#placements.forget(this.#table, range.subject);
       }
       throw error;
     }
@@ -152,10 +157,10 @@ export class CitusStatements implements DocumentStatements {
     // Citus routes rows of VALUES to their shards, but would first write rows from unnest() to intermediate files.
     for (let from = 0; from < inserts.length; from += rowsInserted) {
       const rows = inserts.slice(from, from + rowsInserted);
-      const places = rows.map((_, i) => `($${3 * i + 1}, $${3 * i + 2}, $${3 * i + 3})`).join();
+      const placeholders = rows.map((_, i) => `($${3 * i + 1}, $${3 * i + 2}, $${3 * i + 3})`).join();
       returned.push(
         ...(await query(
-          `INSERT INTO ${this.#table} (subject, id, ${this.#column}) VALUES ${places} ON CONFLICT ${onConflict}`,
+          `INSERT INTO ${this.#table} (subject, id, ${this.#column}) VALUES ${placeholders} ON CONFLICT ${onConflict}`,
           rows.flatMap(({ subject, id, text }) => [subject, `${id}`, text]),
         )),
       );
@@ -174,9 +179,9 @@ export class CitusStatements implements DocumentStatements {
   }
 
   async #readersOf(subject: string): Promise<PageReaders> {
-    const place = (await this.#places.of(this.#table, [subject])).get(subject);
-    if (place === undefined) throw new Error('Citus knows no place for the subject');
-    const key = `${place.shard} ${place.node}`;
+    const placement = (await this.#placements.of(this.#table, [subject])).get(subject);
+    if (placement === undefined) throw new Error('Citus knows no placement of the subject');
+    const key = `${placement.shard} ${placement.node}`;
     let readers = this.#pagesOfShards.get(key);
     if (readers === undefined) {
       readers = new PageReaders(this.#pool, {
@@ -186,7 +191,7 @@ export class CitusStatements implements DocumentStatements {
           return readPagesOfShard(this.#pool, this.#pageTexts, pages);
         },
         maxUnderWay: 1,
-        run: this.#slotsOf(place.node),
+        run: this.#slotsOf(placement.node),
       });
       this.#pagesOfShards.set(key, readers);
     }

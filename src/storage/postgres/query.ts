@@ -12,7 +12,7 @@ export type Query = (text: string, values?: readonly unknown[]) => Promise<Row[]
 
 /**
  * Runs a statement.
- * @param end - The deadline, on the clock of performance.now().
+ * @param deadline - On the clock of performance.now().
  * @param name - If given, the server prepares the statement under this name.
  * @throws The driver's error; also for a warning. Our statements cause none of their own. It may mean that the wait for
  *   the synchronous standby was canceled, so that the commit may not survive a failover.
@@ -21,14 +21,14 @@ export async function runQuery(
   client: ClientBase,
   text: string,
   values: readonly unknown[],
-  end: number,
+  deadline: number,
   name?: string,
 ): Promise<Row[]> {
   const query: QueryArrayConfig & { query_timeout: number } = {
     text,
     values: [...values],
     rowMode: 'array',
-    query_timeout: Math.max(1, end - performance.now()),
+    query_timeout: Math.max(1, deadline - performance.now()),
     ...(name !== undefined && { name }),
   };
   let warning: Error | undefined;
@@ -56,14 +56,14 @@ export class Preparation {
   }
 
   /** Like `runQuery`, prepared if possible. */
-  async run(client: ClientBase, text: string, values: readonly unknown[], end: number): Promise<Row[]> {
-    if (!this.#enabled) return runQuery(client, text, values, end);
+  async run(client: ClientBase, text: string, values: readonly unknown[], deadline: number): Promise<Row[]> {
+    if (!this.#enabled) return runQuery(client, text, values, deadline);
     try {
-      return await runQuery(client, text, values, end, this.#nameOf(text));
+      return await runQuery(client, text, values, deadline, this.#nameOf(text));
     } catch (error) {
       if (!isNotPrepared(error)) throw error;
       this.#disable(messageOf(error));
-      return await runQuery(client, text, values, end);
+      return await runQuery(client, text, values, deadline);
     }
   }
 

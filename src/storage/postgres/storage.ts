@@ -21,7 +21,7 @@ import {
 import { pageRows } from '../page-size.js';
 import { CitusStatements } from './citus.js';
 import { CitusNodes } from './citus-nodes.js';
-import { distribute, isDistributed, Places } from './citus-tables.js';
+import { distribute, isDistributed, Placements } from './citus-tables.js';
 import { isMissingTable } from './failures.js';
 import { PostgresPool, type PostgresOptions } from './pool.js';
 import { checkPrivileges, grantsOf } from './privileges.js';
@@ -126,12 +126,12 @@ class PostgresStorage implements Storage {
       if (distributed) await nodes.connected(query);
       this.#statements = distributed ? this.#citus : this.#server;
     });
-    const places = new Places(this.#pool);
-    const nodes = new CitusNodes(this.#pool, places);
+    const placements = new Placements(this.#pool);
+    const nodes = new CitusNodes(this.#pool, placements);
     const { collections } = store;
     this.#server = new Map(collections.map((one) => [one, new ServerStatements(this.#pool, one)]));
     this.#citus = new Map(
-      collections.map((one) => [one, new CitusStatements(this.#pool, nodes, places, one)]),
+      collections.map((one) => [one, new CitusStatements(this.#pool, nodes, placements, one)]),
     );
     this.#statements = this.#server;
     this.#committer = new PostgresWriter(this.#pool, () => this.#statements, limits.observer);

@@ -8,7 +8,7 @@ import { withPrivilege } from './privileges.js';
 import type { Row } from './query.js';
 import { begunInTime } from './statements.js';
 
-/** A call of `find` that waits for the others of the same turn of the event loop. */
+/** A call of `find` that waits for the others of the same iteration of the event loop. */
 interface Lookup {
   readonly hashes: readonly Uint8Array[];
   readonly resolve: (tokens: (Token | undefined)[]) => void;
@@ -20,7 +20,7 @@ export class PostgresTokens implements TokenRepository {
   readonly #pool: PostgresPool;
   #waiting: Lookup[] = [];
   /** Without this, a statement for several requests would belong to the trace of the first one. */
-  readonly #nobody = new AsyncResource('PostgresTokens');
+  readonly #ownContext = new AsyncResource('PostgresTokens');
 
   constructor(pool: PostgresPool) {
     this.#pool = pool;
@@ -38,13 +38,13 @@ export class PostgresTokens implements TokenRepository {
   find(hashes: readonly Uint8Array[]): Promise<(Token | undefined)[]> {
     return new Promise((resolve, reject) => {
       if (this.#waiting.push({ hashes, resolve, reject }) > 1) return;
-      this.#nobody.runInAsyncScope(() => {
+      this.#ownContext.runInAsyncScope(() => {
         setImmediate(() => void this.#findWaiting());
       });
     });
   }
 
-  /** Looks up the tokens of one turn. */
+  /** Looks up the tokens of one iteration. */
   async #findWaiting(): Promise<void> {
     const lookups = this.#waiting;
     this.#waiting = [];

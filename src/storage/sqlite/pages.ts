@@ -1,4 +1,4 @@
-// Reads pages from SQLite. Those requested in the same turn of the event loop are read together.
+// Reads pages from SQLite. Those requested in the same iteration of the event loop are read together.
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
 import {
   type CollectionDefinition,
@@ -45,7 +45,7 @@ export class PageReader {
     this.#database = database;
   }
 
-  /** Returns what reads a page of a collection, at the end of a turn of the event loop. */
+  /** Returns what reads a page of a collection, at the end of a iteration of the event loop. */
   of(definition: CollectionDefinition): ReadPage {
     const statements = new PageStatements(this.#database, definition);
     return (subject, from, limit) =>

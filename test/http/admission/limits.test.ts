@@ -6,13 +6,13 @@ import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
-import type { Answer } from '../../support/contract-check.js';
+import type { HttpResponse } from '../../support/contract-check.js';
 import { engines } from '../../support/engines.js';
 import { startListening, startService, injectFaults, type ServiceOptions } from '../../support/service.js';
 import { repeatUntil, until } from '../../support/wait.js';
 import type { Creation } from '../../../dist/plants/repository.js';
 import { findExcess } from '../../../dist/http/request/json-bounds.js';
-import { mostCounted, WindowCounts } from '../../../dist/http/admission/window-counts.js';
+import { maxKeys, WindowCounts } from '../../../dist/http/admission/window-counts.js';
 
 const engine = engines[0]!;
 
@@ -41,8 +41,8 @@ t.test(
     for (const [body, message] of bodies) {
       // The exact parser parses the second one, too.
       for (const text of [body, body.replace('1', '1.0')]) {
-        const answer = await call('POST', '/plants', { token, body: text + filler });
-        t.match(answer, { status: 400, json: { error: 40002, message } }, text.slice(0, 40));
+        const response = await call('POST', '/plants', { token, body: text + filler });
+        t.match(response, { status: 400, json: { error: 40002, message } }, text.slice(0, 40));
       }
     }
     for (const body of [`{"id":1,"name":${deep(4_000)}}`, `{"id":1.0,"name":[${'0,'.repeat(4_000)}0]}`]) {
@@ -144,8 +144,8 @@ t.test('announced bodies that never arrive do not delay other requests', async (
     const large = await send(caller, 'Content-Length: 900000', plant(1, 900_000));
     const chunk = '{"id":2,"name":"chunked"}';
     const chunked = await send(caller, 'Transfer-Encoding: chunked', `19\r\n${chunk}\r\n0\r\n\r\n`);
-    t.equal((await large.answer('POST', '/plants'))?.status, 200);
-    t.equal((await chunked.answer('POST', '/plants'))?.status, 200);
+    t.equal((await large.receive('POST', '/plants'))?.status, 200);
+    t.equal((await chunked.receive('POST', '/plants'))?.status, 200);
   }
 });
 
@@ -157,17 +157,17 @@ t.test('incomplete bodies that fill the budget make room for other subjects', as
   const halves = [];
   for (let i = 0; i < 24; i++) halves.push(await send(hostile, 'Content-Length: 300000', 'x'.repeat(60_000)));
   t.match(
-    await halves.at(-1)?.answer('POST', '/plants'),
+    await halves.at(-1)?.receive('POST', '/plants'),
     { status: 503 },
     'a subject that has more than its share is rejected',
   );
   for (const length of [50, 130_000]) {
     const good = await send(token, `Content-Length: ${length}`, plant(length, length));
-    t.equal((await good.answer('POST', '/plants'))?.status, 200, `${length} bytes`);
+    t.equal((await good.receive('POST', '/plants'))?.status, 200, `${length} bytes`);
   }
   // The oldest body may always continue.
   halves[0]?.send('x'.repeat(240_000));
-  t.match(await halves[0]?.answer('POST', '/plants'), { status: 400, text: /40001/ });
+  t.match(await halves[0]?.receive('POST', '/plants'), { status: 400, text: /40001/ });
 });
 
 t.test('a waiting body counts with its announced length', async (t) => {
@@ -177,7 +177,7 @@ t.test('a waiting body counts with its announced length', async (t) => {
   for (let i = 0; i < 9; i++) await send(token, 'Content-Length: 300000', 'x'.repeat(60_000));
   const waiting = [];
   for (let i = 0; i < 12; i++) waiting.push(await send(token, 'Content-Length: 300000', 'x'));
-  t.match(await waiting.at(-1)?.answer('POST', '/plants'), { status: 503 });
+  t.match(await waiting.at(-1)?.receive('POST', '/plants'), { status: 503 });
 });
 
 t.test('a waiting body gets the memory of a stalled one', async (t) => {
@@ -189,8 +189,8 @@ t.test('a waiting body gets the memory of a stalled one', async (t) => {
   await send(token, `Content-Length: ${length}`, '{');
   const slow = await send(token, `Content-Length: ${length}`, plant(1, length).slice(0, 140_000), 140_000);
   const waiting = await send(token, `Content-Length: ${length}`, plant(2, length));
-  t.equal((await passTimeUntil(slow.answer('POST', '/plants')))?.status, 503);
-  t.equal((await waiting.answer('POST', '/plants'))?.status, 200);
+  t.equal((await passTimeUntil(slow.receive('POST', '/plants')))?.status, 503);
+  t.equal((await waiting.receive('POST', '/plants'))?.status, 200);
 });
 
 t.test('the memory of all lists is bounded, and stalled readers do not block others', async (t) => {
@@ -235,21 +235,21 @@ t.test('the memory of all lists is bounded, and stalled readers do not block oth
   const arrives = once(app.server, 'connection') as Promise<[Socket]>;
   const good = await open();
   const [served] = await arrives;
-  // No time passes while it is its reader's turn.
+  // No time passes for the server while the reader reads.
   const runs = () => served.writableLength === 0;
   for (let i = 0; i < 5; i++) {
     good.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
-    const answer = await passTimeUntil(good.answer('GET', '/plants'), runs);
-    t.equal((JSON.parse(answer?.text ?? '') as unknown[]).length, 20);
+    const response = await passTimeUntil(good.receive('GET', '/plants'), runs);
+    t.equal((JSON.parse(response?.text ?? '') as unknown[]).length, 20);
   }
   await passTimeUntil(Promise.all(ends));
   t.ok(most <= listBudget + page, `at most ${most} bytes lay unsent`);
   const own = await open();
   own.send(request(hostile));
-  t.equal((JSON.parse((await own.answer('GET', '/plants'))?.text ?? '') as unknown[]).length, 100);
+  t.equal((JSON.parse((await own.receive('GET', '/plants'))?.text ?? '') as unknown[]).length, 100);
 });
 
-t.test('the text of the pages read in one turn of the event loop is bounded', async (t) => {
+t.test('the text of the pages read in one iteration of the event loop is bounded', async (t) => {
   const { storage, subject } = await startService(t, engine);
   const length = 500_000;
   await storage.plants.create(subject, 1n, { name: 'я'.repeat(length) });
@@ -273,7 +273,7 @@ t.test('the text of the pages read in one turn of the event loop is bounded', as
 const noRates = { perSubject: 0, perAddress: 0, window: 60_000 };
 
 /** The state of the rate limit in the headers of a response. */
-const rate = ({ headers }: Answer) =>
+const rate = ({ headers }: HttpResponse) =>
   ['limit', 'remaining', 'reset'].map((name) => headers[`ratelimit-${name}`]).join(' ');
 
 t.test('the requests of a subject per window are limited over all its tokens and operations', async (t) => {
@@ -305,7 +305,7 @@ t.test('the requests of a subject per window are limited over all its tokens and
   const other = await issue(`another than ${subject}`);
   t.equal((await call('GET', '/plants', { token: other })).status, 200);
   const anonymous = await call('GET', '/plants');
-  t.equal(anonymous.status, 401, 'who is nobody is not counted');
+  t.equal(anonymous.status, 401, 'a request without a subject is not counted');
   t.equal(rate(anonymous), '  ');
   now = started + 60_001;
   const again = await call('GET', '/plants', { token });
@@ -324,7 +324,7 @@ t.test('the requests of an address per window are limited, with or without a tok
   t.equal(listed.status, 200);
   t.equal(rate(listed), '100 99 60', 'the limit of the subject is what a caller must know');
   const refused = await call('GET', '/plants', from('3.3.3.3'));
-  t.match(refused, { status: 429, json: { error: 42900 } }, 'nobody is asked for a token first');
+  t.match(refused, { status: 429, json: { error: 42900 } }, 'it is refused before authentication');
   t.equal(refused.headers['www-authenticate'], undefined);
   t.equal((await call('GET', '/plants', { token })).status, 429, 'a good token does not help');
   t.equal((await call('GET', '/openapi.json')).status, 429);
@@ -378,7 +378,7 @@ t.test('counts of many keys: each is right, and a flood of new keys displaces no
     t.strictSame(wrong, [], `round ${round}`);
   }
   let inherited = 0;
-  for (let i = 0; i < mostCounted; i++) if (counts.count(`new ${i}`).current !== 1) inherited++;
+  for (let i = 0; i < maxKeys; i++) if (counts.count(`new ${i}`).current !== 1) inherited++;
   t.equal(inherited, 0, 'a new key starts at one');
   t.strictSame(
     keys.filter((key) => counts.count(key).current !== 11),
@@ -402,8 +402,8 @@ t.test('every request of an address is counted', async (t) => {
     const [method = '', url] = line.split(' ');
     for (const expected of [status, 429]) {
       connection.send(`${line} HTTP/1.1\r\n${fields}\r\n\r\n`);
-      const answer = await connection.answer(method, url);
-      t.equal(answer?.status, expected, what);
+      const response = await connection.receive(method, url);
+      t.equal(response?.status, expected, what);
     }
   }
 });
@@ -465,15 +465,15 @@ t.test('connections beyond the limit are closed immediately', async (t) => {
   const first = await open();
   const second = await open();
   first.send(get);
-  t.equal((await first.answer('GET', '/openapi.json'))?.status, 200);
+  t.equal((await first.receive('GET', '/openapi.json'))?.status, 200);
   const third = await open();
   t.equal(await third.rest(), '');
   second.send(get);
-  t.equal((await second.answer('GET', '/openapi.json'))?.status, 200);
+  t.equal((await second.receive('GET', '/openapi.json'))?.status, 200);
 });
 
 t.test(
-  'a client that takes none of its answers is cut off, one whose answer takes time is not',
+  'a client that takes none of its responses is cut off, one whose response takes time is not',
   async (t) => {
     let finish: (creation: Creation) => void = () => undefined;
     const gate = new Promise<Creation>((resolve) => (finish = resolve));
@@ -498,7 +498,7 @@ t.test(
     shorten((await arrives)[0]);
     await nothingMoves;
     finish('created');
-    t.equal((await waiting.answer('POST', '/plants'))?.status, 200);
+    t.equal((await waiting.receive('POST', '/plants'))?.status, 200);
 
     const [, bundle] = /"([^"]+bundle.js)"/.exec((await app.inject('/docs/')).payload) ?? [];
     const connected = once(app.server, 'connection') as Promise<[Socket]>;
@@ -520,22 +520,26 @@ t.test(
 t.test('known callers are served before unknown ones', async (t) => {
   const { call, token, issue, subject } = await startService(t, engine);
   t.equal((await call('GET', '/plants', { token })).status, 200);
-  const answers: string[] = [];
+  const responses: string[] = [];
   const send = async (who: string, url: string, given?: string) => {
     const { status } = await call('GET', url, { token: given });
-    answers.push(who);
+    responses.push(who);
     return status;
   };
   const flood = ['/plants', '/nothing', '/openapi.json', '/plants?limit=0'].flatMap((url) =>
-    Array.from({ length: 200 }, () => send('nobody', url)),
+    Array.from({ length: 200 }, () => send('unknown', url)),
   );
   const fresh = send('new', '/plants', await issue(subject));
   const created = call('POST', '/plants', { token, body: { id: 1, name: 'a' } });
   const listed = send('known', '/plants', token);
   await Promise.all(flood);
-  t.strictSame([await fresh, await listed, (await created).status], [200, 200, 200], 'everybody is answered');
+  t.strictSame(
+    [await fresh, await listed, (await created).status],
+    [200, 200, 200],
+    'every request gets its response',
+  );
   t.ok(
-    answers.indexOf('known') < answers.lastIndexOf('nobody'),
+    responses.indexOf('known') < responses.lastIndexOf('unknown'),
     'known callers pass others that came before',
   );
 });

@@ -241,7 +241,7 @@ t.test('a client that leaves while its next page is read leaves no memory reserv
   oldest.socket.pause();
   const other = await open();
   other.send(list);
-  const response = await other.answer('GET', '/plants');
+  const response = await other.receive('GET', '/plants');
   t.equal(response?.status, 200);
   t.equal((JSON.parse(response?.text ?? '') as unknown[]).length, count);
 });
@@ -262,7 +262,7 @@ t.test('a request whose client leaves while its body waits for memory ends once'
     connection.send(`${head}X-Request-Id: ${requestId}\r\n\r\n${'x'.repeat(length)}`);
     await repeatUntil(() => served.bytesRead >= length);
     other.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
-    await other.answer('GET', '/plants');
+    await other.receive('GET', '/plants');
     return connection;
   };
   await send('oldest', 1);

@@ -75,9 +75,9 @@ t.test('malformed HTTP returns an Error body, and closes the connection', async 
   for (const [bytes, status, code] of cases) {
     const connection = await open();
     connection.send(bytes);
-    const answer = await connection.answer();
-    t.equal(answer?.status, status, JSON.stringify(bytes.slice(0, 60)));
-    t.match(JSON.parse(answer?.text ?? '{}'), { error: code });
+    const response = await connection.receive();
+    t.equal(response?.status, status, JSON.stringify(bytes.slice(0, 60)));
+    t.match(JSON.parse(response?.text ?? '{}'), { error: code });
     t.equal(await connection.rest(), '', 'and nothing more');
   }
   t.equal(
@@ -87,7 +87,7 @@ t.test('malformed HTTP returns an Error body, and closes the connection', async 
   );
 });
 
-t.test('requests that are valid HTTP but cannot be served are answered within the contract', async (t) => {
+t.test('requests that are valid HTTP but cannot be served get responses of the contract', async (t) => {
   const { open, authorized } = await startListening(t);
   const cases: [string, string, number][] = [
     ['GET /plants HTTP/1.1\r\n\r\n', '/plants', 40009],
@@ -110,16 +110,16 @@ t.test('requests that are valid HTTP but cannot be served are answered within th
   for (const [bytes, url, code] of cases) {
     const connection = await open();
     connection.send(bytes);
-    const answer = await connection.answer(bytes.split(' ', 1)[0], url);
-    t.match(JSON.parse(answer?.text ?? '{}'), { error: code }, JSON.stringify(bytes.slice(0, 60)));
+    const response = await connection.receive(bytes.split(' ', 1)[0], url);
+    t.match(JSON.parse(response?.text ?? '{}'), { error: code }, JSON.stringify(bytes.slice(0, 60)));
   }
   const old = await open();
   old.send(`GET /plants HTTP/1.0\r\nAuthorization: ${authorized.split('Authorization: ')[1]}\r\n`);
-  t.equal((await old.answer('GET', '/plants'))?.text, '[]', 'HTTP/1.0 needs no Host');
+  t.equal((await old.receive('GET', '/plants'))?.text, '[]', 'HTTP/1.0 needs no Host');
   t.equal(await old.rest(), '');
   const absolute = await open();
   absolute.send(`GET http://x/plants HTTP/1.1\r\n${authorized}\r\n`);
-  t.equal((await absolute.answer('GET', '/plants'))?.text, '[]', 'an absolute target is its path');
+  t.equal((await absolute.receive('GET', '/plants'))?.text, '[]', 'an absolute target is its path');
 });
 
 t.test('HEAD returns the headers and no body, for errors too', async (t) => {
@@ -131,11 +131,15 @@ t.test('HEAD returns the headers and no body, for errors too', async (t) => {
     ['/nothing', 404],
   ] as const) {
     connection.send(`HEAD ${target} HTTP/1.1\r\n${authorized}\r\n`);
-    const answer = await connection.answer('HEAD', target);
-    t.equal(answer?.status, status);
+    const response = await connection.receive('HEAD', target);
+    t.equal(response?.status, status);
   }
   connection.send(`GET /plants HTTP/1.1\r\n${authorized}Connection: close\r\n\r\n`);
-  t.equal((await connection.answer('GET', '/plants'))?.text, '[]', 'the next answer begins where it should');
+  t.equal(
+    (await connection.receive('GET', '/plants'))?.text,
+    '[]',
+    'the next response begins where it should',
+  );
   t.equal(await connection.rest(), '');
 });
 
@@ -156,37 +160,43 @@ t.test('pipelined requests take effect in their order', async (t) => {
     ['GET', '/plants'],
     ['POST', '/plants'],
   ] as const) {
-    const answer = await connection.answer(method, url);
-    statuses.push(method === 'GET' ? answer?.text : answer?.status);
+    const response = await connection.receive(method, url);
+    statuses.push(method === 'GET' ? response?.text : response?.status);
   }
   t.strictSame(statuses, [200, 204, '[]', 404, 200, '[{"name":"a"}]', 400]);
 });
 
-t.test('a long pipeline is answered in order, and read no faster than it is answered', async (t) => {
-  const { open, authorized } = await startListening(t);
-  const connection = await open();
-  const count = 3_000;
-  connection.send(
-    Array.from({ length: count }, (_, i) => post(authorized, `{"id":${i},"name":"${i}"}`)).join(''),
-  );
-  for (let i = 0; i < count; i++) {
-    const answer = await connection.answer('POST', '/plants');
-    if (answer?.text !== `{"name":"${i}"}`) t.fail(`answer ${i} is ${answer?.text}`);
-  }
-  connection.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
-  t.equal((JSON.parse((await connection.answer('GET', '/plants'))?.text ?? '') as unknown[]).length, count);
-});
+t.test(
+  'the responses to a long pipeline are in order, and it is read no faster than they are sent',
+  async (t) => {
+    const { open, authorized } = await startListening(t);
+    const connection = await open();
+    const count = 3_000;
+    connection.send(
+      Array.from({ length: count }, (_, i) => post(authorized, `{"id":${i},"name":"${i}"}`)).join(''),
+    );
+    for (let i = 0; i < count; i++) {
+      const response = await connection.receive('POST', '/plants');
+      if (response?.text !== `{"name":"${i}"}`) t.fail(`response ${i} is ${response?.text}`);
+    }
+    connection.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+    t.equal(
+      (JSON.parse((await connection.receive('GET', '/plants'))?.text ?? '') as unknown[]).length,
+      count,
+    );
+  },
+);
 
-t.test('a connection error is answered after all pending responses', async (t) => {
+t.test('a connection error is sent after all pending responses', async (t) => {
   const { wrap, release, started } = gated();
   const { open, authorized } = await startListening(t, { wrap });
   const connection = await open();
   connection.send(`${post(authorized, '{"id":1,"name":"a"}')}nonsense\r\n\r\n`);
   await started;
   release();
-  const first = await connection.answer('POST', '/plants');
-  t.equal(first?.status, 200, 'the create is answered for what it did');
-  t.match(await connection.answer(), { status: 400 }, 'then the nonsense');
+  const first = await connection.receive('POST', '/plants');
+  t.equal(first?.status, 200, 'the create gets the response for what it did');
+  t.match(await connection.receive(), { status: 400 }, 'then the nonsense');
   t.equal(await connection.rest(), '');
 });
 
@@ -226,9 +236,9 @@ t.test('a failed connection sends its pending responses, one error, and closes',
     await failed;
     connection.send(list + create(50) + 'nonsense\r\n\r\n');
     creates.pop()?.();
-    t.equal((await connection.answer('POST', '/plants'))?.status, 200);
-    t.equal((await connection.answer('GET', '/plants'))?.status, 200);
-    t.match(await connection.answer(), { status: 400, headers: { connection: 'close' } });
+    t.equal((await connection.receive('POST', '/plants'))?.status, 200);
+    t.equal((await connection.receive('GET', '/plants'))?.status, 200);
+    t.match(await connection.receive(), { status: 400, headers: { connection: 'close' } });
     t.equal(await connection.rest(), '');
   }
   t.strictSame(creates, [], 'nothing starts after the failure');
@@ -236,7 +246,7 @@ t.test('a failed connection sends its pending responses, one error, and closes',
 });
 
 t.test(
-  'nothing is answered behind an answer that closes the connection, and its request waits for its turn',
+  'no response follows one that closes the connection, and its request waits for the earlier ones',
   async (t) => {
     // A malformed target must not bypass the hooks, or an error would follow the response.
     for (const target of ['/%zz', '/nothing', '/plants?limit=0']) {
@@ -249,8 +259,8 @@ t.test(
       );
       await started;
       release();
-      t.match(await connection.answer('POST', '/plants'), { status: 200 }, target);
-      t.match(await connection.answer('GET', target), { headers: { connection: 'close' } }, target);
+      t.match(await connection.receive('POST', '/plants'), { status: 200 }, target);
+      t.match(await connection.receive('GET', target), { headers: { connection: 'close' } }, target);
       t.equal(await connection.rest(), '', target);
     }
   },
@@ -270,7 +280,7 @@ t.test('a client that hangs up does not cancel its queued write', async (t) => {
 });
 
 t.test(
-  'each request leaves one line in the log, also when its client does not wait for the answer',
+  'each request leaves one line in the log, also when its client does not wait for the response',
   async (t) => {
     const { wrap, release, started } = gated();
     const lines: Record<string, unknown>[] = [];
@@ -357,7 +367,7 @@ t.test(
 
 t.test('a response that was not sent completely is logged as aborted, even in one chunk', async (t) => {
   let tell: (line: Record<string, unknown>) => void = () => undefined;
-  const told = new Promise<Record<string, unknown>>((resolve) => (tell = resolve));
+  const logged = new Promise<Record<string, unknown>>((resolve) => (tell = resolve));
   const stream = {
     write: (text: string) => {
       const line = JSON.parse(text) as Record<string, unknown>;
@@ -370,7 +380,7 @@ t.test('a response that was not sent completely is logged as aborted, even in on
   reader.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
   await once(reader.socket, 'data');
   reader.socket.destroy();
-  t.match(await told, { msg: 'request broken off', aborted: true, status: 200 });
+  t.match(await logged, { msg: 'request broken off', aborted: true, status: 200 });
   const { values } = await metrics.registry
     .getSingleMetric('plant_store_http_request_duration_seconds')!
     .get();
@@ -382,11 +392,11 @@ t.test('authentication comes before the body is read', async (t) => {
   const head = 'POST /plants HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
   const waiting = await open();
   waiting.send(`${head}Content-Length: 10\r\n\r\n`);
-  t.equal((await waiting.answer('POST', '/plants'))?.status, 401, 'without waiting for a byte of it');
+  t.equal((await waiting.receive('POST', '/plants'))?.status, 401, 'without waiting for a byte of it');
 
   const expecting = await open();
   expecting.send(`${head}Content-Length: 10\r\nExpect: 100-continue\r\n\r\n`);
-  t.equal((await expecting.answer('POST', '/plants'))?.status, 401, 'and without asking for it');
+  t.equal((await expecting.receive('POST', '/plants'))?.status, 401, 'and without asking for it');
 
   const cases = [
     ['/plants', 401, 'Content-Length: 100000000'],
@@ -399,9 +409,9 @@ t.test('authentication comes before the body is read', async (t) => {
     cases.map(async ([target, status, framing]) => {
       const large = await open();
       large.send(`${head.replace('/plants', target)}${framing}\r\n\r\n`);
-      const answer = await large.answer('POST', target);
-      t.equal(answer?.status, status);
-      t.equal(answer?.headers['connection'], 'close', `${framing}: what follows is not worth reading`);
+      const response = await large.receive('POST', target);
+      t.equal(response?.status, status);
+      t.equal(response?.headers['connection'], 'close', `${framing}: what follows is not worth reading`);
       // The client continues to send until it notices that the server has stopped reading.
       const block = Buffer.alloc(65_536, framing.startsWith('T') ? '5\r\nhello\r\n' : 'x');
       const closed = new Promise((resolve) => large.socket.once('close', resolve));
@@ -427,7 +437,7 @@ t.test('a small unread body does not close the connection', async (t) => {
     ['PUT', '/nothing', authorized],
   ] as const) {
     connection.send(`${method} ${url} HTTP/1.1\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`);
-    t.ok(await connection.answer(method, url), `${method} ${url}`);
+    t.ok(await connection.receive(method, url), `${method} ${url}`);
   }
 });
 
@@ -436,9 +446,9 @@ t.test('a client that waits for 100 Continue receives it', async (t) => {
   const connection = await open();
   const body = '{"id":1,"name":"a"}';
   connection.send(`${postHead(authorized)}Content-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`);
-  t.equal((await connection.answer())?.status, 100);
+  t.equal((await connection.receive())?.status, 100);
   connection.send(body);
-  t.equal((await connection.answer('POST', '/plants'))?.status, 200);
+  t.equal((await connection.receive('POST', '/plants'))?.status, 200);
 });
 
 t.test('a body that becomes too large is rejected at that point', async (t) => {
@@ -450,7 +460,7 @@ t.test('a body that becomes too large is rejected at that point', async (t) => {
     );
     connection.send(framing.startsWith('T') ? `7d0\r\n${'x'.repeat(2_000)}\r\n0\r\n\r\n` : 'x'.repeat(2_000));
     t.match(
-      JSON.parse((await connection.answer('POST', '/plants'))?.text ?? '{}'),
+      JSON.parse((await connection.receive('POST', '/plants'))?.text ?? '{}'),
       { error: 40005 },
       framing,
     );
@@ -472,8 +482,8 @@ t.test('a request that does not arrive in time returns 408', async (t) => {
   // Over TLS, the handshake has the same limit: it is short only afterwards.
   server.requestTimeout = server.headersTimeout = 100;
   for (const connection of connections) {
-    const answer = await connection.answer();
-    t.equal(answer?.status, 408);
+    const response = await connection.receive();
+    t.equal(response?.status, 408);
     t.equal(await connection.rest(), '');
   }
 });
@@ -490,7 +500,7 @@ t.test('listPlants disconnects a stalled reader, and never ends an incomplete li
   );
   const reader = await open();
   reader.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
-  const whole = await reader.answer('GET', '/plants');
+  const whole = await reader.receive('GET', '/plants');
   t.equal((JSON.parse(whole?.text ?? '') as unknown[]).length, 300, 'one who reads gets all of it');
 
   const { socket: stalled } = dial({ port });
@@ -521,8 +531,8 @@ t.test('listPlants aborts the connection when a later page cannot be read', asyn
   );
   const connection = await open();
   connection.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
-  await t.rejects(connection.answer('GET', '/plants'), {
-    message: 'the connection closed in the middle of an answer',
+  await t.rejects(connection.receive('GET', '/plants'), {
+    message: 'the connection closed in the middle of a response',
   });
 });
 
@@ -541,17 +551,17 @@ t.test('a client that still sends after the last response of its connection is n
   t.strictSame(await once(client, 'close'), [false], 'and the server closes when the client does');
 });
 
-t.test('a request that arrives while the service shuts down is answered', async (t) => {
+t.test('a request that arrives while the service shuts down gets its response', async (t) => {
   const { app, open, authorized } = await startListening(t);
   const list = `GET /plants HTTP/1.1\r\n${authorized}\r\n`;
   const kept = await open();
   kept.send(list);
-  await kept.answer('GET', '/plants');
+  await kept.receive('GET', '/plants');
   const unused = await open();
   const ended = shutDown(app, { drainTime: 0, patience: 10_000 });
   for (const connection of [kept, unused]) {
     connection.send(list);
-    t.match(await connection.answer('GET', '/plants'), { status: 200, headers: { connection: 'close' } });
+    t.match(await connection.receive('GET', '/plants'), { status: 200, headers: { connection: 'close' } });
     t.equal(await connection.rest(), '');
   }
   await ended;
@@ -564,7 +574,7 @@ t.test('while it closes, the service responds to the requests that it has accept
   const busy = await open();
   const idle = await open();
   idle.send(`HEAD /plants HTTP/1.1\r\n${authorized}\r\n`);
-  await idle.answer('HEAD', '/plants');
+  await idle.receive('HEAD', '/plants');
   const unused = await open();
   busy.send(post(authorized, '{"id":1,"name":"a"}'));
   await started;
@@ -572,9 +582,9 @@ t.test('while it closes, the service responds to the requests that it has accept
   await idle.rest();
   await unused.rest();
   release();
-  const answer = await busy.answer('POST', '/plants');
-  t.equal(answer?.status, 200);
-  t.equal(answer?.headers['connection'], 'close');
+  const response = await busy.receive('POST', '/plants');
+  t.equal(response?.status, 200);
+  t.equal(response?.headers['connection'], 'close');
   await closed;
 });
 
@@ -593,7 +603,7 @@ t.test('while it closes, the service sends responses completely, however slow th
   mock.timers.tick(60_000);
   mock.timers.reset();
   reader.socket.resume();
-  t.equal((await reader.answer('GET', '/plants'))?.text.length, 20_000_011 + '[]'.length);
+  t.equal((await reader.receive('GET', '/plants'))?.text.length, 20_000_011 + '[]'.length);
   t.equal(await reader.rest(), '');
   await closed;
 });
@@ -643,10 +653,10 @@ t.test('what is set around a request is there when its operation runs, and in no
   await arrives;
   late.send('"id":1,"name": "a"}');
   for (const { raw } of connections) {
-    t.equal((await raw.answer('POST', '/plants'))?.status, 200);
-    t.equal((await raw.answer('GET', '/plants'))?.status, 200);
+    t.equal((await raw.receive('POST', '/plants'))?.status, 200);
+    t.equal((await raw.receive('GET', '/plants'))?.status, 200);
   }
-  t.equal((await late.answer('POST', '/plants'))?.status, 200);
+  t.equal((await late.receive('POST', '/plants'))?.status, 200);
   t.strictSame(
     seen.sort(),
     [

@@ -9,9 +9,9 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { until } from '../../support/wait.js';
 import { startServer, type ServerProcess } from '../../support/server-process.js';
-import { checkAnswer, type Answer } from '../../support/contract-check.js';
+import { checkResponse, type HttpResponse } from '../../support/contract-check.js';
 import { temporaryFolder } from '../../support/engines.js';
-import { readAnswers } from '../../support/http-answers.js';
+import { parseResponses } from '../../support/http-responses.js';
 import { dial, tls } from '../../support/transport.js';
 import {
   cut,
@@ -146,11 +146,11 @@ const mutatedTargets = [
 ] as const;
 
 /** Fails unless the contract has this response to some request, since it is unknown to which one it belongs. */
-function checkAnyAnswer(answer: Answer): void {
+function checkAnyResponse(response: HttpResponse): void {
   const faults: unknown[] = [];
   for (const [method, url] of [...Object.values(targets), ...mutatedTargets]) {
     try {
-      checkAnswer(method, url, answer);
+      checkResponse(method, url, response);
       return;
     } catch (fault) {
       faults.push(fault);
@@ -183,7 +183,7 @@ async function play({ port }: ServerProcess, token: string, given: Script): Prom
     const witness = [0, 1, 2, 3].map((plant) => ({ plant, there: plants.has(plant) }));
     const removals = witness.map(({ plant }) => remove(plant)).map(render('witness', firstCleanId));
     const after = await converse(port, [Buffer.concat(removals)], 'finish');
-    const statuses = readAnswers(after.received, () => false).answers.map(({ status }) => status);
+    const statuses = parseResponses(after.received, () => false).responses.map(({ status }) => status);
     const wanted = witness.map(({ there }) => (there ? 204 : 404));
     assert.deepEqual(statuses, wanted, 'what was created is not what is there');
   } catch (error) {
@@ -209,7 +209,7 @@ function checkTranscript({ transcript: { received, error }, expected, dirtyBytes
   closed: boolean;
 } {
   const mayBeHead = dirtyBytes.includes('HEAD');
-  const { answers, rest } = readAnswers(received, (requestId) => {
+  const { responses, rest } = parseResponses(received, (requestId) => {
     const known = expected.find((one) => one.requestId === requestId);
     if (known !== undefined) return known.request.kind === 'head';
     return mayBeHead ? undefined : false;
@@ -217,30 +217,30 @@ function checkTranscript({ transcript: { received, error }, expected, dirtyBytes
   let closed = false as boolean;
   let unsure = false as boolean;
   expected.forEach(({ request, requestId, status, text, error: kind }, index) => {
-    const answer = answers[index];
-    if (closed || (answer === undefined && ending === 'reset')) return;
-    const where = `the answer to ${request.kind} ${index}`;
-    assert.ok(answer, `${where} is missing`);
-    assert.equal(answer.headers['x-request-id'], requestId, `${where} is another's`);
-    const { 'content-length': length, 'transfer-encoding': coding } = answer.headers;
+    const response = responses[index];
+    if (closed || (response === undefined && ending === 'reset')) return;
+    const where = `the response to ${request.kind} ${index}`;
+    assert.ok(response, `${where} is missing`);
+    assert.equal(response.headers['x-request-id'], requestId, `${where} is another's`);
+    const { 'content-length': length, 'transfer-encoding': coding } = response.headers;
     assert.ok(
-      length ?? coding ?? (request.kind === 'head' || answer.status === 204),
+      length ?? coding ?? (request.kind === 'head' || response.status === 204),
       `${where} has no length`,
     );
     const [method, url] = targets[request.kind];
-    checkAnswer(method, url, answer);
-    closed = answer.headers['connection'] === 'close';
+    checkResponse(method, url, response);
+    closed = response.headers['connection'] === 'close';
     // A large body may have waited too long for memory, which changes the responses after it.
-    if (request.padding > 50_000 && answer.text.startsWith('{"error":50301,')) unsure = true;
+    if (request.padding > 50_000 && response.text.startsWith('{"error":50301,')) unsure = true;
     if (unsure) return;
-    assert.equal(answer.status, status, `${where} is ${answer.status} ${answer.text}`);
-    if (text !== undefined) assert.equal(answer.text, text, where);
+    assert.equal(response.status, status, `${where} is ${response.status} ${response.text}`);
+    if (text !== undefined) assert.equal(response.text, text, where);
     if (kind !== undefined)
-      assert.match(answer.text, new RegExp(`^{"error":${allErrors[kind].code},`), where);
+      assert.match(response.text, new RegExp(`^{"error":${allErrors[kind].code},`), where);
   });
-  answers.slice(expected.length).forEach(checkAnyAnswer);
+  responses.slice(expected.length).forEach(checkAnyResponse);
   if (ending !== 'reset') {
-    assert.equal(rest.length, 0, 'the last answer is cut off');
+    assert.equal(rest.length, 0, 'the last response is cut off');
     if (sent <= lingering) assert.equal(error?.code, undefined, 'the connection does not close cleanly');
   }
   return { closed: closed || unsure };
@@ -319,16 +319,16 @@ const create = (padding = 0) => {
 async function statuses(bytes: string, ending: Script['ending'] = 'finish'): Promise<number[]> {
   const { received, error } = await converse(server.port, [Buffer.from(bytes)], ending);
   assert.equal(error?.code, undefined);
-  const { answers, rest } = readAnswers(received, () => false);
+  const { responses, rest } = parseResponses(received, () => false);
   assert.equal(rest.length, 0);
-  return answers.map(({ status }) => status);
+  return responses.map(({ status }) => status);
 }
 
 /** Sends a large body until there is memory for it: the server may notice late that other clients have disconnected. */
 async function findRoom(): Promise<void> {
   await until(async () => {
     const { received } = await converse(server.port, [Buffer.from(create(150_000))], 'finish');
-    return readAnswers(received, () => false).answers[0]?.status === 200;
+    return parseResponses(received, () => false).responses[0]?.status === 200;
   });
 }
 
@@ -340,7 +340,7 @@ t.test('a client that has half-closed its connection receives all responses', as
 });
 
 t.test(
-  'what is no request is answered behind the requests before it, and closes the connection',
+  'the error for what is no request follows the responses before it, and closes the connection',
   async (t) => {
     const connect = 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n';
     t.strictSame(await statuses(create() + create() + connect), [200, 200, 404]);
@@ -360,7 +360,7 @@ t.test('nothing follows the response that closes a connection', async (t) => {
 });
 
 t.test(
-  'a request that does not wait for its body is answered once, even when the body breaks off',
+  'a request that does not wait for its body gets one response, even when the body breaks off',
   async (t) => {
     const broken = `DELETE /plants/0 HTTP/1.1\r\n${authorized}Transfer-Encoding: chunked\r\n\r\nzz\r\n`;
     t.strictSame(await statuses(broken), [404]);
@@ -389,14 +389,14 @@ t.test('clients that disconnect while their large bodies wait release their memo
 
 t.test('a pipeline of any length takes bounded memory', async (t) => {
   const count = 10_000;
-  const answered = await statuses('GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(count));
-  t.equal(answered.length, count);
+  const found = await statuses('GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(count));
+  t.equal(found.length, count);
   await checkServer();
 });
 
 // Over TLS, Node's parser lost what arrived while it was paused behind a long response.
 t.test(
-  'requests that are pipelined behind long responses are answered, however they are split into chunks',
+  'requests that are pipelined behind long responses get theirs, however they are split into chunks',
   async () => {
     const list: WireRequest = { ...remove(0), kind: 'list', close: true };
     const long: WireRequest = { ...remove(0), kind: 'contract' };
@@ -440,7 +440,7 @@ async function endGracefully(t: Test): Promise<void> {
   t.equal(await server.end(), 0);
 }
 
-t.test('clients that never finish are answered or disconnected in time', async (t) => {
+t.test('clients that never finish get a response or are disconnected in time', async (t) => {
   t.setTimeout(600_000);
   // Only they meet these limits. Meanwhile, the other server notices which connections have been reset.
   const other = { server, token };

@@ -28,13 +28,13 @@ const remove = (lines: string, id: number) => `DELETE /plants/${id} HTTP/1.1\r\n
 async function statuses(connection: RawConnection, ...methods: ('POST' | 'GET' | 'DELETE')[]) {
   const found: (number | undefined)[] = [];
   for (const method of methods) {
-    const answer = await connection.answer(method, method === 'DELETE' ? '/plants/1' : '/plants');
-    found.push(answer?.status);
+    const response = await connection.receive(method, method === 'DELETE' ? '/plants/1' : '/plants');
+    found.push(response?.status);
   }
   return found;
 }
 
-t.test('a request with an Upgrade is answered as if it had none, and so are those after it', async (t) => {
+t.test('a request with an Upgrade gets a response as if it had none, and so do those after it', async (t) => {
   const { open, authorized } = await startListening(t);
   const offer = authorized + upgrade;
   const connection = await open();
@@ -50,7 +50,7 @@ t.test('a request with an Upgrade is answered as if it had none, and so are thos
   other.send(`${list(offer)}${head}Content-Length: ${smuggled.length}\r\n\r\n`);
   t.strictSame(await statuses(other, 'GET'), [200]);
   other.send(smuggled);
-  const refused = await other.answer('POST', '/plants');
+  const refused = await other.receive('POST', '/plants');
   t.match(JSON.parse(refused?.text ?? '{}'), { error: 40001 }, 'the body of the next request is no request');
 
   connection.socket.end(list(offer) + remove(offer, 1) + list(offer));
@@ -59,7 +59,7 @@ t.test('a request with an Upgrade is answered as if it had none, and so are thos
 });
 
 t.test(
-  'a request with an Upgrade and a body is answered, and nothing behind it is lost unsaid',
+  'a request with an Upgrade and a body gets a response, and nothing behind it is lost silently',
   async (t) => {
     const { open, authorized } = await startListening(t);
     const bytes = create(authorized + upgrade, 1) + remove(authorized, 1);
@@ -69,7 +69,7 @@ t.test(
         connection.send(bytes.slice(from, cuts[i]));
         await setImmediate();
       }
-      const created = await connection.answer('POST', '/plants');
+      const created = await connection.receive('POST', '/plants');
       t.match(created, { status: 200, text: '{"name":"1"}' });
       // Some versions of Node.js hide what follows such a body; then the connection must close.
       if (created?.headers['connection'] === 'close') {
@@ -96,8 +96,8 @@ t.test('a client that offers another protocol with each request keeps its connec
   const listeners = () => socket.eventNames().reduce((sum, name) => sum + socket.listenerCount(name), 0);
   const ask = async () => {
     connection.send(list(authorized + upgrade));
-    const answer = await connection.answer('GET', '/plants');
-    t.match(answer, { status: 200, headers: { connection: 'keep-alive' } });
+    const response = await connection.receive('GET', '/plants');
+    t.match(response, { status: 200, headers: { connection: 'keep-alive' } });
   };
   await ask();
   const before = listeners();
@@ -124,7 +124,7 @@ t.test('an Upgrade waits for earlier responses, and is ignored after a closing o
   });
   const offer = authorized + upgrade;
   const waiting = await open();
-  // More than are read ahead, so that reading pauses and resumes before the Upgrade's turn.
+  // More than are read ahead, so that reading pauses and resumes before the Upgrade starts.
   waiting.send(create(authorized, 1) + list(authorized).repeat(20) + remove(offer, 1));
   await started;
   waiting.send(list(authorized));
@@ -164,19 +164,19 @@ t.test('header fields beyond the limits are rejected, and none is dropped', asyn
   for (const [what, bytes, error] of cases) {
     const connection = await open();
     connection.send(bytes);
-    const answer = await connection.answer('GET', '/plants');
-    if (error === undefined) t.match(answer, { status: 200 }, what);
-    else t.match(JSON.parse(answer?.text ?? '{}'), { error }, what);
+    const response = await connection.receive('GET', '/plants');
+    if (error === undefined) t.match(response, { status: 200 }, what);
+    else t.match(JSON.parse(response?.text ?? '{}'), { error }, what);
     if (error === 43100) t.equal(await connection.rest(), '', 'and the connection closes');
   }
   const body = await open();
   body.send(
     `POST /plants HTTP/1.1\r\n${many(2_000)}Content-Type: application/json\r\nContent-Length: 9999999\r\n\r\n`,
   );
-  t.match(await body.answer('POST', '/plants'), { status: 431, headers: { connection: 'close' } }, 'a body');
+  t.match(await body.receive('POST', '/plants'), { status: 431, headers: { connection: 'close' } }, 'a body');
   const forwarded = await open();
   forwarded.send(list(`${many(990)}X-Forwarded-For: 192.0.2.1\r\nX-Request-Id: behind\r\n`));
-  t.match(await forwarded.answer('GET', '/plants'), { headers: { 'x-request-id': 'behind' } });
+  t.match(await forwarded.receive('GET', '/plants'), { headers: { 'x-request-id': 'behind' } });
   t.ok(
     lines.some((line) => line.includes('"behind"') && line.includes('"192.0.2.1"')),
     'in the log, too',
@@ -219,14 +219,14 @@ t.test('what the parser accepts but HTTP/1.1 forbids is rejected', async (t) => 
   for (const [what, bytes, error, closes] of cases) {
     const connection = await open();
     connection.send(bytes);
-    const answer = await connection.answer(bytes.split(' ', 1)[0], '/plants');
-    t.match(JSON.parse(answer?.text ?? '{}'), { error }, what);
+    const response = await connection.receive(bytes.split(' ', 1)[0], '/plants');
+    t.match(JSON.parse(response?.text ?? '{}'), { error }, what);
     if (closes) t.equal(await connection.rest(), '', 'and the connection closes');
   }
   const empty = await open();
   empty.send(posted('1.1', `Transfer-Encoding:\r\n${sized}`, body));
   // Newer parsers reject it themselves, with another code.
-  t.equal((await empty.answer('POST', '/plants'))?.status, 400, 'no coding');
+  t.equal((await empty.receive('POST', '/plants'))?.status, 400, 'no coding');
   t.equal(await empty.rest(), '');
   t.equal((await call('GET', '/plants', { token })).text, '[]', 'nothing has taken effect');
   t.notMatch(lines.join(''), 'sec', 'no part of a password is logged');
@@ -239,7 +239,7 @@ t.test('what the parser accepts but HTTP/1.1 forbids is rejected', async (t) => 
   for (const bytes of fine) {
     const connection = await open();
     connection.send(bytes);
-    t.match(await connection.answer(bytes.split(' ', 1)[0], '/plants'), { status: 200 });
+    t.match(await connection.receive(bytes.split(' ', 1)[0], '/plants'), { status: 200 });
   }
 });
 
@@ -250,13 +250,13 @@ t.test(
     for (const malformed of ['nonsense\r\n\r\n', 'GET / HT', 'GET / HTTP/1.1\r\nHost: x\r\n']) {
       const connection = await open();
       connection.socket.end(list(authorized).repeat(20) + malformed);
-      for (let i = 0; i < 20; i++) await connection.answer('GET', '/plants');
-      t.match(await connection.answer(), { status: 400, headers: { connection: 'close' } }, malformed);
+      for (let i = 0; i < 20; i++) await connection.receive('GET', '/plants');
+      t.match(await connection.receive(), { status: 400, headers: { connection: 'close' } }, malformed);
       t.equal(await connection.rest(), '');
       const last = await open();
       last.socket.end(list(authorized) + list(`${authorized}Connection: close\r\n`) + malformed);
       t.strictSame(await statuses(last, 'GET', 'GET'), [200, 200]);
-      t.equal(await last.rest(), '', 'but nothing follows an answer that was the last');
+      t.equal(await last.rest(), '', 'but nothing follows a response that was the last');
     }
   },
 );
@@ -286,13 +286,13 @@ t.test('the admin listener follows the same rules', async (t) => {
     const connection = await RawConnection.open(port);
     t.teardown(() => connection.socket.destroy());
     connection.send(probe(upgrade) + bytes);
-    const [alive, answer] = [
-      await connection.answer('GET', '/docs'),
-      await connection.answer('GET', '/docs'),
+    const [alive, response] = [
+      await connection.receive('GET', '/docs'),
+      await connection.receive('GET', '/docs'),
     ];
     t.match(alive, { status: 200, text: '{"status":"alive"}' });
-    t.equal(answer?.status, status, JSON.stringify(bytes.slice(0, 60)));
-    t.match(JSON.parse(answer?.text ?? '{}'), { error });
+    t.equal(response?.status, status, JSON.stringify(bytes.slice(0, 60)));
+    t.match(JSON.parse(response?.text ?? '{}'), { error });
   }
 });
 
@@ -313,12 +313,12 @@ t.test('a public file is compressed once for all readers', async (t) => {
     const read = () => app.inject({ url, headers: { 'accept-encoding': 'gzip' } });
     compressions = 0;
     hook.enable();
-    const answers = await Promise.all(Array.from({ length: 20 }, read));
-    answers.push(await read());
+    const responses = await Promise.all(Array.from({ length: 20 }, read));
+    responses.push(await read());
     hook.disable();
     t.equal(compressions, 1, url);
     const plain = await app.inject(url);
-    for (const { headers, rawPayload } of answers) {
+    for (const { headers, rawPayload } of responses) {
       t.equal(headers['content-encoding'], 'gzip');
       t.equal(headers['content-length'], String(rawPayload.length));
       t.ok(gunzipSync(rawPayload).equals(plain.rawPayload));

@@ -36,10 +36,10 @@ t.test('the page is served completely and has no links to other origins', async 
 t.test('HEAD returns the headers of every page', async (t) => {
   const { port } = await startListening(t);
   const ask = async (method: string, url: string) => {
-    const answer = await fetch(`http://127.0.0.1:${port}${url}`, { method, redirect: 'manual' });
-    const header = (name: string) => answer.headers.get(name);
+    const response = await fetch(`http://127.0.0.1:${port}${url}`, { method, redirect: 'manual' });
+    const header = (name: string) => response.headers.get(name);
     const headers = ['location', 'content-type', 'content-security-policy'].map(header);
-    return { status: answer.status, headers };
+    return { status: response.status, headers };
   };
   for (const url of ['/', '/docs', '/docs/', '/openapi.yaml', '/openapi.json']) {
     t.strictSame(await ask('HEAD', url), await ask('GET', url), url);
@@ -119,9 +119,9 @@ t.test('a person authorizes, creates, lists and deletes by clicking', skipFor(no
   };
   /** Clicks "Execute", and returns the status and text that the page then shows. */
   const execute = async (operation: ReturnType<typeof page.locator>, path: string) => {
-    const answered = page.waitForResponse((response) => response.url() === `${origin}${path}`);
+    const received = page.waitForResponse((response) => response.url() === `${origin}${path}`);
     await operation.locator('button.execute').click();
-    const status = (await answered).status();
+    const status = (await received).status();
     const shown = operation.locator('.live-responses-table .response');
     await shown.locator(`td.response-col_status:has-text("${status}")`).waitFor();
     return { status, text: await shown.innerText() };

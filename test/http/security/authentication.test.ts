@@ -23,14 +23,14 @@ const operations = loadContract().operations.flatMap(({ method, path, requiredSc
 t.test('every operation returns 401 without a token, with the challenge of RFC 6750', async (t) => {
   const { call } = await startService(t, engine);
   for (const [method, url] of operations) {
-    const answer = await call(method, url);
-    t.equal(answer.status, 401, `${method} ${url}`);
-    t.equal(answer.headers['www-authenticate'], 'Bearer realm="plant-store"');
+    const response = await call(method, url);
+    t.equal(response.status, 401, `${method} ${url}`);
+    t.equal(response.headers['www-authenticate'], 'Bearer realm="plant-store"');
   }
   for (const authorization of ['Basic YTpi', 'pst_abc', 'Bearerx', '']) {
-    const answer = await call('GET', '/plants', { headers: { authorization } });
-    t.match(answer.json, { error: 40100 }, `"${authorization}" is no bearer token at all`);
-    t.equal(answer.headers['www-authenticate'], 'Bearer realm="plant-store"');
+    const response = await call('GET', '/plants', { headers: { authorization } });
+    t.match(response.json, { error: 40100 }, `"${authorization}" is no bearer token at all`);
+    t.equal(response.headers['www-authenticate'], 'Bearer realm="plant-store"');
   }
 });
 
@@ -55,11 +55,11 @@ t.test('every operation returns 401 invalid_token for an invalid token', async (
   ];
   for (const given of bad) {
     for (const [method, url] of operations) {
-      const answer = await call(method, url, { token: given });
-      t.equal(answer.status, 401, `${method} with ${given.slice(0, 8)}`);
-      t.equal(answer.headers['www-authenticate'], 'Bearer realm="plant-store", error="invalid_token"');
+      const response = await call(method, url, { token: given });
+      t.equal(response.status, 401, `${method} with ${given.slice(0, 8)}`);
+      t.equal(response.headers['www-authenticate'], 'Bearer realm="plant-store", error="invalid_token"');
       if (method !== 'HEAD')
-        t.strictSame(answer.json, { error: 40101, message: allErrors.invalidToken.message });
+        t.strictSame(response.json, { error: 40101, message: allErrors.invalidToken.message });
     }
   }
 });
@@ -79,10 +79,10 @@ t.test('every operation returns 403 insufficient_scope for a token without the r
   const { call, issue, subject } = await startService(t, engine);
   for (const [method, url, needed] of operations) {
     const lacking = await issue(subject, { scopes: scopes.filter((scope) => scope !== needed) });
-    const answer = await call(method, url, { token: lacking, headers: { 'content-type': 'text/plain' } });
-    t.equal(answer.status, 403, `${method} ${url}`);
+    const response = await call(method, url, { token: lacking, headers: { 'content-type': 'text/plain' } });
+    t.equal(response.status, 403, `${method} ${url}`);
     t.equal(
-      answer.headers['www-authenticate'],
+      response.headers['www-authenticate'],
       `Bearer realm="plant-store", error="insufficient_scope", scope="${needed}"`,
     );
     const sufficient = await issue(subject, { scopes: [needed] });
@@ -128,8 +128,8 @@ t.test('a token, valid or not, is looked up once per three seconds, by one reque
     },
   }));
   const { call, token } = await startService(t, engine, { storage, wrap: counting, monotonic: () => now });
-  const answers = await Promise.all(Array.from({ length: 50 }, () => call('GET', '/plants', { token })));
-  t.ok(answers.every(({ status }) => status === 200));
+  const responses = await Promise.all(Array.from({ length: 50 }, () => call('GET', '/plants', { token })));
+  t.ok(responses.every(({ status }) => status === 200));
   t.equal(lookups, 1);
   now += 3_001;
   await call('GET', '/plants', { token });
@@ -230,7 +230,7 @@ t.test('invented tokens wait in a queue, for a limited time; known tokens do not
   onHeld = release;
   release();
   t.strictSame(new Set(await Promise.all(flood)), new Set([401]));
-  t.equal(await fresh, 200, 'a new token among them gets its turn');
+  t.equal(await fresh, 200, 'a new token among them is looked up');
 
   onHeld = () => undefined;
   const first = Array.from({ length: 4 }, () => status(madeUp()));
@@ -239,7 +239,7 @@ t.test('invented tokens wait in a queue, for a limited time; known tokens do not
   now += 5_001;
   release();
   t.strictSame(new Set(await Promise.all(first)), new Set([401]));
-  t.strictSame(new Set(await Promise.all(waiting)), new Set([503]), 'who waited too long is told so');
+  t.strictSame(new Set(await Promise.all(waiting)), new Set([503]), 'those who wait too long get a 503');
 });
 
 t.test('50,000 tokens in use are all known during a flood of invented ones', async (t) => {
@@ -316,9 +316,9 @@ t.test('a failure of the token store returns 503, not 401', async (t) => {
     },
   });
   const { call, token } = await startService(t, engine, { wrap: failing });
-  const answer = await call('GET', '/plants', { token });
-  t.strictSame(answer.json, { error: 50300, message: allErrors.unavailable.message });
-  t.equal(answer.headers['www-authenticate'], undefined);
+  const response = await call('GET', '/plants', { token });
+  t.strictSame(response.json, { error: 50300, message: allErrors.unavailable.message });
+  t.equal(response.headers['www-authenticate'], undefined);
 });
 
 t.test('a subject must be a text that every engine can store', async (t) => {

@@ -1,5 +1,5 @@
-// Only valid access tokens of the configured identity provider are accepted, and one that fails or misbehaves harms nobody
-// else: a real provider, and our own issuer.
+// Only valid access tokens of the configured identity provider are accepted, and one that fails or misbehaves affects no other tokens:
+// a real provider, and our own issuer.
 import fc from 'fast-check';
 import {
   decodeProtectedHeader,
@@ -57,7 +57,7 @@ async function startIssuer(t: Test, keys: Key[]) {
   const issuer = {
     keys,
     asked: 0,
-    answer: (response: ServerResponse) => {
+    respond: (response: ServerResponse) => {
       response.setHeader('content-type', 'application/json');
       response.end(JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) }));
     },
@@ -84,7 +84,7 @@ async function startIssuer(t: Test, keys: Key[]) {
   };
   const server = createServer((_, response) => {
     issuer.asked++;
-    issuer.answer(response);
+    issuer.respond(response);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -311,8 +311,8 @@ async function startProvider(t: Test, keys: Key[], port = 0) {
   const { issuer, jwks_uri, token_endpoint } = (await found.json()) as Record<string, string>;
   const getToken = async (request: { resource?: string; scope?: string }) => {
     const body = new URLSearchParams({ ...client, grant_type: 'client_credentials', ...request });
-    const answer = await fetch(token_endpoint!, { method: 'POST', body });
-    return ((await answer.json()) as { access_token: string }).access_token;
+    const response = await fetch(token_endpoint!, { method: 'POST', body });
+    return ((await response.json()) as { access_token: string }).access_token;
   };
   return {
     identityProvider: { issuer: issuer!, audience, jwksUrl: jwks_uri!, jwksCooldown: 0 },
@@ -362,7 +362,7 @@ t.test('an issuer that does not respond causes 503, and opaque tokens still work
     now: () => start,
   });
   const token = await issuer.sign(key, { sub: 'of outage' });
-  const good = issuer.answer;
+  const good = issuer.respond;
   const failures: Record<string, typeof good> = {
     'a cut connection': (response) => response.destroy(),
     'a 500': (response) => response.writeHead(500).end('{"keys":[]}'),
@@ -370,31 +370,31 @@ t.test('an issuer that does not respond causes 503, and opaque tokens still work
     'no JSON': (response) => response.end('<html>'),
     'no key set': (response) => response.end('{}'),
   };
-  for (const [what, answer] of Object.entries(failures)) {
-    issuer.answer = answer;
+  for (const [what, respond] of Object.entries(failures)) {
+    issuer.respond = respond;
     t.match(await call('GET', '/plants', { token }), unavailable, what);
     t.equal((await call('GET', '/plants', { token: opaque })).status, 200, what);
   }
   const hmac = await issuer.sign(key, {}, { alg: 'HS256' }, new Uint8Array(32));
   t.match(await call('GET', '/plants', { token: hmac }), invalid, 'this one is bad, keys or no keys');
-  issuer.answer = good;
+  issuer.respond = good;
   t.equal((await call('GET', '/plants', { token })).status, 200, 'it is back');
 });
 
 t.test(
-  'an issuer that takes the question and never answers is a 503, and holds up no opaque token',
+  'an issuer that takes the request and never responds is a 503, and holds up no opaque token',
   async (t) => {
     const key = await makeKey('ES256');
     const issuer = await startIssuer(t, [key]);
-    const answer = issuer.answer;
-    const asked = new Promise<ServerResponse>((resolve) => (issuer.answer = resolve));
+    const { respond } = issuer;
+    const asked = new Promise<ServerResponse>((resolve) => (issuer.respond = resolve));
     let now = start;
     const patient = await startService(t, engine, { identityProvider: issuer.provider, now: () => now });
     const token = await issuer.sign(key);
     const waiting = patient.call('GET', '/plants', { token });
     const silent = await asked;
     const opaque = await patient.call('GET', '/plants', { token: patient.token });
-    t.equal(opaque.status, 200, 'answered while the other still waits for its keys');
+    t.equal(opaque.status, 200, 'verified while the other still waits for its keys');
     silent.destroy();
     t.match(await waiting, unavailable);
 
@@ -404,7 +404,7 @@ t.test(
     });
     t.match(await short.call('GET', '/plants', { token }), unavailable, 'the wait has an end');
     t.equal((await short.call('GET', '/plants', { token: short.token })).status, 200);
-    issuer.answer = answer;
+    issuer.respond = respond;
     now += 5_000;
     t.equal((await patient.call('GET', '/plants', { token })).status, 200, 'the issuer is back');
   },
@@ -413,7 +413,7 @@ t.test(
 t.test('an issuer that returns no keys is asked at intervals, however many tokens arrive', async (t) => {
   const key = await makeKey('ES256');
   const issuer = await startIssuer(t, [key]);
-  const good = issuer.answer;
+  const good = issuer.respond;
   let now = start;
   const { call } = await startService(t, engine, { identityProvider: issuer.provider, now: () => now });
   let tokens = 0;
@@ -421,27 +421,27 @@ t.test('an issuer that returns no keys is asked at intervals, however many token
     const token = await issuer.sign(key, { sub: `${++tokens}`, exp: start / 1000 + 7_200 });
     return (await call('GET', '/plants', { token })).status;
   };
-  issuer.answer = (response) => response.end('{}');
+  issuer.respond = (response) => response.end('{}');
   for (let i = 0; i < 20; i++) t.equal(await status(), 503);
   t.equal(issuer.asked, 1);
-  issuer.answer = good;
+  issuer.respond = good;
   now += 4_999;
   t.equal(await status(), 503);
   now += 1;
   t.equal(await status(), 200, 'asked again, it gives them');
   t.equal(issuer.asked, 2);
 
-  issuer.answer = (response) => response.destroy();
+  issuer.respond = (response) => response.destroy();
   issuer.asked = 0;
   const late = await startService(t, engine, { identityProvider: issuer.provider, now: () => now });
   const token = await issuer.sign(key, { sub: 'of a clock' });
   t.equal((await late.call('GET', '/plants', { token })).status, 503);
-  issuer.answer = good;
+  issuer.respond = good;
   now -= 1_800_000;
   t.equal(
     (await late.call('GET', '/plants', { token })).status,
     200,
-    'a clock that is set back delays nobody',
+    'a clock that is set back delays no request',
   );
 });
 
@@ -453,12 +453,12 @@ t.test('an issuer whose response does not end is disconnected', async (t) => {
     for (;;) {
       yield Buffer.alloc(65_536, ' ');
       sent += 65_536;
-      // One turn of the event loop, in which the closing of the connection may be noticed.
+      // One iteration of the event loop, in which the closing of the connection may be noticed.
       await setImmediate();
     }
   }
   const cutOff = new Promise<unknown>((resolve) => {
-    issuer.answer = (response) => void pipeline(endless(), response).catch(resolve);
+    issuer.respond = (response) => void pipeline(endless(), response).catch(resolve);
   });
   const { call } = await startService(t, engine, { identityProvider: issuer.provider, now: () => start });
   t.match(await call('GET', '/plants', { token: await issuer.sign(key) }), unavailable);

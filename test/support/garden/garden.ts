@@ -15,7 +15,7 @@ type Bed = components['schemas']['Bed'];
 /** The bytes of the garden's contract. */
 export const gardenBytes = readFileSync(new URL('./openapi.yaml', import.meta.url));
 
-/** The key of the garden's apiKey scheme, and the one for which nobody knows whether it is good. */
+/** The key of the garden's apiKey scheme, and the one that cannot be verified. */
 export const gardenKey = 'open sesame';
 export const unknowableKey = 'ask me later';
 

@@ -22,10 +22,10 @@ fn plant(id: i64, name: &str) -> Result<NewPlant, Failure> {
 
 // docs: hide
 /// The status and the code of a typed error.
-fn told<T>(result: Result<T, progenitor_client::Error<Error>>) -> [i64; 2] {
+fn outcome<T>(result: Result<T, progenitor_client::Error<Error>>) -> [i64; 2] {
     match result {
-        Err(progenitor_client::Error::ErrorResponse(answer)) => {
-            [answer.status().as_u16().into(), answer.error.into()]
+        Err(progenitor_client::Error::ErrorResponse(response)) => {
+            [response.status().as_u16().into(), response.error.into()]
         }
         _ => [0, 0],
     }
@@ -43,10 +43,10 @@ async fn main() -> Result<(), Failure> {
     client.delete_plant(own).await?;
     // docs: hide
     let errors = [
-        told(client.create_plant(&plant(i64::MAX, "other")?).await),
-        told(connect("wrong")?.list_plants(None).await),
-        told(connect(&var("READ_TOKEN")?)?.delete_plant(1).await),
-        told(client.delete_plant(own).await),
+        outcome(client.create_plant(&plant(i64::MAX, "other")?).await),
+        outcome(connect("wrong")?.list_plants(None).await),
+        outcome(connect(&var("READ_TOKEN")?)?.delete_plant(1).await),
+        outcome(client.delete_plant(own).await),
     ];
     println!("{}", serde_json::json!({ "list": list, "errors": errors }));
     // docs: show

@@ -1,12 +1,12 @@
 // Parses everything that a server sent on one connection, and accepts only well-formed HTTP/1.1 responses.
 import { strict as assert } from 'node:assert';
 import { STATUS_CODES } from 'node:http';
-import type { Answer } from './contract-check.js';
+import type { HttpResponse } from './contract-check.js';
 
 /** The data of a connection. */
-export interface Answers {
+export interface ParsedResponses {
   /** The final responses, in order. */
-  readonly answers: Answer[];
+  readonly responses: HttpResponse[];
   /** The number of 100 (Continue) responses. */
   readonly continues: number;
   /** The beginning of a response that is incomplete. */
@@ -22,17 +22,20 @@ const crlf = '\r\n';
  *   body shows it.
  * @throws AssertionError if the bytes are not HTTP/1.1 (RFC 9112), or data follows a response with Connection: close.
  */
-export function readAnswers(bytes: Buffer, isHead: (requestId: string) => boolean | undefined): Answers {
-  const answers: Answer[] = [];
+export function parseResponses(
+  bytes: Buffer,
+  isHead: (requestId: string) => boolean | undefined,
+): ParsedResponses {
+  const responses: HttpResponse[] = [];
   let continues = 0;
   let last = false;
   let position = 0;
   for (;;) {
     const rest = bytes.subarray(position);
-    if (rest.length === 0) return { answers, continues, rest };
-    assert.ok(!last, `something follows the last answer: ${show(rest)}`);
+    if (rest.length === 0) return { responses, continues, rest };
+    assert.ok(!last, `something follows the last response: ${show(rest)}`);
     const end = rest.indexOf('\r\n\r\n');
-    if (end < 0) return { answers, continues, rest };
+    if (end < 0) return { responses, continues, rest };
     const [statusLine = '', ...lines] = rest.subarray(0, end).toString('latin1').split(crlf);
     const [, digits, reason] = /^HTTP\/1\.1 ([1-5]\d\d) ([ -~]*)$/.exec(statusLine) ?? [];
     assert.ok(digits !== undefined, `no status line: ${show(rest)}`);
@@ -44,12 +47,12 @@ export function readAnswers(bytes: Buffer, isHead: (requestId: string) => boolea
       continues++;
       continue;
     }
-    assert.ok(status >= 200, `an interim answer that nobody asked for: ${statusLine}`);
+    assert.ok(status >= 200, `an unexpected interim response: ${statusLine}`);
 
     const body = readBody(bytes.subarray(position), status, headers, isHead(headers['x-request-id'] ?? ''));
-    if (body === undefined) return { answers, continues, rest };
+    if (body === undefined) return { responses, continues, rest };
     position += body.length;
-    answers.push({ status, headers, text: body.bytes.toString('utf8') });
+    responses.push({ status, headers, text: body.bytes.toString('utf8') });
     last = headers['connection']?.toLowerCase() === 'close';
   }
 }

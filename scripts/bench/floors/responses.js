@@ -15,7 +15,7 @@ const lists = { hundred: list(100), twenty: list(20), long: list(100_000) };
  * @param {string | undefined} authorization
  * @returns {{ status: number, body: Buffer }}
  */
-export function answer(method, path, authorization) {
+export function respond(method, path, authorization) {
   if (authorization === undefined) return { status: 401, body: refused };
   if (method === 'GET') {
     if (path === '/plants') return { status: 200, body: lists.long };
