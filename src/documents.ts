@@ -37,18 +37,21 @@ export class Documents<I extends Id, Value extends object> {
     this.#fields = Object.keys(fields) as (keyof Value & string)[];
   }
 
-  /** Stores a value if the condition holds; `any` always does. `OutcomesOfText` has the outcomes. */
-  write<When extends 'absent' | 'present' | 'any'>(
+  /**
+   * Stores a value if the condition holds; `any` always does. `OutcomesOfText` has the outcomes.
+   * @throws RangeError if the value has a number that JSON or int64 does not have; nothing is stored.
+   */
+  async write<When extends 'absent' | 'present' | 'any'>(
     subject: string,
     id: I,
     { when, value }: { readonly when: When; readonly value: Value },
   ): Promise<OutcomesOfText[When]> {
     if (!canBeId(id)) {
       const detail = 'an id is not empty, has at most 512 bytes, and no U+0000 or unpaired surrogate';
-      return Promise.reject(new ApiError(when === 'absent' ? 'invalidBody' : 'invalidPath', { detail }));
+      throw new ApiError(when === 'absent' ? 'invalidBody' : 'invalidPath', { detail });
     }
     const written = this.#collection.write(subject, id, { when, text: this.#textOf(value) });
-    return written as Promise<OutcomesOfText[When]>;
+    return (await written) as OutcomesOfText[When];
   }
 
   /** Deletes a document. Resolves to false if there is none. */
@@ -73,9 +76,9 @@ export class Documents<I extends Id, Value extends object> {
    * Changes a document depending on what it contains, and returns it, for a response; undefined if there is none. The
    * change is stored only if the document is still what was read; otherwise it is read again. So none of several
    * concurrent changes is lost.
-   * @param update - Returns the changed value; may be called several times. What it throws rejects the change. It must
-   *   keep integers within the range of 64 bits.
+   * @param update - Returns the changed value; may be called several times. What it throws rejects the change.
    * @throws ApiError when too many other changes to the document come first: 50301, and nothing has changed.
+   * @throws RangeError if the changed value has a number that JSON or int64 does not have; nothing has changed.
    */
   async change(
     subject: string,
@@ -99,11 +102,22 @@ export class Documents<I extends Id, Value extends object> {
   #textOf(value: Value | Stored<Value>): string {
     let members = '';
     for (const name of this.#fields) {
+      checkNumbers(name, value[name]);
       const text = exactJson(value[name]);
       if (text !== undefined) members += `${members === '' ? '' : ','}"${name}":${text}`;
     }
     return `{${members}}`;
   }
+}
+
+/** @throws RangeError for a number that a response could not have: whoever computed it has not checked the result. */
+function checkNumbers(name: string, value: unknown): void {
+  if (typeof value === 'bigint' && BigInt.asIntN(64, value) !== value)
+    throw new RangeError(`${name} would be ${value}, which does not fit in 64 bits`);
+  if (typeof value === 'number' && !Number.isFinite(value))
+    throw new RangeError(`${name} would be ${value}, which JSON does not have`);
+  if (typeof value === 'object' && value !== null)
+    for (const inner of Object.values(value)) checkNumbers(name, inner);
 }
 
 /** Whether any document can have an id: a contract may allow texts that no engine holds. */

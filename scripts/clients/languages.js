@@ -147,8 +147,10 @@ export const clients = {
     },
     run: (folder) => [cargoBinary(folder)],
     program: 'src/main.rs',
-    command: 'progenitor::generate_api!(spec = "openapi.json", interface = Positional);',
-    set: 'Convert the contract to JSON. Set the token as a default header of the `reqwest::Client`.',
+    command: 'progenitor::generate_api!(spec = "openapi.json", interface = Builder);',
+    set:
+      'Convert the contract to JSON. With the interface `Builder`, a program still compiles when the contract gets ' +
+      'another optional parameter. Set the token as a default header of the `reqwest::Client`.',
     errors: '`Error::ErrorResponse`, with the status and an `Error`.',
   },
   php: {

@@ -382,6 +382,25 @@ for (const engine of enginesToTest) {
         await t.rejects(labels.page('s', { after: id, limit: 1 }), TypeError);
       }
 
+      const counts = new Documents<string, { n: bigint | number; all: (bigint | number)[] }>(labels, {
+        n: true,
+        all: true,
+      });
+      const counted = { n: maxId, all: [minId] };
+      t.equal(await counts.write('counts', 'a', { when: 'absent', value: counted }), 'inserted');
+      for (const wrong of [maxId + 1n, minId - 1n, NaN, Infinity])
+        for (const value of [
+          { n: wrong, all: [] },
+          { n: 1, all: [1, wrong] },
+        ]) {
+          await t.rejects(counts.write('counts', 'a', { when: 'any', value }), RangeError);
+          await t.rejects(
+            counts.change('counts', 'a', () => value),
+            RangeError,
+          );
+        }
+      t.equal(await labels.get('counts', 'a'), exactJson(counted), 'nothing was stored');
+
       t.strictSame(
         await Promise.all([
           put('a b', 'c', '1'),

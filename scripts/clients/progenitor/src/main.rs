@@ -1,6 +1,6 @@
 // The round trip of ../../run.js by progenitor's client for Rust.
 mod client {
-    progenitor::generate_api!(spec = "openapi.json", interface = Positional);
+    progenitor::generate_api!(spec = "openapi.json", interface = Builder);
 }
 
 use client::types::{Error, NewPlant};
@@ -22,7 +22,7 @@ fn plant(id: i64, name: &str) -> Result<NewPlant, Failure> {
 
 // docs: hide
 /// The status and the code of a typed error.
-fn outcome<T>(result: Result<T, progenitor_client::Error<Error>>) -> [i64; 2] {
+fn error_of<T>(result: Result<T, progenitor_client::Error<Error>>) -> [i64; 2] {
     match result {
         Err(progenitor_client::Error::ErrorResponse(response)) => {
             [response.status().as_u16().into(), response.error.into()]
@@ -36,17 +36,17 @@ fn outcome<T>(result: Result<T, progenitor_client::Error<Error>>) -> [i64; 2] {
 async fn main() -> Result<(), Failure> {
     let client = connect(&var("TOKEN")?)?;
     let own = (1 << 53) + 1;
-    client.create_plant(&plant(own, "own")?).await?;
-    client.create_plant(&plant(i64::MAX, "max")?).await?;
-    let first = client.list_plants(Some(3.try_into()?)).await?;
+    client.create_plant().body(plant(own, "own")?).send().await?;
+    client.create_plant().body(plant(i64::MAX, "max")?).send().await?;
+    let first = client.list_plants().limit(3).send().await?;
     let list: Vec<_> = first.iter().map(|plant| plant.name.clone()).collect();
-    client.delete_plant(own).await?;
+    client.delete_plant().id(own).send().await?;
     // docs: hide
     let errors = [
-        outcome(client.create_plant(&plant(i64::MAX, "other")?).await),
-        outcome(connect("wrong")?.list_plants(None).await),
-        outcome(connect(&var("READ_TOKEN")?)?.delete_plant(1).await),
-        outcome(client.delete_plant(own).await),
+        error_of(client.create_plant().body(plant(i64::MAX, "other")?).send().await),
+        error_of(connect("wrong")?.list_plants().send().await),
+        error_of(connect(&var("READ_TOKEN")?)?.delete_plant().id(1).send().await),
+        error_of(client.delete_plant().id(own).send().await),
     ];
     println!("{}", serde_json::json!({ "list": list, "errors": errors }));
     // docs: show
