@@ -169,7 +169,7 @@ export async function buildApp({
   if (rates.address !== undefined) app.addHook('onRequest', rates.address);
   refuseUnknownRoutes(app);
   // Known callers are spared while unknown ones cause the lag.
-  if (maxEventLoopDelay > 0) shedLoad(app, maxEventLoopDelay, scheduler.isPreferred);
+  if (maxEventLoopDelay > 0) shedLoad(app, maxEventLoopDelay, scheduler.isPreferred, monotonic);
   app.addHook('onSend', (request, reply, payload, done) => {
     declareMediaType(reply);
     settleUnreadBody(request, reply, reply.statusCode < 400 ? limits.bodyLimit : undefined);

@@ -162,7 +162,7 @@ export const variables = {
   }),
   MAX_EVENT_LOOP_DELAY_MS: count({
     default: 1_000,
-    desc: 'Requests receive 503 when the event-loop lag, averaged over one second, exceeds this; 0 disables the check',
+    desc: 'Requests receive 503 for a second when the mean event-loop lag of the previous one, over 100 samples, exceeds this (a single stop of 5 seconds counts 50); 0 disables the check',
   }),
   RATE_LIMIT_PER_SUBJECT: count({
     default: defaultLimits.rates.perSubject,

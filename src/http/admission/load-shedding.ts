@@ -12,26 +12,30 @@ const overloaded = new ApiError('overloaded');
 
 /**
  * Refuses requests with 503 while the event loop lags.
- * @param maxDelay - The mean event-loop delay over one second above which requests are refused, in ms.
+ * @param maxDelay - The mean event-loop delay of a second's samples above which requests are refused, in ms.
  * @param isSpared - Whether to accept a request regardless, because others cause the lag.
+ * @param now - A monotonic clock, in ms.
  */
 export function shedLoad(
   app: FastifyInstance,
   maxDelay: number,
   isSpared: (request: FastifyRequest) => boolean,
+  now: () => number,
 ): void {
   const samples = monitorEventLoopDelay({ resolution });
   let delay = 0;
   let isBusy = false;
+  let due = now() + period;
   const timer = setInterval(() => {
     // The mean is in nanoseconds and includes the sampling interval.
-    if (samples.count > 0) delay = samples.mean / 1e6 - resolution;
+    const sampled = samples.count > 0 ? samples.mean / 1e6 - resolution : 0;
+    // What stops the process while no samples are taken delays this timer. It counts as one of a second's samples.
+    const late = ((now() - due) * resolution) / period;
+    delay = Math.max(sampled, late);
+    due = now() + period;
     samples.reset();
     // Every sample wakes the process, which costs as much as many requests while it is idle.
-    if (!isBusy) {
-      samples.disable();
-      delay = 0;
-    }
+    if (!isBusy) samples.disable();
     isBusy = false;
   }, period).unref();
   app.addHook('onClose', (_app, done) => {

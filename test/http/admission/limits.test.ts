@@ -459,6 +459,31 @@ t.test('while the event loop lags beyond the limit, requests are rejected', asyn
   t.equal((await lenient.call('GET', '/plants', { token: lenient.token })).status, 200);
 });
 
+t.test('a process that is stopped while it is idle rejects requests until it has caught up', async (t) => {
+  mock.timers.enable({ apis: ['setInterval'] });
+  t.teardown(() => {
+    mock.timers.reset();
+  });
+  let now = 0;
+  const second = (stop = 0) => {
+    now += 1_000 + stop;
+    mock.timers.tick(1_000);
+  };
+  const { call, token } = await startService(t, engine, {
+    plugins: { maxEventLoopDelay: 5_000 },
+    monotonic: () => now,
+  });
+  const status = async () => (await call('GET', '/plants', { token })).status;
+  t.equal(await status(), 200);
+  second();
+  second();
+  // One of the 100 samples of a second, so 6 s on average.
+  second(600_000);
+  t.equal(await status(), 503);
+  second();
+  t.equal(await status(), 200);
+});
+
 t.test('connections beyond the limit are closed immediately', async (t) => {
   const { open } = await startListening(t, { limits: { maxConnections: 2 } });
   const get = 'GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n';
