@@ -2,10 +2,11 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Storage, StorageError, type StoreDefinition } from './interface.js';
+import { type Storage, StorageError, type StoreDefinition, toStorageError } from './interface.js';
 import type { GroupWriterLimits } from './group-writer.js';
 import { loadSchema, type Migrated } from './migrations.js';
 import type { PostgresOptions } from './postgres/pool.js';
+import { checkComplete } from './sqlite/worker-folder.js';
 
 // Each engine is imported only when it is used, to start faster.
 const sqlite = () => import('./sqlite/storage.js');
@@ -95,10 +96,16 @@ export function fileOf(url: string): string {
 
 /**
  * The path of the SQLite file, which must exist.
- * @throws StorageError when the file does not exist, or the URL does not refer to a file.
+ * @throws StorageError when the file does not exist or only the rest of its store is there, or the URL does not refer
+ *   to a file.
  */
 export function existingFileOf(url: string): string {
   const file = fileOf(url);
+  try {
+    checkComplete(file);
+  } catch (error) {
+    throw toStorageError(`SQLite, ${file}`, error);
+  }
   if (existsSync(file)) return file;
   const help = 'run "migrate" or start the server to create it, or name the store with --database';
   throw new StorageError('unavailable', `no store at ${resolve(file)}; ${help}`);

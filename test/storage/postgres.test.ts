@@ -1,11 +1,12 @@
 // PostgreSQL with faults: each is provoked on a real server, and must have a true outcome.
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { readFile, rename, symlink, unlink, writeFile } from 'node:fs/promises';
+import { cp, readFile, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Client } from 'pg';
 import t, { type Test } from 'tap';
-import { engines, noPostgres } from '../support/engines.js';
+import { engines, noPostgres, temporaryFolder } from '../support/engines.js';
 import { startServer, type PostgresServer } from '../support/postgres-server.js';
 import * as processes from '../support/processes.js';
 import { startService } from '../support/service.js';
@@ -13,7 +14,9 @@ import { skipFor } from '../support/skip.js';
 import { repeatUntil, until } from '../support/wait.js';
 import { type Collection, StorageError } from '../../dist/storage/interface.js';
 import { plants } from '../../dist/plants/repository.js';
+import { service } from '../../dist/service.js';
 import type { Migration } from '../../dist/storage/migrations.js';
+import { openStorage } from '../../dist/storage/open.js';
 import type { PostgresOptions } from '../../dist/storage/postgres/pool.js';
 import { loadMigrations, migratePostgres, openPostgres, type Storage } from '../support/store.js';
 
@@ -833,6 +836,18 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       await t.rejects(migratePostgres(url), { message: /needs plant-store 99\.0\.0/ });
     },
   );
+
+  t.test('migrations: a running service does not notice that another release replaces its files', async (t) => {
+    const folder = await temporaryFolder(t);
+    await cp(fileURLToPath(service.migrations), folder, { recursive: true });
+    const store = { ...service, migrations: pathToFileURL(`${folder}/`) };
+    const storage = await openStorage(store, await server.createDatabase(t), {}, { timeout });
+    t.teardown(() => storage.close());
+    await writeFile(join(folder, 'postgres', '9999_next.sql'), '-- oldest-application: 1.0.0\nSELECT 1;');
+    await t.resolves(storage.check());
+    await rm(folder, { recursive: true });
+    await t.resolves(storage.check());
+  });
 
   t.test('a failed migration leaves nothing behind', async (t) => {
     const { url, database } = await openStore(t);

@@ -216,10 +216,19 @@ t.test('a log whose database is missing is kept, whatever is started', async (t)
   await t.rejects(openStorage(url), refused);
   await writeFile(file, '');
   await t.rejects(openStorage(url), refused, 'an empty file is not a database');
-  t.match(await run('cli.js', ['backup', join(away, 'copy.db')], { DATABASE_URL: url }), {
-    code: 1,
-    stderr: refused.message,
-  });
+  const commands = [
+    ['backup', join(away, 'copy.db')],
+    ['token', 'list'],
+  ];
+  const refuse = async () => {
+    for (const args of commands) {
+      const result = await run('cli.js', args, { DATABASE_URL: url });
+      t.match(result, { code: 1, stderr: refused.message }, args.join(' '));
+    }
+  };
+  await refuse();
+  await rm(file);
+  await refuse();
   await move(away, folder, ['plants.db']);
   const again = await startWriter(t, url);
   t.equal(await count(await again.open()), 1);

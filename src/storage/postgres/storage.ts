@@ -108,7 +108,8 @@ class PostgresStorage implements Storage {
   readonly collection: Storage['collection'];
   readonly tokens: TokenRepository;
   readonly broken: Promise<StorageError>;
-  readonly #store: StoreDefinition;
+  /** Loaded once: a release that is installed over this one has other migrations. */
+  readonly #schema: Schema;
   readonly #url: string;
   readonly #pool: PostgresPool;
   readonly #committer: PostgresWriter;
@@ -119,7 +120,7 @@ class PostgresStorage implements Storage {
   #statements: Statements;
 
   constructor(store: StoreDefinition, options: PostgresOptions, limits: GroupWriterLimits) {
-    this.#store = store;
+    this.#schema = loadSchema(store, 'postgres');
     this.#url = options.url;
     this.#pool = new PostgresPool(store.name, options, async (query) => {
       const distributed = await isDistributed(query, store);
@@ -147,7 +148,7 @@ class PostgresStorage implements Storage {
 
   async check(): Promise<void> {
     const statements = () => [...this.#statements.values()];
-    await checkPrivileges(this.#pool, this.#store, this.#url, () =>
+    await checkPrivileges(this.#pool, this.#schema, this.#url, () =>
       statements().flatMap(({ functions }) => functions),
     );
     for (const one of statements()) one.check();
@@ -160,11 +161,11 @@ class PostgresStorage implements Storage {
       name,
       oldestApplication,
     }));
-    const pending = pendingMigrations(loadSchema(this.#store, 'postgres'), applied);
+    const pending = pendingMigrations(this.#schema, applied);
     if (pending.length > 0) {
       throw new StorageError(
         'unavailable',
-        `the schema of the database is missing or out of date: run "${this.#store.name} migrate"`,
+        `the schema of the database is missing or out of date: run "${this.#schema.name} migrate"`,
       );
     }
   }

@@ -5,7 +5,6 @@ import { dirname } from 'node:path';
 import { messageOf, StorageError, type StoreDefinition } from '../interface.js';
 import { existingFileOf, isPostgres } from '../open.js';
 import { syncFolder, syncPath, syncRecovered } from './database.js';
-import { checkComplete } from './worker-folder.js';
 
 /**
  * Copies a snapshot of the store to a file and checks the copy, without blocking writers. The copy gets its name only
@@ -57,7 +56,6 @@ export function backUp(
  * the server is busy.
  */
 function copy(file: string, empty: string): void {
-  checkComplete(file);
   const database = new DatabaseSync(file, { timeout: 5_000, readOnly: true });
   try {
     syncRecovered(database, file);
