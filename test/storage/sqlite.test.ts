@@ -65,11 +65,12 @@ t.test('SQL tools see the fields of a plant as columns', async (t) => {
   database.close();
 });
 
-t.test('a graceful close leaves everything in one file', async (t) => {
+t.test('a graceful close leaves everything in one file, and an empty log', async (t) => {
   const file = await newFile(t);
   const storage = await openStorage(`file:${file}`);
   await storage.plants.create('s', 1n, { name: 'a' });
   await storage.close();
+  t.equal((await stat(`${file}-wal`)).size, 0);
   const copy = new DatabaseSync(`file:${file}?immutable=1`, { readOnly: true });
   t.equal((copy.prepare('SELECT count(*) AS plants FROM plants').get() as { plants: number }).plants, 1);
   copy.close();
