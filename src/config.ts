@@ -292,8 +292,8 @@ export function readDatabaseUrl(environment: NodeJS.ProcessEnv, defaults: Defaul
 export function misspelledVariables(environment: NodeJS.ProcessEnv): { name: string; meant: string }[] {
   const known = Object.keys(variables);
   return Object.keys(environment).flatMap((name) => {
-    // Short names are similar by chance, as HOME and HOST.
-    if (name.length < 6 || known.includes(name)) return [];
+    // Short names are similar by chance, as HOME and HOST; PGHOST and PGPORT are those of PostgreSQL's programs.
+    if (name.length < 6 || name.startsWith('PG') || known.includes(name)) return [];
     const meant = closestMatch(name, known, { maxDistance: 2 });
     return meant === undefined ? [] : [{ name, meant }];
   });

@@ -186,9 +186,8 @@ t.test('every variable is checked and documented', async (t) => {
     message: /^(?=[^]*PORT must be .*, not "x"$)(?=[^]*LOG_LEVEL must be .*, not "y"$)/m,
   });
   t.equal(readConfig({ PORT: '', TLS_CERT_FILE: '' }).PORT, 3000, 'an empty value counts as none');
-  t.strictSame(misspelledVariables({ DATABSE_URL: 'x', HOME: 'x', PORT: '1', HOSTNAME: 'x' }), [
-    { name: 'DATABSE_URL', meant: 'DATABASE_URL' },
-  ]);
+  const environment = { DATABSE_URL: 'x', HOME: 'x', PORT: '1', HOSTNAME: 'x', PGHOST: 'x', PGPORT: '1' };
+  t.strictSame(misspelledVariables(environment), [{ name: 'DATABSE_URL', meant: 'DATABASE_URL' }]);
 
   for (const [name, value] of [
     ['DATABASE_URL', 'file://host/x'],
