@@ -82,6 +82,13 @@ export default class ShortReport extends Transform {
       this.push(`Skipped, ${files.length} in ${[...new Set(files)].join(', ')}: ${lack}\n`);
     }
     this.push(`Full results by file: .tap/test-results/\n${totals.trimEnd()}\n`);
+    const isFiltered = [...this.#skipped.keys()].some((reason) => reason.startsWith('filter:'));
+    if (!isFiltered || /\b(pass|fail): [1-9]/.test(totals)) return;
+    this.push(
+      'The filter selects no test. Each --grep is for one level: for a test in a test, --grep=. --grep=NAME\n',
+    );
+    // Tap sets its own status when all output has been read.
+    process.once('exit', () => (process.exitCode ||= 1));
   }
 
   /**

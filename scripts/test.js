@@ -18,7 +18,8 @@ programs that few machines have; "npm test -- deploy" runs it.
               connections, processes and everything else
   --built     use dist/ as it is, and compile only the tests
   --coverage  also measure which code the tests run, in all processes, and print a summary; takes longer
-  OPTION      an option of tap, as --NAME=VALUE: --grep=REGEX runs the tests whose name matches
+  OPTION      an option of tap, as --NAME=VALUE: --grep=REGEX runs the tests whose name matches. Each further --grep is for
+              the tests inside them: "npm test -- plants/plants --grep=. --grep=callers"
   --help      show this help`;
 
 /** The tests of `--quick`: what most changes can break, but none that starts the server's processes. */

@@ -270,6 +270,37 @@ t.test('the commands and files that the documents name exist', (t) => {
   t.end();
 });
 
+t.test('the test commands that the documents name select tests', (t) => {
+  const tests = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.test.ts'))
+    .map((name) => `test/${name}`);
+  const commands = found(/`(?:\w+=\S+ )?npm test -- ([^`]*)`/g);
+  for (const command of commands) {
+    const [words = '', ...patterns] = command.split(/ '?--grep=/).map((part) => part.replace(/'$/, ''));
+    const files = words.split(' ').map((word) => tests.filter((path) => path.includes(word)));
+    if (!words.startsWith('--'))
+      t.ok(
+        files.some(({ length }) => length > 0),
+        command,
+      );
+    if (patterns.length === 0) continue;
+    // A pattern selects tests of its level: those in the first column, or those inside them.
+    const indentation = patterns.length > 1 ? ' +' : '';
+    const names = files
+      .flat()
+      .flatMap((path) => [
+        ...read(path).matchAll(new RegExp(`^${indentation}t\\.test\\(\\s*(['"])(.*)\\1`, 'gm')),
+      ])
+      .map(([, , name = '']) => name);
+    t.ok(
+      names.some((name) => new RegExp(patterns.at(-1)!).test(name)),
+      command,
+    );
+  }
+  t.ok(commands.length >= 10);
+  t.end();
+});
+
 t.test('what several documents say is the same everywhere, and what the code says', (t) => {
   const [, oldest = ''] = /(\d+\.\d+)/.exec(manifest.engines.node)!;
   t.strictSame(found(/Node\.js (20\.\d+)(?: or later|\+)/g), [oldest]);
