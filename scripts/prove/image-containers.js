@@ -12,7 +12,7 @@ import { docker, run, until } from './image-stack.js';
 
 const hardened = ['--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'];
 /** The least memory for one process, and for two workers, in MiB (docs/containers.md). */
-const least = { 1: 192, 2: 384 };
+const least = { 1: 256, 2: 384 };
 
 /** A running container with an empty store in a volume of its own. */
 class Container {

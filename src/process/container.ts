@@ -3,17 +3,10 @@ import { availableParallelism, totalmem } from 'node:os';
 import type { FastifyBaseLogger } from 'fastify';
 
 const mebibyte = 2 ** 20;
-/** What a service without workers needs under load, in MiB (docs/containers.md says how it was measured). */
-const neededAlone = 192;
-/** What a supervisor needs, in MiB. */
-const neededBySupervisor = 128;
-/** What each of its workers needs, in MiB. */
+/** What each worker needs under load, in MiB (docs/containers.md). */
 const neededByWorker = 128;
-
-/** The memory that a number of workers needs under load, in MiB. */
-function memoryNeeded(workers: number): number {
-  return workers === 1 ? neededAlone : neededBySupervisor + workers * neededByWorker;
-}
+/** What the rest needs: a supervisor, or what a single process does in place of one. */
+const neededOtherwise = 128;
 
 /** The memory that the control group of this process allows, in MiB: Infinity if there is no limit below the machine's. */
 export function memoryLimit(): number {
@@ -28,7 +21,7 @@ export function memoryLimit(): number {
  * @param limit - The memory in MiB.
  */
 export function automaticWorkers(cores = availableParallelism(), limit = memoryLimit()): number {
-  return Math.max(1, Math.min(cores, Math.floor((limit - neededBySupervisor) / neededByWorker)));
+  return Math.max(1, Math.min(cores, Math.floor((limit - neededOtherwise) / neededByWorker)));
 }
 
 /**
@@ -40,7 +33,7 @@ export function warnOfMemory(
   workers: number,
   limit = memoryLimit(),
 ): void {
-  const needed = memoryNeeded(workers);
+  const needed = neededOtherwise + workers * neededByWorker;
   if (limit >= needed) return;
   const remedy = workers > 1 ? 'raise it, or lower WORKERS' : 'raise it';
   log.warn(

@@ -81,15 +81,15 @@ t.test(
   skipFor(memoryGroups ? undefined : 'only root may create a control group', { alsoInCi: true }),
   async (t) => {
     for (const [workers, memory, expected] of [
-      [1, 128, ['WORKERS=1 needs 192 MiB of memory under load, and the limit is 128 MiB: raise it']],
+      [1, 128, ['WORKERS=1 needs 256 MiB of memory under load, and the limit is 128 MiB: raise it']],
       [
         2,
-        256,
+        320,
         [
-          'WORKERS=2 needs 384 MiB of memory under load, and the limit is 256 MiB: raise it, or lower WORKERS',
+          'WORKERS=2 needs 384 MiB of memory under load, and the limit is 320 MiB: raise it, or lower WORKERS',
         ],
       ],
-      [1, 192, []],
+      [1, 256, []],
     ] as const) {
       const launcher = await limitMemory(t, memory);
       const server = await startServer(t, { env: { WORKERS: String(workers) }, launcher });
