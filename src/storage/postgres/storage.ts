@@ -1,4 +1,4 @@
-// The PostgreSQL engine, for PostgreSQL 14 or later and compatible servers such as Citus.
+// The PostgreSQL engine, for PostgreSQL 15 or later and compatible servers such as Citus.
 import { Client } from 'pg';
 import {
   type Storage,
