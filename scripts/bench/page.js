@@ -149,21 +149,23 @@ function ratioTable(run, ratios) {
 /** Where a ratio is not above 1 with its whole interval, by alternative. @param {Run} run @param {Map<string, Ratio>} ratios */
 function behind(run, ratios) {
   const lines = alternatives(run).map(({ name, prefix }) => {
-    /** @type {Record<'slower' | 'level', string[]>} */
-    const found = { slower: [], level: [] };
-    for (const count of run.connections) {
+    /** @type {Record<'slower' | 'onPar', string[]>} */
+    const found = { slower: [], onPar: [] };
+    for (const [i, count] of run.connections.entries()) {
       for (const workload of run.workloads) {
         const ratio = find(ratios, prefix, workload.name, count, name);
         if (ratio === undefined || ratio.low > 1) continue;
-        const connections = Math.min(count, workload.mostConnections ?? count);
-        const text = `${workload.name} at ${connections} (${ratio.ratio}, ${ratio.low} to ${ratio.high})`;
-        found[ratio.high < 1 ? 'slower' : 'level'].push(text);
+        const most = workload.mostConnections ?? count;
+        // It is measured once for each number of connections, but never with more than these.
+        const conditions = most < count ? `${most}, series ${i + 1}` : String(count);
+        const text = `${workload.name} at ${conditions} (${ratio.ratio}, ${ratio.low} to ${ratio.high})`;
+        found[ratio.high < 1 ? 'slower' : 'onPar'].push(text);
       }
     }
     const groups = Object.entries(found).filter(([, texts]) => texts.length > 0);
     return groups.length === 0
       ? ''
-      : `- **${name}**. ${groups.map(([group, texts]) => `${group === 'slower' ? 'Slower' : 'Level'}: ${texts.join('; ')}.`).join(' ')}`;
+      : `- **${name}**. ${groups.map(([group, texts]) => `${group === 'slower' ? 'Slower' : 'On par'}: ${texts.join('; ')}.`).join(' ')}`;
   });
   return lines.filter((line) => line !== '').join('\n');
 }
