@@ -17,7 +17,8 @@ const mayNotImport = (room, others, message) => ({
   },
 });
 /** Only these read the environment, and put the rest together. */
-const processFiles = 'app\\.js|main\\.js|cli\\.js|config\\.js|process/|service\\.js|plants/';
+const processFiles =
+  'app\\.js|main\\.js|cli\\.js|config\\.js|variable-types\\.js|process/|service\\.js|plants/';
 /** The storage, but for its interface, and for what an access token is. */
 const engines = 'storage/(?!(interface|access-token)\\.js)';
 

@@ -1,89 +1,26 @@
-// The configuration: defines and validates every environment variable of the service.
-import { isIP } from 'node:net';
-import { fileURLToPath } from 'node:url';
-import { cleanEnv, EnvError, makeExactValidator, type CleanedEnv } from 'envalid';
+// The configuration: every environment variable of the service, with its default, and how all are read and reported.
+import { cleanEnv, type CleanedEnv } from 'envalid';
 import { closestMatch } from 'leven';
 import { defaultAddress, defaultLimits, defaultPostgres, defaultWrites } from './defaults.js';
 import type { Service } from './definition.js';
-import { automaticWorkers } from './process/container.js';
-
-const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
-
-function integer(min: number, max: number) {
-  return makeExactValidator<number>((text) => {
-    const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
-    if (value >= min && value <= max) return value;
-    throw new EnvError(`must be a whole number from ${min} to ${max}`);
-  });
-}
-
-const port = integer(0, 65_535);
-const seconds = integer(0, 86_400);
-const atLeastOneSecond = integer(1, 86_400);
-const connections = integer(1, 1_000);
-const count = integer(0, 1_000_000_000);
-const rows = integer(1, 10_000_000);
-const bytes = integer(1_024, 2 ** 33);
-
-const workers = makeExactValidator<number>((value) => {
-  if (value === 'auto') return automaticWorkers();
-  if (/^[1-9]\d{0,2}$/.test(value)) return Number(value);
-  throw new EnvError('must be a whole number from 1 to 999, or auto');
-});
-
-const text = makeExactValidator<string>((value) => value);
-const logLevel = makeExactValidator<(typeof logLevels)[number]>((value) => {
-  const level = logLevels.find((known) => known === value);
-  if (level !== undefined) return level;
-  throw new EnvError(`must be one of ${logLevels.join(', ')}`);
-});
-const flag = makeExactValidator<boolean>((value) => {
-  if (value === 'true' || value === 'false') return value === 'true';
-  throw new EnvError('must be true or false');
-});
-
-/** A comma-separated list; empty for none. */
-function list(rule: string, accepts: (item: string) => boolean) {
-  return makeExactValidator<readonly string[]>((value) => {
-    const items = value
-      .split(',')
-      .map((item) => item.trim())
-      .filter((item) => item !== '');
-    if (items.every(accepts)) return items;
-    throw new EnvError(`must be a comma-separated list of ${rule}`);
-  });
-}
-const origins = list('origins, such as https://example.org (or *)', (item) => {
-  return item === '*' || (URL.canParse(item) && new URL(item).origin === item);
-});
-const networks = list('addresses and networks, such as 10.0.0.0/8', (item) => {
-  const [, address = '', prefix = '1'] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(item) ?? [];
-  const longest = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0;
-  // Trusting every address (/0) would let any client claim any address.
-  return Number(prefix) >= 1 && Number(prefix) <= longest;
-});
-const databaseUrl = makeExactValidator<string>((value) => {
-  if (!/^(file:.|postgres(ql)?:\/\/.)/.test(value)) throw new EnvError('must be file:PATH or postgres://…');
-  if (value.startsWith('file:~'))
-    throw new EnvError('must not start with ~: write the full path of the file');
-  if (/^file:.*[?#]/.test(value)) throw new EnvError('must be file:PATH, without parameters');
-  if (value.startsWith('file::'))
-    throw new EnvError('must name a file: a store in memory would not be durable');
-  try {
-    if (value.startsWith('file://')) fileURLToPath(value);
-  } catch (error) {
-    throw new EnvError(`must be a file on this machine: ${(error as Error).message}`);
-  }
-  return value;
-});
-
-const safeUrl = makeExactValidator<string>((value) => {
-  const { protocol, hostname } = URL.canParse(value) ? new URL(value) : {};
-  const loopback = ['127.0.0.1', '[::1]', 'localhost'].includes(hostname ?? '');
-  // The URL parser would drop line breaks and escape spaces.
-  if (/^[!-~]+$/.test(value) && (protocol === 'https:' || (protocol === 'http:' && loopback))) return value;
-  throw new EnvError('must be an https URL (http on a loopback address only)');
-});
+import {
+  atLeastOneSecond,
+  bytes,
+  connections,
+  count,
+  databaseUrl,
+  flag,
+  logLevel,
+  logLevels,
+  networks,
+  origins,
+  port,
+  rows,
+  safeUrl,
+  seconds,
+  text,
+  workers,
+} from './variable-types.js';
 
 /** Every variable: its type, its default and its description, from which docs/configuration.md is generated. */
 export const variables = {

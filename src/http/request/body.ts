@@ -4,7 +4,8 @@ import type { IncomingMessage } from 'node:http';
 import type { DoneFuncWithErrOrRes, FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError } from '../../errors.js';
 import { continueIfExpected } from '../connection/host-and-expect.js';
-import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
+import type { MemoryBudget } from '../admission/memory-budget.js';
+import type { Reservation } from '../admission/reservation.js';
 import { parseExactJson } from '../../contract/exact-json.js';
 import { findExcess, unboundedLength } from './json-bounds.js';
 

@@ -9,7 +9,7 @@ import {
   type JWTVerifyGetKey,
 } from 'jose';
 import { ApiError } from '../../errors.js';
-import type { Grant } from './bearer.js';
+import type { Grant } from './verifier.js';
 
 /** Asymmetric signatures only: no shared secret, no `none`. Ed25519 is RFC 9864's name for EdDSA on that curve. */
 const algorithms = ['RS256', 'ES256', 'EdDSA', 'Ed25519'];

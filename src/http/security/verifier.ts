@@ -8,6 +8,12 @@ export interface AuthenticatedCaller extends Caller {
   readonly scopes: readonly string[];
 }
 
+/** What a token grants, and until when. Times are in milliseconds since the epoch. */
+export interface Grant extends AuthenticatedCaller {
+  readonly expiresAt: number | undefined;
+  readonly revokedAt?: number | undefined;
+}
+
 /**
  * Identifies the caller of a request by one security scheme.
  * @returns The caller, or an ApiError 401 when the credentials are missing or invalid. The promise rejects with a

@@ -4,7 +4,7 @@ import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node
 import { type CollectionDefinition, messageOf, type Outcome } from '../interface.js';
 import type { Write } from '../writes.js';
 import { Packer, packOutcomes, type PackedBatch, type PackedResults } from './batch.js';
-import { checkFiles, existing, identifyFiles } from './files.js';
+import { checkFiles, existing, identifyFiles, type StoreFile } from './files.js';
 import type { Commit } from './relay-protocol.js';
 import { receiveBatches } from './relay-server.js';
 import { linkFiles, type WorkerFolder } from './worker-folder.js';
@@ -46,66 +46,21 @@ interface WaitingBatch {
   readonly reply: (result: PackedResults, commit: Commit | undefined) => void;
 }
 
-if (!isMainThread && parentPort !== null) await serve(parentPort, workerData as WriterData);
-
 async function serve(
   port: NonNullable<typeof parentPort>,
   { file, synchronous, collections, workers }: WriterData,
 ): Promise<void> {
-  const database = new DatabaseSync(existing(file), { timeout: 5_000 });
-  database.exec(`PRAGMA synchronous = ${synchronous}`);
-  const [level] = Object.values(database.prepare('PRAGMA synchronous').get() as Record<string, number>);
-  const [journal] = Object.values(database.prepare('PRAGMA journal_mode').get() as Record<string, string>);
-  // Acknowledged writes are durable only with both settings, so read them back to verify them.
-  if (journal !== 'wal' || (synchronous === 'FULL' && level !== 2)) {
-    throw new Error(`the writer runs with journal_mode ${journal} and synchronous ${level}`);
-  }
+  const { database, ...settings } = openForWriting(file, synchronous);
   const files = identifyFiles(file);
-
   const packer = new Packer(collections);
-  const ofCollections = new Map(collections.map((one) => [one, writerOf(database, one)]));
-  const make = (write: Write) => (ofCollections.get(write.collection) as (write: Write) => Outcome)(write);
-
-  let waiting: WaitingBatch[] = [];
-
-  /** Commits all waiting batches in one transaction. The senders limit how many there are. */
-  const commit = () => {
-    if (waiting.length === 0) return;
-    const start = performance.now();
-    const committed = waiting;
-    waiting = [];
-    let committing = false;
-    let results: PackedResults[];
-    try {
-      // IMMEDIATE waits for the locks of other processes here, not in the middle of the transaction.
-      database.exec('BEGIN IMMEDIATE');
-      results = committed.map(({ batch }) => packOutcomes(batch, make));
-      checkFiles(files);
-      committing = true;
-      database.exec('COMMIT');
-    } catch (error) {
-      // A failed COMMIT may have taken effect. An earlier failure has no effect.
-      const failure = committing ? 'unknown-outcome' : 'unavailable';
-      results = committed.map(() => ({ failure, message: `SQLite: ${messageOf(error)}` }));
-      if (database.isTransaction) database.exec('ROLLBACK');
-    }
-    const rows = committed.reduce((sum, { batch }) => sum + batch.length, 0);
-    const seconds = (performance.now() - start) / 1000;
-    for (const [i, { reply }] of committed.entries()) {
-      reply(results[i] as PackedResults, i === 0 ? { rows, seconds } : undefined);
-    }
-  };
-
+  const committer = new BatchCommitter(database, files, collections);
   const stopReceiving =
     workers &&
     (await receiveBatches(
       workers.socket,
       { files: linkFiles(files, workers.database), longestLine: workers.longestLine },
       (batch, reply) => {
-        const writes = packer.unpack(batch);
-        // Deferred, so that the commit includes the batches of all processes that have arrived.
-        if (waiting.length === 0) setImmediate(commit);
-        waiting.push({ batch: writes, reply });
+        committer.schedule({ batch: packer.unpack(batch), reply });
       },
     ));
 
@@ -123,7 +78,7 @@ async function serve(
     let observed: Commit | undefined;
     let request: WriterRequest | undefined = first;
     while (request !== undefined && request !== 'close') {
-      waiting.push({
+      committer.add({
         batch: packer.unpack(request),
         reply: (result, commit) => {
           results.push(result);
@@ -132,11 +87,92 @@ async function serve(
       });
       request = (receiveMessageOnPort(port) as { message: WriterRequest } | undefined)?.message;
     }
-    commit();
+    committer.commit();
     if (results.length > 0) port.postMessage({ results, commit: observed } satisfies WriterReply);
     if (request === 'close') close();
   });
-  port.postMessage({ synchronous: level, journal } satisfies WriterReady);
+  port.postMessage(settings satisfies WriterReady);
+}
+
+/**
+ * Opens the connection for writes. Acknowledged writes are durable only with both settings, so it reads them back.
+ * @throws Error if SQLite has not taken them.
+ */
+function openForWriting(file: string, wanted: 'FULL' | 'OFF') {
+  const database = new DatabaseSync(existing(file), { timeout: 5_000 });
+  database.exec(`PRAGMA synchronous = ${wanted}`);
+  const [synchronous] = Object.values(database.prepare('PRAGMA synchronous').get() as Record<string, number>);
+  const [journal] = Object.values(database.prepare('PRAGMA journal_mode').get() as Record<string, string>);
+  if (journal !== 'wal' || (wanted === 'FULL' && synchronous !== 2)) {
+    throw new Error(`the writer runs with journal_mode ${journal} and synchronous ${synchronous}`);
+  }
+  return { database, synchronous, journal };
+}
+
+/** Commits batches, all that wait in one transaction. The senders limit how many there are. */
+class BatchCommitter {
+  readonly #database: DatabaseSyncInstance;
+  readonly #files: readonly StoreFile[];
+  readonly #writers: ReadonlyMap<CollectionDefinition, (write: Write) => Outcome>;
+  #waiting: WaitingBatch[] = [];
+
+  constructor(
+    database: DatabaseSyncInstance,
+    files: readonly StoreFile[],
+    collections: readonly CollectionDefinition[],
+  ) {
+    this.#database = database;
+    this.#files = files;
+    this.#writers = new Map(collections.map((one) => [one, writerOf(database, one)]));
+  }
+
+  /** Adds a batch to the next commit. */
+  add(batch: WaitingBatch): void {
+    this.#waiting.push(batch);
+  }
+
+  /** Adds a batch, and commits it with those of all processes that have arrived. */
+  schedule(batch: WaitingBatch): void {
+    if (this.#waiting.length === 0) {
+      setImmediate(() => {
+        this.commit();
+      });
+    }
+    this.add(batch);
+  }
+
+  commit(): void {
+    if (this.#waiting.length === 0) return;
+    const start = performance.now();
+    const committed = this.#waiting;
+    this.#waiting = [];
+    const results = this.#run(committed);
+    const rows = committed.reduce((sum, { batch }) => sum + batch.length, 0);
+    const seconds = (performance.now() - start) / 1000;
+    for (const [i, { reply }] of committed.entries()) {
+      reply(results[i] as PackedResults, i === 0 ? { rows, seconds } : undefined);
+    }
+  }
+
+  #run(batches: readonly WaitingBatch[]): PackedResults[] {
+    const database = this.#database;
+    const make = (write: Write) => (this.#writers.get(write.collection) as (write: Write) => Outcome)(write);
+    let committing = false;
+    try {
+      // IMMEDIATE waits for the locks of other processes here, not in the middle of the transaction.
+      database.exec('BEGIN IMMEDIATE');
+      const results = batches.map(({ batch }) => packOutcomes(batch, make));
+      checkFiles(this.#files);
+      committing = true;
+      database.exec('COMMIT');
+      return results;
+    } catch (error) {
+      // A failed COMMIT may have taken effect. An earlier failure has no effect.
+      const failure = committing ? 'unknown-outcome' : 'unavailable';
+      if (database.isTransaction) database.exec('ROLLBACK');
+      return batches.map(() => ({ failure, message: `SQLite: ${messageOf(error)}` }));
+    }
+  }
 }
 
 /** Returns the function that makes a change to a document of a collection, in the transaction that is open. */
@@ -172,3 +208,5 @@ function writerOf(
     return 'replaced';
   };
 }
+
+if (!isMainThread && parentPort !== null) await serve(parentPort, workerData as WriterData);

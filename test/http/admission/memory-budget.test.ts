@@ -10,11 +10,8 @@ import t from 'tap';
 import { injectFaults, startListening } from '../../support/service.js';
 import { repeatUntil } from '../../support/wait.js';
 import type { ApiError } from '../../../dist/errors.js';
-import {
-  createMemoryBudget,
-  type MemoryBudget,
-  type Reservation,
-} from '../../../dist/http/admission/memory-budget.js';
+import { createMemoryBudget, type MemoryBudget } from '../../../dist/http/admission/memory-budget.js';
+import type { Reservation } from '../../../dist/http/admission/reservation.js';
 
 const capacity = 1_000;
 const subject = fc.constantFrom('a', 'a', 'b', 'c', 'd');

@@ -1,0 +1,139 @@
+// Looks up tokens in the repository and at the identity provider, so that invented ones delay no known caller.
+import fastq, { type queueAsPromised } from 'fastq';
+import { ApiError } from '../../errors.js';
+import { hashSecret } from '../../storage/access-token.js';
+import type { TokenRepository } from '../../storage/interface.js';
+import type { GrantCache } from './grant-cache.js';
+import type { Grant } from './verifier.js';
+
+/** The minimum pause between two lookups in advance, in ms, and the maximum number of tokens in one. */
+const refreshPause = 100;
+const maxRefreshed = 500;
+/** How many unknown tokens of each kind are looked up concurrently, so that invented tokens cannot occupy the store. */
+const maxLookups = 4;
+/** How many more may wait, and for how long, in ms. */
+const maxWaiting = 10_000;
+const maxWait = 5_000;
+
+/** Created once, so that a flood of requests without a valid token costs little. */
+const overloaded = new ApiError('overloaded');
+
+/** Where tokens are looked up. */
+export interface TokenSources {
+  tokens: TokenRepository;
+  /** Whether a token has the form of those in the repository. */
+  isSecret: (token: string) => boolean;
+  /** Returns what any other token grants; undefined when it is invalid. */
+  verifyForeign?: ((token: string) => Promise<Grant | undefined>) | undefined;
+  /** A monotonic time in milliseconds. */
+  monotonic: () => number;
+}
+
+/**
+ * Looks up tokens, and stores the results in a cache. Concurrent requests with the same token share one lookup. A
+ * recognized token is looked up at once; the others wait in a queue.
+ */
+export class TokenLookup {
+  readonly #cache: GrantCache;
+  readonly #sources: TokenSources;
+  /** The cache's own `fetch` measurably slows short lists. */
+  readonly #inFlight = new Map<string, Promise<Grant | undefined>>();
+  /** Separate queues: a slow identity provider does not delay the repository's tokens. */
+  readonly #queues: { own: LookupQueue; foreign: LookupQueue };
+  readonly #aging = new Set<string>();
+  #nextRefresh = -Infinity;
+
+  constructor(cache: GrantCache, sources: TokenSources) {
+    this.#cache = cache;
+    this.#sources = sources;
+    const createQueue = () =>
+      new LookupQueue((token, deadline) =>
+        sources.monotonic() > deadline ? Promise.reject(overloaded) : this.#findNow(token),
+      );
+    this.#queues = { own: createQueue(), foreign: createQueue() };
+  }
+
+  /**
+   * Returns what a token grants; undefined if it is invalid.
+   * @throws ApiError `overloaded` when too many unknown tokens wait, or this one has waited too long; StorageError or
+   *   another ApiError when the lookup fails.
+   */
+  find(token: string): Promise<Grant | undefined> {
+    let found = this.#inFlight.get(token);
+    if (found === undefined) {
+      found = (this.#cache.isRecognized(token) ? this.#findNow(token) : this.#findQueued(token)).finally(() =>
+        this.#inFlight.delete(token),
+      );
+      this.#inFlight.set(token, found);
+    }
+    return found;
+  }
+
+  /**
+   * Looks up a token in the cache again that is aging, in one statement with others, since a lookup for each would cost
+   * as much as many short lists. Identity providers' tokens need no lookup.
+   */
+  refresh(token: string): void {
+    const { isSecret, monotonic } = this.#sources;
+    const aging = this.#aging;
+    if (isSecret(token) && aging.size < maxRefreshed) aging.add(token);
+    if (aging.size === 0 || monotonic() < this.#nextRefresh) return;
+    const secrets = [...aging].filter((one) => this.#cache.isAging(one));
+    aging.clear();
+    this.#nextRefresh = Infinity;
+    this.#findOwn(secrets)
+      // The next request with an expired entry looks it up, and reports the failure.
+      .catch(() => undefined)
+      .finally(() => {
+        this.#nextRefresh = monotonic() + refreshPause;
+      });
+  }
+
+  #findQueued(token: string): Promise<Grant | undefined> {
+    const { isSecret, monotonic } = this.#sources;
+    return (isSecret(token) ? this.#queues.own : this.#queues.foreign).push(token, monotonic() + maxWait);
+  }
+
+  async #findNow(token: string): Promise<Grant | undefined> {
+    const { isSecret, verifyForeign, monotonic } = this.#sources;
+    if (isSecret(token)) return (await this.#findOwn([token]))[0];
+    const start = monotonic();
+    // An invalid one is not remembered: it may become valid once its key is published.
+    const grant = await verifyForeign?.(token);
+    this.#cache.found(token, hashSecret(token), grant, start);
+    return grant;
+  }
+
+  async #findOwn(secrets: readonly string[]): Promise<(Grant | undefined)[]> {
+    const { tokens, monotonic } = this.#sources;
+    const start = monotonic();
+    const hashes = secrets.map(hashSecret);
+    const grants = await tokens.find(hashes);
+    for (const [i, secret] of secrets.entries()) {
+      this.#cache.found(secret, hashes[i]!, grants[i], start);
+      if (grants[i] === undefined) this.#cache.notFound(secret);
+    }
+    return grants;
+  }
+}
+
+/** Looks up tokens, a few at a time. It counts those that wait, since the queue itself would walk over all of them. */
+class LookupQueue {
+  readonly #queue: queueAsPromised<{ token: string; deadline: number }, Grant | undefined>;
+  #waiting = 0;
+
+  /** @param find - Looks up a token; it rejects after the deadline, on the monotonic clock. */
+  constructor(find: (token: string, deadline: number) => Promise<Grant | undefined>) {
+    this.#queue = fastq.promise(({ token, deadline }: { token: string; deadline: number }) => {
+      this.#waiting--;
+      return find(token, deadline);
+    }, maxLookups);
+  }
+
+  /** @throws ApiError `overloaded` when too many wait. */
+  push(token: string, deadline: number): Promise<Grant | undefined> {
+    if (this.#waiting >= maxWaiting) return Promise.reject(overloaded);
+    this.#waiting++;
+    return this.#queue.push({ token, deadline });
+  }
+}
