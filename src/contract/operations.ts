@@ -178,11 +178,12 @@ function readBody(place: Place, method: string, schemas: Schemas): Body | undefi
   const contents = readContent(body, schemas, 'request');
   if (body.at('content').isObject && contents.length === 0)
     body.at('content').fault('has no media type', 'Write application/json');
-  const other = contents.find(({ isJson }) => !isJson)?.mediaType;
-  if (other !== undefined) body.at('content').fault(`${other} is not supported`, 'Write application/json');
+  const json = contents.filter(({ isJson }) => isJson);
+  if (json.length === 0 && contents[0] !== undefined)
+    body.at('content').fault(`${contents[0].mediaType} is not supported`, 'Write application/json');
   return {
     required: body.flag('required') === true,
-    schemas: new Map(contents.map(({ mediaType, schema }) => [mediaType, schema])),
+    schemas: new Map(json.map(({ mediaType, schema }) => [mediaType, schema])),
   };
 }
 

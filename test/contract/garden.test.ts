@@ -1,6 +1,9 @@
 // A larger contract: what docs/contract.md lists as supported works, and anything else prevents startup.
+import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { connect } from 'node:net';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { parse } from 'yaml';
@@ -9,11 +12,18 @@ import { loadContract } from '../../dist/contract/contract.js';
 import { ContractError, type Finding } from '../../dist/contract/source.js';
 import type { Handlers } from '../../dist/contract/handlers.js';
 import type { ErrorFacts } from '../../dist/errors.js';
+import { TypedBody } from '../../dist/contract/raw-body.js';
 import { service } from '../../dist/service.js';
 import type { operations, operationSecurity } from '../support/garden/types.gen.js';
+import type {
+  operations as OrchardOperations,
+  operationSecurity as OrchardSecurity,
+} from '../support/garden/orchard.gen.js';
 import { createGarden, gardenBytes, gardenKey, orchard, unknowableKey } from '../support/garden/garden.js';
 import { engines, sharedStorage } from '../support/engines.js';
-import { startService } from '../support/service.js';
+import { readAnswers } from '../support/http-answers.js';
+import { startListening, startService } from '../support/service.js';
+import { repeatUntil } from '../support/wait.js';
 
 const engine = engines[0]!;
 const bed = '/beds/00000000-0000-4000-8000-000000000001';
@@ -411,6 +421,170 @@ t.test('a contract of OpenAPI 3.1 is served below its base path', async (t) => {
   for (const [field, message] of faults) {
     const body = `{"kind":"tree","height":1,"roots":1,${field}}`;
     t.match(await call('PUT', url, { body }), error(40002, message), field);
+  }
+});
+
+/** Serves the orchard; its export is what `body` returns. */
+async function startExport(t: Test, body: () => unknown) {
+  const log: string[] = [];
+  const handlers = { ...orchard.handlers, exportTrees: () => Promise.resolve(body()) };
+  const logger = { level: 'warn', stream: { write: (line: string) => log.push(line) } };
+  const { open, app } = await startListening(t, { ...orchard, handlers, logger });
+  /** Sends a request, and returns all that arrives until the connection closes. */
+  const ask = async (method = 'GET', path = '/trees') => {
+    const connection = await open();
+    connection.send(`${method} /v1/orchard${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    return Buffer.from(await connection.rest(), 'latin1');
+  };
+  return { ask, open, app, log };
+}
+
+t.test('exportTrees returns text, bytes or a stream, which is sent as it is', async (t) => {
+  const lines = ['kind,height\r\n', 'Ä,1\r\n'];
+  const whole = lines.join('');
+  async function* generated() {
+    for (const line of lines) yield await Promise.resolve(line);
+  }
+  const bodies: Record<string, () => unknown> = {
+    'a text': () => whole,
+    'a Buffer': () => Buffer.from(whole),
+    'a Uint8Array': () => new TextEncoder().encode(whole),
+    'a Readable': () => Readable.from(lines),
+    'a Readable of bytes': () => Readable.from([Buffer.from(whole)], { objectMode: false }),
+    'a stream of the web': () => new Blob([whole]).stream(),
+    'an async generator': generated,
+  };
+  let body = bodies['a text']!;
+  const { ask } = await startExport(t, () => body());
+  for (const [name, make] of Object.entries(bodies)) {
+    body = make;
+    const isWhole = /text|Buffer|Uint8Array/.test(name);
+    const length = isWhole ? String(Buffer.byteLength(whole)) : undefined;
+    const headers = { 'content-type': 'text/csv', 'content-length': length };
+    const { answers, rest } = readAnswers(await ask(), () => false);
+    t.match(answers, [{ status: 200, text: whole, headers }], name);
+    t.equal(rest.length, 0);
+    const head = readAnswers(await ask('HEAD'), () => true).answers;
+    t.match(head, [{ status: 200, text: '', headers }], `${name}, with HEAD`);
+  }
+});
+
+t.test('HEAD does not read a stream, and closes it', async (t) => {
+  const stream = new Readable({
+    read() {
+      t.fail('it was read');
+    },
+  });
+  const { ask } = await startExport(t, () => stream);
+  const [head] = await Promise.all([ask('HEAD'), once(stream, 'close')]);
+  t.match(readAnswers(head, () => true).answers, [{ status: 200, headers: { 'content-type': 'text/csv' } }]);
+});
+
+t.test('a stream is read only as fast as the client reads, and closed when the client leaves', async (t) => {
+  let read = 0;
+  let close: () => void = () => undefined;
+  const closed = new Promise<void>((resolve) => (close = resolve));
+  async function* endless() {
+    try {
+      for (;;) {
+        read++;
+        yield await Promise.resolve(Buffer.alloc(64 * 1024, 'x'));
+      }
+    } finally {
+      close();
+    }
+  }
+  const { open, app } = await startExport(t, endless);
+  const connected = once(app.server, 'connection') as Promise<[Socket]>;
+  const reader = await open();
+  const [socket] = await connected;
+  reader.socket.pause();
+  reader.send('GET /v1/orchard/trees HTTP/1.1\r\nHost: x\r\n\r\n');
+  await repeatUntil(() => socket.writableNeedDrain);
+  reader.reset();
+  await closed;
+  t.ok(read < 1_000, 'at most what the buffers of the connection hold');
+});
+
+t.test('a stream that fails never looks complete, and does not end the process', async (t) => {
+  const failure = () => Promise.reject(new Error('the disk is gone'));
+  async function* failing(...chunks: unknown[]) {
+    for (const chunk of chunks) yield await Promise.resolve(chunk);
+    await failure();
+  }
+  let body: () => unknown = () => failing();
+  const { ask, log } = await startExport(t, () => body());
+  const early: Record<string, () => unknown> = {
+    'before its first chunk': () => failing(),
+    'with a chunk that is an object': () => Readable.from([{ a: 1 }]),
+    'with a chunk that is a number': () => failing(1),
+    'as a file that is not there': () => createReadStream('/none/at/all'),
+  };
+  for (const [name, make] of Object.entries(early)) {
+    body = make;
+    const { answers } = readAnswers(await ask(), () => false);
+    t.match(answers, [{ status: 500, text: /The server failed/ }], name);
+  }
+  const late: Record<string, () => unknown> = {
+    'after a chunk': () => failing('a'),
+    'with a later chunk that is an object': () => failing('a', { a: 1 }),
+  };
+  for (const [name, make] of Object.entries(late)) {
+    body = make;
+    const { answers, rest } = readAnswers(await ask(), () => false);
+    t.equal(answers.length, 0, name);
+    t.match(rest.toString(), /^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\n1\r\na\r\n$/, `${name}: no end`);
+  }
+  t.equal(log.filter((line) => line.includes('the disk is gone')).length, 2, 'the log says why');
+});
+
+t.test('photographTree says which of several media types it returns', async (t) => {
+  const { ask } = await startExport(t, () => undefined);
+  const photo = await ask('GET', '/trees/a/photo');
+  t.match(photo.toString('latin1'), /^content-type: image\/jpeg\r$[^]*\r\n\r\n\xff\xd8\xff$/m);
+  const { answers } = readAnswers(await ask('GET', '/trees/hidden/photo'), () => false);
+  t.match(answers, [
+    {
+      headers: { 'content-type': 'application/json' },
+      text: '{"kind":"tree","height":1,"roots":9007199254740993}',
+    },
+  ]);
+});
+
+t.test('a body or media type that is not declared is a 500, and the log says why', async (t) => {
+  const several = structuredClone(orchard.contract.document) as unknown as {
+    paths: Record<string, { get: { responses: Record<string, { content: object }> } }>;
+  };
+  const { content } = several.paths['/trees']!.get.responses['200']!;
+  Object.assign(content, { 'text/plain': {} });
+  const lines: string[] = [];
+  const logger = { level: 'error', stream: { write: (line: string) => lines.push(line) } };
+  let body: unknown;
+  const returned = () => Promise.resolve(body);
+  const handlers = { ...orchard.handlers, exportTrees: returned, getTree: returned };
+  const one = await startService(t, engine, { ...orchard, handlers, logger });
+  const contract = loadContract(Buffer.from(JSON.stringify(several)));
+  const two = await startService(t, engine, { ...orchard, contract, handlers, logger });
+  const notRaw = 'a body of the type text/csv is text, bytes or a stream of these, not';
+  const cases: [typeof one, path: string, unknown, message: string][] = [
+    [one, '/trees', { a: 1 }, `${notRaw} object`],
+    [one, '/trees', undefined, `${notRaw} undefined`],
+    [one, '/trees', null, `${notRaw} null`],
+    [one, '/trees', 1, `${notRaw} number`],
+    [
+      one,
+      '/trees',
+      new TypedBody('image/gif', 'x'),
+      'exportTrees does not declare image/gif, which its handler',
+    ],
+    [one, '/trees/a', new TypedBody('text/csv', 'x'), 'getTree does not declare text/csv, which its handler'],
+    [two, '/trees', 'x', 'exportTrees declares several media types: its handler must return a TypedBody'],
+  ];
+  for (const [{ call }, path, given, message] of cases) {
+    body = given;
+    lines.length = 0;
+    t.match(await call('GET', `/v1/orchard${path}`), error(50000, 'The server failed'), message);
+    t.ok(lines.join('').includes(message), message);
   }
 });
 
@@ -1062,7 +1236,12 @@ const warned: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       /^errors of the server do not have this header$/,
     ],
   ],
-  'media types other than JSON, next to a JSON type': [
+  'media types other than JSON, next to a JSON type, in a request or an error': [
+    [
+      (g) => (g.components.responses.Failed.content['text/plain'] = {}),
+      `${failed}/content`,
+      /^text\/plain is not served, only JSON$/,
+    ],
     [
       (g) => (put(g).requestBody.content['text/plain'] = {}),
       `${putBed}/requestBody/content`,
@@ -1667,9 +1846,21 @@ t.test('handlers that contradict the contract do not compile', async (t) => {
     // @ts-expect-error -- the caller may be missing
     listSeeds: ({ caller }) => Promise.resolve([{ ...newSeed, kind: caller.subject }]),
   };
+  const wrongBody: Partial<Handlers<OrchardOperations, OrchardSecurity>> = {
+    // @ts-expect-error -- text/csv is text, bytes or a stream
+    exportTrees: () => Promise.resolve({ kind: 'tree' }),
+    // @ts-expect-error -- of several types, the handler says which
+    photographTree: () => Promise.resolve(Buffer.from([255])),
+    // @ts-expect-error -- it declares JSON only
+    getTree: () => Promise.resolve(new TypedBody('image/png', Buffer.from([255]))),
+  };
+  const wrongType: typeof wrongBody = {
+    // @ts-expect-error -- the contract declares no image/gif
+    photographTree: () => Promise.resolve(new TypedBody('image/gif', Buffer.from([255]))),
+  };
   // @ts-expect-error -- a request has no property that is readOnly
   const property: keyof Parameters<GardenHandlers['sowSeed']>[0]['body'] = 'id';
   // @ts-expect-error -- the server reads If-None-Match itself
   const header: keyof Parameters<GardenHandlers['listSeeds']>[0]['headers'] = 'If-None-Match';
-  t.ok([wrong, withoutHeader, property, header]);
+  t.ok([wrong, withoutHeader, wrongBody, wrongType, property, header]);
 });
