@@ -137,6 +137,16 @@ async function useLoans(t: Test, call: Call) {
   t.match(await call('POST', '/loans', given.replace('Ada', 'Bob')), { status: 409, text: /"code":40901/ });
   t.match(await call('GET', `/loans/${copy}`), { status: 200, text: loan });
   t.match(await call('GET', '/loans'), { status: 200, text: `[${loan}]` });
+  const quoting = given.replace(copy, '9223372036854775807').replace('Ada', 'Ada \\"A\\", jr.');
+  t.match(await call('POST', '/loans', quoting), { status: 201 });
+  const lines = [
+    'copy,isbn,borrower,due,renewals',
+    `${copy},9780141439600,Ada,2031-12-24,0`,
+    '9223372036854775807,9780141439600,"Ada ""A"", jr.",2031-12-24,0',
+    '',
+  ];
+  t.match(await call('GET', '/loans.csv'), { status: 200, text: lines.join('\r\n') });
+  t.match(await call('DELETE', '/loans/9223372036854775807'), { status: 204 });
   const renewed = loan.replace('2031-12-24', '2032-01-07').replace(':0', ':1');
   t.match(await call('POST', `/loans/${copy}/renewals`), { status: 200, text: renewed });
   const details = '{"isbn":"9780141439600","borrower":"Ada","due":"2031-12-24","renewals":3}';
