@@ -183,7 +183,9 @@ function readResponse(place: Place, schemas: Schemas, key: string, use: 'respons
 function checkError({ place, result, headers }: ReadResponse, isError: (result: Result) => boolean): void {
   if (result.content !== undefined && !isError(result)) {
     const message = 'errors of the server have another body: an integer "error" and a text "message"';
-    place.at('content').warn(message, 'Declare application/json with these two properties');
+    place
+      .at('content')
+      .warn(message, 'Declare application/json with these two properties, or render errors with renderError');
   }
   const set = [...serverHeaders, ...(errorHeaders[result.key] ?? [])];
   for (const name of headers) {

@@ -8,7 +8,8 @@ import t from 'tap';
 import { parse } from 'yaml';
 import { loadContract } from '../../dist/contract/contract.js';
 import type { ErrorEntry } from '../../dist/errors.js';
-import { checkCatalogue, Compiler, createValidator } from '../../dist/http/request/validation.js';
+import { createErrorWriter } from '../../dist/http/error-writer.js';
+import { Compiler, createValidator } from '../../dist/http/request/validation.js';
 import { breakingChanges } from '../support/breaking-changes.js';
 import { temporaryFolder } from '../support/engines.js';
 
@@ -189,7 +190,7 @@ t.test('an error whose code is taken, or is that of no error status, prevents st
   const contract = loadContract();
   const contents = contract.operations.flatMap(({ errors }) => errors);
   const check = (errors: Record<string, ErrorEntry>) => {
-    checkCatalogue(new Compiler(contract.document), contents, { errors });
+    createErrorWriter(new Compiler(contract.document), contents, { errors });
   };
   check({ one: { code: 40999, message: 'One.' }, unknownOutcome: { code: 50302, message: 'Another text.' } });
   const two = { one: { code: 40999, message: 'One.' }, two: { code: 40999, message: 'Two.' } };

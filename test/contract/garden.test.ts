@@ -11,6 +11,7 @@ import { buildApp } from '../../dist/app.js';
 import { loadContract } from '../../dist/contract/contract.js';
 import { ContractError, type Finding } from '../../dist/contract/source.js';
 import type { Handlers } from '../../dist/contract/handlers.js';
+import type { Service } from '../../dist/definition.js';
 import type { ErrorFacts } from '../../dist/errors.js';
 import { TypedBody } from '../../dist/contract/raw-body.js';
 import { service } from '../../dist/service.js';
@@ -717,6 +718,93 @@ t.test(
     );
   },
 );
+
+type Render = NonNullable<Service['renderError']>;
+
+/** Serves the orchard with errors of another form. */
+async function startRendering(t: Test, content: object, renderError: Render) {
+  const document = structuredClone(orchard.contract.document) as unknown as {
+    components: { responses: { Failed: { content: object } } };
+  };
+  document.components.responses.Failed.content = content;
+  const contract = loadContract(Buffer.from(JSON.stringify(document)), true);
+  const log: string[] = [];
+  const logger = { level: 'error', stream: { write: (line: string) => log.push(line) } };
+  const own = { ...service, renderError };
+  const { open } = await startListening(t, { ...orchard, service: own, contract, logger });
+  const refused = async (head: string) => {
+    const connection = await open();
+    connection.send(head);
+    return readAnswers(Buffer.from(await connection.rest(), 'latin1'), () => false).answers[0];
+  };
+  const branch = 'POST /v1/orchard/branches HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
+  return {
+    log,
+    invalid: () => refused(`${branch}Content-Length: 2\r\nConnection: close\r\n\r\n{}`),
+    malformed: () => refused('NONSENSE\r\n\r\n'),
+  };
+}
+
+t.test('an error that a service fails to render is sent without detail, and the log says why', async (t) => {
+  const mediaType = 'application/problem+json';
+  const schema = { type: 'object', required: ['title'], properties: { title: { type: 'string' } } };
+  const good: Render = ({ title }) => ({ mediaType, body: { title } });
+  let render = good;
+  const { log, invalid, malformed } = await startRendering(t, { [mediaType]: { schema } }, (error) =>
+    error.detail === undefined ? good(error) : render(error),
+  );
+  const failures: Record<string, [Render, message: string]> = {
+    'it throws': [
+      () => {
+        throw new Error('no words');
+      },
+      'no words',
+    ],
+    'its body is not as declared': [() => ({ mediaType, body: { title: 1 } }), 'title must be a string'],
+    'its media type is another one': [
+      () => ({ mediaType: 'text/plain', body: 'x' }),
+      `it is text/plain, not ${mediaType}`,
+    ],
+    'its body is not JSON': [() => ({ mediaType, body: { title: 1n } }), 'BigInt'],
+    'it returns nothing': [() => undefined as never, 'undefined'],
+  };
+  for (const [name, [failing, message]] of Object.entries(failures)) {
+    render = failing;
+    log.length = 0;
+    const text = '{"title":"The body does not match the schema."}';
+    t.match(await invalid(), { status: 400, text, headers: { 'content-type': mediaType } }, name);
+    t.match(JSON.parse(log.join()), {
+      msg: 'renderError failed: the error is sent without its detail',
+      error: 40002,
+      err: { message },
+    });
+  }
+  t.match(await malformed(), { status: 400, text: '{"title":"The request is not well-formed HTTP."}' });
+});
+
+t.test('an error that a service cannot render at all has the form of this package', async (t) => {
+  let works = true;
+  const mediaType = 'application/problem+json';
+  const { log, invalid, malformed } = await startRendering(t, { [mediaType]: {} }, ({ title }) => {
+    if (works) return { mediaType, body: { title } };
+    throw new Error('no words');
+  });
+  works = false;
+  const own = (text: RegExp) => ({ status: 400, text, headers: { 'content-type': 'application/json' } });
+  t.match(await invalid(), own(/^{"error":40002,"message":".*leaves is missing\."}$/));
+  t.match(await malformed(), own(/^{"error":40000,/));
+  t.equal(log.length, 2);
+});
+
+t.test('errors may be texts of other media types', async (t) => {
+  const { invalid, malformed } = await startRendering(t, { 'text/plain': {} }, ({ message }) => ({
+    mediaType: 'text/plain',
+    body: message,
+  }));
+  const headers = { 'content-type': 'text/plain' };
+  t.match(await invalid(), { status: 400, headers, text: /^The body .*: leaves is missing\.$/ });
+  t.match(await malformed(), { status: 400, headers, text: 'The request is not well-formed HTTP.' });
+});
 
 t.test('a path with an empty parameter is unknown, whichever operations have the parameter', async (t) => {
   const { call } = await startGarden(t);

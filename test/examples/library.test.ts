@@ -41,6 +41,12 @@ t.test('it has nothing of another service in what it shows and stores', async (t
 
 t.test('two workers on SQLite', async (t) => {
   const { folder, env } = await newStore(t);
+  const checked = { code: 0, stderr: '0 errors, 0 warnings.\n' };
+  t.match(
+    await run(cli, ['contract', 'check', '--strict'], env),
+    checked,
+    'it knows how errors are rendered',
+  );
   const refused = await run(cli, ['token', 'create', 'north'], env);
   t.match(refused, { code: 1, stderr: /\nlibrary: no store at / });
   const { server, token } = await startLibrary(t, { ...env, WORKERS: '2' }, cli, ['serve']);
