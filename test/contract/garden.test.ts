@@ -329,6 +329,11 @@ t.test('sowSeed merges allOf, keeps every number exactly, and chooses its status
     body: { depth: 4, code: 9007199254740993n, rows: 1n, secret: 's', other: { big: 9007199254740993n } },
     caller: { subject: 'the user', scopes: ['seeds:sow', 'beds:write'] },
   });
+  t.match(
+    await sow('{"kind":"rose","depth":2,"other":[-1.2314731698482606e+107,1E23]}'),
+    { status: 201, text: /"other":\[-1\.2314731698482606e\+107,1e\+23\]/ },
+    'large numbers with as many digits as a double keeps',
+  );
   t.match(await sow('{"kind":"known","depth":2}'), { status: 200, headers: { location: undefined } });
   t.match(
     await sow('{"kind":"odd","depth":2}'),
