@@ -884,8 +884,11 @@ const extra = '/components/schemas/NewBed/properties/extra';
 const putBed = '/paths/~1beds~1{bed}/put';
 const q = '/paths/~1beds/get/parameters/7';
 
-/** For each item of docs/contract.md: an edit of the garden's contract, and the place and message of its fault. */
-const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
+/**
+ * For each item of docs/contract.md: an edit of the garden's contract, and the place and message of its fault, with what
+ * to write instead.
+ */
+const refused: Record<string, [Edit, pointer: string, message: RegExp | string, fix?: string][]> = {
   'a version other than 3.0 and 3.1': [
     [(g) => (g.openapi = '3.2.0'), '/openapi', /^the version 3\.2\.0 is not supported$/],
     [
@@ -976,12 +979,12 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       /another path with this method matches the same URLs/,
     ],
   ],
-  'object parameters, `deepObject` and `content`': [
-    [query({ type: 'object' }), `${q}/schema/type`, /^an object is not supported here$/],
+  'object parameters': [
     [
-      query({ type: 'string' }, { style: 'deepObject' }),
-      `${q}/style`,
-      /^the style deepObject is not supported here$/,
+      query({ type: 'object' }),
+      `${q}/schema/type`,
+      /^an object is not supported here$/,
+      'Write a parameter for each property, or a body',
     ],
     [
       query({ type: 'string' }, { style: 'constructor' }),
@@ -989,21 +992,40 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       /^the style constructor is not supported here$/,
     ],
     [query({ type: 'array', items: { type: 'array', items: {} } }), `${q}/schema`, /several types/],
-    [
-      (g) => params(g).push({ name: 'q', in: 'query', content: { 'application/json': {} } }),
-      `${q}/content`,
-      /content/,
-    ],
     [(g) => params(g).push({ name: 'q', in: 'query' }), q, /^schema is missing$/],
     [(g) => params(g).push({ name: 'q', in: 'body', schema: {} }), q, /^name or in is missing or not valid$/],
   ],
-  '`allowEmptyValue`, and arrays in cookies': [
-    [query({ type: 'string' }, { allowEmptyValue: true }), `${q}/allowEmptyValue`, /is not supported/],
+  '`deepObject`': [
+    [
+      query({ type: 'object', properties: { color: { type: 'string' } } }, { style: 'deepObject' }),
+      `${q}/style`,
+      /^the style deepObject is not supported$/,
+      'Write a parameter for each property, named as in q[color]: clients send the same',
+    ],
+  ],
+  '`content` of a parameter': [
+    [
+      (g) => params(g).push({ name: 'q', in: 'query', content: { 'application/json': {} } }),
+      `${q}/content`,
+      /^content is not supported here$/,
+      'Write schema with type: string, and parse the text in the handler',
+    ],
+  ],
+  '`allowEmptyValue`': [
+    [
+      query({ type: 'string' }, { allowEmptyValue: true }),
+      `${q}/allowEmptyValue`,
+      /^allowEmptyValue is not supported$/,
+      'Write type: string without minLength',
+    ],
+  ],
+  'arrays in cookies': [
     [
       (g) =>
         params(g).push({ name: 'q', in: 'cookie', schema: { type: 'array', items: { type: 'string' } } }),
       `${q}/schema`,
       /^an array in a cookie is not supported$/,
+      'Write type: string, and split it in the handler',
     ],
   ],
   'a body on GET or DELETE': [
@@ -1013,12 +1035,20 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       /^a body is not supported for GET$/,
     ],
   ],
-  'a request body without a JSON type': [
-    [
-      (g) => (put(g).requestBody.content = { 'text/plain': {} }),
+  'a request body without a JSON type, as a form, `multipart/form-data`, XML or a file': [
+    ...Object.entries({
+      'text/plain': 'Write application/json with type: string',
+      'application/x-www-form-urlencoded': 'Write application/json with the same schema',
+      'application/xml': 'Write application/json with the same schema',
+      'multipart/form-data': 'Write application/json, with each file as a text in Base64 (format: byte)',
+      'image/png': 'Write application/json, with the bytes as a text in Base64 (format: byte)',
+      '*/pdf': 'Write application/json, with the bytes as a text in Base64 (format: byte)',
+    }).map(([type, fix]): [Edit, string, string, string] => [
+      (g) => (put(g).requestBody.content = { [type]: { schema: { type: 'object' } } }),
       `${putBed}/requestBody/content`,
-      /^text\/plain is not supported$/,
-    ],
+      `${type} is not supported`,
+      fix,
+    ]),
     [(g) => (put(g).requestBody.content = {}), `${putBed}/requestBody/content`, /^has no media type$/],
   ],
   'a range as the media type of a response, except `*/*` and `application/*`': [
@@ -1405,15 +1435,12 @@ async function faultsOf(document: unknown): Promise<readonly Finding[]> {
 t.test('an unsupported feature prevents startup, and the message names the place and a remedy', async (t) => {
   t.strictSame(await faultsOf(garden()), []);
   for (const [row, cases] of Object.entries(refused)) {
-    for (const [edit, pointer, message] of cases) {
+    for (const [edit, pointer, message, fix = /^[A-Z].*[^.]$/] of cases) {
       const document = garden();
       edit(document);
       const faults = await faultsOf(document);
-      t.match(
-        faults,
-        [{ pointer, message, fix: /^[A-Z].*[^.]$/, line: 1, column: Number }],
-        `${row} at ${pointer}`,
-      );
+      if (typeof fix === 'string') t.equal(faults[0]?.fix, fix, 'and nothing else');
+      t.match(faults, [{ pointer, message, fix, line: 1, column: Number }], `${row} at ${pointer}`);
     }
   }
 });
@@ -1655,6 +1682,21 @@ t.test('a parameter without a type is a text, given once', async (t) => {
   t.match(await get('q=b'), error(40006, 'q must match pattern "^a{1,9}$"'));
   t.match(await get('q=b&q=c'), error(40006, 'q must be a string, given once'));
 });
+
+t.test(
+  'a parameter may have the name of a property of an object, as clients of deepObject send it',
+  async (t) => {
+    const { call, queries } = await startEdited(t, (g) => {
+      seedParam('filter[color]', 'query', { type: 'string' })(g);
+      seedParam('filter[size]', 'query', { type: 'integer' })(g);
+    });
+    const get = (query: string) => call('GET', `/seeds?${query}`, { headers: season });
+    t.match(await get('filter[color]=red&filter%5Bsize%5D=2'), { status: 200 });
+    t.match(queries.pop(), { query: { 'filter[color]': 'red', 'filter[size]': 2 } });
+    t.match(await get('filter[size]=x'), error(40006, 'in canonical decimal digits'));
+    t.match(await get('filter[weight]=1'), error(40006, '"filter[weight]" is unknown'));
+  },
+);
 
 t.test('names that JavaScript objects inherit are names like any other', async (t) => {
   const text = { type: 'string' };
