@@ -170,6 +170,46 @@ t.test('every kind of breaking change is detected', async (t) => {
   t.match(breakingChanges(opened, await released()).join('\n'), /a required body/, 'a body is required');
 });
 
+t.test(
+  'every contract of the tests can be compared, also one whose schemas contain themselves',
+  async (t) => {
+    const read = async (file: string) => parse(await readFile(join(root, file), 'utf8')) as Editable;
+    const orchard = 'test/support/garden/orchard.yaml';
+    for (const file of [orchard, 'test/support/garden/openapi.yaml', 'examples/library/openapi.yaml']) {
+      t.strictSame(breakingChanges(await read(file), await read(file)), [], file);
+    }
+    const { schemas } = (await read(orchard)).components;
+    const edits: [name: string, edit: (all: typeof schemas) => unknown, told: RegExp][] = [
+      [
+        'another type',
+        (all) => (all['Branch']!.properties['leaves'] = { type: 'string' }),
+        /leaves: another type/,
+      ],
+      [
+        'a type more',
+        (all) => (all['Tree']!.properties['height'] = { type: ['number', 'null'] }),
+        /height: another/,
+      ],
+      ['a field less', (all) => delete all['Branch']!.properties['fork'], /the field fork is gone/],
+      [
+        'a field less in an alternative',
+        (all) => delete all['Wood']!.properties['dried'],
+        /field dried is gone/,
+      ],
+      [
+        'of a request, too',
+        (all) => delete all['Wood']!.properties['dried'],
+        /field dried is no longer taken/,
+      ],
+    ];
+    for (const [name, edit, told] of edits) {
+      const after = await read(orchard);
+      edit(after.components.schemas);
+      t.match(breakingChanges(await read(orchard), after).join('\n'), told, name);
+    }
+  },
+);
+
 t.test('compatible changes are accepted', async (t) => {
   const after = await released();
   const list = after.paths['/plants']!['get']!;
