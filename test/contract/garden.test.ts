@@ -352,6 +352,10 @@ t.test('sowSeed merges allOf, keeps every number exactly, and chooses its status
       'other is a number with more digits than the server keeps: send it as a string',
     ],
     [
+      '"other":9223372036854775808',
+      'other is a number with more digits than the server keeps: send it as a string',
+    ],
+    [
       '"other":12345678901234567890123',
       'other is a number with more digits than the server keeps: send it as a string',
     ],
