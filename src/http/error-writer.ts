@@ -84,19 +84,17 @@ function checkCodes(entries: readonly [string, ErrorEntry][]): void {
 
 /** Returns the function that describes what is wrong with an error that was written, or returns undefined. */
 function createCheck(compiler: Compiler, contents: readonly ErrorContent[]) {
+  const schemas = [...new Set(contents.map(({ schema }) => schema))];
+  const validators = new Map(schemas.map((schema) => [schema, createValidator(compiler, schema, 'json')]));
   const distinct = new Map(
-    contents.map((one) => [one.schema, createValidator(compiler, one.schema, 'json')]),
-  );
-  const schemas = [...distinct.keys()];
-  const all = new Map(
     contents.map((one) => [`${schemas.indexOf(one.schema)} ${one.key} ${one.mediaType}`, one]),
   );
   return (status: number, { mediaType, text }: WrittenError): string | undefined => {
     const keys = [String(status), `${Math.floor(status / 100)}XX`, 'default'];
-    for (const { key, mediaType: declared, schema, isJson } of all.values()) {
+    for (const { key, mediaType: declared, schema, isJson } of distinct.values()) {
       if (!keys.includes(key)) continue;
       if (mediaType !== declared) return `it is ${mediaType}, not ${declared}`;
-      const fault = distinct.get(schema)!(isJson ? JSON.parse(text) : text);
+      const fault = validators.get(schema)!(isJson ? JSON.parse(text) : text);
       if (fault !== undefined) return fault;
     }
     return undefined;
