@@ -6,7 +6,6 @@ import { loadContract, type Contract } from './contract/contract.js';
 import type { AnyHandlers } from './contract/handlers.js';
 import { defaultLimits } from './defaults.js';
 import type { Service } from './definition.js';
-import { errorWriter } from './errors.js';
 import type { Storage } from './storage/interface.js';
 import { shedLoad } from './http/admission/load-shedding.js';
 import { createMemoryBudget } from './http/admission/memory-budget.js';
@@ -19,8 +18,10 @@ import { addRequestId, requestId } from './http/connection/request-id.js';
 import { createServer, type ServerLimits, type Tls } from './http/connection/server.js';
 import { prepareShutdown } from './http/connection/shutdown.js';
 import { settleUnreadBody } from './http/connection/unread-body.js';
+import { createErrorWriter } from './http/error-writer.js';
 import { serveDocsPage } from './http/pages/docs-page.js';
 import { publishContract } from './http/pages/published-contract.js';
+import { Compiler } from './http/request/validation.js';
 import { createErrorHandler } from './http/response/error-response.js';
 import { declareMediaType } from './http/response/media-type.js';
 import { addSecurityHeaders } from './http/response/security-headers.js';
@@ -107,7 +108,15 @@ export async function buildApp({
   monotonic = () => performance.now(),
 }: AppOptions): Promise<FastifyInstance> {
   const limits: Limits = { ...defaultLimits, ...givenLimits };
-  const write = errorWriter(service.renderError);
+  const compiler = new Compiler(contract.document);
+  const declaredErrors = contract.operations.flatMap((operation) => operation.errors);
+  const write = createErrorWriter(compiler, declaredErrors, {
+    errors: service.errors,
+    render: service.renderError,
+    report: ({ code }, fault) => {
+      app.log.error({ err: fault, error: code }, 'renderError failed: the error is sent without its detail');
+    },
+  });
   const handleError = createErrorHandler(service.errors, write);
   const app: FastifyInstance = Fastify({
     logger,
@@ -140,7 +149,7 @@ export async function buildApp({
   const verifyForeign =
     identityProvider &&
     (await import('./http/security/jwt.js')).createJwtVerifier(identityProvider, service.scopes, now);
-  const { realm, tokenPrefix: prefix, errors } = service;
+  const { realm, tokenPrefix: prefix } = service;
   const { verify: bearerAuth, isKnown } = createBearerVerifier({
     tokens: storage.tokens,
     prefix,
@@ -179,9 +188,8 @@ export async function buildApp({
   await app.register(fastifyAuth);
   await registerRoutes(app, {
     contract,
+    compiler,
     handlers,
-    errors,
-    ...(service.renderError !== undefined && { write }),
     authentication: {
       realm,
       scopes,

@@ -101,24 +101,21 @@ export class ApiError extends Error {
 /** An error as it is sent. */
 export interface RenderedError {
   readonly mediaType: string;
-  /** Must be JSON. */
-  readonly body: object;
+  /** JSON; a text if the media type is another one. */
+  readonly body: object | string;
 }
 
 /** What an error says. `message` is the title with the detail. */
 export type ErrorFacts = Readonly<Pick<ApiError, 'statusCode' | 'code' | 'title' | 'detail' | 'message'>>;
 
-/** Returns the media type and the text of an error. */
-export type ErrorWriter = (error: ApiError) => { readonly mediaType: string; readonly text: string };
+/** The media type and the text of an error. */
+export interface WrittenError {
+  readonly mediaType: string;
+  readonly text: string;
+}
+
+/** Writes errors. It throws nothing. */
+export type ErrorWriter = (error: ApiError) => WrittenError;
 
 /** Writes errors with the body of this package's contract: `error` and `message`. */
 export const writeError: ErrorWriter = (error) => ({ mediaType: 'application/json', text: error.json });
-
-/** Creates the function that writes errors as a service renders them. */
-export function errorWriter(render: ((error: ErrorFacts) => RenderedError) | undefined): ErrorWriter {
-  if (render === undefined) return writeError;
-  return (error) => {
-    const { mediaType, body } = render(error);
-    return { mediaType, text: JSON.stringify(body) };
-  };
-}

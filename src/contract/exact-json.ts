@@ -14,10 +14,9 @@ export const integerRanges = {
 const mayRound = /\d{16}|\d[.eE]/;
 
 /**
- * Parses JSON like JSON.parse, but never rounds an integer of up to 19 digits, the longest that int64 can hold. An
- * integer that is not a safe integer becomes a bigint, in any notation (9007199254740993.0, 9.007199254740993e15). A
- * fraction with more digits than a double keeps becomes a symbol (see `isInexact`). The syntax and all other values are
- * those of JSON.parse.
+ * Parses JSON like JSON.parse, but never rounds an integer that fits in 64 bits. If it is not a safe integer, it becomes
+ * a bigint, in any notation (9007199254740993.0, 9.007199254740993e15). Any other number with more digits than a double
+ * keeps becomes a symbol (see `isInexact`). The syntax and all other values are those of JSON.parse.
  * @throws SyntaxError from JSON.parse.
  */
 export function parseExactJson(text: string): unknown {
@@ -25,7 +24,7 @@ export function parseExactJson(text: string): unknown {
   return mayRound.test(text) ? readAgain(text) : value;
 }
 
-/** Whether a value of parseExactJson is a fraction with more digits than a double keeps; its description has them. */
+/** Whether a value of parseExactJson is a number with more digits than a double keeps; its description has them. */
 export function isInexact(value: unknown): value is symbol {
   return typeof value === 'symbol';
 }
@@ -136,17 +135,18 @@ function readNumber(literal: string): number | bigint | symbol {
 
   // The value is digits[start..end) times 10^scale.
   const scale = Number(exponent) - fraction.length + (digits.length - end);
-  if (scale < 0) return isKept(rounded, digits.slice(start, end)) ? rounded : Symbol(literal);
-  if (end - start + scale > 19) return rounded; // beyond int64 in any case
-  const exact = BigInt(sign + digits.slice(start, end) + '0'.repeat(scale));
-  return BigInt(Number.MIN_SAFE_INTEGER) <= exact && exact <= BigInt(Number.MAX_SAFE_INTEGER)
-    ? Number(exact)
-    : exact;
+  const isFraction = scale < 0;
+  if (!isFraction && end - start + scale <= 19) {
+    const exact = BigInt(sign + digits.slice(start, end) + '0'.repeat(scale));
+    if (Number.isSafeInteger(Number(exact))) return Number(exact);
+    if (BigInt.asIntN(64, exact) === exact) return exact;
+  }
+  const isKept = Number.isInteger(rounded) !== isFraction && hasDigits(rounded, digits.slice(start, end));
+  return isKept || !Number.isFinite(rounded) ? rounded : Symbol(literal);
 }
 
-/** Whether a double is the fraction with these digits; every one with at most 15 digits is. */
-function isKept(rounded: number, digits: string): boolean {
-  if (Number.isInteger(rounded)) return false;
+/** Whether a double has these digits, its shortest ones; every double has those of at most 15 from which it was read. */
+function hasDigits(rounded: number, digits: string): boolean {
   return digits.length <= 15 || rounded.toExponential().replace(/e.*|[-.]/g, '') === digits;
 }
 

@@ -1,6 +1,6 @@
 // Derives the handlers' types from a contract's generated types, so that a wrong handler does not compile.
-import type { Readable } from 'node:stream';
 import type { JsonText } from './json-text.js';
+import type { RawBody, TypedBody } from './raw-body.js';
 import type { operations, operationSecurity } from './types.gen.js';
 
 /** The caller of a request, as a handler sees it. */
@@ -24,14 +24,23 @@ export interface JsonArray<Item> {
   readonly item?: Item;
 }
 
+/** Those of some media types that are JSON. */
+type JsonType<Type> = Type extends
+  '*/*' | 'application/*' | `application/${'' | `${string}+`}json${'' | `;${string}`}`
+  ? Type
+  : never;
+
 /** The JSON of a body; `application/json` if there are several types. */
 type JsonContent<T> = T extends { content: infer Content }
   ? Content extends { 'application/json': infer Json }
     ? Json
-    : {
-        [Type in keyof Content]: Type extends `application/${string}+json` ? Content[Type] : never;
-      }[keyof Content]
+    : Content[JsonType<keyof Content>]
   : undefined;
+
+/** The media types of a response that are not JSON. */
+type RawType<Response> = Response extends { content: infer Content }
+  ? Exclude<keyof Content, JsonType<keyof Content>>
+  : never;
 
 type Parameters<Operation, Place extends 'path' | 'query' | 'header' | 'cookie'> = Operation extends {
   parameters: { [_ in Place]?: infer Given };
@@ -125,10 +134,17 @@ type SuccessKey<Key> = Key extends number
 /** The server answers conditional requests for a list. */
 type ConditionalKey<Listed> = JsonContent<Listed> extends readonly unknown[] ? 304 : never;
 
-/** The body of a response, or its text; an array may be returned page by page, and is no JSON if the contract says so. */
+/** The body of a response; if it is not JSON, it is sent as it is, and has its type if there are several. */
 type ResultBody<Response> = [JsonContent<Response>] extends [never]
-  ? string | Uint8Array | Readable
-  : Without<'$write', JsonContent<Response>> extends infer Json
+  ? true extends IsUnion<RawType<Response>>
+    ? TypedBody<RawType<Response> & string>
+    : RawBody
+  : | JsonBody<Response>
+    | ([RawType<Response>] extends [never] ? never : TypedBody<RawType<Response> & string>);
+
+/** The JSON body of a response; an array may be returned page by page. */
+type JsonBody<Response> =
+  Without<'$write', JsonContent<Response>> extends infer Json
     ? Json extends (infer Item)[]
       ? JsonArray<Item> | Item[]
       : Json extends undefined

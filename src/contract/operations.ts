@@ -162,6 +162,14 @@ function readSecurity(place: Place, { document, schemes, is30 }: Surroundings): 
   return readRequirements(owner, schemes, document.at('components'), !is30);
 }
 
+/** How to write JSON instead of bodies of other types. */
+const jsonFixes: readonly [RegExp, string][] = [
+  [/^multipart\//i, ', with each file as a text in Base64 (format: byte)'],
+  [/[/+]xml\b|x-www-form-urlencoded/i, ' with the same schema'],
+  [/^text\//i, ' with type: string'],
+  [/(?:)/, ', with the bytes as a text in Base64 (format: byte)'],
+];
+
 function readBody(place: Place, method: string, schemas: Schemas): Body | undefined {
   if (!place.has('requestBody')) return undefined;
   const given = place.at('requestBody');
@@ -178,11 +186,15 @@ function readBody(place: Place, method: string, schemas: Schemas): Body | undefi
   const contents = readContent(body, schemas, 'request');
   if (body.at('content').isObject && contents.length === 0)
     body.at('content').fault('has no media type', 'Write application/json');
-  const other = contents.find(({ isJson }) => !isJson)?.mediaType;
-  if (other !== undefined) body.at('content').fault(`${other} is not supported`, 'Write application/json');
+  const json = contents.filter(({ isJson }) => isJson);
+  const [{ mediaType } = { mediaType: '' }] = contents;
+  if (json.length === 0 && mediaType !== '') {
+    const fix = jsonFixes.find(([pattern]) => pattern.test(mediaType))![1];
+    body.at('content').fault(`${mediaType} is not supported`, `Write application/json${fix}`);
+  }
   return {
     required: body.flag('required') === true,
-    schemas: new Map(contents.map(({ mediaType, schema }) => [mediaType, schema])),
+    schemas: new Map(json.map(({ mediaType, schema }) => [mediaType, schema])),
   };
 }
 

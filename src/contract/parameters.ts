@@ -75,7 +75,13 @@ function readParameter(place: Place, schemas: Schemas): Parameter | undefined {
     return undefined;
   }
   if (place.has('content')) {
-    place.at('content').fault('content is not supported here', 'Write schema');
+    const fix = 'Write schema with type: string, and parse the text in the handler';
+    place.at('content').fault('content is not supported here', fix);
+    return undefined;
+  }
+  if (place.at('style').value === 'deepObject') {
+    const fix = `Write a parameter for each property, named as in ${name}[color]: clients send the same`;
+    place.at('style').fault('the style deepObject is not supported', fix);
     return undefined;
   }
   place.require('schema', 'Write schema with a type');
@@ -111,7 +117,7 @@ function checkText(place: Place, { shape }: Schema, where: ParameterPlace): void
   if (types.length !== 1) place.fault('a text could have several types', 'Write one type');
   if (types[0] !== 'array') return;
   if (where === 'cookie')
-    place.fault('an array in a cookie is not supported', 'Write a query parameter or a header');
+    place.fault('an array in a cookie is not supported', 'Write type: string, and split it in the handler');
   const items = (shape.items?.types ?? ['string']).filter((type) => type !== 'null');
   if (items.length !== 1 || items[0] === 'array' || items[0] === 'object') {
     place.fault(

@@ -7,7 +7,6 @@ import { propertyOf } from './shape.js';
 /** The content of a body. */
 export interface Content {
   readonly mediaType: string;
-  /** Whether it is JSON; a handler returns any other type as text, bytes or a stream. */
   readonly isJson: boolean;
   readonly schema: Schema;
 }
@@ -18,8 +17,10 @@ export interface Result {
   readonly key: string;
   /** The status if the handler need not say it. */
   readonly status: number | undefined;
-  /** Undefined without content. */
+  /** The JSON if there is any, otherwise the first type; undefined without content. */
   readonly content: Content | undefined;
+  /** The media types other than JSON, which a handler returns as text, bytes or a stream. */
+  readonly rawTypes: readonly string[];
   /** Whether the body is a JSON array, which the handler may return page by page. */
   readonly isList: boolean;
   /** The headers that the handler returns: all but those that the server sets. */
@@ -67,7 +68,7 @@ function jsonType(mediaType: string): string | undefined {
   return /^application\/([\w.-]+\+)?json$/.test(type) ? type : undefined;
 }
 
-/** Reads a `content`: its JSON types, or the others if there is none. Types that are left out are a warning. */
+/** Reads a `content`: first `application/json`, then other JSON types, then the others, with a warning if they are ignored. */
 export function readContent(owner: Place, schemas: Schemas, use: Use): Content[] {
   const all = owner.entries('content').map(([name, given]): Content => {
     given.allow('schema example examples encoding');
@@ -76,13 +77,16 @@ export function readContent(owner: Place, schemas: Schemas, use: Use): Content[]
       type !== undefined && given.has('schema') ? schemas.normalize(given.at('schema'), use) : undefined;
     return { mediaType: type ?? name, isJson: type !== undefined, schema: schema ?? schemas.anything };
   });
-  const json = all.filter(({ isJson }) => isJson);
-  const others = all.filter(({ isJson }) => !isJson).map(({ mediaType }) => mediaType);
-  if (json.length > 0 && others.length > 0) {
+  const others = rawTypesOf(all);
+  if (use !== 'response' && others.length > 0 && others.length < all.length) {
     owner.at('content').warn(`${others.join(', ')} is not served, only JSON`, 'Leave it out');
   }
-  const isFirst = ({ mediaType }: Content) => mediaType === 'application/json';
-  return json.length > 0 ? json.sort((a, b) => Number(isFirst(b)) - Number(isFirst(a))) : all;
+  const rank = ({ mediaType, isJson }: Content) => (mediaType === 'application/json' ? 0 : isJson ? 1 : 2);
+  return all.sort((a, b) => rank(a) - rank(b));
+}
+
+function rawTypesOf(contents: readonly Content[]): string[] {
+  return contents.filter(({ isJson }) => !isJson).map(({ mediaType }) => mediaType);
 }
 
 /**
@@ -118,7 +122,8 @@ export function readResponses(
     place.fault('no success status is declared', 'Declare 200, 201, 202 or 204');
   } else if (results.length === 0) {
     operation.warn('no responses are declared: success is 200, without content', 'Declare responses');
-    results.push({ key: 'default', status: 200, content: undefined, isList: false, handlerHeaders: [] });
+    const nothing = { content: undefined, rawTypes: [], isList: false, handlerHeaders: [] };
+    results.push({ key: 'default', status: 200, ...nothing });
   }
   const missing = [...everyOperation, ...own].sort().filter((status) => !declares(keys, status));
   if (missing.length > 0) {
@@ -151,12 +156,15 @@ function readResponse(place: Place, schemas: Schemas, key: string, use: 'respons
     if (/^content-type$/i.test(name)) given.warn('OpenAPI ignores a header Content-Type', 'Leave it out');
     return name;
   });
-  const [content] = readContent(place, schemas, use);
+  const contents = readContent(place, schemas, use);
+  const [content] = contents;
+  const rawTypes = rawTypesOf(contents);
+  const range = rawTypes.find((mediaType) => mediaType.includes('*'));
   const at = place.at('content');
   if (content !== undefined && ['204', '205', '304'].includes(key)) {
     at.fault(`${key} has no content`, 'Leave content out, or declare 200');
-  } else if (content?.mediaType.includes('*') && /^[23]/.test(key)) {
-    at.fault(`${content.mediaType} is not a type`, 'Write the type that the response has');
+  } else if (range !== undefined && /^[23]/.test(key)) {
+    at.fault(`${range} is not a type`, 'Write the type that the response has');
   }
   const isList = content?.schema.shape.types?.join() === 'array';
   const set = ['content-type', ...serverHeaders, ...(isList ? listHeaders : [])];
@@ -164,6 +172,7 @@ function readResponse(place: Place, schemas: Schemas, key: string, use: 'respons
     key,
     status: /^\d+$/.test(key) ? Number(key) : key === '3XX' ? undefined : 200,
     content,
+    rawTypes,
     isList,
     handlerHeaders: headers.filter((name) => !set.includes(name.toLowerCase())),
   };
@@ -174,7 +183,9 @@ function readResponse(place: Place, schemas: Schemas, key: string, use: 'respons
 function checkError({ place, result, headers }: ReadResponse, isError: (result: Result) => boolean): void {
   if (result.content !== undefined && !isError(result)) {
     const message = 'errors of the server have another body: an integer "error" and a text "message"';
-    place.at('content').warn(message, 'Declare application/json with these two properties');
+    place
+      .at('content')
+      .warn(message, 'Declare application/json with these two properties, or render errors with renderError');
   }
   const set = [...serverHeaders, ...(errorHeaders[result.key] ?? [])];
   for (const name of headers) {

@@ -31,7 +31,7 @@ export async function runCommand(
   addMigrateCommand(program, commands);
   addTokenCommands(program, commands);
   addBackupCommand(program, commands);
-  addContractCommand(program);
+  addContractCommand(program, service);
   try {
     await program.parseAsync(argv);
   } catch (error) {

@@ -1,22 +1,26 @@
 // The command "contract check": reports everything that the server would say about a contract.
 import { readFileSync } from 'node:fs';
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { ConfigError } from '../config.js';
 import { loadContract } from '../contract/contract.js';
 import { ContractError, formatFinding, type Finding } from '../contract/source.js';
+import type { Service } from '../definition.js';
 
-/** Adds the command to the program. */
-export function addContractCommand(program: Command): void {
+/** Adds the command to the program of a service. */
+export function addContractCommand(program: Command, service: Service): void {
   program
     .command('contract')
     .description('check a contract without a server')
     .command('check')
     .description('list all faults and warnings of an OpenAPI document; exit with 1 if there are faults')
-    .argument('<file>', 'OpenAPI 3.0 or 3.1, in YAML or JSON')
+    .argument('[file]', `OpenAPI 3.0 or 3.1, in YAML or JSON (default: the contract of ${service.name})`)
     .option('--strict', 'also exit with 1 if there are warnings')
     .option('--json', 'print the result as JSON to standard output')
-    .action((file: string, { strict, json }: { strict?: true; json?: true }) => {
-      const { faults, warnings } = check(file);
+    .action((given: string | undefined, { strict, json }: { strict?: true; json?: true }) => {
+      const file = given ?? relative('', fileURLToPath(service.contract));
+      const { faults, warnings } = check(file, service.renderError !== undefined);
       if (json) console.log(JSON.stringify({ faults, warnings }, undefined, 2));
       else printFindings(file, faults, warnings);
       if (faults.length > 0 || (strict && warnings.length > 0)) process.exitCode = 1;
@@ -29,9 +33,9 @@ interface Findings {
 }
 
 /** @throws ConfigError if the file cannot be read. */
-function check(file: string): Findings {
+function check(file: string, hasOwnErrors: boolean): Findings {
   try {
-    return { faults: [], warnings: loadContract(readFileSync(file)).warnings };
+    return { faults: [], warnings: loadContract(readFileSync(file), hasOwnErrors).warnings };
   } catch (error) {
     if (error instanceof ContractError) return error;
     if (error instanceof Error && 'syscall' in error) throw new ConfigError(error.message);

@@ -8,7 +8,8 @@ import t from 'tap';
 import { parse } from 'yaml';
 import { loadContract } from '../../dist/contract/contract.js';
 import type { ErrorEntry } from '../../dist/errors.js';
-import { checkCatalogue, Compiler, createValidator } from '../../dist/http/request/validation.js';
+import { createErrorWriter } from '../../dist/http/error-writer.js';
+import { Compiler, createValidator } from '../../dist/http/request/validation.js';
 import { breakingChanges } from '../support/breaking-changes.js';
 import { temporaryFolder } from '../support/engines.js';
 
@@ -169,6 +170,46 @@ t.test('every kind of breaking change is detected', async (t) => {
   t.match(breakingChanges(opened, await released()).join('\n'), /a required body/, 'a body is required');
 });
 
+t.test(
+  'every contract of the tests can be compared, also one whose schemas contain themselves',
+  async (t) => {
+    const read = async (file: string) => parse(await readFile(join(root, file), 'utf8')) as Editable;
+    const orchard = 'test/support/garden/orchard.yaml';
+    for (const file of [orchard, 'test/support/garden/openapi.yaml', 'examples/library/openapi.yaml']) {
+      t.strictSame(breakingChanges(await read(file), await read(file)), [], file);
+    }
+    const { schemas } = (await read(orchard)).components;
+    const edits: [name: string, edit: (all: typeof schemas) => unknown, told: RegExp][] = [
+      [
+        'another type',
+        (all) => (all['Branch']!.properties['leaves'] = { type: 'string' }),
+        /leaves: another type/,
+      ],
+      [
+        'a type more',
+        (all) => (all['Tree']!.properties['height'] = { type: ['number', 'null'] }),
+        /height: another/,
+      ],
+      ['a field less', (all) => delete all['Branch']!.properties['fork'], /the field fork is gone/],
+      [
+        'a field less in an alternative',
+        (all) => delete all['Wood']!.properties['dried'],
+        /field dried is gone/,
+      ],
+      [
+        'of a request, too',
+        (all) => delete all['Wood']!.properties['dried'],
+        /field dried is no longer taken/,
+      ],
+    ];
+    for (const [name, edit, told] of edits) {
+      const after = await read(orchard);
+      edit(after.components.schemas);
+      t.match(breakingChanges(await read(orchard), after).join('\n'), told, name);
+    }
+  },
+);
+
 t.test('compatible changes are accepted', async (t) => {
   const after = await released();
   const list = after.paths['/plants']!['get']!;
@@ -189,7 +230,7 @@ t.test('an error whose code is taken, or is that of no error status, prevents st
   const contract = loadContract();
   const contents = contract.operations.flatMap(({ errors }) => errors);
   const check = (errors: Record<string, ErrorEntry>) => {
-    checkCatalogue(new Compiler(contract.document), contents, { errors });
+    createErrorWriter(new Compiler(contract.document), contents, { errors });
   };
   check({ one: { code: 40999, message: 'One.' }, unknownOutcome: { code: 50302, message: 'Another text.' } });
   const two = { one: { code: 40999, message: 'One.' }, two: { code: 40999, message: 'Two.' } };

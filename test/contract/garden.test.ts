@@ -1,6 +1,9 @@
 // A larger contract: what docs/contract.md lists as supported works, and anything else prevents startup.
+import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { connect } from 'node:net';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { parse } from 'yaml';
@@ -8,12 +11,20 @@ import { buildApp } from '../../dist/app.js';
 import { loadContract } from '../../dist/contract/contract.js';
 import { ContractError, type Finding } from '../../dist/contract/source.js';
 import type { Handlers } from '../../dist/contract/handlers.js';
+import type { Service } from '../../dist/definition.js';
 import type { ErrorFacts } from '../../dist/errors.js';
+import { TypedBody } from '../../dist/contract/raw-body.js';
 import { service } from '../../dist/service.js';
 import type { operations, operationSecurity } from '../support/garden/types.gen.js';
+import type {
+  operations as OrchardOperations,
+  operationSecurity as OrchardSecurity,
+} from '../support/garden/orchard.gen.js';
 import { createGarden, gardenBytes, gardenKey, orchard, unknowableKey } from '../support/garden/garden.js';
 import { engines, sharedStorage } from '../support/engines.js';
-import { startService } from '../support/service.js';
+import { parseResponses } from '../support/http-responses.js';
+import { startListening, startService } from '../support/service.js';
+import { repeatUntil } from '../support/wait.js';
 
 const engine = engines[0]!;
 const bed = '/beds/00000000-0000-4000-8000-000000000001';
@@ -318,6 +329,11 @@ t.test('sowSeed merges allOf, keeps every number exactly, and chooses its status
     body: { depth: 4, code: 9007199254740993n, rows: 1n, secret: 's', other: { big: 9007199254740993n } },
     caller: { subject: 'the user', scopes: ['seeds:sow', 'beds:write'] },
   });
+  t.match(
+    await sow('{"kind":"rose","depth":2,"other":[-1.2314731698482606e+107,1E23]}'),
+    { status: 201, text: /"other":\[-1\.2314731698482606e\+107,1e\+23\]/ },
+    'large numbers with as many digits as a double keeps',
+  );
   t.match(await sow('{"kind":"known","depth":2}'), { status: 200, headers: { location: undefined } });
   t.match(
     await sow('{"kind":"odd","depth":2}'),
@@ -333,6 +349,10 @@ t.test('sowSeed merges allOf, keeps every number exactly, and chooses its status
     ['"other":[1e400]', 'other.0 is a number with more digits than the server keeps: send it as a string'],
     [
       '"other":0.12345678901234567890',
+      'other is a number with more digits than the server keeps: send it as a string',
+    ],
+    [
+      '"other":9223372036854775808',
       'other is a number with more digits than the server keeps: send it as a string',
     ],
     [
@@ -411,6 +431,172 @@ t.test('a contract of OpenAPI 3.1 is served below its base path', async (t) => {
   for (const [field, message] of faults) {
     const body = `{"kind":"tree","height":1,"roots":1,${field}}`;
     t.match(await call('PUT', url, { body }), error(40002, message), field);
+  }
+});
+
+/** Serves the orchard; its export is what `body` returns. */
+async function startExport(t: Test, body: () => unknown) {
+  const log: string[] = [];
+  const handlers = { ...orchard.handlers, exportTrees: () => Promise.resolve(body()) };
+  const logger = { level: 'warn', stream: { write: (line: string) => log.push(line) } };
+  const { open, app } = await startListening(t, { ...orchard, handlers, logger });
+  /** Sends a request, and returns all that arrives until the connection closes. */
+  const ask = async (method = 'GET', path = '/trees') => {
+    const connection = await open();
+    connection.send(`${method} /v1/orchard${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    return Buffer.from(await connection.rest(), 'latin1');
+  };
+  return { ask, open, app, log };
+}
+
+t.test('exportTrees returns text, bytes or a stream, which is sent as it is', async (t) => {
+  const lines = ['kind,height\r\n', 'Ä,1\r\n'];
+  const whole = lines.join('');
+  async function* generated() {
+    for (const line of lines) yield await Promise.resolve(line);
+  }
+  const bodies: Record<string, () => unknown> = {
+    'a text': () => whole,
+    'a Buffer': () => Buffer.from(whole),
+    'a Uint8Array': () => new TextEncoder().encode(whole),
+    'a Readable': () => Readable.from(lines),
+    'a Readable of bytes': () => Readable.from([Buffer.from(whole)], { objectMode: false }),
+    'a stream of the web': () => new Blob([whole]).stream(),
+    'an async generator': generated,
+  };
+  let body = bodies['a text']!;
+  const { ask } = await startExport(t, () => body());
+  for (const [name, make] of Object.entries(bodies)) {
+    body = make;
+    const isWhole = /text|Buffer|Uint8Array/.test(name);
+    const length = isWhole ? String(Buffer.byteLength(whole)) : undefined;
+    const headers = { 'content-type': 'text/csv', 'content-length': length };
+    const { responses, rest } = parseResponses(await ask(), () => false);
+    t.match(responses, [{ status: 200, text: whole, headers }], name);
+    t.equal(rest.length, 0);
+    const head = parseResponses(await ask('HEAD'), () => true).responses;
+    t.match(head, [{ status: 200, text: '', headers }], `${name}, with HEAD`);
+  }
+});
+
+t.test('HEAD does not read a stream, and closes it', async (t) => {
+  const stream = new Readable({
+    read() {
+      t.fail('it was read');
+    },
+  });
+  const { ask } = await startExport(t, () => stream);
+  const [head] = await Promise.all([ask('HEAD'), once(stream, 'close')]);
+  t.match(parseResponses(head, () => true).responses, [
+    { status: 200, headers: { 'content-type': 'text/csv' } },
+  ]);
+});
+
+t.test('a stream is read only as fast as the client reads, and closed when the client leaves', async (t) => {
+  let read = 0;
+  let close: () => void = () => undefined;
+  const closed = new Promise<void>((resolve) => (close = resolve));
+  async function* endless() {
+    try {
+      for (;;) {
+        read++;
+        yield await Promise.resolve(Buffer.alloc(64 * 1024, 'x'));
+      }
+    } finally {
+      close();
+    }
+  }
+  const { open, app } = await startExport(t, endless);
+  const connected = once(app.server, 'connection') as Promise<[Socket]>;
+  const reader = await open();
+  const [socket] = await connected;
+  reader.socket.pause();
+  reader.send('GET /v1/orchard/trees HTTP/1.1\r\nHost: x\r\n\r\n');
+  await repeatUntil(() => socket.writableNeedDrain);
+  reader.reset();
+  await closed;
+  t.ok(read < 1_000, 'at most what the buffers of the connection hold');
+});
+
+t.test('a stream that fails never looks complete, and does not end the process', async (t) => {
+  const failure = () => Promise.reject(new Error('the disk is gone'));
+  async function* failing(...chunks: unknown[]) {
+    for (const chunk of chunks) yield await Promise.resolve(chunk);
+    await failure();
+  }
+  let body: () => unknown = () => failing();
+  const { ask, log } = await startExport(t, () => body());
+  const early: Record<string, () => unknown> = {
+    'before its first chunk': () => failing(),
+    'with a chunk that is an object': () => Readable.from([{ a: 1 }]),
+    'with a chunk that is a number': () => failing(1),
+    'as a file that is not there': () => createReadStream('/none/at/all'),
+  };
+  for (const [name, make] of Object.entries(early)) {
+    body = make;
+    const { responses } = parseResponses(await ask(), () => false);
+    t.match(responses, [{ status: 500, text: /The server failed/ }], name);
+  }
+  const late: Record<string, () => unknown> = {
+    'after a chunk': () => failing('a'),
+    'with a later chunk that is an object': () => failing('a', { a: 1 }),
+  };
+  for (const [name, make] of Object.entries(late)) {
+    body = make;
+    const { responses, rest } = parseResponses(await ask(), () => false);
+    t.equal(responses.length, 0, name);
+    t.match(rest.toString(), /^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\n1\r\na\r\n$/, `${name}: no end`);
+  }
+  t.equal(log.filter((line) => line.includes('the disk is gone')).length, 2, 'the log says why');
+});
+
+t.test('photographTree says which of several media types it returns', async (t) => {
+  const { ask } = await startExport(t, () => undefined);
+  const photo = await ask('GET', '/trees/a/photo');
+  t.match(photo.toString('latin1'), /^content-type: image\/jpeg\r$[^]*\r\n\r\n\xff\xd8\xff$/m);
+  const { responses } = parseResponses(await ask('GET', '/trees/hidden/photo'), () => false);
+  t.match(responses, [
+    {
+      headers: { 'content-type': 'application/json' },
+      text: '{"kind":"tree","height":1,"roots":9007199254740993}',
+    },
+  ]);
+});
+
+t.test('a body or media type that is not declared is a 500, and the log says why', async (t) => {
+  const several = structuredClone(orchard.contract.document) as unknown as {
+    paths: Record<string, { get: { responses: Record<string, { content: object }> } }>;
+  };
+  const { content } = several.paths['/trees']!.get.responses['200']!;
+  Object.assign(content, { 'text/plain': {} });
+  const lines: string[] = [];
+  const logger = { level: 'error', stream: { write: (line: string) => lines.push(line) } };
+  let body: unknown;
+  const returned = () => Promise.resolve(body);
+  const handlers = { ...orchard.handlers, exportTrees: returned, getTree: returned };
+  const one = await startService(t, engine, { ...orchard, handlers, logger });
+  const contract = loadContract(Buffer.from(JSON.stringify(several)));
+  const two = await startService(t, engine, { ...orchard, contract, handlers, logger });
+  const notRaw = 'a body of the type text/csv is text, bytes or a stream of these, not';
+  const cases: [typeof one, path: string, unknown, message: string][] = [
+    [one, '/trees', { a: 1 }, `${notRaw} object`],
+    [one, '/trees', undefined, `${notRaw} undefined`],
+    [one, '/trees', null, `${notRaw} null`],
+    [one, '/trees', 1, `${notRaw} number`],
+    [
+      one,
+      '/trees',
+      new TypedBody('image/gif', 'x'),
+      'exportTrees does not declare image/gif, which its handler',
+    ],
+    [one, '/trees/a', new TypedBody('text/csv', 'x'), 'getTree does not declare text/csv, which its handler'],
+    [two, '/trees', 'x', 'exportTrees declares several media types: its handler must return a TypedBody'],
+  ];
+  for (const [{ call }, path, given, message] of cases) {
+    body = given;
+    lines.length = 0;
+    t.match(await call('GET', `/v1/orchard${path}`), error(50000, 'The server failed'), message);
+    t.ok(lines.join('').includes(message), message);
   }
 });
 
@@ -544,6 +730,93 @@ t.test(
   },
 );
 
+type Render = NonNullable<Service['renderError']>;
+
+/** Serves the orchard with errors of another form. */
+async function startRendering(t: Test, content: object, renderError: Render) {
+  const document = structuredClone(orchard.contract.document) as unknown as {
+    components: { responses: { Failed: { content: object } } };
+  };
+  document.components.responses.Failed.content = content;
+  const contract = loadContract(Buffer.from(JSON.stringify(document)), true);
+  const log: string[] = [];
+  const logger = { level: 'error', stream: { write: (line: string) => log.push(line) } };
+  const own = { ...service, renderError };
+  const { open } = await startListening(t, { ...orchard, service: own, contract, logger });
+  const refused = async (head: string) => {
+    const connection = await open();
+    connection.send(head);
+    return parseResponses(Buffer.from(await connection.rest(), 'latin1'), () => false).responses[0];
+  };
+  const branch = 'POST /v1/orchard/branches HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
+  return {
+    log,
+    invalid: () => refused(`${branch}Content-Length: 2\r\nConnection: close\r\n\r\n{}`),
+    malformed: () => refused('NONSENSE\r\n\r\n'),
+  };
+}
+
+t.test('an error that a service fails to render is sent without detail, and the log says why', async (t) => {
+  const mediaType = 'application/problem+json';
+  const schema = { type: 'object', required: ['title'], properties: { title: { type: 'string' } } };
+  const good: Render = ({ title }) => ({ mediaType, body: { title } });
+  let render = good;
+  const { log, invalid, malformed } = await startRendering(t, { [mediaType]: { schema } }, (error) =>
+    error.detail === undefined ? good(error) : render(error),
+  );
+  const failures: Record<string, [Render, message: string]> = {
+    'it throws': [
+      () => {
+        throw new Error('no words');
+      },
+      'no words',
+    ],
+    'its body is not as declared': [() => ({ mediaType, body: { title: 1 } }), 'title must be a string'],
+    'its media type is another one': [
+      () => ({ mediaType: 'text/plain', body: 'x' }),
+      `it is text/plain, not ${mediaType}`,
+    ],
+    'its body is not JSON': [() => ({ mediaType, body: { title: 1n } }), 'BigInt'],
+    'it returns nothing': [() => undefined as never, 'undefined'],
+  };
+  for (const [name, [failing, message]] of Object.entries(failures)) {
+    render = failing;
+    log.length = 0;
+    const text = '{"title":"The body does not match the schema."}';
+    t.match(await invalid(), { status: 400, text, headers: { 'content-type': mediaType } }, name);
+    t.match(JSON.parse(log.join()), {
+      msg: 'renderError failed: the error is sent without its detail',
+      error: 40002,
+      err: { message },
+    });
+  }
+  t.match(await malformed(), { status: 400, text: '{"title":"The request is not well-formed HTTP."}' });
+});
+
+t.test('an error that a service cannot render at all has the form of this package', async (t) => {
+  let works = true;
+  const mediaType = 'application/problem+json';
+  const { log, invalid, malformed } = await startRendering(t, { [mediaType]: {} }, ({ title }) => {
+    if (works) return { mediaType, body: { title } };
+    throw new Error('no words');
+  });
+  works = false;
+  const own = (text: RegExp) => ({ status: 400, text, headers: { 'content-type': 'application/json' } });
+  t.match(await invalid(), own(/^{"error":40002,"message":".*leaves is missing\."}$/));
+  t.match(await malformed(), own(/^{"error":40000,/));
+  t.equal(log.length, 2);
+});
+
+t.test('errors may be texts of other media types', async (t) => {
+  const { invalid, malformed } = await startRendering(t, { 'text/plain': {} }, ({ message }) => ({
+    mediaType: 'text/plain',
+    body: message,
+  }));
+  const headers = { 'content-type': 'text/plain' };
+  t.match(await invalid(), { status: 400, headers, text: /^The body .*: leaves is missing\.$/ });
+  t.match(await malformed(), { status: 400, headers, text: 'The request is not well-formed HTTP.' });
+});
+
 t.test('a path with an empty parameter is unknown, whichever operations have the parameter', async (t) => {
   const { call } = await startGarden(t);
   for (const method of ['GET', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])
@@ -617,8 +890,11 @@ const extra = '/components/schemas/NewBed/properties/extra';
 const putBed = '/paths/~1beds~1{bed}/put';
 const q = '/paths/~1beds/get/parameters/7';
 
-/** For each item of docs/contract.md: an edit of the garden's contract, and the place and message of its fault. */
-const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
+/**
+ * For each item of docs/contract.md: an edit of the garden's contract, and the place and message of its fault, with what
+ * to write instead.
+ */
+const refused: Record<string, [Edit, pointer: string, message: RegExp | string, fix?: string][]> = {
   'a version other than 3.0 and 3.1': [
     [(g) => (g.openapi = '3.2.0'), '/openapi', /^the version 3\.2\.0 is not supported$/],
     [
@@ -709,12 +985,12 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       /another path with this method matches the same URLs/,
     ],
   ],
-  'object parameters, `deepObject` and `content`': [
-    [query({ type: 'object' }), `${q}/schema/type`, /^an object is not supported here$/],
+  'object parameters': [
     [
-      query({ type: 'string' }, { style: 'deepObject' }),
-      `${q}/style`,
-      /^the style deepObject is not supported here$/,
+      query({ type: 'object' }),
+      `${q}/schema/type`,
+      /^an object is not supported here$/,
+      'Write a parameter for each property, or a body',
     ],
     [
       query({ type: 'string' }, { style: 'constructor' }),
@@ -722,21 +998,40 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       /^the style constructor is not supported here$/,
     ],
     [query({ type: 'array', items: { type: 'array', items: {} } }), `${q}/schema`, /several types/],
-    [
-      (g) => params(g).push({ name: 'q', in: 'query', content: { 'application/json': {} } }),
-      `${q}/content`,
-      /content/,
-    ],
     [(g) => params(g).push({ name: 'q', in: 'query' }), q, /^schema is missing$/],
     [(g) => params(g).push({ name: 'q', in: 'body', schema: {} }), q, /^name or in is missing or not valid$/],
   ],
-  '`allowEmptyValue`, and arrays in cookies': [
-    [query({ type: 'string' }, { allowEmptyValue: true }), `${q}/allowEmptyValue`, /is not supported/],
+  '`deepObject`': [
+    [
+      query({ type: 'object', properties: { color: { type: 'string' } } }, { style: 'deepObject' }),
+      `${q}/style`,
+      /^the style deepObject is not supported$/,
+      'Write a parameter for each property, named as in q[color]: clients send the same',
+    ],
+  ],
+  '`content` of a parameter': [
+    [
+      (g) => params(g).push({ name: 'q', in: 'query', content: { 'application/json': {} } }),
+      `${q}/content`,
+      /^content is not supported here$/,
+      'Write schema with type: string, and parse the text in the handler',
+    ],
+  ],
+  '`allowEmptyValue`': [
+    [
+      query({ type: 'string' }, { allowEmptyValue: true }),
+      `${q}/allowEmptyValue`,
+      /^allowEmptyValue is not supported$/,
+      'Write type: string without minLength',
+    ],
+  ],
+  'arrays in cookies': [
     [
       (g) =>
         params(g).push({ name: 'q', in: 'cookie', schema: { type: 'array', items: { type: 'string' } } }),
       `${q}/schema`,
       /^an array in a cookie is not supported$/,
+      'Write type: string, and split it in the handler',
     ],
   ],
   'a body on GET or DELETE': [
@@ -746,12 +1041,20 @@ const refused: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       /^a body is not supported for GET$/,
     ],
   ],
-  'a request body without a JSON type': [
-    [
-      (g) => (put(g).requestBody.content = { 'text/plain': {} }),
+  'a request body without a JSON type, as a form, `multipart/form-data`, XML or a file': [
+    ...Object.entries({
+      'text/plain': 'Write application/json with type: string',
+      'application/x-www-form-urlencoded': 'Write application/json with the same schema',
+      'application/xml': 'Write application/json with the same schema',
+      'multipart/form-data': 'Write application/json, with each file as a text in Base64 (format: byte)',
+      'image/png': 'Write application/json, with the bytes as a text in Base64 (format: byte)',
+      '*/pdf': 'Write application/json, with the bytes as a text in Base64 (format: byte)',
+    }).map(([type, fix]): [Edit, string, string, string] => [
+      (g) => (put(g).requestBody.content = { [type]: { schema: { type: 'object' } } }),
       `${putBed}/requestBody/content`,
-      /^text\/plain is not supported$/,
-    ],
+      `${type} is not supported`,
+      fix,
+    ]),
     [(g) => (put(g).requestBody.content = {}), `${putBed}/requestBody/content`, /^has no media type$/],
   ],
   'a range as the media type of a response, except `*/*` and `application/*`': [
@@ -1062,7 +1365,12 @@ const warned: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       /^errors of the server do not have this header$/,
     ],
   ],
-  'media types other than JSON, next to a JSON type': [
+  'media types other than JSON, next to a JSON type, in a request or an error': [
+    [
+      (g) => (g.components.responses.Failed.content['text/plain'] = {}),
+      `${failed}/content`,
+      /^text\/plain is not served, only JSON$/,
+    ],
     [
       (g) => (put(g).requestBody.content['text/plain'] = {}),
       `${putBed}/requestBody/content`,
@@ -1133,15 +1441,12 @@ async function faultsOf(document: unknown): Promise<readonly Finding[]> {
 t.test('an unsupported feature prevents startup, and the message names the place and a remedy', async (t) => {
   t.strictSame(await faultsOf(garden()), []);
   for (const [row, cases] of Object.entries(refused)) {
-    for (const [edit, pointer, message] of cases) {
+    for (const [edit, pointer, message, fix = /^[A-Z].*[^.]$/] of cases) {
       const document = garden();
       edit(document);
       const faults = await faultsOf(document);
-      t.match(
-        faults,
-        [{ pointer, message, fix: /^[A-Z].*[^.]$/, line: 1, column: Number }],
-        `${row} at ${pointer}`,
-      );
+      if (typeof fix === 'string') t.equal(faults[0]?.fix, fix, 'and nothing else');
+      t.match(faults, [{ pointer, message, fix, line: 1, column: Number }], `${row} at ${pointer}`);
     }
   }
 });
@@ -1383,6 +1688,21 @@ t.test('a parameter without a type is a text, given once', async (t) => {
   t.match(await get('q=b'), error(40006, 'q must match pattern "^a{1,9}$"'));
   t.match(await get('q=b&q=c'), error(40006, 'q must be a string, given once'));
 });
+
+t.test(
+  'a parameter may have the name of a property of an object, as clients of deepObject send it',
+  async (t) => {
+    const { call, queries } = await startEdited(t, (g) => {
+      seedParam('filter[color]', 'query', { type: 'string' })(g);
+      seedParam('filter[size]', 'query', { type: 'integer' })(g);
+    });
+    const get = (query: string) => call('GET', `/seeds?${query}`, { headers: season });
+    t.match(await get('filter[color]=red&filter%5Bsize%5D=2'), { status: 200 });
+    t.match(queries.pop(), { query: { 'filter[color]': 'red', 'filter[size]': 2 } });
+    t.match(await get('filter[size]=x'), error(40006, 'in canonical decimal digits'));
+    t.match(await get('filter[weight]=1'), error(40006, '"filter[weight]" is unknown'));
+  },
+);
 
 t.test('names that JavaScript objects inherit are names like any other', async (t) => {
   const text = { type: 'string' };
@@ -1667,9 +1987,21 @@ t.test('handlers that contradict the contract do not compile', async (t) => {
     // @ts-expect-error -- the caller may be missing
     listSeeds: ({ caller }) => Promise.resolve([{ ...newSeed, kind: caller.subject }]),
   };
+  const wrongBody: Partial<Handlers<OrchardOperations, OrchardSecurity>> = {
+    // @ts-expect-error -- text/csv is text, bytes or a stream
+    exportTrees: () => Promise.resolve({ kind: 'tree' }),
+    // @ts-expect-error -- of several types, the handler says which
+    photographTree: () => Promise.resolve(Buffer.from([255])),
+    // @ts-expect-error -- it declares JSON only
+    getTree: () => Promise.resolve(new TypedBody('image/png', Buffer.from([255]))),
+  };
+  const wrongType: typeof wrongBody = {
+    // @ts-expect-error -- the contract declares no image/gif
+    photographTree: () => Promise.resolve(new TypedBody('image/gif', Buffer.from([255]))),
+  };
   // @ts-expect-error -- a request has no property that is readOnly
   const property: keyof Parameters<GardenHandlers['sowSeed']>[0]['body'] = 'id';
   // @ts-expect-error -- the server reads If-None-Match itself
   const header: keyof Parameters<GardenHandlers['listSeeds']>[0]['headers'] = 'If-None-Match';
-  t.ok([wrong, withoutHeader, property, header]);
+  t.ok([wrong, withoutHeader, wrongBody, wrongType, property, header]);
 });

@@ -41,6 +41,12 @@ t.test('it has nothing of another service in what it shows and stores', async (t
 
 t.test('two workers on SQLite', async (t) => {
   const { folder, env } = await newStore(t);
+  const checked = { code: 0, stderr: '0 errors, 0 warnings.\n' };
+  t.match(
+    await run(cli, ['contract', 'check', '--strict'], env),
+    checked,
+    'it knows how errors are rendered',
+  );
   const refused = await run(cli, ['token', 'create', 'north'], env);
   t.match(refused, { code: 1, stderr: /\nlibrary: no store at / });
   const { server, token } = await startLibrary(t, { ...env, WORKERS: '2' }, cli, ['serve']);
@@ -137,6 +143,16 @@ async function useLoans(t: Test, call: Call) {
   t.match(await call('POST', '/loans', given.replace('Ada', 'Bob')), { status: 409, text: /"code":40901/ });
   t.match(await call('GET', `/loans/${copy}`), { status: 200, text: loan });
   t.match(await call('GET', '/loans'), { status: 200, text: `[${loan}]` });
+  const quoting = given.replace(copy, '9223372036854775807').replace('Ada', 'Ada \\"A\\", jr.');
+  t.match(await call('POST', '/loans', quoting), { status: 201 });
+  const lines = [
+    'copy,isbn,borrower,due,renewals',
+    `${copy},9780141439600,Ada,2031-12-24,0`,
+    '9223372036854775807,9780141439600,"Ada ""A"", jr.",2031-12-24,0',
+    '',
+  ];
+  t.match(await call('GET', '/loans.csv'), { status: 200, text: lines.join('\r\n') });
+  t.match(await call('DELETE', '/loans/9223372036854775807'), { status: 204 });
   const renewed = loan.replace('2031-12-24', '2032-01-07').replace(':0', ':1');
   t.match(await call('POST', `/loans/${copy}/renewals`), { status: 200, text: renewed });
   const details = '{"isbn":"9780141439600","borrower":"Ada","due":"2031-12-24","renewals":3}';

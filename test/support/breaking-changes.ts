@@ -10,7 +10,7 @@ const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'tr
 
 /**
  * Finds the changes that would break the callers of an API, or the code generated for them.
- * @param before - The OpenAPI 3.0 document that they use.
+ * @param before - The OpenAPI document that they use.
  * @param after - The document that replaces it.
  * @returns A line for each breaking change; two rules may report the same one.
  */
@@ -98,13 +98,15 @@ function requestBreaks(where: string, before: Json, after: Json): string[] {
       found.push(...requestBreaks(`${where} ${name}`, object(schema), object(successor)));
     else if (isClosed) found.push(`${where}: the field ${name} is no longer taken`);
   }
+  for (const [name, one, other] of parts(before, after))
+    found.push(...requestBreaks(`${where} ${name}`, one, other));
   return found;
 }
 
 /** What is no longer returned: a field, its type, or that it is not null. */
 function responseBreaks(where: string, before: Json, after: Json): string[] {
   const found: string[] = [];
-  if (before['type'] !== after['type']) found.push(`${where}: another type`);
+  if (!isDeepStrictEqual(before['type'], after['type'])) found.push(`${where}: another type`);
   if (before['nullable'] !== true && after['nullable'] === true) found.push(`${where}: may be null`);
   for (const [name, schema] of Object.entries(object(before['properties']))) {
     const successor = object(after['properties'])[name];
@@ -113,10 +115,21 @@ function responseBreaks(where: string, before: Json, after: Json): string[] {
   }
   if (before['items'] !== undefined)
     found.push(...responseBreaks(`${where} items`, object(before['items']), object(after['items'])));
+  for (const [name, one, other] of parts(before, after))
+    found.push(...responseBreaks(`${where} ${name}`, one, other));
   return found;
 }
 
-/** The codes in the table of the description; their wording may change. */
+/** The parts of two compositions that have the same place. */
+function parts(before: Json, after: Json): [name: string, before: Json, after: Json][] {
+  return ['allOf', 'anyOf', 'oneOf'].flatMap((keyword) =>
+    Object.entries(object(before[keyword])).flatMap(([i, part]): [string, Json, Json][] => {
+      const successor = object(after[keyword])[i];
+      return successor === undefined ? [] : [[`${keyword} ${i}`, object(part), object(successor)]];
+    }),
+  );
+}
+
 /** The codes in the tables of the descriptions, of the API or of its schemas. */
 function errorCodes(document: Json): Set<string> {
   const described = [document['info'], ...Object.values(object(object(document['components'])['schemas']))];
@@ -134,16 +147,16 @@ function withRanges(document: object): object {
   ) as object;
 }
 
-/** A copy of a part of a document in which every reference is resolved. */
-function dereference(node: Json, document: Json): Json {
+/** A copy of a part of a document in which every reference is resolved, except to what contains it. */
+function dereference(node: Json, document: Json, outer: readonly string[] = []): Json {
   return JSON.parse(JSON.stringify(node), (_, value: unknown) => {
     const reference = object(value)['$ref'];
-    if (typeof reference !== 'string') return value;
+    if (typeof reference !== 'string' || outer.includes(reference)) return value;
     const target = reference
       .slice(2)
       .split('/')
       .reduce<unknown>((at, key) => object(at)[key.replaceAll('~1', '/').replaceAll('~0', '~')], document);
-    return dereference(object(target), document);
+    return dereference(object(target), document, [...outer, reference]);
   }) as Json;
 }
 

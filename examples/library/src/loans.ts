@@ -1,5 +1,6 @@
 // The loans of a library, by the number of the copy: a copy has at most one loan, since its number is the loan's id.
-import type { Handlers } from '#server/contract/handlers.js';
+import { parseExactJson } from '#server/contract/exact-json.js';
+import type { Handlers, JsonArray } from '#server/contract/handlers.js';
 import { Documents, listAll, type Stored } from '#server/documents.js';
 import type { Collection, CollectionDefinition } from '#server/storage/interface.js';
 import { ApiError, type ErrorEntry } from '#server/errors.js';
@@ -29,7 +30,7 @@ export function loanOperations(
   collection: Collection,
 ): Pick<
   Handlers<operations, operationSecurity>,
-  'createLoan' | 'listLoans' | 'getLoan' | 'replaceLoan' | 'renewLoan' | 'deleteLoan'
+  'createLoan' | 'listLoans' | 'exportLoans' | 'getLoan' | 'replaceLoan' | 'renewLoan' | 'deleteLoan'
 > {
   const fields = { copy: true, isbn: true, borrower: true, due: true, renewals: true } as const;
   const all = new Documents<bigint, Loan>(collection, fields);
@@ -43,6 +44,10 @@ export function loanOperations(
 
     async listLoans({ caller, query }) {
       return Promise.resolve(listAll(all, caller.subject, query.limit));
+    },
+
+    async exportLoans({ caller }) {
+      return Promise.resolve(toCsv(listAll(all, caller.subject)));
     },
 
     async getLoan({ caller, params: { copy } }) {
@@ -71,6 +76,23 @@ function renewed(loan: Stored<Loan>): Stored<Loan> {
   const due = new Date(loan.due);
   due.setUTCDate(due.getUTCDate() + renewalDays);
   return { ...loan, due: due.toISOString().slice(0, 10), renewals: loan.renewals + 1 };
+}
+
+const columns = ['copy', 'isbn', 'borrower', 'due', 'renewals'] as const;
+
+/** Generates a line for each loan (RFC 4180), page by page, as the client reads. */
+async function* toCsv(list: JsonArray<Loan>): AsyncGenerator<string> {
+  yield `${columns.join(',')}\r\n`;
+  for (let more = true; more;) {
+    const page = await list.nextPage();
+    ({ more } = page);
+    const found = parseExactJson(`[${page.json}]`) as Stored<Loan>[];
+    yield found.map((loan) => `${columns.map((name) => quoted(String(loan[name]))).join(',')}\r\n`).join('');
+  }
+}
+
+function quoted(text: string): string {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 function notFound(): never {

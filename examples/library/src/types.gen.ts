@@ -81,6 +81,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/loans.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export all loans
+         * @description As CSV (RFC 4180), in the order of the numbers of the copies. An ISBN may begin with 0, so tell your spreadsheet
+         *     that the column is text.
+         */
+        get: operations["exportLoans"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/loans/{copy}": {
         parameters: {
             query?: never;
@@ -424,6 +445,27 @@ export interface operations {
             default: components["responses"]["Error"];
         };
     };
+    exportLoans: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A header, and a line for each loan. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
     getLoan: {
         parameters: {
             query?: never;
@@ -509,6 +551,7 @@ export interface operationSecurity {
     deleteBook: "bearerAuth";
     listLoans: "bearerAuth";
     createLoan: "bearerAuth";
+    exportLoans: "bearerAuth";
     getLoan: "bearerAuth";
     replaceLoan: "bearerAuth";
     deleteLoan: "bearerAuth";

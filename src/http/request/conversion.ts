@@ -105,15 +105,11 @@ function checkExact(value: unknown, place: string, faults: string[], depth: numb
     const inner = depth === unknownDepth ? [] : Object.entries(value);
     for (const [name, item] of inner) checkExact(item, inside(place, name), faults, depth + 1);
     if (depth === unknownDepth) fault(`is nested more than ${unknownDepth} levels deep`);
-  } else if (isInexact(value) || (typeof value === 'number' && !isKept(value))) {
+  } else if (isInexact(value) || (typeof value === 'number' && !Number.isFinite(value))) {
     fault('is a number with more digits than the server keeps: send it as a string');
   } else if (typeof value === 'string' && !value.isWellFormed()) {
     fault('must not contain unpaired surrogates');
   }
-}
-
-function isKept(value: number): boolean {
-  return Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
 }
 
 /** Returns the function that makes the value of an absent property; undefined if there is none. */

@@ -2,8 +2,6 @@
 import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Schema } from '../../contract/schema.js';
-import type { ErrorContent } from '../../contract/responses.js';
-import { ApiError, catalogue, writeError, type ErrorEntry, type ErrorWriter } from '../../errors.js';
 import { isBranching, isChoosing, Rewriter } from './ajv-schema.js';
 import { Effort, limitDepth } from './effort.js';
 import { describe, type Source } from './faults.js';
@@ -98,51 +96,4 @@ export function createValidator(compiler: Compiler, schema: Schema, source: Sour
 /** Compiles the function that returns whether a part of a response has an alternative of its schema. */
 export function createMatcher(compiler: Compiler, schema: Schema): (data: unknown) => boolean {
   return compiler.compile(schema, new Rewriter('json', { isCounted: false, isLenient: true }));
-}
-
-/**
- * Checks every entry of the error catalogue, and a service's own errors, against the contract's errors. An own error
- * takes the place of an entry with its name.
- * @param contents - The bodies that the contract declares for errors.
- * @param options.write - How the service renders errors; each must then match what is declared for its status.
- * @throws Error naming the entry that does not match, or whose code is taken or belongs to no status of an error.
- */
-export function checkCatalogue(
-  compiler: Compiler,
-  contents: readonly ErrorContent[],
-  { errors, write }: { errors: Readonly<Record<string, ErrorEntry>>; write?: ErrorWriter },
-): void {
-  const entries = Object.entries<ErrorEntry>({ ...catalogue, ...errors });
-  const names = new Map<number, string>();
-  for (const [name, { code }] of entries) {
-    const taken = names.get(code);
-    if (taken !== undefined)
-      throw new Error(
-        `The errors ${taken} and ${name} have the same code, ${code}. Give each its own; src/errors.ts has those of the server`,
-      );
-    if (!Number.isInteger(code) || code < 400_00 || code > 599_99)
-      throw new Error(
-        `The code of the error ${name} is not an HTTP status from 400 to 599 times 100, plus a number: ${code}`,
-      );
-    names.set(code, name);
-  }
-  const known = new Map(contents.map((one) => [one.schema, createValidator(compiler, one.schema, 'json')]));
-  const checked = new Set<string>();
-  for (const { key, mediaType, schema } of contents) {
-    const validate = known.get(schema)!;
-    const id = `${[...known.keys()].indexOf(schema)} ${key} ${mediaType}`;
-    if (checked.has(id)) continue;
-    checked.add(id);
-    for (const [name, entry] of entries) {
-      const error = new ApiError(entry);
-      const keys = [String(error.statusCode), `${Math.floor(error.statusCode / 100)}XX`, 'default'];
-      if (write !== undefined && !keys.includes(key)) continue;
-      const written = (write ?? writeError)(error);
-      const fault =
-        written.mediaType === mediaType
-          ? validate(JSON.parse(written.text))
-          : `it is ${written.mediaType}, not ${mediaType}`;
-      if (fault !== undefined) throw new Error(`Error ${name} does not match the contract: ${fault}`);
-    }
-  }
 }

@@ -3,8 +3,10 @@ import type { FastifyReply } from 'fastify';
 import type { JsonArray } from '../../contract/handlers.js';
 import { JsonText } from '../../contract/json-text.js';
 import type { Operation } from '../../contract/operations.js';
+import { TypedBody } from '../../contract/raw-body.js';
 import type { Result } from '../../contract/responses.js';
 import { sendJsonArray, type ListBounds } from './json-array.js';
+import { sendRawBody } from './raw-body.js';
 import { createSerializer, serializable, type MatcherOf, type Serializer } from './serializer.js';
 
 /** What a handler returns if it says more than the body. */
@@ -25,7 +27,7 @@ export function responseSchemas({ results }: Operation): Record<string, object> 
 
 /**
  * Returns the function that sends what the operation's handler returns.
- * @throws Error if the handler returns a status that the operation does not declare.
+ * @throws Error if the handler returns a status or a media type that the operation does not declare.
  */
 export function createSender(
   operation: Operation,
@@ -52,33 +54,58 @@ export function createSender(
   };
 }
 
+type Bounds = ListBounds & { matcherOf: MatcherOf };
+type SendBody = (reply: FastifyReply, body: unknown) => FastifyReply | Promise<FastifyReply>;
 type Send = (reply: FastifyReply, answer: Answer) => FastifyReply | Promise<FastifyReply>;
 
-function resultSender(
-  { content, isList }: Result,
-  operation: Operation,
-  { matcherOf, ...bounds }: ListBounds & { matcherOf: MatcherOf },
-): Send {
-  const lists = {
-    ...bounds,
-    conditional: operation.isConditional,
-    mediaType: content?.mediaType ?? 'application/json',
-  };
-  const serialize: Serializer | undefined =
-    !content?.isJson || serializable(content.schema.shape) !== undefined
-      ? undefined
-      : createSerializer(content.schema.shape, matcherOf);
-  const mediaType = content?.mediaType === 'application/json' ? undefined : content?.mediaType;
+function resultSender(result: Result, operation: Operation, bounds: Bounds): Send {
+  const sendJson = result.content?.isJson !== false ? jsonSender(result, operation, bounds) : undefined;
+  const sendBody = rawSender(result, operation, sendJson);
   return (reply, { body, headers }) => {
     for (const name in headers) {
       const value = headers[name];
       if (value !== undefined) reply.header(name, String(value));
     }
-    if (mediaType !== undefined) reply.type(mediaType);
+    return sendBody(reply, body);
+  };
+}
+
+/** Returns the function that sends JSON, or nothing if the contract declares no content. */
+function jsonSender(
+  { content, isList }: Result,
+  operation: Operation,
+  { matcherOf, ...bounds }: Bounds,
+): SendBody {
+  if (content === undefined) return (reply) => reply.send();
+  const { mediaType, schema } = content;
+  const lists = { ...bounds, conditional: operation.isConditional, mediaType };
+  const serialize: Serializer | undefined =
+    serializable(schema.shape) !== undefined ? undefined : createSerializer(schema.shape, matcherOf);
+  const otherType = mediaType === 'application/json' ? undefined : mediaType;
+  return (reply, body) => {
+    if (otherType !== undefined) reply.type(otherType);
     if (isList && !Array.isArray(body)) return sendJsonArray(reply, body as JsonArray<unknown>, lists);
-    if (body instanceof JsonText) return reply.header('content-type', lists.mediaType).send(body.text);
-    // Text, bytes and streams of other types are sent as they are.
-    if (serialize === undefined) return reply.send(content === undefined ? undefined : body);
-    return reply.type(content!.mediaType).send(serialize(body));
+    if (body instanceof JsonText) return reply.header('content-type', mediaType).send(body.text);
+    if (serialize === undefined) return reply.send(body);
+    return reply.type(mediaType).send(serialize(body));
+  };
+}
+
+/** Returns the function that sends a body of any declared type: JSON, the only other type, or the one of a TypedBody. */
+function rawSender(
+  { rawTypes }: Result,
+  { operationId }: Operation,
+  sendJson: SendBody | undefined,
+): SendBody {
+  const [onlyType] = rawTypes.length === 1 ? rawTypes : [];
+  return (reply, body) => {
+    if (body instanceof TypedBody) {
+      const { mediaType, body: raw } = body as TypedBody;
+      if (rawTypes.includes(mediaType)) return sendRawBody(reply, mediaType, raw);
+      throw new Error(`${operationId} does not declare ${mediaType}, which its handler returned`);
+    }
+    if (sendJson !== undefined) return sendJson(reply, body);
+    if (onlyType !== undefined) return sendRawBody(reply, onlyType, body);
+    throw new Error(`${operationId} declares several media types: its handler must return a TypedBody`);
   };
 }

@@ -5,11 +5,11 @@ import type { Contract } from '../../contract/contract.js';
 import type { AnyHandlers } from '../../contract/handlers.js';
 import type { Operation } from '../../contract/operations.js';
 import { ContractError } from '../../contract/source.js';
-import { ApiError, type ErrorEntry, type ErrorWriter } from '../../errors.js';
+import { ApiError } from '../../errors.js';
 import type { MemoryBudget } from '../admission/memory-budget.js';
 import { admitBody, createBodyParser, releaseBody } from '../request/body.js';
 import { createRequestReader, type RequestReader } from '../request/reader.js';
-import { checkCatalogue, Compiler, createMatcher } from '../request/validation.js';
+import { createMatcher, type Compiler } from '../request/validation.js';
 import type { ListBounds } from '../response/json-array.js';
 import { createSender, responseSchemas } from '../response/results.js';
 import type { MatcherOf } from '../response/serializer.js';
@@ -19,11 +19,9 @@ import type { RateLimitHook } from '../admission/rate-limit.js';
 /** The options of registerRoutes. */
 export interface RoutesOptions {
   contract: Contract;
+  /** Compiles the schemas of the contract. */
+  compiler: Compiler;
   handlers: AnyHandlers;
-  /** The errors that the handlers throw besides those of the catalogue. */
-  errors: Readonly<Record<string, ErrorEntry>>;
-  /** Writes errors as the service renders them; by default, in the form of this package. */
-  write?: ErrorWriter;
   authentication: AuthenticationOptions;
   bodies: {
     /** Maximum length of a body, in bytes. */
@@ -52,20 +50,13 @@ type Handle = (request: object) => Promise<unknown>;
 
 /**
  * Registers the contract's operations.
- * @throws ContractError naming every operation without a handler, security scheme without a verifier and unknown scope;
- *   Error for an error of the catalogue or of the handlers that does not match the contract.
+ * @throws ContractError naming every operation without a handler, security scheme without a verifier and unknown scope.
  */
 export async function registerRoutes(app: FastifyInstance, options: RoutesOptions): Promise<void> {
-  const { contract, authentication, countCaller } = options;
+  const { contract, compiler, authentication, countCaller } = options;
   refuseMissing(options);
   const bodies = { ...options.bodies, maxDepth: contract.bodyDepth + spareDepth };
   const operations = new Map(contract.operations.map((operation) => [operation.operationId, operation]));
-  const compiler = new Compiler(contract.document);
-  checkCatalogue(
-    compiler,
-    contract.operations.flatMap((one) => one.errors),
-    options,
-  );
 
   app.removeAllContentTypeParsers();
   app.addContentTypeParser([...contract.bodyTypes], createBodyParser(bodies));

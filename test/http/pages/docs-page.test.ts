@@ -4,6 +4,7 @@ import { mkdir } from 'node:fs/promises';
 import t from 'tap';
 import { noBrowser, startBrowser } from '../../support/browser.js';
 import { engines } from '../../support/engines.js';
+import { createGarden, orchard } from '../../support/garden/garden.js';
 import { startListening, startService } from '../../support/service.js';
 import { skipFor } from '../../support/skip.js';
 
@@ -81,6 +82,33 @@ t.test(
         await page.locator('button.authorize.unlocked').waitFor();
         await page.close();
       }
+    }
+  },
+);
+
+t.test(
+  'the page shows other contracts, and sends requests below a base path',
+  skipFor(noBrowser),
+  async (t) => {
+    const browser = await startBrowser(t);
+    for (const options of [createGarden().options, orchard]) {
+      const { port } = await startListening(t, options);
+      const page = await browser.newPage();
+      const complaints: string[] = [];
+      page.on('pageerror', (error) => complaints.push(error.message));
+      page.on('requestfailed', (request) => complaints.push(`failed: ${request.url()}`));
+      await page.goto(`http://plants.example:${port}/docs/`);
+      const { operations } = options.contract;
+      const [{ basePaths, path, operationId }] = operations as [(typeof operations)[0]];
+      const operation = page.locator(`[id$="-${operationId}"]`);
+      await operation.locator('.opblock-summary-control').click();
+      t.ok((await page.locator('.opblock').count()) >= operations.length);
+      await operation.locator('.try-out__btn').click();
+      const url = `http://plants.example:${port}${basePaths[0]}${path}`;
+      const sent = page.waitForResponse((response) => response.url() === url);
+      await operation.locator('button.execute').click();
+      t.equal((await sent).status(), 200);
+      t.strictSame(complaints, []);
     }
   },
 );

@@ -4,6 +4,7 @@ import type { AppOptions } from '../../../dist/app.js';
 import { loadContract } from '../../../dist/contract/contract.js';
 import type { Handlers } from '../../../dist/contract/handlers.js';
 import { exactJson, JsonText } from '../../../dist/contract/json-text.js';
+import { TypedBody } from '../../../dist/contract/raw-body.js';
 import { ApiError } from '../../../dist/errors.js';
 import { plantErrors } from '../../../dist/plants/errors.js';
 import { service } from '../../../dist/service.js';
@@ -117,6 +118,14 @@ const orchardHandlers: Handlers<OrchardOperations, OrchardSecurity> = {
   },
   async plantTree({ body }) {
     return Promise.resolve(body);
+  },
+  async exportTrees() {
+    return Promise.resolve('kind,height\r\ntree,1\r\n');
+  },
+  async photographTree({ params }) {
+    const tree = { kind: 'tree', height: 1, roots: 9007199254740993n } as const;
+    if (params['tree-id'] === 'hidden') return Promise.resolve(tree);
+    return Promise.resolve(new TypedBody('image/jpeg', Buffer.from([255, 216, 255])));
   },
   async drawTree() {
     return Promise.resolve(Buffer.from([137, 80, 78, 71]));

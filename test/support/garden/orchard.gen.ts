@@ -1,6 +1,38 @@
 // Generated from test/support/garden/orchard.yaml by "npm run generate"; do not edit.
 
 export interface paths {
+    "/trees": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["exportTrees"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/trees/{tree-id}/photo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["photographTree"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/trees/{tree-id}": {
         parameters: {
             query?: never;
@@ -214,6 +246,52 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    exportTrees: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The trees. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            default: components["responses"]["Failed"];
+        };
+    };
+    photographTree: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                "tree-id": string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The photo, or a description of it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "image/png": unknown;
+                    "image/jpeg": unknown;
+                    "application/json": components["schemas"]["Tree"];
+                };
+            };
+            default: components["responses"]["Failed"];
+        };
+    };
     getTree: {
         parameters: {
             query?: never;
@@ -386,6 +464,8 @@ export interface operations {
 }
 /** The names of each operation's security schemes, with null if they are optional; never if it is public. */
 export interface operationSecurity {
+    exportTrees: never;
+    photographTree: never;
     getTree: never;
     plantTree: never;
     drawTree: never;

@@ -1,0 +1,19 @@
+// Response bodies of media types other than JSON, which handlers return and the server sends as they are.
+
+/** Text, bytes, or a stream of both, such as a Readable or an async generator; a stream is read as it is sent. */
+export type RawBody = string | Uint8Array | AsyncIterable<string | Uint8Array>;
+
+/** A body with its media type, for responses that declare several types. */
+export class TypedBody<Type extends string = string> {
+  readonly mediaType: Type;
+  readonly body: RawBody;
+
+  /**
+   * @param mediaType - As the contract declares it; any type but JSON.
+   * @param body - What is sent.
+   */
+  constructor(mediaType: Type, body: RawBody) {
+    this.mediaType = mediaType;
+    this.body = body;
+  }
+}

@@ -1,0 +1,108 @@
+// Checks every error against the contract, and writes errors as the service renders them.
+import type { ErrorContent } from '../contract/responses.js';
+import {
+  ApiError,
+  catalogue,
+  writeError,
+  type ErrorEntry,
+  type ErrorFacts,
+  type ErrorWriter,
+  type RenderedError,
+  type WrittenError,
+} from '../errors.js';
+import { createValidator, type Compiler } from './request/validation.js';
+
+/** What a service says about its errors. */
+export interface OwnErrors {
+  /** Its errors besides those of the catalogue. One takes the place of an entry with its name. */
+  readonly errors: Readonly<Record<string, ErrorEntry>>;
+  /** Renders every error; by default, they have the form of this package. */
+  readonly render?: ((error: ErrorFacts) => RenderedError) | undefined;
+  /** Receives what is thrown by `render`, or what is wrong with its result. */
+  readonly report?: (error: ApiError, fault: unknown) => void;
+}
+
+/**
+ * Checks every error, without a detail, against what the contract declares for its status, and returns the function that
+ * writes errors. With a detail, a rendering may still fail. Then it is reported, and the error is sent without its detail.
+ * @param contents - The bodies that the contract declares for errors.
+ * @throws Error naming the error that does not match, or whose code is taken or belongs to no status of an error.
+ */
+export function createErrorWriter(
+  compiler: Compiler,
+  contents: readonly ErrorContent[],
+  { errors, render, report }: OwnErrors,
+): ErrorWriter {
+  const entries = Object.entries<ErrorEntry>({ ...catalogue, ...errors });
+  checkCodes(entries);
+  const write = render === undefined ? writeError : (error: ApiError) => textOf(render(error));
+  // The server's own form is the same for every status.
+  const declared = render === undefined ? contents.map((one) => ({ ...one, key: 'default' })) : contents;
+  const findFault = createCheck(compiler, declared);
+  for (const [name, entry] of entries) {
+    const error = new ApiError(entry);
+    const fault = findFault(error.statusCode, write(error));
+    if (fault !== undefined) throw new Error(`Error ${name} does not match the contract: ${fault}`);
+  }
+  if (render === undefined) return writeError;
+  const writeChecked: ErrorWriter = (error) => {
+    const written = write(error);
+    const fault = findFault(error.statusCode, written);
+    if (fault === undefined) return written;
+    throw new TypeError(`what renderError returned does not match the contract: ${fault}`);
+  };
+  return (error) => {
+    try {
+      return writeChecked(error);
+    } catch (fault) {
+      report?.(error, fault);
+    }
+    try {
+      return writeChecked(new ApiError(error.kind));
+    } catch {
+      return writeError(error);
+    }
+  };
+}
+
+/** @throws Error naming an entry whose code is taken or belongs to no status of an error. */
+function checkCodes(entries: readonly [string, ErrorEntry][]): void {
+  const names = new Map<number, string>();
+  for (const [name, { code }] of entries) {
+    const taken = names.get(code);
+    if (taken !== undefined)
+      throw new Error(
+        `The errors ${taken} and ${name} have the same code, ${code}. Give each its own; src/errors.ts has those of the server`,
+      );
+    if (!Number.isInteger(code) || code < 400_00 || code > 599_99)
+      throw new Error(
+        `The code of the error ${name} is not an HTTP status from 400 to 599 times 100, plus a number: ${code}`,
+      );
+    names.set(code, name);
+  }
+}
+
+/** Returns the function that describes what is wrong with an error that was written, or returns undefined. */
+function createCheck(compiler: Compiler, contents: readonly ErrorContent[]) {
+  const schemas = [...new Set(contents.map(({ schema }) => schema))];
+  const validators = new Map(schemas.map((schema) => [schema, createValidator(compiler, schema, 'json')]));
+  const distinct = new Map(
+    contents.map((one) => [`${schemas.indexOf(one.schema)} ${one.key} ${one.mediaType}`, one]),
+  );
+  return (status: number, { mediaType, text }: WrittenError): string | undefined => {
+    const keys = [String(status), `${Math.floor(status / 100)}XX`, 'default'];
+    for (const { key, mediaType: declared, schema, isJson } of distinct.values()) {
+      if (!keys.includes(key)) continue;
+      if (mediaType !== declared) return `it is ${mediaType}, not ${declared}`;
+      const fault = validators.get(schema)!(isJson ? JSON.parse(text) : text);
+      if (fault !== undefined) return fault;
+    }
+    return undefined;
+  };
+}
+
+/** Writes what a service rendered: JSON, unless its media type is another one. */
+function textOf({ mediaType, body }: RenderedError): WrittenError {
+  const isText = typeof body === 'string' && !/[/+]json *(;|$)/i.test(mediaType);
+  return { mediaType, text: isText ? body : JSON.stringify(body) };
+}
