@@ -47,6 +47,9 @@ function createAjv(text: string, allErrors: boolean): Ajv | Ajv2020 {
     verbose: true,
     coerceTypes: false,
     removeAdditional: false,
+    // The normal form is valid; compiling the meta-schema would delay the start.
+    meta: false,
+    validateSchema: false,
     useDefaults: false,
     // Parts of a composition may leave the type to another part.
     strictTypes: false,
