@@ -9,6 +9,7 @@ import {
   type Shape,
   type TypeName,
 } from '../../contract/shape.js';
+import { weigh } from './effort.js';
 import type { Source } from './faults.js';
 import { numericBounds, type NumericRule } from './numeric.js';
 
@@ -23,20 +24,23 @@ const plainKeywords = [...looseKeywords, 'format', 'pattern'] as const;
 export class Rewriter {
   readonly #source: Source;
   readonly #isLenient: boolean;
-  readonly #isCounting: boolean;
+  readonly #counted: 'all faults' | 'first fault' | undefined;
   /** The schemas that contain themselves, by their names in `$defs`. */
   readonly #names = new Map<Schema, string>();
   readonly defs: Record<string, AnySchemaObject> = {};
   readonly #shapes = new Shapes();
 
   /**
-   * @param options.isCounted - Whether the effort of checks is counted.
+   * @param options.counted - Whether the effort of checks is counted, and how many faults validation finds.
    * @param options.isLenient - Whether responses are checked, only to find which alternative they have.
    */
-  constructor(source: Source, options: { isCounted: boolean; isLenient: boolean }) {
+  constructor(
+    source: Source,
+    options: { counted?: 'all faults' | 'first fault' | undefined; isLenient?: boolean } = {},
+  ) {
     this.#source = source;
-    this.#isCounting = options.isCounted;
-    this.#isLenient = options.isLenient;
+    this.#counted = options.counted;
+    this.#isLenient = options.isLenient ?? false;
   }
 
   /**
@@ -111,7 +115,6 @@ export class Rewriter {
     const part = (one: Schema) => this.rewrite(one, this.#shapes.merge(shape, one.shape, ignore), isTest);
     const alternative = (one: Schema) => guard(one, part(one));
     const test = (one: Schema) => this.rewrite(one, one.shape, true);
-    const parts = countParts(schema);
     // As parts of allOf, since Ajv forgets what has been evaluated before these keywords in the same schema.
     const all: AnySchemaObject[] = (allOf ?? []).map((one) => this.rewrite(one, shape, isTest));
     if (then ?? otherwise)
@@ -121,9 +124,10 @@ export class Rewriter {
         ...(otherwise && { else: part(otherwise) }),
       });
     if (dependentSchemas) all.push({ dependentSchemas: mapValues(dependentSchemas, part) });
+    const weight = weigh(schema, this.#counted === 'all faults');
     const isContainer = ['object', 'array'].some((name) => schema.type?.includes(name as TypeName) ?? true);
     return {
-      ...(this.#isCounting && (isContainer || parts > 0) && { counted: parts }),
+      ...(this.#counted && (isContainer || weight.own + weight.text > 0) && { counted: weight }),
       ...(all.length > 0 && { allOf: all }),
       ...(anyOf && { anyOf: anyOf.map(alternative) }),
       ...(oneOf && { oneOf: oneOf.map(alternative) }),
@@ -150,20 +154,6 @@ function fixedTexts(schema: Schema): (readonly [string, { enum: readonly unknown
 /** Whether a schema has alternatives somewhere, or contains itself. */
 export function isChoosing(schema: Schema): boolean {
   return [schema.recursive, schema.anyOf, schema.oneOf].some(Boolean) || partsOf(schema).some(isChoosing);
-}
-
-/** Whether several schemas apply to one value somewhere in a schema, or it contains itself. */
-export function isBranching(schema: Schema): boolean {
-  return schema.recursive !== undefined || countParts(schema) > 0 || partsOf(schema).some(isBranching);
-}
-
-/** How many schemas a schema combines for one value. */
-function countParts({ patternProperties = {}, dependentSchemas = {}, ...schema }: Schema): number {
-  const single = [schema.not, schema.if, schema.then, schema.else, schema.contains, schema.propertyNames];
-  const lists = [schema.allOf, schema.anyOf, schema.oneOf];
-  const named = Object.keys(patternProperties).length + Object.keys(dependentSchemas).length;
-  const count = single.filter((one) => one !== undefined).length + named;
-  return lists.reduce((sum, list) => sum + (list?.length ?? 0), count);
 }
 
 function ignore(): void {
