@@ -1,6 +1,6 @@
 // Rewrites schemas of the normal form for Ajv.
 import type { AnySchemaObject } from 'ajv';
-import { isNothing, partsOf, type Schema } from '../../contract/schema.js';
+import { countKeywords, isNothing, numericKeywords, partsOf, type Schema } from '../../contract/schema.js';
 import {
   anything,
   propertyOf,
@@ -11,14 +11,11 @@ import {
 } from '../../contract/shape.js';
 import { weigh } from './effort.js';
 import type { Source } from './faults.js';
-import { numericBounds, type NumericRule } from './numeric.js';
+import type { NumericRule } from './numeric.js';
 
-/** The keywords that Ajv gets as they are; of responses, only those that cannot be wrong in a contract. */
-const looseKeywords = [
-  ...(['enum', 'minLength', 'maxLength', 'minItems', 'maxItems', 'uniqueItems'] as const),
-  ...(['minProperties', 'maxProperties', 'dependentRequired'] as const),
-];
-const plainKeywords = [...looseKeywords, 'format', 'pattern'] as const;
+/** The keywords that Ajv gets as they are. `format` and `pattern` can be wrong in the schema of a response. */
+const plainKeywords = ['enum', ...countKeywords, 'uniqueItems', 'dependentRequired'] as const;
+const requestKeywords = [...plainKeywords, 'format', 'pattern'] as const;
 
 /** Rewrites schemas for Ajv. */
 export class Rewriter {
@@ -53,10 +50,10 @@ export class Rewriter {
     const { type, enum: values } = schema;
     const isNumeric =
       (type?.some((name) => name === 'integer' || name === 'number') ?? false) ||
-      numericBounds.some((keyword) => schema[keyword] !== undefined);
+      numericKeywords.some((keyword) => schema[keyword] !== undefined);
     const takesString = !isTest && (type?.includes('string') ?? true);
     const written: AnySchemaObject = {
-      ...pick(schema, this.#isLenient ? looseKeywords : plainKeywords),
+      ...pick(schema, this.#isLenient ? plainKeywords : requestKeywords),
       ...(type !== undefined && { type: type.length === 1 ? type[0] : type }),
       ...(takesString && { wellFormed: true }),
       ...this.#inner(schema, shape, isTest),
@@ -65,7 +62,7 @@ export class Rewriter {
     if (!isNumeric) return written;
     delete written['type'];
     if (type !== undefined && values !== undefined) delete written['enum'];
-    const limits = pick(schema, ['type', 'enum', ...numericBounds]);
+    const limits = pick(schema, ['type', 'enum', ...numericKeywords]);
     const rule = { schema: { ...limits, isInt64: schema.shape.number === 'int64' }, source: this.#source };
     return { ...written, numeric: rule satisfies NumericRule };
   }
@@ -82,31 +79,32 @@ export class Rewriter {
 
   /** Rewrites what a schema says about items and properties. */
   #inner(schema: Schema, shape: Shape, isTest: boolean): AnySchemaObject {
-    const { properties, patternProperties, required, additionalProperties: additional, prefixItems } = schema;
-    const { items, contains, propertyNames, unevaluatedItems, unevaluatedProperties } = schema;
-    const inner = (one: Schema, at: Shape = one.shape) => this.rewrite(one, at, isTest);
-    const rest = (one: Schema, at?: Shape) => !isNothing(one) && inner(one, at);
+    const { properties, patternProperties, required, prefixItems, contains, propertyNames } = schema;
+    const inner = (one: Schema, at = one.shape) => this.rewrite(one, at, isTest);
     const property = (one: Schema, name: string) => {
       if (one.refused) return this.#isLenient ? {} : { refused: true };
       return inner(one, propertyOf(shape, name));
     };
-    return {
-      ...(items && { items: rest(items, shape.items) }),
+    const rests = { items: shape.items, additionalProperties: shape.additional || anything };
+    const written: AnySchemaObject = {
       ...(prefixItems && { prefixItems: prefixItems.map((one) => inner(one)) }),
-      ...(contains && {
-        contains: this.rewrite(contains, contains.shape, true),
-        ...pick(schema, ['minContains', 'maxContains']),
-      }),
-      ...(unevaluatedItems && { unevaluatedItems: rest(unevaluatedItems) }),
+      ...(contains && { contains: this.rewrite(contains, contains.shape, true) }),
       ...(properties && { properties: mapValues(properties, property) }),
       ...(patternProperties && { patternProperties: mapValues(patternProperties, (one) => inner(one)) }),
       ...(required && { required: withoutAbsent(required, shape.properties) }),
-      ...(additional !== undefined && {
-        additionalProperties: additional && inner(additional, shape.additional || anything),
-      }),
       ...(propertyNames && { propertyNames: inner(propertyNames) }),
-      ...(unevaluatedProperties && { unevaluatedProperties: rest(unevaluatedProperties) }),
     };
+    for (const keyword of [
+      'items',
+      'additionalProperties',
+      'unevaluatedItems',
+      'unevaluatedProperties',
+    ] as const) {
+      const one = schema[keyword];
+      const at = keyword in rests ? rests[keyword as keyof typeof rests] : undefined;
+      if (one !== undefined) written[keyword] = !isNothing(one) && inner(one, at);
+    }
+    return written;
   }
 
   /** Rewrites what a schema combines. */

@@ -1,6 +1,6 @@
 // Bounds the time that validation takes, where one value can cause many checks or many faults.
 import { stepsOf } from '../../contract/pattern.js';
-import { partsOf, type Schema } from '../../contract/schema.js';
+import { isNothing, nothing, partsOf, type Schema } from '../../contract/schema.js';
 import { unknownDepth } from '../../contract/shape.js';
 import { ApiError } from '../../errors.js';
 
@@ -75,9 +75,11 @@ function sum(numbers: readonly number[]): number {
 /** Whether the checks of a schema must be counted: values that are within all other limits could cause very many. */
 export function isCostly(schema: Schema, isRepeated = false): boolean {
   if (schema.recursive !== undefined) return true;
+  if (isNothing(schema)) return false;
   const { own, text, each, required } = weigh(schema, true);
   if (text > 0 || each > 0 || (isRepeated && own + 2 * required.length > cheap)) return true;
-  const repeats = isRepeated || schema.items !== undefined || Boolean(schema.additionalProperties);
+  const { items, additionalProperties = nothing } = schema;
+  const repeats = isRepeated || items !== undefined || !isNothing(additionalProperties);
   return partsOf(schema).some((part) => isCostly(part, repeats));
 }
 
