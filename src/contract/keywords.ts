@@ -1,8 +1,8 @@
-// Reads the keywords of a schema that limit one value, and reports those that the server does not support.
+// Reads the keywords of a schema, and reports those that the server does not support.
 import { isFast } from './pattern.js';
 import type { Place } from './place.js';
-import { isOfRequests, type Schema, type Use } from './schema.js';
-import type { TypeName } from './shape.js';
+import { countKeywords, isOfRequests, schemaKeywords, type Draft, type Schema, type Use } from './schema.js';
+import { absent, type TypeName } from './shape.js';
 
 /** The types of JSON Schema. */
 export const typeNames: readonly string[] = [
@@ -75,31 +75,114 @@ export function checkName(place: Place, name: string): void {
   if (name === '__proto__') place.fault('the name __proto__ is not supported', 'Write another name');
 }
 
-/** Reads what limits texts. */
-export function readTexts(place: Place, use: Use, types: readonly TypeName[] | undefined): Partial<Schema> {
-  warnWithoutEffect(place, types);
+/** What a reader of keywords needs beside the place of the schema. */
+export interface Context {
+  readonly use: Use;
+  readonly is30: boolean;
+  readonly types: readonly TypeName[] | undefined;
+  /** Normalizes a schema inside the one that is being read. */
+  readonly normalize: (place: Place) => Schema;
+}
+
+/** Reads all keywords of a schema but `type`. */
+export function readKeywords(place: Place, context: Context): Partial<Draft> {
+  warnWithoutEffect(place, context.types);
+  checkMapping(place.at('discriminator'));
+  return {
+    ...readSchemas(place, context),
+    ...readTexts(place, context),
+    ...readNumbers(place, context.is30),
+    ...readValues(place),
+    ...Object.fromEntries(countKeywords.flatMap((keyword) => readCount(place, keyword))),
+    ...readRequired(place),
+  };
+}
+
+/** Reads the schemas inside a schema. */
+function readSchemas(place: Place, { use, normalize }: Context): Partial<Draft> {
+  const { one, list, named } = schemaKeywords;
+  const draft: Partial<Draft> = {};
+  for (const keyword of one) {
+    const isUsed = place.has(keyword) && (place.has('if') || !['then', 'else'].includes(keyword));
+    const part = place.at(keyword);
+    if (keyword === 'additionalProperties' && isUsed && !part.isObject && typeof part.value !== 'boolean')
+      part.fault('must be true, false or a schema', 'Write false to allow no other properties');
+    else if (isUsed) draft[keyword] = normalize(part);
+  }
+  for (const keyword of list) {
+    const parts = place.list(keyword).map(normalize);
+    if (parts.length > 0) draft[keyword] = parts;
+    else if (place.has(keyword) && keyword.endsWith('Of') && keyword !== 'allOf')
+      place.at(keyword).fault('allows no value', 'List the alternatives');
+  }
+  for (const keyword of named) {
+    const schemas = place.entries(keyword).map(([name, part]) => {
+      checkName(part, name);
+      if (keyword === 'patternProperties') checkPattern(part, name, use);
+      const schema = normalize(part);
+      const isAbsent = keyword === 'properties' && schema.refused;
+      return [name, isAbsent ? { refused: schema.refused, shape: absent } : schema] as const;
+    });
+    if (place.has(keyword)) draft[keyword] = Object.fromEntries(schemas);
+  }
+  const unique = place.flag('uniqueItems') === true;
+  // Of requests: Ajv compares all items in pairs, unless the schema of the items itself says that they are texts.
+  const mayBeArray = !place.has('type') || [place.at('type').value].flat().includes('array');
+  if (unique && mayBeArray && isOfRequests(use) && draft.items?.type?.join() !== 'string') {
+    const fix = 'Leave it out, and compare the items in the handler';
+    place.at('uniqueItems').fault('uniqueItems is supported only for items of type string', fix);
+  }
+  return { ...draft, ...(unique && { uniqueItems: true }) };
+}
+
+/** Checks what a discriminator refers to: by itself it only describes. */
+function checkMapping(discriminator: Place): void {
+  if (discriminator.value === undefined) return;
+  discriminator.allow('propertyName mapping');
+  discriminator.require('propertyName', 'Write the name of the property');
+  for (const [, target] of discriminator.entries('mapping')) {
+    if (typeof target.value === 'string') target.refer(target.value);
+    else target.fault('must be a text', 'Write a reference, or the name of a schema');
+  }
+}
+
+function readTexts(place: Place, { use, types }: Context): Partial<Draft> {
   const pattern = place.text('pattern');
   const isUsable =
     pattern !== undefined && (use === 'response' || checkPattern(place.at('pattern'), pattern, use));
-  const format = place.text('format');
-  const isOfNumbers = types?.some((type) => format !== undefined && numberFormats[type]?.includes(format));
-  const isChecked =
-    format !== undefined && textFormats.includes(format) && (types?.includes('string') ?? true);
-  if (format !== undefined && !isChecked && !isOfNumbers && !freeFormats.includes(format)) {
-    place
-      .at('format')
-      .warn(`the format ${format} is not checked`, 'Add a pattern, or check it in the handler');
+  const format = place.text('format') ?? '';
+  const isOfNumbers = types?.some((type) => numberFormats[type]?.includes(format));
+  const isChecked = textFormats.includes(format) && (types?.includes('string') ?? true);
+  if (place.has('format') && !isChecked && isOfNumbers !== true && !freeFormats.includes(format)) {
+    const fix = 'Add a pattern, or check it in the handler';
+    place.at('format').warn(`the format ${format} is not checked`, fix);
   }
+  return { ...(isChecked && { format }), ...(isUsable && { pattern }) };
+}
+
+/** Reads the names of properties that must be there. */
+function readRequired(place: Place): Partial<Draft> {
+  const namesIn = (owner: Place, keyword: string) => {
+    const fix = 'List the names of the required properties, next to properties';
+    const names = owner.list(keyword, fix).flatMap((one) => {
+      if (typeof one.value === 'string') return one.value;
+      one.fault('must be a text', 'Write the name of a property');
+      return [];
+    });
+    return [...new Set(names)];
+  };
+  const required = namesIn(place, 'required');
+  const dependent = place
+    .entries('dependentRequired')
+    .map(([name]) => [name, namesIn(place.at('dependentRequired'), name)] as const);
   return {
-    ...(isChecked && { format }),
-    ...(isUsable && { pattern }),
-    ...count(place, 'minLength'),
-    ...count(place, 'maxLength'),
+    ...(required.length > 0 && { required }),
+    ...(dependent.length > 0 && { dependentRequired: Object.fromEntries(dependent) }),
   };
 }
 
 /** Reads what limits numbers. */
-export function readNumbers(place: Place, is30: boolean): Partial<Schema> {
+function readNumbers(place: Place, is30: boolean): Partial<Draft> {
   const types = [place.at('type').value].flat();
   const isInteger = types.includes('integer');
   // The range of other integers is narrower in any case.
@@ -129,7 +212,7 @@ export function readNumbers(place: Place, is30: boolean): Partial<Schema> {
 }
 
 /** Reads the only values that are allowed. */
-export function readValues(place: Place): Partial<Schema> {
+function readValues(place: Place): Partial<Draft> {
   const isNumber = [place.at('type').value].flat().includes('number');
   const values = place.has('const') ? [place.at('const')] : place.list('enum');
   if (values.length === 0 && !place.has('enum')) return {};
@@ -169,13 +252,12 @@ function warnWithoutEffect(place: Place, types: readonly TypeName[] | undefined)
   }
 }
 
-/** Reads a keyword whose value is a count. */
-export function count(place: Place, keyword: string): Record<string, number> {
+function readCount(place: Place, keyword: string): [string, number][] {
   const value = place.number(keyword);
-  if (value === undefined) return {};
+  if (value === undefined) return [];
   if (!Number.isSafeInteger(value) || value < 0)
     place.at(keyword).fault('must be a count', 'Write 0 or more');
-  return { [keyword]: value };
+  return place.has('contains') || !keyword.endsWith('Contains') ? [[keyword, value]] : [];
 }
 
 /** Checks an integer that the parser may have rounded; bounds beyond the range of int64 have no effect in any case. */
@@ -189,7 +271,7 @@ function checkExact(place: Place, value: number, isBound: boolean): void {
 }
 
 /** Checks a pattern that is applied to requests, or to the server's errors; returns whether it is one. */
-export function checkPattern(place: Place, pattern: string, use: Use): boolean {
+function checkPattern(place: Place, pattern: string, use: Use): boolean {
   try {
     new RegExp(pattern, 'u');
   } catch (error) {

@@ -1,7 +1,7 @@
 // Reads the parameters of an operation, and the template of its path.
 import { checkName } from './keywords.js';
 import type { Place } from './place.js';
-import type { Schema } from './schema.js';
+import { anySchema, type Schema } from './schema.js';
 import type { Schemas } from './schemas.js';
 
 /** The part of a request that has a parameter. */
@@ -92,7 +92,7 @@ function readParameter(place: Place, schemas: Schemas): Parameter | undefined {
   }
   const required = place.flag('required') === true;
   if (at === 'path' && !required) place.fault('a path parameter is always required', 'Write required: true');
-  const schema = place.has('schema') ? schemas.normalize(place.at('schema'), 'text') : schemas.anything;
+  const schema = place.has('schema') ? schemas.normalize(place.at('schema'), 'text') : anySchema;
   checkText(place.at('schema'), schema, at);
   const style = place.text('style') ?? Object.keys(styles[at])[0]!;
   const separator = new Map(Object.entries(styles[at])).get(style);

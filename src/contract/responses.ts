@@ -1,6 +1,6 @@
 // Reads the responses of an operation: what its handler may return, and what the server returns by itself.
 import type { Place } from './place.js';
-import type { Schema, Use } from './schema.js';
+import { anySchema, type Schema, type Use } from './schema.js';
 import type { Schemas } from './schemas.js';
 import { propertyOf } from './shape.js';
 
@@ -75,7 +75,7 @@ export function readContent(owner: Place, schemas: Schemas, use: Use): Content[]
     const type = jsonType(name);
     const schema =
       type !== undefined && given.has('schema') ? schemas.normalize(given.at('schema'), use) : undefined;
-    return { mediaType: type ?? name, isJson: type !== undefined, schema: schema ?? schemas.anything };
+    return { mediaType: type ?? name, isJson: type !== undefined, schema: schema ?? anySchema };
   });
   const others = rawTypesOf(all);
   if (use !== 'response' && others.length > 0 && others.length < all.length) {

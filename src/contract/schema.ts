@@ -9,46 +9,45 @@ export function isOfRequests(use: Use): boolean {
   return use === 'text' || use === 'request';
 }
 
+/** Keywords whose value is a schema, a list of schemas, or schemas by name. */
+export const schemaKeywords = {
+  one: [
+    ...(['items', 'contains', 'unevaluatedItems', 'propertyNames', 'unevaluatedProperties'] as const),
+    ...(['additionalProperties', 'not', 'if', 'then', 'else'] as const),
+  ],
+  list: ['prefixItems', 'allOf', 'anyOf', 'oneOf'],
+  named: ['properties', 'patternProperties', 'dependentSchemas'],
+} as const;
+
+/** Keywords whose value is a count. */
+export const countKeywords = [
+  ...(['minLength', 'maxLength', 'minItems', 'maxItems', 'minContains', 'maxContains'] as const),
+  ...(['minProperties', 'maxProperties'] as const),
+];
+
+/** Keywords that limit numbers. */
+export const numericKeywords = [
+  ...(['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'] as const),
+];
+
+type Keywords<Names extends readonly string[], Value> = { readonly [_ in Names[number]]?: Value };
+
 /** A schema in the normal form: keywords of JSON Schema 2020-12, each checked, and the shape that follows from them. */
-export interface Schema {
+export interface Schema
+  extends
+    Keywords<typeof schemaKeywords.one, Schema>,
+    Keywords<typeof schemaKeywords.list, readonly Schema[]>,
+    Keywords<typeof schemaKeywords.named, Readonly<Record<string, Schema>>>,
+    Keywords<typeof countKeywords, number>,
+    Keywords<typeof numericKeywords, number> {
   readonly type?: readonly TypeName[];
   /** Of texts only; the format of a number is in the shape, and the range of int32 in `minimum` and `maximum`. */
   readonly format?: string;
   readonly enum?: readonly unknown[];
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly exclusiveMaximum?: number;
-  readonly multipleOf?: number;
-  readonly minLength?: number;
-  readonly maxLength?: number;
   readonly pattern?: string;
-  readonly items?: Schema;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly uniqueItems?: boolean;
-  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly uniqueItems?: true;
   readonly required?: readonly string[];
-  readonly additionalProperties?: false | Schema;
-  readonly minProperties?: number;
-  readonly maxProperties?: number;
-  readonly prefixItems?: readonly Schema[];
-  readonly contains?: Schema;
-  readonly minContains?: number;
-  readonly maxContains?: number;
-  readonly unevaluatedItems?: Schema;
-  readonly patternProperties?: Readonly<Record<string, Schema>>;
-  readonly propertyNames?: Schema;
   readonly dependentRequired?: Readonly<Record<string, readonly string[]>>;
-  readonly dependentSchemas?: Readonly<Record<string, Schema>>;
-  readonly unevaluatedProperties?: Schema;
-  readonly allOf?: readonly Schema[];
-  readonly anyOf?: readonly Schema[];
-  readonly oneOf?: readonly Schema[];
-  readonly not?: Schema;
-  readonly if?: Schema;
-  readonly then?: Schema;
-  readonly else?: Schema;
   /** Stands for the schema that it returns, which contains this one. */
   readonly recursive?: () => Schema;
   /** Whether a request (`readOnly`) or a response (`writeOnly`) must not contain the value. */
@@ -56,20 +55,17 @@ export interface Schema {
   readonly shape: Shape;
 }
 
+/** A schema that is being read. */
+export type Draft = { -readonly [Keyword in keyof Schema]: Schema[Keyword] };
+
+/** The schema that accepts every value, and the one that accepts none. */
+export const anySchema: Schema = { shape: anything };
+export const nothing: Schema = { not: anySchema, shape: anything };
+
 /** Whether a schema accepts no value, as `false` does. */
 export function isNothing({ not }: Schema): boolean {
   return not?.shape === anything && Object.keys(not).length === 1;
 }
-
-/** Keywords whose value is a schema, a list of schemas, or schemas by name. */
-export const schemaKeywords = {
-  one: [
-    ...(['items', 'contains', 'unevaluatedItems', 'propertyNames', 'unevaluatedProperties'] as const),
-    ...(['not', 'if', 'then', 'else'] as const),
-  ],
-  list: ['prefixItems', 'allOf', 'anyOf', 'oneOf'],
-  named: ['properties', 'patternProperties', 'dependentSchemas'],
-} as const;
 
 /** The schemas inside a schema. */
 export function partsOf(schema: Schema): Schema[] {
@@ -78,7 +74,6 @@ export function partsOf(schema: Schema): Schema[] {
     ...one.map((keyword) => schema[keyword]),
     ...list.flatMap((keyword) => schema[keyword] ?? []),
     ...named.flatMap((keyword) => Object.values(schema[keyword] ?? {})),
-    schema.additionalProperties === false ? undefined : schema.additionalProperties,
   ];
   return parts.filter((part) => part !== undefined);
 }

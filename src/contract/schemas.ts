@@ -1,21 +1,16 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
-import { findShape, readCombinations } from './combinations.js';
-import { readArray, readObject } from './containers.js';
 import {
   checkKeywords,
   checkValues,
   isNullableAlternative,
   onlyDescribes,
-  readNumbers,
-  readTexts,
-  readValues,
+  readKeywords,
   typeNames,
 } from './keywords.js';
 import type { Place } from './place.js';
-import { partsOf, type Schema, type Use } from './schema.js';
+import { findShape } from './schema-shape.js';
+import { anySchema, nothing, partsOf, type Draft, type Schema, type Use } from './schema.js';
 import { anything, Shapes, type NumberForm, type TypeName } from './shape.js';
-
-type Draft = { -readonly [Keyword in keyof Schema]: Schema[Keyword] };
 
 /** The maximum number of schemas inside one, with its references written out: what comes after takes that much time. */
 const maxParts = 20_000;
@@ -25,9 +20,6 @@ export class Schemas {
   readonly #is30: boolean;
   readonly #known = new Map<unknown, Partial<Record<Use, Schema>>>();
   readonly #recursive = new Map<unknown, Partial<Record<Use, Schema>>>();
-  /** Accepts every value. */
-  readonly anything: Schema = { shape: anything };
-  readonly #nothing: Schema = { not: this.anything, shape: anything };
   /** How many schemas are inside each one, with its references written out. */
   readonly #parts = new Map<Schema, number>();
   /** The schemas that are being normalized. */
@@ -44,11 +36,11 @@ export class Schemas {
   normalize(given: Place, use: Use): Schema {
     // The server sends errors of its own: what it does not support in their schemas has no effect.
     const place = use === 'error' && !given.has('$ref') ? given.quiet : given;
-    if (place.value === true) return this.anything;
-    if (place.value === false) return this.#nothing;
+    if (place.value === true) return anySchema;
+    if (place.value === false) return nothing;
     if (!place.isObject) {
       place.fault('must be a schema', 'Write an object with a type, or leave it out');
-      return this.anything;
+      return anySchema;
     }
     const found = this.#known.get(place.value)?.[use];
     if (found !== undefined) return found;
@@ -60,7 +52,7 @@ export class Schemas {
         `has more than ${maxParts} parts when its references are written out`,
         'Refer to fewer schemas that refer to others',
       );
-      schema = this.anything;
+      schema = anySchema;
     }
     this.#open.delete(place.value);
     this.#known.set(place.value, { ...this.#known.get(place.value), [use]: schema });
@@ -117,15 +109,10 @@ export class Schemas {
     const types = this.#types(place, use);
     const isArray = place.at('type').value === 'array';
     if (isArray && this.#is30) place.require('items', 'Write items with the schema of the items');
-    const normalize = (part: Place) => this.normalize(part, use);
+    const context = { use, is30: this.#is30, types, normalize: (part: Place) => this.normalize(part, use) };
     const draft: Draft = {
       ...(types !== undefined && { type: types }),
-      ...readTexts(place, use, types),
-      ...readNumbers(place, this.#is30),
-      ...readValues(place),
-      ...readArray(place, use, normalize),
-      ...readObject(place, use, normalize),
-      ...readCombinations(place, normalize),
+      ...readKeywords(place, context),
       shape: anything,
     };
     const number = numberForm(place, types);

@@ -1,5 +1,5 @@
 // Checks what the HTTP parser does not: version, header size, Host, framing and Expect.
-import { type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { ApiError } from '../../errors.js';
 import { closesBehindUpgrade } from './upgrade.js';

@@ -1,15 +1,9 @@
 // Creates the HTTP or HTTPS server with its limits on connections and their speed.
-import {
-  createServer as createHttpServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { writeError } from '../../errors.js';
-import { respondToClientError } from './client-errors.js';
+import { http, respondToClientError } from './client-errors.js';
 import { connectionOf } from './connection.js';
 import { stayWithHttp, upgradeOptions } from './upgrade.js';
 
@@ -64,7 +58,7 @@ export function createServer(
   };
   const server =
     tls === undefined
-      ? createHttpServer(options, serve)
+      ? http.createServer(options, serve)
       : createHttpsServer(
           { ...options, ...tls, handshakeTimeout: requestTimeout, allowHalfOpen: true },
           serve,

@@ -1,6 +1,6 @@
 // Rewrites schemas of the normal form for Ajv.
 import type { AnySchemaObject } from 'ajv';
-import { isNothing, partsOf, type Schema } from '../../contract/schema.js';
+import { countKeywords, isNothing, numericKeywords, partsOf, type Schema } from '../../contract/schema.js';
 import {
   anything,
   propertyOf,
@@ -9,34 +9,35 @@ import {
   type Shape,
   type TypeName,
 } from '../../contract/shape.js';
+import { weigh } from './effort.js';
 import type { Source } from './faults.js';
-import { numericBounds, type NumericRule } from './numeric.js';
+import type { NumericRule } from './numeric.js';
 
-/** The keywords that Ajv gets as they are; of responses, only those that cannot be wrong in a contract. */
-const looseKeywords = [
-  ...(['enum', 'minLength', 'maxLength', 'minItems', 'maxItems', 'uniqueItems'] as const),
-  ...(['minProperties', 'maxProperties', 'dependentRequired'] as const),
-];
-const plainKeywords = [...looseKeywords, 'format', 'pattern'] as const;
+/** The keywords that Ajv gets as they are. `format` and `pattern` can be wrong in the schema of a response. */
+const plainKeywords = ['enum', ...countKeywords, 'uniqueItems', 'dependentRequired'] as const;
+const requestKeywords = [...plainKeywords, 'format', 'pattern'] as const;
 
 /** Rewrites schemas for Ajv. */
 export class Rewriter {
   readonly #source: Source;
   readonly #isLenient: boolean;
-  readonly #isCounting: boolean;
+  readonly #counted: 'all faults' | 'first fault' | undefined;
   /** The schemas that contain themselves, by their names in `$defs`. */
   readonly #names = new Map<Schema, string>();
   readonly defs: Record<string, AnySchemaObject> = {};
   readonly #shapes = new Shapes();
 
   /**
-   * @param options.isCounted - Whether the effort of checks is counted.
+   * @param options.counted - Whether the effort of checks is counted, and how many faults validation finds.
    * @param options.isLenient - Whether responses are checked, only to find which alternative they have.
    */
-  constructor(source: Source, options: { isCounted: boolean; isLenient: boolean }) {
+  constructor(
+    source: Source,
+    options: { counted?: 'all faults' | 'first fault' | undefined; isLenient?: boolean } = {},
+  ) {
     this.#source = source;
-    this.#isCounting = options.isCounted;
-    this.#isLenient = options.isLenient;
+    this.#counted = options.counted;
+    this.#isLenient = options.isLenient ?? false;
   }
 
   /**
@@ -49,10 +50,10 @@ export class Rewriter {
     const { type, enum: values } = schema;
     const isNumeric =
       (type?.some((name) => name === 'integer' || name === 'number') ?? false) ||
-      numericBounds.some((keyword) => schema[keyword] !== undefined);
+      numericKeywords.some((keyword) => schema[keyword] !== undefined);
     const takesString = !isTest && (type?.includes('string') ?? true);
     const written: AnySchemaObject = {
-      ...pick(schema, this.#isLenient ? looseKeywords : plainKeywords),
+      ...pick(schema, this.#isLenient ? plainKeywords : requestKeywords),
       ...(type !== undefined && { type: type.length === 1 ? type[0] : type }),
       ...(takesString && { wellFormed: true }),
       ...this.#inner(schema, shape, isTest),
@@ -61,7 +62,7 @@ export class Rewriter {
     if (!isNumeric) return written;
     delete written['type'];
     if (type !== undefined && values !== undefined) delete written['enum'];
-    const limits = pick(schema, ['type', 'enum', ...numericBounds]);
+    const limits = pick(schema, ['type', 'enum', ...numericKeywords]);
     const rule = { schema: { ...limits, isInt64: schema.shape.number === 'int64' }, source: this.#source };
     return { ...written, numeric: rule satisfies NumericRule };
   }
@@ -78,31 +79,32 @@ export class Rewriter {
 
   /** Rewrites what a schema says about items and properties. */
   #inner(schema: Schema, shape: Shape, isTest: boolean): AnySchemaObject {
-    const { properties, patternProperties, required, additionalProperties: additional, prefixItems } = schema;
-    const { items, contains, propertyNames, unevaluatedItems, unevaluatedProperties } = schema;
-    const inner = (one: Schema, at: Shape = one.shape) => this.rewrite(one, at, isTest);
-    const rest = (one: Schema, at?: Shape) => !isNothing(one) && inner(one, at);
+    const { properties, patternProperties, required, prefixItems, contains, propertyNames } = schema;
+    const inner = (one: Schema, at = one.shape) => this.rewrite(one, at, isTest);
     const property = (one: Schema, name: string) => {
       if (one.refused) return this.#isLenient ? {} : { refused: true };
       return inner(one, propertyOf(shape, name));
     };
-    return {
-      ...(items && { items: rest(items, shape.items) }),
+    const rests = { items: shape.items, additionalProperties: shape.additional || anything };
+    const written: AnySchemaObject = {
       ...(prefixItems && { prefixItems: prefixItems.map((one) => inner(one)) }),
-      ...(contains && {
-        contains: this.rewrite(contains, contains.shape, true),
-        ...pick(schema, ['minContains', 'maxContains']),
-      }),
-      ...(unevaluatedItems && { unevaluatedItems: rest(unevaluatedItems) }),
+      ...(contains && { contains: this.rewrite(contains, contains.shape, true) }),
       ...(properties && { properties: mapValues(properties, property) }),
       ...(patternProperties && { patternProperties: mapValues(patternProperties, (one) => inner(one)) }),
       ...(required && { required: withoutAbsent(required, shape.properties) }),
-      ...(additional !== undefined && {
-        additionalProperties: additional && inner(additional, shape.additional || anything),
-      }),
       ...(propertyNames && { propertyNames: inner(propertyNames) }),
-      ...(unevaluatedProperties && { unevaluatedProperties: rest(unevaluatedProperties) }),
     };
+    for (const keyword of [
+      'items',
+      'additionalProperties',
+      'unevaluatedItems',
+      'unevaluatedProperties',
+    ] as const) {
+      const one = schema[keyword];
+      const at = keyword in rests ? rests[keyword as keyof typeof rests] : undefined;
+      if (one !== undefined) written[keyword] = !isNothing(one) && inner(one, at);
+    }
+    return written;
   }
 
   /** Rewrites what a schema combines. */
@@ -111,7 +113,6 @@ export class Rewriter {
     const part = (one: Schema) => this.rewrite(one, this.#shapes.merge(shape, one.shape, ignore), isTest);
     const alternative = (one: Schema) => guard(one, part(one));
     const test = (one: Schema) => this.rewrite(one, one.shape, true);
-    const parts = countParts(schema);
     // As parts of allOf, since Ajv forgets what has been evaluated before these keywords in the same schema.
     const all: AnySchemaObject[] = (allOf ?? []).map((one) => this.rewrite(one, shape, isTest));
     if (then ?? otherwise)
@@ -121,9 +122,10 @@ export class Rewriter {
         ...(otherwise && { else: part(otherwise) }),
       });
     if (dependentSchemas) all.push({ dependentSchemas: mapValues(dependentSchemas, part) });
+    const weight = weigh(schema, this.#counted === 'all faults');
     const isContainer = ['object', 'array'].some((name) => schema.type?.includes(name as TypeName) ?? true);
     return {
-      ...(this.#isCounting && (isContainer || parts > 0) && { counted: parts }),
+      ...(this.#counted && (isContainer || weight.own + weight.text > 0) && { counted: weight }),
       ...(all.length > 0 && { allOf: all }),
       ...(anyOf && { anyOf: anyOf.map(alternative) }),
       ...(oneOf && { oneOf: oneOf.map(alternative) }),
@@ -150,20 +152,6 @@ function fixedTexts(schema: Schema): (readonly [string, { enum: readonly unknown
 /** Whether a schema has alternatives somewhere, or contains itself. */
 export function isChoosing(schema: Schema): boolean {
   return [schema.recursive, schema.anyOf, schema.oneOf].some(Boolean) || partsOf(schema).some(isChoosing);
-}
-
-/** Whether several schemas apply to one value somewhere in a schema, or it contains itself. */
-export function isBranching(schema: Schema): boolean {
-  return schema.recursive !== undefined || countParts(schema) > 0 || partsOf(schema).some(isBranching);
-}
-
-/** How many schemas a schema combines for one value. */
-function countParts({ patternProperties = {}, dependentSchemas = {}, ...schema }: Schema): number {
-  const single = [schema.not, schema.if, schema.then, schema.else, schema.contains, schema.propertyNames];
-  const lists = [schema.allOf, schema.anyOf, schema.oneOf];
-  const named = Object.keys(patternProperties).length + Object.keys(dependentSchemas).length;
-  const count = single.filter((one) => one !== undefined).length + named;
-  return lists.reduce((sum, list) => sum + (list?.length ?? 0), count);
 }
 
 function ignore(): void {

@@ -117,7 +117,7 @@ function defaultOf(shape: Shape): (() => unknown) | undefined {
   if (shape.default === undefined) return undefined;
   const convert = createConverter(shape);
   return () => {
-    const value = structuredClone(shape.default);
+    const value: unknown = typeof shape.default === 'object' ? structuredClone(shape.default) : shape.default;
     return convert === undefined ? value : convert(value, '', []);
   };
 }

@@ -1,11 +1,87 @@
-// Bounds the time that validation takes where several schemas apply to one value, or a schema contains itself.
+// Bounds the time that validation takes, where one value can cause many checks or many faults.
+import { stepsOf } from '../../contract/pattern.js';
+import { isNothing, nothing, partsOf, type Schema } from '../../contract/schema.js';
 import { unknownDepth } from '../../contract/shape.js';
 import { ApiError } from '../../errors.js';
 
-/** How often values may be checked against a schema, in one body. */
-const maxChecks = 100_000;
+/** The maximum number of checks in one body, of about a microsecond each before V8 has optimized them. */
+const maxChecks = 30_000;
 /** A text of this length counts as another value, since it takes time to match. */
 const textLength = 64;
+/** What is cheap for one value, in checks, and so need not be counted for each item of a plain array. */
+const cheap = 2;
+
+/** What it takes to check a value against a schema, in checks; what is in the value counts in addition. */
+export interface Weight {
+  /** The schemas that apply to the value, and its alternatives, properties and defaults. */
+  readonly own: number;
+  /** For each `textLength` of a text: the schemas that apply to it, and the steps of its pattern. */
+  readonly text: number;
+  /** For each item or name, and for each `textLength` of a name: the schemas that apply beside its own. */
+  readonly each: number;
+  /** The names whose absence is a fault. */
+  readonly required: readonly string[];
+}
+
+/**
+ * Weighs a schema, without the schemas of what is in its values.
+ * @param allErrors - Whether validation goes on after the first fault.
+ */
+export function weigh(schema: Schema, allErrors: boolean): Weight {
+  const { not, if: condition, then, else: otherwise, allOf = [], anyOf = [], oneOf = [] } = schema;
+  const { contains, propertyNames, unevaluatedItems, unevaluatedProperties } = schema;
+  const { properties = {}, patternProperties = {}, dependentSchemas = {}, dependentRequired = {} } = schema;
+  const parts = [
+    not,
+    condition,
+    then,
+    otherwise,
+    ...allOf,
+    ...anyOf,
+    ...oneOf,
+    ...Object.values(dependentSchemas),
+  ];
+  const schemas = parts.filter((part) => part !== undefined).length;
+  const rest = [contains, propertyNames, unevaluatedItems, unevaluatedProperties];
+  return {
+    own:
+      schemas +
+      Object.keys(properties).length / 16 +
+      sum((schema.enum ?? []).map((value) => (typeof value === 'object' ? 1 / 4 : 1 / 64))) +
+      sum(Object.values(dependentRequired).map((names) => 2 * names.length)) +
+      sum(Object.values(schema.shape.properties).map((shape) => weighDefault(shape.default))),
+    text: schemas + (schema.pattern === undefined ? 0 : weighPattern(schema.pattern)),
+    each:
+      rest.filter((part) => part !== undefined).length +
+      sum(Object.keys(patternProperties).map((pattern) => 1 + weighPattern(pattern))),
+    required: (allErrors && schema.required) || [],
+  };
+}
+
+/** The weight of the steps that a pattern takes for each `textLength`. That of most patterns is in a check. */
+function weighPattern(pattern: string): number {
+  return Math.floor(stepsOf(pattern) / 250);
+}
+
+function weighDefault(value: unknown): number {
+  if (value === undefined) return 0;
+  return typeof value === 'object' ? JSON.stringify(value).length / 8 : 1 / 2;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, one) => total + one, 0);
+}
+
+/** Whether the checks of a schema must be counted: values that are within all other limits could cause very many. */
+export function isCostly(schema: Schema, isRepeated = false): boolean {
+  if (schema.recursive !== undefined) return true;
+  if (isNothing(schema)) return false;
+  const { own, text, each, required } = weigh(schema, true);
+  if (text > 0 || each > 0 || (isRepeated && own + 2 * required.length > cheap)) return true;
+  const { items, additionalProperties = nothing } = schema;
+  const repeats = isRepeated || items !== undefined || !isNothing(additionalProperties);
+  return partsOf(schema).some((part) => isCostly(part, repeats));
+}
 
 /** Counts the checks of one validation: it runs to its end before another one starts. */
 export class Effort {
@@ -16,26 +92,30 @@ export class Effort {
   }
 
   /**
-   * Counts a value, what is directly in it, and the schemas that a schema combines.
+   * Counts a value and what is directly in it, by the weight of the schema.
    * @throws ApiError when there are too many.
    */
-  readonly count = (schemas: number, data: unknown): true => {
-    this.#checks += typeof data === 'string' ? schemas * sizeOfText(data) : schemas + sizeOf(data);
+  readonly count = (weight: Weight, data: unknown): true => {
+    this.#checks +=
+      weight.own + (typeof data === 'string' ? weight.text * sizeOfText(data) : sizeOf(data, weight));
     if (this.#checks <= maxChecks) return true;
-    throw new ApiError('invalidBody', { detail: 'it has too many values that can match several schemas' });
+    throw new ApiError('invalidBody', { detail: 'it takes too long to check: send fewer values at a time' });
   };
 }
 
-function sizeOf(data: unknown): number {
+function sizeOf(data: unknown, { each, required }: Weight): number {
   if (typeof data !== 'object' || data === null) return 1;
-  return Object.values(data).reduce<number>(
-    (size, value) => size + (typeof value === 'string' ? sizeOfText(value) : 1),
-    1,
-  );
+  let size = 1;
+  for (const value of Object.values(data)) size += typeof value === 'string' ? 1 + sizeOfText(value) : 1;
+  if (Array.isArray(data)) return size + each * data.length;
+  if (each > 0) for (const name of Object.keys(data)) size += each * (1 + sizeOfText(name));
+  // A fault takes longer than a check.
+  for (const name of required) if (!Object.hasOwn(data, name)) size += 2;
+  return size;
 }
 
-function sizeOfText(text: string): number {
-  return 1 + text.length / textLength;
+function sizeOfText({ length }: string): number {
+  return length / textLength;
 }
 
 /** @throws ApiError when a value is nested deeper than a validator can follow a schema that contains itself. */

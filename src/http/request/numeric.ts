@@ -1,21 +1,12 @@
 // Checks numbers exactly: the keyword `numeric` of Ajv, which accepts a bigint as an integer, and no rounded number.
 import type { ErrorObject, FuncKeywordDefinition } from 'ajv';
 import { integerRanges, isInexact, parseDecimal, toDouble } from '../../contract/exact-json.js';
-import type { Schema } from '../../contract/schema.js';
+import type { numericKeywords, Schema } from '../../contract/schema.js';
 import { decimalNumber, notNumber, type Source } from './faults.js';
 
-type NumericSchema = Pick<Schema, 'type' | 'enum' | (typeof numericBounds)[number]> & {
+type NumericSchema = Pick<Schema, 'type' | 'enum' | (typeof numericKeywords)[number]> & {
   readonly isInt64: boolean;
 };
-
-/** The keywords that limit numbers. */
-export const numericBounds = [
-  'minimum',
-  'maximum',
-  'exclusiveMinimum',
-  'exclusiveMaximum',
-  'multipleOf',
-] as const;
 
 /** The value of the keyword `numeric`. */
 export interface NumericRule {

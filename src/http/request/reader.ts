@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Operation } from '../../contract/operations.js';
 import type { Parameter, ParameterPlace } from '../../contract/parameters.js';
-import type { Schema } from '../../contract/schema.js';
+import { nothing, type Schema } from '../../contract/schema.js';
 import { anything, type Shape } from '../../contract/shape.js';
 import { ApiError, type ErrorKind } from '../../errors.js';
 import { createConverter } from './conversion.js';
@@ -81,7 +81,7 @@ function partReader(
     properties,
     required: own.filter(({ required }) => required).map(({ name }) => name),
     // Unknown query parameters are refused, like unknown fields of a body.
-    ...(place === 'query' && { additionalProperties: false }),
+    ...(place === 'query' && { additionalProperties: nothing }),
     shape: {
       ...anything,
       types: ['object'],

@@ -2,8 +2,8 @@
 import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Schema } from '../../contract/schema.js';
-import { isBranching, isChoosing, Rewriter } from './ajv-schema.js';
-import { Effort, limitDepth } from './effort.js';
+import { isChoosing, Rewriter } from './ajv-schema.js';
+import { Effort, isCostly, limitDepth } from './effort.js';
 import { describe, type Source } from './faults.js';
 import { addTextFormats } from './formats.js';
 import { numericFaults, numericKeyword } from './numeric.js';
@@ -45,6 +45,9 @@ function createAjv(text: string, allErrors: boolean): Ajv | Ajv2020 {
     verbose: true,
     coerceTypes: false,
     removeAdditional: false,
+    // The normal form is valid; compiling the meta-schema would delay the start.
+    meta: false,
+    validateSchema: false,
     useDefaults: false,
     // Parts of a composition may leave the type to another part.
     strictTypes: false,
@@ -79,8 +82,9 @@ const effort = new Effort();
  * @param source - Whether the part is JSON, or texts that have been read as what the schema says.
  */
 export function createValidator(compiler: Compiler, schema: Schema, source: Source): Validator {
-  const isCounted = isBranching(schema);
-  const rewriter = new Rewriter(source, { isCounted, isLenient: false });
+  const isCounted = isCostly(schema);
+  const counted = isCounted ? (isChoosing(schema) ? 'first fault' : 'all faults') : undefined;
+  const rewriter = new Rewriter(source, { counted });
   const validate = compiler.compile(schema, rewriter);
   const check: Validator = (data) =>
     validate(data) ? undefined : describe(validate.errors ?? [], source, numericFaults);
@@ -95,5 +99,5 @@ export function createValidator(compiler: Compiler, schema: Schema, source: Sour
 
 /** Compiles the function that returns whether a part of a response has an alternative of its schema. */
 export function createMatcher(compiler: Compiler, schema: Schema): (data: unknown) => boolean {
-  return compiler.compile(schema, new Rewriter('json', { isCounted: false, isLenient: true }));
+  return compiler.compile(schema, new Rewriter('json', { isLenient: true }));
 }

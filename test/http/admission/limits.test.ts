@@ -11,7 +11,10 @@ import { engines } from '../../support/engines.js';
 import { startListening, startService, injectFaults, type ServiceOptions } from '../../support/service.js';
 import { repeatUntil, until } from '../../support/wait.js';
 import type { Creation } from '../../../dist/plants/repository.js';
+import { loadContract } from '../../../dist/contract/contract.js';
+import { createConverter } from '../../../dist/http/request/conversion.js';
 import { findExcess } from '../../../dist/http/request/json-bounds.js';
+import { Compiler, createValidator } from '../../../dist/http/request/validation.js';
 import { maxKeys, WindowCounts } from '../../../dist/http/admission/window-counts.js';
 
 const engine = engines[0]!;
@@ -53,6 +56,158 @@ t.test(
     t.equal((await call('POST', '/plants', { token, body: `{"id":1,${keys(4_998)}}` })).status, 200);
   },
 );
+
+type Json = Record<string, unknown>;
+/** A schema, and a value of its form: valid, or wrong in its last part, so that every part is tried. */
+interface Pair {
+  readonly schema: Json;
+  readonly value: unknown;
+}
+
+/** Loads a contract with an operation that takes values of a schema. */
+function contractOf(schema: Json) {
+  const body = { content: { 'application/json': { schema } } };
+  const post = { operationId: 'a', security: [], requestBody: body, responses: { 204: { description: '' } } };
+  const document = {
+    openapi: '3.1.0',
+    info: { title: 'a', version: '1' },
+    paths: { '/a': { post } },
+    components: { schemas: { Tree: treeSchema } },
+  };
+  return loadContract(Buffer.from(JSON.stringify(document)));
+}
+
+/** The number of times that a body is read while it is checked and converted, and how many faults it has. */
+function measureCheck({ schema, value }: Pair): { reads: number; faults: number } {
+  const contract = contractOf(schema);
+  const normal = contract.operations[0]!.body!.schemas.get('application/json')!;
+  let reads = 0;
+  const read = <T>(result: T): T => {
+    reads++;
+    return result;
+  };
+  const watch = (given: unknown): unknown => {
+    if (typeof given !== 'object' || given === null) return given;
+    for (const [name, inner] of Object.entries(given)) (given as Json)[name] = watch(inner);
+    return new Proxy(given, {
+      get: (target, name) => read(Reflect.get(target, name) as unknown),
+      set: (target, name, inner) => read(Reflect.set(target, name, inner)),
+      getOwnPropertyDescriptor: (target, name) => read(Reflect.getOwnPropertyDescriptor(target, name)),
+    });
+  };
+  const watched = watch(JSON.parse(JSON.stringify(value)));
+  let message: string | undefined;
+  try {
+    message = createValidator(new Compiler(contract.document), normal, 'json')(watched);
+    if (message === undefined) createConverter(normal.shape)?.(watched, '', []);
+  } catch (error) {
+    message = (error as Error).message;
+  }
+  const more = Number(/and (\d+) more faults/.exec(message ?? '')?.[1] ?? 0);
+  return { reads, faults: more };
+}
+
+const tree = { $ref: '#/components/schemas/Tree' };
+const treeSchema = {
+  anyOf: [
+    { type: 'object', required: ['x'], properties: { left: tree, right: tree } },
+    { type: 'object', properties: { left: tree, right: tree }, unevaluatedProperties: false },
+  ],
+};
+
+const many = <T>(length: number, item: (i: number) => T) => Array.from({ length }, (_, i) => item(i));
+const named = <T>(length: number, item: (i: number) => T) =>
+  Object.fromEntries(many(length, (i) => [`k${i}`, item(i)]));
+
+/** Schemas with few values, each of which takes long to check. */
+const costly: readonly Pair[] = [
+  { schema: { type: 'object', required: many(120, (i) => `k${i}`) }, value: {} },
+  { schema: { type: 'object', properties: named(120, () => ({ type: 'string' })) }, value: {} },
+  { schema: { type: 'object', properties: named(120, () => ({ type: 'string', default: 'a' })) }, value: {} },
+  { schema: { dependentRequired: { a: many(120, (i) => `k${i}`) } }, value: { a: 1 } },
+  { schema: { allOf: many(50, (i) => ({ required: [`k${i}`] })) }, value: {} },
+  { schema: { not: { anyOf: many(50, (i) => ({ required: [`k${i}`] })) } }, value: {} },
+  { schema: tree, value: many(8, () => 'left').reduce<Json>((left) => ({ left, right: left }), { y: 1 }) },
+  {
+    schema: { patternProperties: named(50, () => ({ type: 'string' })), unevaluatedProperties: false },
+    value: named(100, () => 1),
+  },
+  {
+    schema: { anyOf: many(20, (i) => ({ contains: { const: i } })), unevaluatedItems: { type: 'string' } },
+    value: many(200, () => 1),
+  },
+];
+
+const pairs = fc.letrec<{ pair: Pair }>((tie) => ({
+  pair: fc.oneof(
+    { maxDepth: 3, depthSize: 'small' },
+    fc.constantFrom<Pair>(
+      { schema: { type: 'string', pattern: '^[a-z]*$' }, value: 'a1' },
+      { schema: { type: 'integer', minimum: 1 }, value: 0 },
+      { schema: { enum: many(9, (i) => `v${i}`) }, value: 'v9' },
+      { schema: { required: many(9, (i) => `k${i}`) }, value: {} },
+      { schema: { properties: named(9, () => ({ type: 'string', default: 'a' })) }, value: {} },
+      { schema: tree, value: { left: { left: {}, right: {} }, right: { y: 1 } } },
+    ),
+    // Several schemas of one value.
+    fc
+      .tuple(
+        fc.constantFrom('allOf', 'anyOf', 'oneOf'),
+        fc.array(tie('pair'), { minLength: 1, maxLength: 4 }),
+        fc.constantFrom<Json>({}, { unevaluatedProperties: false }, { unevaluatedItems: { type: 'null' } }),
+      )
+      .map(([keyword, parts, rest]) => ({
+        schema: { [keyword]: parts.map(({ schema }) => schema), ...rest },
+        value: parts.at(-1)!.value,
+      })),
+    fc.tuple(tie('pair'), tie('pair')).map(([condition, then]) => ({
+      schema: { if: condition.schema, then: then.schema, not: condition.schema },
+      value: then.value,
+    })),
+    // A value in others.
+    fc.tuple(tie('pair'), fc.constantFrom('items', 'contains')).map(([{ schema, value }, keyword]) => ({
+      schema: { type: 'array', [keyword]: schema },
+      value: many(3, () => value),
+    })),
+    fc
+      .tuple(tie('pair'), fc.constantFrom('additionalProperties', 'unevaluatedProperties', 'pattern'))
+      .map(([{ schema, value }, keyword]) => ({
+        schema: keyword === 'pattern' ? { patternProperties: { '^k': schema } } : { [keyword]: schema },
+        value: named(3, () => value),
+      })),
+    fc.tuple(tie('pair'), tie('pair')).map(([one, other]) => ({
+      schema: { type: 'object', properties: { a: one.schema, b: other.schema }, required: ['a', 'b', 'c'] },
+      value: { a: one.value, b: other.value },
+    })),
+  ),
+}));
+
+/** An array that has as many of a value as a body may have. */
+function fill({ schema, value }: Pair): Pair {
+  const size = JSON.stringify(value).match(/[^\s,:"[\]{}]+|[[{]/g)?.length ?? 1;
+  return { schema: { type: 'array', items: schema }, value: many(Math.ceil(9_900 / size), () => value) };
+}
+
+t.test('whatever a schema combines, the work for a body within the limits is bounded', async (t) => {
+  const check = (pair: Pair) => {
+    const { reads, faults } = measureCheck(pair);
+    return reads <= 600_000 && faults <= 30_000;
+  };
+  for (const pair of costly) t.ok(check(fill(pair)), JSON.stringify(pair.schema).slice(0, 60));
+  // Contradictions, such as two types for one value, are refused when the contract is loaded.
+  const isContract = ({ schema }: Pair) => {
+    try {
+      return contractOf(schema).warnings.length >= 0;
+    } catch {
+      return false;
+    }
+  };
+  const all = pairs.pair.filter(isContract);
+  fc.assert(
+    fc.property(all, (pair) => check(fill(pair))),
+    { numRuns: 20 },
+  );
+});
 
 t.test('values, keys and levels are counted as JSON.parse would find them', async () => {
   /** The depth of a value, and its number of values and keys. */

@@ -1,41 +1,7 @@
-// Reads the keywords that combine schemas of one value, and finds the shape that follows from all of them.
-import { readSchema, type Normalize } from './containers.js';
+// Finds the shape that follows from a schema.
 import type { Place } from './place.js';
 import { isNothing, isOfRequests, type Schema, type Use } from './schema.js';
 import { anything, withoutAbsent, type NumberForm, type Report, type Shape, type Shapes } from './shape.js';
-
-/** Reads the keywords that combine schemas of one value. */
-export function readCombinations(place: Place, normalize: Normalize): Partial<Schema> {
-  const list = (keyword: 'allOf' | 'anyOf' | 'oneOf') => {
-    const parts = place.list(keyword).map(normalize);
-    if (parts.length === 0 && place.has(keyword) && keyword !== 'allOf')
-      place.at(keyword).fault('allows no value', 'List the alternatives');
-    return parts.length > 0 && { [keyword]: parts };
-  };
-  checkMapping(place.at('discriminator'));
-  return {
-    ...list('allOf'),
-    ...list('anyOf'),
-    ...list('oneOf'),
-    ...readSchema(place, 'not', normalize),
-    ...readSchema(place, 'if', normalize),
-    ...(place.has('if') && {
-      ...readSchema(place, 'then', normalize),
-      ...readSchema(place, 'else', normalize),
-    }),
-  };
-}
-
-/** Checks what a discriminator refers to: by itself it only describes. */
-function checkMapping(discriminator: Place): void {
-  if (discriminator.value === undefined) return;
-  discriminator.allow('propertyName mapping');
-  discriminator.require('propertyName', 'Write the name of the property');
-  for (const [, target] of discriminator.entries('mapping')) {
-    if (typeof target.value === 'string') target.refer(target.value);
-    else target.fault('must be a text', 'Write a reference, or the name of a schema');
-  }
-}
 
 /** What a schema says by itself, and how its value is used. */
 interface Given {
@@ -94,12 +60,12 @@ function ownShape({ schema, number, place, use }: Given, unite: (all: Shape[]) =
 
 /** The shape of all parts that are not named: those of the schema of the rest, and others. */
 function uniteRest(
-  rest: false | Schema | undefined,
+  rest: Schema | undefined,
   others: readonly Schema[],
   unite: (all: Shape[]) => Shape,
 ): Shape | false | undefined {
-  const isClosed = rest === false || (rest !== undefined && isNothing(rest));
-  if (others.length === 0) return rest === false ? false : rest?.shape;
+  const isClosed = rest !== undefined && isNothing(rest);
+  if (others.length === 0) return isClosed ? false : rest?.shape;
   const shapes = others.map(({ shape }) => shape);
   return unite(isClosed ? shapes : [...shapes, rest?.shape ?? anything]);
 }
