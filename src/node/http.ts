@@ -1,6 +1,6 @@
 // What the service needs of Node's HTTP server beyond its documentation. Each function names the promise that depends on
 // it, the test that fails without it, and where Node's behavior is found.
-// The tests pass with Node.js 20.20, 22.23, 24.21 and 26.10.
+// Tried with Node.js 20.20, 22.23, 24.21 and 26.10, by the tests of connections.
 import type { Server as HttpServer, ServerResponse } from 'node:http';
 import { Server, type Socket } from 'node:net';
 
