@@ -79,6 +79,7 @@ export default tseslint.config(
     rules: { 'imports/no-cycles': 'error' },
   },
   mayNotImport('errors.ts', '.', 'The errors import no project code.'),
+  mayNotImport('node/**', '.', 'What concerns Node.js alone imports no project code.'),
   mayNotImport(
     'contract/**',
     `${processFiles}|http/|storage/|observability/|client/`,

@@ -1,6 +1,5 @@
 // The listener for operators, which serves liveness, readiness and metrics without authentication.
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
 import { adminLimits } from '../defaults.js';
 import { startInOrder } from '../http/admission/request-order.js';
@@ -12,6 +11,7 @@ import { settleUnreadBody } from '../http/connection/unread-body.js';
 import { createErrorHandler } from '../http/response/error-response.js';
 import { declareMediaType } from '../http/response/media-type.js';
 import { refuseUnknownRoutes, rewriteTarget } from '../http/routing/unknown-routes.js';
+import { within } from './within.js';
 
 /** What the admin listener reports. */
 export interface AdminOptions {
@@ -57,26 +57,7 @@ export async function buildAdminListener(options: AdminOptions): Promise<Fastify
     done(null, payload);
   });
 
-  let check: Promise<string | undefined> | undefined;
-  /** Why the storage cannot serve. Concurrent probes share one check, so that they do not pile up if it hangs. */
-  const storageFault = async () => {
-    check ??= checkStorage()
-      .then(
-        () => undefined,
-        (error: unknown) => (error as Error).message,
-      )
-      .finally(() => {
-        check = undefined;
-      });
-    const given = new AbortController();
-    const late = pause(deadline, `no response within ${deadline} ms`, { signal: given.signal });
-    // The pause rejects when it is aborted, after the race is decided.
-    late.catch(() => undefined);
-    return Promise.race([check, late]).finally(() => {
-      given.abort();
-    });
-  };
-
+  const storageFault = createProbe(checkStorage, deadline);
   let lastFault: string | undefined;
   app.get('/livez', (_request, reply) => reply.send({ status: 'alive' }));
   app.get('/readyz', async (_request, reply) => {
@@ -98,4 +79,23 @@ export async function buildAdminListener(options: AdminOptions): Promise<Fastify
   });
   await app.ready();
   return app;
+}
+
+/**
+ * Returns the function that asks why the storage cannot serve: undefined if it can. Concurrent probes share one check, so
+ * that they do not pile up if it hangs.
+ */
+function createProbe(checkStorage: () => Promise<void>, deadline: number): () => Promise<string | undefined> {
+  let check: Promise<string | undefined> | undefined;
+  return () => {
+    check ??= checkStorage()
+      .then(
+        () => undefined,
+        (error: unknown) => (error as Error).message,
+      )
+      .finally(() => {
+        check = undefined;
+      });
+    return within(check, deadline, `no response within ${deadline} ms`);
+  };
 }

@@ -1,6 +1,6 @@
 // Combines the metrics of several processes. Counters never decrease, even when a process exits or hangs.
-import { setTimeout as pause } from 'node:timers/promises';
 import { AggregatorRegistry, Counter, Gauge, type Registry } from 'prom-client';
+import { within } from './within.js';
 
 /** The metrics of a process, as Registry.getMetricsAsJSON returns them. */
 export type Measured = readonly object[];
@@ -70,7 +70,9 @@ export class GatheredMetrics<S extends Source> {
   /** All metrics in the Prometheus text format. */
   async metrics(): Promise<string> {
     const workers = this.#workers();
-    const measured = await Promise.all(workers.map((worker) => inTime(worker.measure())));
+    const measured = await Promise.all(
+      workers.map((worker) => within(worker.measure(), deadline, undefined)),
+    );
     this.#silent.set(measured.filter((all) => all === undefined).length);
     const own = await this.#own.getMetricsAsJSON();
     await this.#addUpEnded();
@@ -96,16 +98,6 @@ export class GatheredMetrics<S extends Source> {
     // Meanwhile, others may have been replaced, and another scrape may have added up the same.
     if (this.#ended === ended) this.#ended = [sums, ...ended.slice(length)];
   }
-}
-
-async function inTime(response: Promise<Measured>): Promise<Measured | undefined> {
-  const given = new AbortController();
-  const late = pause(deadline, undefined, { signal: given.signal });
-  // The pause rejects when it is aborted, after the race is decided.
-  late.catch(() => undefined);
-  return Promise.race([response, late]).finally(() => {
-    given.abort();
-  });
 }
 
 /** Whether a metric only increases, so that the values of workers that exited must be kept. */

@@ -32,6 +32,54 @@ const commonMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 
  */
 export function createMetrics({ metricPrefix }: Pick<Service, 'metricPrefix'>): Metrics {
   const registry = new Registry();
+  let queuedRows = () => 0;
+  const { requests, running, authentications, commits, batches } = defineMetrics(registry, metricPrefix, () =>
+    queuedRows(),
+  );
+  return {
+    registry,
+    observeRequests(app) {
+      app.addHook('onRequest', (request, reply, done) => {
+        running.inc();
+        // The hook onResponse does not run when the client disconnects.
+        reply.raw.on('close', () => {
+          running.dec();
+          const labels = {
+            method: commonMethods.has(request.method) ? request.method : 'other',
+            route: request.routeOptions.url ?? 'unmatched',
+            status: isSent(reply.raw) ? reply.raw.statusCode : 'aborted',
+          };
+          requests.observe(labels, reply.elapsedTime / 1000);
+        });
+        done();
+      });
+    },
+    observeVerifier: (verify) => (request) => {
+      const count = (result: AuthenticatedCaller | ApiError) => {
+        authentications.inc({ outcome: outcomeOf(result) });
+        return result;
+      };
+      const result = verify(request);
+      if (!(result instanceof Promise)) return count(result);
+      return result.then(count, (error: unknown) => {
+        authentications.inc({ outcome: 'failed' });
+        throw error;
+      });
+    },
+    writer: {
+      queue(rows) {
+        queuedRows = rows;
+      },
+      committed(rows, seconds) {
+        batches.observe(rows);
+        commits.observe(seconds);
+      },
+    },
+  };
+}
+
+/** Defines the metrics. @param queuedRows - Returns the number of writes that wait. */
+function defineMetrics(registry: Registry, metricPrefix: string, queuedRows: () => number) {
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   new Gauge({
@@ -73,7 +121,6 @@ export function createMetrics({ metricPrefix }: Pick<Service, 'metricPrefix'>): 
     buckets: batchSizes,
     registers,
   });
-  let queuedRows = () => 0;
   new Gauge({
     name: `${metricPrefix}write_queue_rows`,
     help: 'Writes waiting for the next batch.',
@@ -82,47 +129,7 @@ export function createMetrics({ metricPrefix }: Pick<Service, 'metricPrefix'>): 
       this.set(queuedRows());
     },
   });
-
-  return {
-    registry,
-    observeRequests(app) {
-      app.addHook('onRequest', (request, reply, done) => {
-        running.inc();
-        // The hook onResponse does not run when the client disconnects.
-        reply.raw.on('close', () => {
-          running.dec();
-          const labels = {
-            method: commonMethods.has(request.method) ? request.method : 'other',
-            route: request.routeOptions.url ?? 'unmatched',
-            status: isSent(reply.raw) ? reply.raw.statusCode : 'aborted',
-          };
-          requests.observe(labels, reply.elapsedTime / 1000);
-        });
-        done();
-      });
-    },
-    observeVerifier: (verify) => (request) => {
-      const count = (result: AuthenticatedCaller | ApiError) => {
-        authentications.inc({ outcome: outcomeOf(result) });
-        return result;
-      };
-      const result = verify(request);
-      if (!(result instanceof Promise)) return count(result);
-      return result.then(count, (error: unknown) => {
-        authentications.inc({ outcome: 'failed' });
-        throw error;
-      });
-    },
-    writer: {
-      queue(rows) {
-        queuedRows = rows;
-      },
-      committed(rows, seconds) {
-        batches.observe(rows);
-        commits.observe(seconds);
-      },
-    },
-  };
+  return { requests, running, authentications, commits, batches };
 }
 
 function outcomeOf(result: AuthenticatedCaller | ApiError): string {

@@ -1,5 +1,5 @@
 // Starts what this process is: the whole service, the supervisor of its workers, or one of them.
-import './tick-object.js';
+import '../node/tick-object.js';
 import { readConfig, type Config } from '../config.js';
 import { ContractError } from '../contract/source.js';
 import type { Service } from '../definition.js';

@@ -5,6 +5,7 @@ import type { Config } from '../config.js';
 import type { Service } from '../definition.js';
 import { messageOf, type Storage } from '../storage/interface.js';
 import { closeWithin } from '../http/connection/shutdown.js';
+import { allowHalfOpenSocket, startTimeLimits } from '../node/http.js';
 import type { Metrics } from '../observability/metrics.js';
 import { logDescriptor, type SupervisorMessage, type WorkerMessage } from './messages.js';
 import { shutdownTimes } from './ending.js';
@@ -70,9 +71,7 @@ class WorkerService {
       this.#app.log.error({ err: error }, 'the storage is broken');
       this.#leave(error.message);
     });
-    // A server that does not listen itself starts its limits of time with this event, which the server's own method to
-    // listen would emit. Promise: they hold in workers, too (test/process/start-and-end.test.ts, "a request that ...").
-    this.#app.server.emit('listening');
+    startTimeLimits(this.#app.server);
     process.on('message', (message: SupervisorMessage, socket: Socket | undefined) => {
       this.#receive(message, socket);
     });
@@ -123,8 +122,7 @@ class WorkerService {
       this.#open--;
       this.#reportConnections();
     });
-    // As http.Server does for the connections that it accepts itself.
-    socket.allowHalfOpen = true;
+    allowHalfOpenSocket(socket);
     this.#app.server.emit('connection', socket);
   }
 

@@ -12,7 +12,7 @@ import getPort from 'get-port';
 import t, { type Test } from 'tap';
 import { parse } from 'yaml';
 import { engines, noPostgres, temporaryFolder } from '../support/engines.js';
-import { create, send, startServer, type ServerProcess } from '../support/processes.js';
+import { adminOf, create, send, startServer, type ServerProcess } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
 import { until } from '../support/wait.js';
 import { ApiError, type ErrorKind } from '../../dist/errors.js';
@@ -363,7 +363,7 @@ t.test(
   skipFor(lacks('prometheus', '--version')),
   async (t) => {
     const server = await startServer(t, { env: { OPS_PORT: '0', WORKERS: '2' } });
-    const admin = server.log.find((line) => 'operations' in line)?.['operations'] as string;
+    const admin = adminOf(server);
     const token = await server.createToken('alice');
     const folder = await temporaryFolder(t);
     const port = await getPort({ host: '127.0.0.1' });

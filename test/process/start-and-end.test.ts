@@ -7,6 +7,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { workerVariable } from '../../dist/process/messages.js';
@@ -272,15 +273,19 @@ t.test('a worker that connections do not reach is replaced', needsPrlimit, async
   t.equal(await server.end(), 0);
 });
 
-t.test('a request that stays incomplete is ended in workers, too', async (t) => {
-  const server = await startServer(t, { env: { WORKERS: '2', REQUEST_TIMEOUT_SECONDS: '1' } });
-  const socket = connect(server.port, '127.0.0.1');
-  socket.write('GET /openapi.json HTTP/1.1\r\n');
-  let received = '';
-  for await (const chunk of socket) received += String(chunk);
-  t.match(received, /^HTTP\/1\.1 408 [^]*"error":40800,/);
-  t.equal(await server.end(), 0);
-});
+t.test(
+  'in workers, too, a request that stays incomplete is ended, and a half-closed client served',
+  async (t) => {
+    const server = await startServer(t, { env: { WORKERS: '2', REQUEST_TIMEOUT_SECONDS: '1' } });
+    const incomplete = connect(server.port, '127.0.0.1');
+    incomplete.write('GET /openapi.json HTTP/1.1\r\n');
+    t.match(await text(incomplete), /^HTTP\/1\.1 408 [^]*"error":40800,/);
+    const halfClosed = connect(server.port, '127.0.0.1');
+    halfClosed.end('GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(10));
+    t.equal((await text(halfClosed)).match(/"error":40401,/g)?.length, 10);
+    t.equal(await server.end(), 0);
+  },
+);
 
 t.test(
   'connections that wait for workers leave the supervisor enough descriptors to replace one',

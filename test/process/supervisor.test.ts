@@ -13,7 +13,7 @@ import { Workers, WorkerStartError } from '../../dist/process/workers.js';
 import { service } from '../../dist/service.js';
 import { surviveKills } from '../support/crashes.js';
 import { temporaryFolder } from '../support/engines.js';
-import { create, list, run, samples, type ServerProcess } from '../support/processes.js';
+import { adminOf, create, list, run, samples, type ServerProcess } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
 import {
@@ -97,7 +97,7 @@ t.test('a second signal does not wait for the workers', skipFor(noProc), async (
 t.test('metrics and logs cover all workers, including those that have ended', async (t) => {
   const server = await startWorkers(t, { OPS_PORT: '0' });
   const token = await server.createToken('alice');
-  const admin = String(server.log.find((line) => 'operations' in line)?.['operations']);
+  const admin = adminOf(server);
   const scrape = async () => {
     const text = await (await fetch(`${admin}/metrics`)).text();
     const names = [...text.matchAll(/^# TYPE (\S+) (\w+)$/gm)];

@@ -7,7 +7,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
 import { temporaryFolder } from '../support/engines.js';
-import { create, list, run, startServer } from '../support/processes.js';
+import { adminOf, create, list, run, startServer } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
 import { openStorage, type OpenStorage } from '../support/store.js';
 import { repeatUntil } from '../support/wait.js';
@@ -44,7 +44,7 @@ t.test('a service of several processes survives moves of its files, while its wo
   const env = { DATABASE_URL: url, TMPDIR: temporary, OPS_PORT: '0' };
   const server = await startWorkers(t, env);
   const token = await server.createToken('alice');
-  const admin = String(server.log.find((line) => 'operations' in line)?.['operations']);
+  const admin = adminOf(server);
   const readiness = async () => (await fetch(`${admin}/readyz`)).status;
   const acknowledged = new Set<string>();
   let next = 0;

@@ -1,11 +1,9 @@
 // Responds to errors on a connection that no request handles: malformed HTTP and timeouts.
 import type { Socket } from 'node:net';
 import { ApiError, writeError, type ErrorKind } from '../../errors.js';
+import { http } from '../../node/http.js';
 import { connectionOf } from './connection.js';
 import { unparsedId } from './request-id.js';
-
-/** Node.js's HTTP module. An import statement would also load its fetch, which takes longer than most of the service. */
-export const http = process.getBuiltinModule('node:http');
 
 const kinds: Readonly<Record<string, ErrorKind>> = {
   HPE_HEADER_OVERFLOW: 'headersTooLarge',

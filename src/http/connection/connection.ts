@@ -2,6 +2,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { closeNotStarted, ignoreEnd } from '../../node/http.js';
 
 /** How many requests may wait on one connection before the server stops reading from it. */
 const pipelineDepth = 16;
@@ -72,7 +73,7 @@ export class Connection {
       this.#start(response, start);
       return;
     }
-    if (++this.#waiting > pipelineDepth) this.#socket.pause();
+    if (++this.#waiting > pipelineDepth && this.#state === 'open') this.#socket.pause();
     // Otherwise the request would start in the async context of the previous one.
     const context = new AsyncResource('Request');
     previous.once('close', () => {
@@ -115,7 +116,7 @@ export class Connection {
     if (this.#state === 'failed') return;
     this.#state = 'failed';
     // On 'end', Node would close the connection after the pending responses, before the error.
-    this.#socket.removeAllListeners('end');
+    ignoreEnd(this.#socket);
     this.#respondInOrder(respond);
   }
 
@@ -138,8 +139,8 @@ export class Connection {
 
   /**
    * Closes the connection after what has been written (RFC 9112 section 9.6, lingering close). An immediate close while
-   * the client still sends would reset the connection and lose the response. Further input is discarded, within limits
-   * of bytes and time.
+   * the client still sends would reset the connection and lose the response. Further input is read within limits of
+   * bytes and time, but no request in it starts.
    */
   close(): void {
     if (this.#state === 'closing') return;
@@ -147,7 +148,6 @@ export class Connection {
     const socket = this.#socket;
     socket.end();
     let discarded = 0;
-    socket.removeAllListeners('data');
     socket.on('data', (chunk: Buffer) => {
       discarded += chunk.length;
       if (discarded >= drainLimit) socket.pause();
@@ -162,15 +162,4 @@ export class Connection {
 
 function forgetResponse(this: ServerResponse): void {
   connectionOf(this.req.socket).forget(this);
-}
-
-/**
- * Closes the response to a request that never starts: the log and the metrics wait for its 'close' event. Neither Node
- * nor destroy() closes a response that still waits for its socket.
- */
-function closeNotStarted(response: ServerResponse): void {
-  // Later Node.js versions have closed it by then.
-  setImmediate(() => {
-    if (!response.closed) response.emit('close');
-  });
 }

@@ -3,7 +3,8 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import { createServer as createHttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { writeError } from '../../errors.js';
-import { http, respondToClientError } from './client-errors.js';
+import { allowHalfOpen, closeBy, http, readThroughStream } from '../../node/http.js';
+import { respondToClientError } from './client-errors.js';
 import { connectionOf } from './connection.js';
 import { stayWithHttp, upgradeOptions } from './upgrade.js';
 
@@ -67,10 +68,12 @@ export function createServer(
   // With a limit, Node would drop further fields, Content-Length included; checkHeaders counts the fields.
   server.maxHeadersCount = 0;
   handleExpectations(server);
-  stayWithHttp(server, tls === undefined ? 'connection' : 'secureConnection', write);
+  stayWithHttp(server, tls !== undefined, write);
   allowHalfOpen(server);
   if (tls !== undefined) readThroughStream(server);
-  lingerOnClose(server);
+  closeBy(server, (socket) => {
+    connectionOf(socket).close();
+  });
   // A slow request must get its 408 before this limit.
   cutOffStalledReaders(server, Math.max(stallTimeout, requestTimeout + 2 * checkingInterval));
   return server;
@@ -93,36 +96,4 @@ function handleExpectations(server: Server): void {
     server.emit('request', request, response);
   };
   server.on('checkContinue', handle).on('checkExpectation', handle);
-}
-
-/**
- * Makes Node read TLS connections as streams. Otherwise its parser takes decrypted data directly from the connection, and
- * loses what arrives while it is paused because a response waits to be sent: the next pipelined request gets a 400.
- */
-function readThroughStream(server: Server): void {
-  server.on('secureConnection', (socket: Socket) => {
-    // Any listener has this effect.
-    socket.on('data', () => undefined);
-  });
-}
-
-/**
- * Lets a client that has half-closed its connection still receive its responses. Node would close the other side at
- * once; only this property, which is missing from Node's types, prevents that.
- */
-function allowHalfOpen(server: Server & { httpAllowHalfOpen?: boolean }): void {
-  server.httpAllowHalfOpen = true;
-}
-
-/**
- * Makes connections close so that clients can still read the last response. After a response with `Connection: close`,
- * Node calls the socket's `destroySoon`, which closes at once; no option or event changes that.
- */
-function lingerOnClose(server: Server): void {
-  const replaceClose = (socket: Socket) => {
-    socket.destroySoon = () => {
-      connectionOf(socket).close();
-    };
-  };
-  server.on('connection', replaceClose).on('secureConnection', replaceClose);
 }

@@ -1,7 +1,8 @@
 // Graceful shutdown: requests that clients have sent get their responses, and no connection delays the exit.
-import { Server, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
+import { stopListening } from '../../node/http.js';
 import { connectionOf } from './connection.js';
 
 /** How long a request may take to reach the server, in ms: new connections without a request stay open this long. */
@@ -68,16 +69,6 @@ export function prepareShutdown(app: FastifyInstance): void {
       await pause(checkInterval);
     }
   });
-}
-
-/**
- * Stops listening, and lets every open connection end by itself. Promise: every response is sent to its last byte
- * (test/http/connection/connection.test.ts, "while it closes, ..."). http.Server's close() breaks it, because it also
- * closes connections that it considers idle, and has no option not to. The documented close() of net.Server, which it
- * extends, only stops listening.
- */
-function stopListening(server: Server): void {
-  Server.prototype.close.call(server);
 }
 
 /** The durations of a shutdown's phases, in ms. */

@@ -2,20 +2,16 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { ApiError, writeError } from '../../errors.js';
+import { attachAgain } from '../../node/http.js';
 import { endWithError } from './client-errors.js';
 import { connectionOf } from './connection.js';
 
 /**
  * Refuses CONNECT, and ignores the Upgrade header of a request (RFC 9110 section 7.8). Node itself would serve the
  * latter, but drop bytes that arrived with it; the next request's body could then be parsed as a request.
- * @param attach - The event that makes the server read requests from a socket.
  * @param write - Writes the body of a refusal.
  */
-export function stayWithHttp(
-  server: Server,
-  attach: 'connection' | 'secureConnection',
-  write = writeError,
-): void {
+export function stayWithHttp(server: Server, isTls: boolean, write = writeError): void {
   server.on('connect', (_: IncomingMessage, socket: Socket) => {
     whenResponded(server, socket, () => {
       endWithError(socket.on('error', ignore), new ApiError('pathNotFound'), write);
@@ -24,7 +20,9 @@ export function stayWithHttp(
   server.on('upgrade', (request: IncomingMessage, socket: Socket, behind: Buffer) => {
     socket.unshift(behind);
     socket.unshift(headWithoutUpgrade(request));
-    whenResponded(server, socket, () => server.emit(attach, socket));
+    whenResponded(server, socket, () => {
+      attachAgain(server, socket, isTls);
+    });
   });
 }
 

@@ -538,17 +538,24 @@ t.test('listPlants aborts the connection when a later page cannot be read', asyn
 
 t.test('a client that still sends after the last response of its connection is not reset', async (t) => {
   const { port, authorized } = await startListening(t);
-  const { socket: client } = dial({ port, allowHalfOpen: true });
-  t.teardown(() => client.destroy());
-  client.write(`GET /plants HTTP/1.1\r\n${authorized}Connection: close\r\n\r\n`);
-  client.resume();
-  await once(client, 'end');
-  for (let i = 0; i < 20; i++) {
-    t.notOk(await new Promise((resolve) => client.write('more', resolve)));
-    await setImmediate();
+  const requests = 'GET /plants HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(20);
+  for (const [header, more] of [
+    ['Connection: close\r\n\r\n', 'more'],
+    // Here, the server decides to close.
+    ['Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n', requests],
+  ] as const) {
+    const { socket: client } = dial({ port, allowHalfOpen: true });
+    t.teardown(() => client.destroy());
+    client.write(`GET /plants HTTP/1.1\r\n${authorized}${header}`);
+    client.resume();
+    await once(client, 'end');
+    for (let i = 0; i < 20; i++) {
+      t.notOk(await new Promise((resolve) => client.write(more, resolve)));
+      await setImmediate();
+    }
+    client.end();
+    t.strictSame(await once(client, 'close'), [false], 'and the server closes when the client does');
   }
-  client.end();
-  t.strictSame(await once(client, 'close'), [false], 'and the server closes when the client does');
 });
 
 t.test('a request that arrives while the service shuts down gets its response', async (t) => {
