@@ -837,17 +837,20 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     },
   );
 
-  t.test('migrations: a running service does not notice that another release replaces its files', async (t) => {
-    const folder = await temporaryFolder(t);
-    await cp(fileURLToPath(service.migrations), folder, { recursive: true });
-    const store = { ...service, migrations: pathToFileURL(`${folder}/`) };
-    const storage = await openStorage(store, await server.createDatabase(t), {}, { timeout });
-    t.teardown(() => storage.close());
-    await writeFile(join(folder, 'postgres', '9999_next.sql'), '-- oldest-application: 1.0.0\nSELECT 1;');
-    await t.resolves(storage.check());
-    await rm(folder, { recursive: true });
-    await t.resolves(storage.check());
-  });
+  t.test(
+    'migrations: a running service does not notice that another release replaces its files',
+    async (t) => {
+      const folder = await temporaryFolder(t);
+      await cp(fileURLToPath(service.migrations), folder, { recursive: true });
+      const store = { ...service, migrations: pathToFileURL(`${folder}/`) };
+      const storage = await openStorage(store, await server.createDatabase(t), {}, { timeout });
+      t.teardown(() => storage.close());
+      await writeFile(join(folder, 'postgres', '9999_next.sql'), '-- oldest-application: 1.0.0\nSELECT 1;');
+      await t.resolves(storage.check());
+      await rm(folder, { recursive: true });
+      await t.resolves(storage.check());
+    },
+  );
 
   t.test('a failed migration leaves nothing behind', async (t) => {
     const { url, database } = await openStore(t);
