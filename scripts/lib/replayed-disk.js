@@ -1,4 +1,4 @@
-// Replays the changes of a folder on a simulated disk, and produces the contents that a power cut may leave.
+// Replays the changes of a folder on a simulated disk, and produces the contents that a power failure may leave.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
@@ -44,7 +44,7 @@ class Content {
 /** @typedef {{ durable: Content, changes: Change[] }} ReplayedFile */
 /** @typedef {{ index: number, path: string, file: ReplayedFile | 'folder' | undefined }} Renaming */
 
-/** How much unsynced data a power cut leaves. @typedef {'all' | 'none' | 'some'} Left */
+/** How much unsynced data a power failure leaves. @typedef {'all' | 'none' | 'some'} Left */
 
 /** A folder's files, and which of their changes are synced. */
 export class ReplayedDisk {
@@ -95,7 +95,7 @@ export class ReplayedDisk {
   }
 
   /**
-   * Returns what a power cut may leave now.
+   * Returns what a power failure may leave now.
    * @param {Left} left
    * @returns {Map<string, Buffer | 'folder'>} The files and folders, by path.
    */

@@ -1,4 +1,4 @@
-// Proves that Citus loses no acknowledged write: two copies of the service under load, one on the coordinator and one on
+// Checks that Citus loses no acknowledged write: two copies of the service under load, one on the coordinator and one on
 // a worker, while each node in turn is killed and started again, while a worker is stopped and resumed, while the shards in
 // use are moved, and while a worker is added.
 import { setTimeout as pause } from 'node:timers/promises';
@@ -42,7 +42,7 @@ const load = startLoad(
 );
 
 /**
- * Runs a part of the proof, and says what the clients saw meanwhile.
+ * Runs a part of the check, and says what the clients saw meanwhile.
  * @param {string} name
  * @param {() => Promise<unknown>} work
  */

@@ -1,5 +1,5 @@
-// Proves with strace that nothing is acknowledged before it is on disk: a create, a delete, a replacement, a change of
-// what is stored, a new token, a revocation and a backup. As controls, the proof must fail for a server that does not sync, and for commands whose syncs it ignores.
+// Checks with strace that nothing is acknowledged before it is on disk: a create, a delete, a replacement, a change of
+// what is stored, a new token, a revocation and a backup. As controls, the check must fail for a server that does not sync, and for commands whose syncs it ignores.
 // cspell:ignore linkat
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -58,7 +58,7 @@ const acknowledgments =
 if (values.help) console.log(usage);
 else if (positionals[0] === 'serve') await serveWithoutSync();
 else if (spawnSync('strace', ['-V']).error !== undefined) {
-  console.error('SKIPPED: the durability proof needs strace, which is not installed.');
+  console.error('SKIPPED: the check of durability needs strace, which is not installed.');
   process.exitCode = process.env['CI'] ? 1 : 0;
 } else await prove();
 

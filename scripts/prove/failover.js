@@ -1,4 +1,4 @@
-// Proves that a failover loses no acknowledged write: under load, kills the primary and promotes the synchronous
+// Checks that a failover loses no acknowledged write: under load, kills the primary and promotes the synchronous
 // standby behind the same address. Needs "npm run build" and PostgreSQL's server programs.
 import { createServer, connect } from 'node:net';
 import { performance } from 'node:perf_hooks';

@@ -1,4 +1,4 @@
-// Proves that a flood of requests without a token does not affect known callers on open connections.
+// Checks that a flood of requests without a token does not affect known callers on open connections.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';

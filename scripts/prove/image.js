@@ -1,4 +1,4 @@
-// Proves what docs/containers.md promises of the image and of compose.yaml, with a real Docker daemon: prints a line for
+// Checks what docs/containers.md promises of the image and of compose.yaml, with a real Docker daemon: prints a line for
 // each step, and for those under load how many requests were sent, how many failed, and the longest time without a success.
 //
 //   npm run prove:image -- --help

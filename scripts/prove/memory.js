@@ -1,4 +1,4 @@
-// Proves that stalled readers and deliberately costly bodies take no more memory than docs/operate.md says.
+// Checks that stalled readers and deliberately costly bodies take no more memory than docs/operate.md says.
 //
 //   npm run prove:memory
 //

@@ -1,4 +1,4 @@
-// Proves that the server refuses requests while its event loop lags, and serves them again when it has caught up.
+// Checks that the server refuses requests while its event loop lags, and serves them again when it has caught up.
 //
 //   npm run prove:overload
 //

@@ -1,4 +1,4 @@
-// Records which writes were requested and acknowledged, and checks the files that a power cut left against them.
+// Records which writes were requested and acknowledged, and checks the files that a power failure left against them.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Defines the scenarios of the proof of power cuts, and records what the real processes do to the disk in each.
+// Defines the scenarios of the replayed power failures, and records what the real processes do to the disk in each.
 // cspell:ignore seccomp
 import { DatabaseSync } from '@photostructure/sqlite';
 import { spawn } from 'node:child_process';

@@ -81,7 +81,7 @@ function unlessKilled(error) {
 function putIntoPlace(files) {
   const folder = dirname(store);
   mkdirSync(folder, { recursive: true });
-  // The operator's new folders survive the power cut; the question is whether the files do.
+  // The operator's new folders survive the power failure; the question is whether the files do.
   for (let parent = dirname(folder); parent.startsWith(disk); parent = dirname(parent)) sync(parent);
   noteRestored(false);
   for (const [name, source] of Object.entries(files)) {

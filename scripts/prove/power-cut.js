@@ -1,4 +1,4 @@
-// Proves that a power cut loses no acknowledged write, by replaying a run's system calls up to simulated power cuts.
+// Checks that a power failure loses no acknowledged write, by replaying a run's system calls up to simulated power failures.
 import { spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { makeScenarios, record } from './power-cut-scenarios.js';
 
 const usage = `Usage: npm run prove:power-cut -- [--images NUMBER] [--plants NUMBER]
 
-Runs the real server, clients and commands on one store under strace, in several scenarios. Then simulates a power cut
+Runs the real server, clients and commands on one store under strace, in several scenarios. Then simulates a power failure
 at many points of each run: of the data that was not synced, all, none or a random part (down to single sectors) reaches
 the disk. Each resulting disk, called an image, must hold an intact store with every plant whose creation was
 acknowledged and no plant whose deletion was. The same holds for access tokens and their revocation. A backup that has
@@ -113,7 +113,7 @@ else if (!(images >= 45 && plants >= 800)) {
   console.error('The controls need at least 45 images and 800 plants.');
   process.exitCode = 1;
 } else if (spawnSync('strace', ['-V']).error !== undefined) {
-  console.error('SKIPPED: the replay of power cuts needs strace, which is not installed.');
+  console.error('SKIPPED: the replay of power failures needs strace, which is not installed.');
   process.exitCode = process.env['CI'] ? 1 : 0;
 } else await prove();
 
@@ -154,7 +154,9 @@ async function prove() {
   }
   for (const failure of failures.slice(0, 20)) console.error(failure);
   if (failures.length === 0) return;
-  console.error('FAILED: acknowledged writes do not survive a power cut, or a control did not lose data.');
+  console.error(
+    'FAILED: acknowledged writes do not survive a power failure, or a control did not lose data.',
+  );
   process.exitCode = 1;
 }
 
@@ -180,7 +182,7 @@ function report(name, calls, checked, lost) {
 }
 
 /**
- * Simulates power cuts at many points of a run, and checks the resulting images.
+ * Simulates power failures at many points of a run, and checks the resulting images.
  * @param {Run} run
  * @param {number} count - The number of images to check.
  * @param {(event: RunEvent) => boolean} [ignores] - Whether a sync has no effect.
@@ -205,7 +207,7 @@ async function cutPower(run, count, ignores) {
       const fault = await check(replayed.image(left), disk, ledger);
       if (fault !== undefined)
         found.push(
-          `power cut after call ${index} of ${events.length}, unsynced data kept: ${left}: ${fault}`,
+          `power failure after call ${index} of ${events.length}, unsynced data kept: ${left}: ${fault}`,
         );
     }
   }
@@ -244,7 +246,7 @@ function cutPoints({ events, first }, count, ignores) {
 }
 
 /**
- * Checks what a power cut left.
+ * Checks what a power failure left.
  * @param {Map<string, Buffer | 'folder'>} image
  * @param {string} disk - The folder that the image shows.
  * @param {Ledger} ledger

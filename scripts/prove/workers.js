@@ -1,4 +1,4 @@
-// Proves that WORKERS on SQLite keeps its promises while processes, files, the log and descriptors fail under load.
+// Checks that WORKERS on SQLite keeps its promises while processes, files, the log and descriptors fail under load.
 // Needs "npm run build", Linux and prlimit.
 import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';

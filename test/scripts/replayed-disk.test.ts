@@ -1,4 +1,4 @@
-// The replay behind the proof of power cuts overlooks no change of a file.
+// The replay of prove:power-cut overlooks no change of a file.
 // cspell:ignore fallocate
 import { spawnSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';

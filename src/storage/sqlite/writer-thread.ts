@@ -65,9 +65,9 @@ async function serve(
     ));
 
   const close = () => {
-    // The connection stays open until its statements are garbage collected, so run the checkpoint of its close now. It
-    // empties the log, unless other processes use the file; it does not wait for them.
-    database.exec('PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)');
+    // The connection stays open until its statements are garbage collected, so run the checkpoint of its close now. First
+    // PASSIVE, because other processes may be writing. Then it empties the log, if it need not wait for them.
+    database.exec('PRAGMA wal_checkpoint(PASSIVE); PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)');
     database.close();
     stopReceiving?.();
     port.close();
