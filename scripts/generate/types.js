@@ -65,8 +65,8 @@ export type requiredScope = ${union(names)};
 }
 
 /**
- * Returns a copy of the document in which every operation has its operationId, and discriminators have references, since
- * openapi-typescript does not know names.
+ * Returns a copy of the document in which exactly the operations that are served have an operationId, so that webhooks need
+ * no handlers, and discriminators have references, since openapi-typescript does not know names.
  * @param {ReturnType<typeof loadContract>} contract
  */
 function withIds({ document, operations }) {
@@ -78,6 +78,11 @@ function withIds({ document, operations }) {
     });
     return { ...value, mapping: Object.fromEntries(targets) };
   });
+  const webhooks = /** @type {Record<string, Record<string, { operationId?: string }>>} */ (
+    copy['webhooks'] ?? {}
+  );
+  for (const webhook of Object.values(webhooks).flatMap((item) => Object.values(item)))
+    delete webhook.operationId;
   const paths = /** @type {Record<string, Record<string, object>>} */ (copy['paths'] ?? {});
   for (const { path, method, operationId } of operations) {
     Object.assign(paths[path]?.[method.toLowerCase()] ?? {}, { operationId });

@@ -141,6 +141,7 @@ function readNumber(literal: string): number | bigint | symbol {
     if (Number.isSafeInteger(Number(exact))) return Number(exact);
     if (BigInt.asIntN(64, exact) === exact) return exact;
   }
+  // A fraction that a double rounds to an integer is another number.
   const isKept = Number.isInteger(rounded) !== isFraction && hasDigits(rounded, digits.slice(start, end));
   return isKept || !Number.isFinite(rounded) ? rounded : Symbol(literal);
 }

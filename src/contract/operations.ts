@@ -167,8 +167,8 @@ const jsonFixes: readonly [RegExp, string][] = [
   [/^multipart\//i, ', with each file as a text in Base64 (format: byte)'],
   [/[/+]xml\b|x-www-form-urlencoded/i, ' with the same schema'],
   [/^text\//i, ' with type: string'],
-  [/(?:)/, ', with the bytes as a text in Base64 (format: byte)'],
 ];
+const bytesAsJson = ', with the bytes as a text in Base64 (format: byte)';
 
 function readBody(place: Place, method: string, schemas: Schemas): Body | undefined {
   if (!place.has('requestBody')) return undefined;
@@ -189,7 +189,7 @@ function readBody(place: Place, method: string, schemas: Schemas): Body | undefi
   const json = contents.filter(({ isJson }) => isJson);
   const [{ mediaType } = { mediaType: '' }] = contents;
   if (json.length === 0 && mediaType !== '') {
-    const fix = jsonFixes.find(([pattern]) => pattern.test(mediaType))![1];
+    const fix = jsonFixes.find(([pattern]) => pattern.test(mediaType))?.[1] ?? bytesAsJson;
     body.at('content').fault(`${mediaType} is not supported`, `Write application/json${fix}`);
   }
   return {
