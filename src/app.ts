@@ -86,6 +86,11 @@ export interface AppOptions {
   monotonic?: () => number;
 }
 
+/** Stands for Fastify's validator: a route with a schema for requests would otherwise seem to be checked. */
+const refuseSchemas = (): never => {
+  throw new Error('Requests are validated by the contract only: leave out the schema of the route');
+};
+
 /**
  * Builds the service, ready to listen or for injected requests. Closing it does not close the storage.
  * @throws Error when the contract and the code do not match, or the certificate is invalid.
@@ -125,6 +130,8 @@ export async function buildApp({
     rewriteUrl: rewriteTarget,
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     exposeHeadRoutes: false,
+    // http/request/ validates; loading Fastify's validator would delay the start.
+    schemaController: { compilersFactory: { buildValidator: refuseSchemas } },
     // A closing service still serves the requests that it has accepted.
     return503OnClosing: false,
     // The preClose hook waits until clients have read their responses, which can exceed Fastify's default timeout.

@@ -112,7 +112,7 @@ function readSchemas(place: Place, { use, normalize }: Context): Partial<Draft> 
   for (const keyword of list) {
     const parts = place.list(keyword).map(normalize);
     if (parts.length > 0) draft[keyword] = parts;
-    else if (place.has(keyword) && keyword.endsWith('Of') && keyword !== 'allOf')
+    else if (place.has(keyword) && ['anyOf', 'oneOf'].includes(keyword))
       place.at(keyword).fault('allows no value', 'List the alternatives');
   }
   for (const keyword of named) {

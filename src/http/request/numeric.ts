@@ -66,14 +66,8 @@ function typeOf(data: unknown): string {
 type Numeric = number | bigint | symbol;
 
 /** Checks integers; bigint and number compare exactly. */
-function integerCheck({
-  minimum,
-  maximum,
-  exclusiveMinimum,
-  exclusiveMaximum,
-  multipleOf,
-  ...schema
-}: NumericSchema) {
+function integerCheck(schema: NumericSchema) {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
   const range = integerRanges[schema.isInt64 ? 'int64' : 'double'];
   const least = [
     minimum && Math.ceil(minimum),
@@ -99,14 +93,8 @@ function integerCheck({
 }
 
 /** Checks numbers; a fraction counts as the nearest double. */
-function numberCheck({
-  minimum,
-  maximum,
-  exclusiveMinimum,
-  exclusiveMaximum,
-  multipleOf,
-  ...schema
-}: NumericSchema) {
+function numberCheck(schema: NumericSchema) {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
   const check = (data: Numeric): Fault[] | undefined => {
     const value = isInexact(data) ? toDouble(data) : data;
     if (value === undefined || (typeof value === 'number' && !Number.isFinite(value))) return wrongType;
