@@ -6,7 +6,6 @@ import type { Service } from './definition.js';
 import {
   atLeastOneSecond,
   bytes,
-  connections,
   count,
   databaseUrl,
   flag,
@@ -14,8 +13,9 @@ import {
   logLevels,
   networks,
   origins,
+  poolSize,
   port,
-  rows,
+  positive,
   safeUrl,
   seconds,
   text,
@@ -45,7 +45,7 @@ export const variables = {
   DATABASE_URL: databaseUrl({
     desc: 'Where the data is stored: `file:PATH` (SQLite) or `postgres://…`',
   }),
-  DATABASE_POOL_SIZE: connections({
+  DATABASE_POOL_SIZE: poolSize({
     default: defaultPostgres.poolSize,
     desc: 'PostgreSQL: connections per process for reading; each process uses one more for writing',
   }),
@@ -93,7 +93,7 @@ export const variables = {
     default: defaultLimits.stallTimeout / 1000,
     desc: 'Maximum time that a client may take to read one page of a list; slower clients are disconnected',
   }),
-  MAX_CONNECTIONS: rows({
+  MAX_CONNECTIONS: positive({
     default: defaultLimits.maxConnections,
     desc: 'Maximum number of connections; further ones are closed immediately. Reduced automatically if the open-file limit is too low',
   }),
@@ -134,7 +134,7 @@ export const variables = {
     desc: 'PEM file with the certificate chain. Together with `TLS_KEY_FILE` it enables HTTPS',
   }),
   TLS_KEY_FILE: text({ default: undefined, desc: "PEM file with the certificate's private key" }),
-  WRITE_QUEUE_ROWS: rows({
+  WRITE_QUEUE_ROWS: positive({
     default: defaultWrites.queueRows,
     desc: 'Maximum number of queued writes; further ones receive 503',
   }),
@@ -142,7 +142,7 @@ export const variables = {
     default: defaultWrites.queueBytes,
     desc: 'Maximum total size of queued writes; further ones receive 503',
   }),
-  WRITE_BATCH_ROWS: rows({
+  WRITE_BATCH_ROWS: positive({
     default: defaultWrites.batchRows,
     desc: 'Maximum number of writes in one commit',
   }),

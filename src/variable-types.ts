@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { EnvError, makeExactValidator } from 'envalid';
-import { automaticWorkers } from './process/container.js';
+import { automaticWorkers } from './process/container-limits.js';
 
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
@@ -17,9 +17,9 @@ function integer(min: number, max: number) {
 export const port = integer(0, 65_535);
 export const seconds = integer(0, 86_400);
 export const atLeastOneSecond = integer(1, 86_400);
-export const connections = integer(1, 1_000);
+export const poolSize = integer(1, 1_000);
 export const count = integer(0, 1_000_000_000);
-export const rows = integer(1, 10_000_000);
+export const positive = integer(1, 10_000_000);
 export const bytes = integer(1_024, 2 ** 33);
 
 export const workers = makeExactValidator<number>((value) => {

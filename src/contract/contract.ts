@@ -1,9 +1,9 @@
 // Loads a contract, normalizes it, and reports everything that the server cannot serve.
 import { readFileSync } from 'node:fs';
-import { readSchemes, type SecurityScheme } from './access.js';
+import { readSchemes, type SecurityScheme } from './security.js';
 import { methods, readOperations, type Operation } from './operations.js';
 import { Place } from './place.js';
-import { Schemas } from './schemas.js';
+import { Schemas } from './schema-normalizer.js';
 import { depthOf } from './shape.js';
 import { Source, type Finding } from './source.js';
 

@@ -1,10 +1,11 @@
 // Reads the operations of a contract into the normal form.
-import { readBasePaths, readRequirements, type Requirement, type SecurityScheme } from './access.js';
+import { readRequirements, type Requirement, type SecurityScheme } from './security.js';
+import { readBasePaths } from './servers.js';
 import { readParameters, readRoute, type Parameter, type Route } from './parameters.js';
 import { scopeExtension, type Place } from './place.js';
 import { declares, readContent, readResponses, type ErrorContent, type Result } from './responses.js';
 import type { Schema } from './schema.js';
-import type { Schemas } from './schemas.js';
+import type { Schemas } from './schema-normalizer.js';
 import type { Finding } from './source.js';
 
 /** A request body in the normal form: JSON of one or several media types. */

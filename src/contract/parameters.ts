@@ -2,7 +2,7 @@
 import { checkName } from './keywords.js';
 import type { Place } from './place.js';
 import { anySchema, type Schema } from './schema.js';
-import type { Schemas } from './schemas.js';
+import type { Schemas } from './schema-normalizer.js';
 
 /** The part of a request that has a parameter. */
 export type ParameterPlace = 'path' | 'query' | 'header' | 'cookie';

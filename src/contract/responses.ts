@@ -1,7 +1,7 @@
 // Reads the responses of an operation: what its handler may return, and what the server returns by itself.
 import type { Place } from './place.js';
 import { anySchema, type Schema, type Use } from './schema.js';
-import type { Schemas } from './schemas.js';
+import type { Schemas } from './schema-normalizer.js';
 import { propertyOf } from './shape.js';
 
 /** The content of a body. */

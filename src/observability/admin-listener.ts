@@ -2,7 +2,7 @@
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import { adminLimits } from '../defaults.js';
-import { startInOrder } from '../http/admission/request-order.js';
+import { startInOrder } from '../http/connection/pipelining.js';
 import { respondToClientError } from '../http/connection/client-errors.js';
 import { checkHeaders } from '../http/connection/host-and-expect.js';
 import { addRequestId, requestId } from '../http/connection/request-id.js';
@@ -11,7 +11,7 @@ import { settleUnreadBody } from '../http/connection/unread-body.js';
 import { createErrorHandler } from '../http/response/error-response.js';
 import { declareMediaType } from '../http/response/media-type.js';
 import { refuseUnknownRoutes, rewriteTarget } from '../http/routing/unknown-routes.js';
-import { within } from './within.js';
+import { within } from './time-limit.js';
 
 /** What the admin listener reports. */
 export interface AdminOptions {

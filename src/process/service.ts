@@ -10,8 +10,8 @@ import type { Tls } from '../http/connection/server.js';
 import { openLog, openReadableLog } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
 import { openStorage, type OpenStorage, type WriterRole } from '../storage/open.js';
-import { warnOfMemory } from './container.js';
-import { connectionRoom, warnOfLimits } from './descriptors.js';
+import { warnOfMemory } from './container-limits.js';
+import { connectionRoom, warnOfLimits } from './open-files.js';
 
 /** The options that differ between the processes of a service. */
 export interface ProcessOptions extends WriterRole {

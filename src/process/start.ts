@@ -5,11 +5,11 @@ import { ContractError } from '../contract/source.js';
 import type { Service } from '../definition.js';
 import { shutDown } from '../http/connection/shutdown.js';
 import { readCommandLine } from './command-line.js';
-import { greetDeveloper } from './developer.js';
+import { greetDeveloper } from './development-message.js';
 import { workerVariable, writerVariable } from './messages.js';
 import { openAdminListener, reportReady } from './admin.js';
 import { endOnSignal, shutdownTimes } from './ending.js';
-import { describeFault } from './faults.js';
+import { describeFault } from './start-errors.js';
 import { listen } from './listening.js';
 import { buildService, loadMetrics } from './service.js';
 

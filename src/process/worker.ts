@@ -9,7 +9,7 @@ import { allowHalfOpenSocket, startTimeLimits } from '../node/http.js';
 import type { Metrics } from '../observability/metrics.js';
 import { logDescriptor, type SupervisorMessage, type WorkerMessage } from './messages.js';
 import { shutdownTimes } from './ending.js';
-import { describeFault } from './faults.js';
+import { describeFault } from './start-errors.js';
 import { buildService, loadMetrics } from './service.js';
 
 /** How long a worker that leaves service stays to finish its open connections, in ms. */

@@ -7,7 +7,7 @@ import { mock } from 'node:test';
 import t, { type Test } from 'tap';
 import { Acceptor } from '../../dist/process/acceptor.js';
 import type { SupervisorMessage, WorkerMessage } from '../../dist/process/messages.js';
-import { describeFault } from '../../dist/process/faults.js';
+import { describeFault } from '../../dist/process/start-errors.js';
 import { WorkerProcess, type Child } from '../../dist/process/worker-process.js';
 import { Workers, WorkerStartError } from '../../dist/process/workers.js';
 import { service } from '../../dist/service.js';

@@ -9,7 +9,7 @@ import {
   type Shape,
   type TypeName,
 } from '../../contract/shape.js';
-import { weigh } from './effort.js';
+import { weigh } from './validation-effort.js';
 import type { Source } from './faults.js';
 import type { NumericRule } from './numeric.js';
 

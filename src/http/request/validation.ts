@@ -3,7 +3,7 @@ import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Schema } from '../../contract/schema.js';
 import { isChoosing, Rewriter } from './ajv-schema.js';
-import { Effort, isCostly, limitDepth } from './effort.js';
+import { Effort, isCostly, limitDepth } from './validation-effort.js';
 import { describe, type Source } from './faults.js';
 import { addTextFormats } from './formats.js';
 import { numericFaults, numericKeyword } from './numeric.js';

@@ -1,6 +1,6 @@
 // Derives authentication from the contract: which verifiers an operation uses, and which scopes it requires.
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
-import type { Requirement, SchemeUse, SecurityScheme } from '../../contract/access.js';
+import type { Requirement, SchemeUse, SecurityScheme } from '../../contract/security.js';
 import type { Contract } from '../../contract/contract.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Finding } from '../../contract/source.js';

@@ -2,7 +2,7 @@
 import { Pool, type PoolClient } from 'pg';
 import { defaultPostgres } from '../../defaults.js';
 import { StorageError, type StorageFailure } from '../interface.js';
-import { hadNoEffect, isSerializationError, isUsable, storageError } from './failures.js';
+import { failureOf, hadNoEffect, isSerializationError, isUsable, storageError } from './failures.js';
 import { Preparation, runQuery, type Query, type Row } from './query.js';
 import { checkServer } from './server-check.js';
 
@@ -179,11 +179,11 @@ export class PostgresPool {
         }
         // After other errors, the state of the connection is unknown.
         usable = isUsable(error);
-        const rolledBack = hadNoEffect(error);
-        const retry = isSerializationError(error) || (lost === 'unavailable' && attempt === 1 && !rolledBack);
+        const isFirst = lost === 'unavailable' && attempt === 1;
+        const retry = isSerializationError(error) || (isFirst && !hadNoEffect(error));
         const pause = Math.random() * retryPause * attempt;
         if (!retry || performance.now() + pause > this.#lastStart(end)) {
-          throw storageError(rolledBack ? 'unavailable' : lost, error);
+          throw storageError(failureOf(error, lost), error);
         }
         await new Promise((resolve) => setTimeout(resolve, pause));
       } finally {

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { StorageError, toStorageError } from '../interface.js';
 import type { WriteObserver } from '../group-writer.js';
 import type { Committer } from '../writes.js';
-import { RemoteWriter, type Packer } from './batch.js';
+import { RemoteWriter, type Packer } from './batch-messages.js';
 import type { StoreFile } from './files.js';
 import {
   lineOf,

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { messageOf } from '../interface.js';
-import type { PackedBatch, PackedResults } from './batch.js';
+import type { PackedBatch, PackedResults } from './batch-messages.js';
 import { lineOf, onLine, openSocketPath, parseBatch, type Commit, type Greeting } from './relay-protocol.js';
 
 /**

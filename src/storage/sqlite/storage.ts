@@ -17,7 +17,7 @@ import {
   type Schema,
 } from '../migrations.js';
 import type { Committer } from '../writes.js';
-import { Packer } from './batch.js';
+import { Packer } from './batch-messages.js';
 import { openDatabase, withStorageErrors } from './database.js';
 import { checkFiles, identifyFiles, type StoreFile } from './files.js';
 import { PageReader } from './pages.js';

@@ -3,7 +3,7 @@ import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { type CollectionDefinition, messageOf, type Outcome } from '../interface.js';
 import type { Write } from '../writes.js';
-import { Packer, packOutcomes, type PackedBatch, type PackedResults } from './batch.js';
+import { Packer, packOutcomes, type PackedBatch, type PackedResults } from './batch-messages.js';
 import { checkFiles, existing, identifyFiles, type StoreFile } from './files.js';
 import type { Commit } from './relay-protocol.js';
 import { receiveBatches } from './relay-server.js';

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { StorageError } from '../interface.js';
 import type { WriteObserver } from '../group-writer.js';
 import type { Committer } from '../writes.js';
-import { Packer, RemoteWriter } from './batch.js';
+import { Packer, RemoteWriter } from './batch-messages.js';
 import type { WriterData, WriterReply, WriterRequest } from './writer-thread.js';
 
 /**

@@ -1,6 +1,6 @@
 // Keeps pipelined requests in order: each starts after the responses to the earlier ones on its connection.
 import type { onRequestHookHandler } from 'fastify';
-import { connectionOf } from '../connection/connection.js';
+import { connectionOf } from './connection.js';
 
 /**
  * An onRequest hook that starts a request after the responses to the earlier ones on its connection (RFC 9112 section
