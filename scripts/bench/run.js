@@ -17,7 +17,7 @@ import { startTurn, workloads } from './workloads.js';
 const usage = `npm run bench -- [OPTION]...
 
 Compares the Plant Store with servers that return a constant (floors) and with typical implementations (peers): every
-server under every workload, alternately. Without options it writes docs/benchmarks.md.
+server under every workload, alternately. Without options, or with --rounds alone, it writes docs/benchmarks.md.
 
   --against FOLDER   run only this checkout, another one in FOLDER, which must be built, and bare Fastify; --server
                      selects other servers
@@ -45,6 +45,8 @@ if (options.help) {
   console.log(usage);
   process.exit();
 }
+const isPart =
+  options.quick || options.against !== undefined || (options.server ?? options.workload) !== undefined;
 const against = options.against && resolve(options.against);
 if (against !== undefined && !existsSync(join(against, 'dist/main.js'))) {
   fail(`${against} has no dist/main.js; run "npm run build" there first`);
@@ -188,5 +190,5 @@ const results = running.map(({ result }) => result);
 const comparisons = await compare(results, plan.long);
 const report = { results, comparisons, connectionCounts, workloads: selected, plan };
 printReport(report);
-if (process.argv.length === 2) await writeReport(report);
+if (!isPart) await writeReport(report);
 if (comparisons.some((comparison) => verdict(comparison) === 'missed')) process.exitCode = 1;
