@@ -86,6 +86,7 @@ export function createValidator(compiler: Compiler, schema: Schema, source: Sour
   const counted = isCounted ? (isChoosing(schema) ? 'first fault' : 'all faults') : undefined;
   const rewriter = new Rewriter(source, { counted });
   const validate = compiler.compile(schema, rewriter);
+  compileEagerly(validate);
   const check: Validator = (data) =>
     validate(data) ? undefined : describe(validate.errors ?? [], source, numericFaults);
   if (!isCounted) return check;
@@ -95,6 +96,19 @@ export function createValidator(compiler: Compiler, schema: Schema, source: Sour
     effort.start();
     return check(data);
   };
+}
+
+/**
+ * Runs a validator once: V8 compiles a function when it is called first, and the first body of a schema with very many
+ * properties would wait for that.
+ */
+function compileEagerly(validate: (data: unknown) => unknown): void {
+  effort.start();
+  try {
+    validate({});
+  } catch {
+    // A schema can be too costly even for this value; then all its bodies are refused.
+  }
 }
 
 /** Compiles the function that returns whether a part of a response has an alternative of its schema. */
