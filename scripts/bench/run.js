@@ -12,7 +12,7 @@ import { printReport, writeReport } from './report.js';
 import { allServers } from './servers.js';
 import { measureStarts } from './starts.js';
 import { compare, verdict } from './targets.js';
-import { startTurn, workloads } from './workloads.js';
+import { startRound, workloads } from './workloads.js';
 
 const usage = `npm run bench -- [OPTION]...
 
@@ -156,7 +156,7 @@ try {
         // The direction alternates, so that no server always follows the same one.
         for (const { process: server, target, result } of round % 2 === 0 ? running : running.toReversed()) {
           const run = (/** @type {number} */ duration, next = workload.next) => {
-            startTurn(target);
+            startRound(target);
             return putUnderLoad({
               port: server.port,
               connections: Math.min(connections, workload.mostConnections ?? connections),
@@ -187,7 +187,7 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 const results = running.map(({ result }) => result);
-const comparisons = await compare(results, plan.long);
+const comparisons = compare(results);
 const report = { results, comparisons, connectionCounts, workloads: selected, plan };
 printReport(report);
 if (!isPart) await writeReport(report);

@@ -1,14 +1,5 @@
 // Computes the ratio of the Plant Store's speed to other servers', round by round, and checks it against targets.
-import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { medianInterval, median } from '../lib/statistics.js';
-import { putUnderLoad, requestText } from './load.js';
-import { startMeasured } from './measured-server.js';
-import { fillStore } from './store.js';
 
 /**
  * @typedef {import('./run.js').Result} Result
@@ -34,10 +25,9 @@ const ofSqliteWithMany = { ...ofSqlite, 'list-100': 0.6 };
 /**
  * Compares the Plant Store on each engine with all other servers on the same one, and with itself on SQLite.
  * @param {readonly Result[]} results
- * @param {{ time: number, rounds: number }} options - The rounds for lists of 100,000, and their length in ms.
- * @returns {Promise<Comparison[]>}
+ * @returns {Comparison[]}
  */
-export async function compare(results, options) {
+export function compare(results) {
   const ours = results.find(({ kind }) => kind === 'ours');
   if (ours === undefined) return [];
   /** @type {Comparison[]} */
@@ -81,10 +71,6 @@ export async function compare(results, options) {
       ratio: medianInterval(ratios),
       ...(server === ours && { atMost: 3 }),
     });
-  }
-  if (ours.measurements.some(({ workload }) => workload === 'list-100000')) {
-    const ratio = medianInterval(await measureLongList(options));
-    comparisons.push({ what: 'list 100,000, of the store alone', ratio, atLeast: 0.6 });
   }
   return comparisons;
 }
@@ -148,29 +134,4 @@ function ratiosOf(result, other, workload, connections) {
   return samplesOf(result, workload, connections)
     .map(({ round, rate }) => rate / (others.get(round) ?? NaN))
     .filter(Number.isFinite);
-}
-
-/**
- * Measures, alternately, the rate of a long list over HTTP and that of a separate process that reads the same store.
- * @param {{ time: number, rounds: number }} options
- */
-async function measureLongList({ time, rounds }) {
-  const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
-  try {
-    const url = `file:${join(folder, 'plants.db')}`;
-    const tokens = await fillStore(url, [{ subject: 'long', plants: 100_000 }]);
-    const script = fileURLToPath(new URL('store-rate.js', import.meta.url));
-    const request = requestText({ method: 'GET', path: '/plants', token: tokens.get('long') });
-    const ratios = [];
-    const server = await startMeasured({ env: { DATABASE_URL: url } });
-    for (let round = 0; round <= rounds; round++) {
-      const { stdout } = await promisify(execFile)(process.execPath, [script, url, 'long', String(time)]);
-      const { rate } = await putUnderLoad({ port: server.port, connections: 4, time, next: () => request });
-      if (round > 0) ratios.push(rate / Number(stdout));
-    }
-    await server.end();
-    return ratios;
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
 }

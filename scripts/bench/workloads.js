@@ -108,7 +108,7 @@ function list(target, subject, query) {
  * they have created.
  * @param {Target} target
  */
-export function startTurn(target) {
+export function startRound(target) {
   target.deletable = target.created;
 }
 

@@ -63,24 +63,6 @@ export async function generate(language, folder, target, ...options) {
 }
 
 /**
- * Installs a Python package, and what it needs, in a virtual environment of the folder.
- * @param {string} folder
- * @param {string} name - What pip installs.
- */
-export async function installPython(folder, name) {
-  await command(folder, 'python3', '-m', 'venv', 'venv');
-  await command(folder, 'venv/bin/pip', 'install', '--quiet', name);
-}
-
-/** @param {string} folder */
-export async function buildGo(folder) {
-  await command(folder, 'go', 'mod', 'init', 'roundtrip');
-  await command(folder, 'go', 'mod', 'tidy');
-  await command(folder, 'go', 'vet', './...');
-  await command(folder, 'go', 'build', '-o', 'roundtrip', '.');
-}
-
-/**
  * Installs packages from npm, of which the generator runs with the given arguments, on a current Node.js.
  * @param {string} folder
  * @param {string[]} packages
@@ -110,10 +92,6 @@ export async function buildTypeScript(folder) {
     bundle: true,
     platform: 'node',
     format: 'esm',
-    // Axios requires modules of Node.js from CommonJS.
-    banner: {
-      js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",
-    },
   });
 }
 

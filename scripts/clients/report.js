@@ -57,7 +57,7 @@ retries: [the guide](api.md#retries) says what to repeat, and what the repetitio
 ${lines.join('\n')}
 
 The clients for PHP and Ruby run with the libraries of Debian's packages php-guzzlehttp-guzzle and ruby-typhoeus, and the
-client for Kotlin is compiled by Maven. Kubb, orval and swagger-typescript-api run on Node.js 22.
+client for Kotlin is compiled by Maven. Orval runs on Node.js 22.
 
 ## Exact ids in TypeScript
 

@@ -13,8 +13,6 @@ import {
 
 const heyApi = '0.94.0';
 const orval = '8.38.0';
-const kubb = '4.39.3';
-const swaggerTypescriptApi = '13.13.0';
 
 const bigintOptions = ['--type-mappings=long=bigint', '--language-specific-primitives=bigint'];
 const onCurrentNode = () =>
@@ -38,62 +36,6 @@ export const clients = {
       'Set `override.useBigInt` in the configuration, and add the line for exact ids. A `mutator` adds the address ' +
       'and the token to each request.',
     errors: 'The `status` of the result selects the type of its `data`, which is an `Error`.',
-  },
-  kubb: {
-    tool: `kubb ${kubb}`,
-    language: 'TypeScript',
-    needs: ['npm'],
-    async build(folder) {
-      const packages = ['cli', 'core', 'plugin-oas', 'plugin-ts', 'plugin-client'];
-      const versioned = packages.map((name) => `@kubb/${name}@${kubb}`);
-      await generateOnNode(
-        folder,
-        [...versioned, 'axios@1'],
-        'kubb',
-        'generate',
-        '--config',
-        'kubb.config.mjs',
-      );
-      await buildTypeScript(folder);
-    },
-    run: onCurrentNode,
-    program: 'round-trip.ts',
-    shown: ['kubb.config.mjs'],
-    command: 'CONTRACT=openapi.yaml kubb generate --config kubb.config.mjs',
-    set:
-      "Set plugin-ts's `integerType` to `bigint`, and add the line for exact ids. Set `baseURL` and `headers` with " +
-      '`setConfig`. Use the `axios` client of plugin-client: its `fetch` client sends no JSON media type, which ' +
-      'returns 400, and returns errors as if they were plants.',
-    errors: '`AxiosError` with the status; the `data` of its response is an `Error`.',
-  },
-  'swagger-typescript-api': {
-    tool: `swagger-typescript-api ${swaggerTypescriptApi}`,
-    language: 'TypeScript',
-    needs: ['npm'],
-    async build(folder) {
-      const argv = [
-        '--path',
-        contract,
-        '--output',
-        'client',
-        '--name',
-        'plants.ts',
-        '--custom-config',
-        'config.mjs',
-      ];
-      const packages = [`swagger-typescript-api@${swaggerTypescriptApi}`];
-      await generateOnNode(folder, packages, 'swagger-typescript-api', 'generate', ...argv);
-      await buildTypeScript(folder);
-    },
-    run: onCurrentNode,
-    program: 'round-trip.ts',
-    shown: ['config.mjs'],
-    command: 'swagger-typescript-api generate --path openapi.yaml --custom-config config.mjs',
-    set:
-      'In `primitiveTypeConstructs` of the configuration, map the integer format `int64` to `bigint`, and add the line ' +
-      "for exact ids. Set `baseUrl`, and in `baseApiParams` the header `authorization` and `format: 'json'`, without " +
-      'which the errors of a delete are not parsed.',
-    errors: 'The response is thrown, with the status; its `error` is an `Error`.',
   },
   'typescript-fetch': {
     tool: `openapi-generator ${openapiGenerator}, \`typescript-fetch\``,

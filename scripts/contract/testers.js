@@ -19,10 +19,6 @@ const versions = {
   dredd: '14.1.0',
   specmatic: '2.55.1',
   '@stoplight/prism-cli': '5.14.2',
-  '@apideck/portman': '1.33.0',
-  newman: '6.2.2',
-  // Portman needs it, and does not declare it.
-  tslib: '2',
 };
 
 const folder = await mkdtemp(join(tmpdir(), 'plant-store-testers-'));
@@ -36,7 +32,6 @@ const testers = {
   dredd: { tool: 'dredd', run: runDredd, summary: /complete: (\d.*total)/ },
   specmatic: { tool: 'specmatic', run: runSpecmatic, summary: /(Tests run: .*)/ },
   prism: { tool: '@stoplight/prism-cli', run: runPrism, summary: /(.*requests.*)/ },
-  portman: { tool: '@apideck/portman', run: runPortman, summary: /^(\d+ assertions.*)/m },
 };
 
 /**
@@ -76,25 +71,6 @@ async function runSpecmatic() {
     SPECMATIC_GENERATIVE_TESTS: 'true',
     bearerAuth: token,
   });
-}
-
-async function runPortman() {
-  const token = await server.createToken('portman');
-  const config = join(here, 'portman.json');
-  const portman = await run('portman', [
-    '-l',
-    contract,
-    '-c',
-    config,
-    '-b',
-    server.origin,
-    '-o',
-    'plants.json',
-  ]);
-  if (!portman.ok) return portman;
-  const { ok, output } = await run('newman', ['run', 'plants.json', '--env-var', `token=${token}`]);
-  const [, assertions, failed] = /assertions │\s+(\d+) │\s+(\d+)/.exec(output) ?? [];
-  return { ok, output: `${output}\n${assertions} assertions, ${failed} failed` };
 }
 
 /** Sends requests through Prism, which adds a header to a response if it or its request violates the contract. */

@@ -1,5 +1,6 @@
 // Checks with strace that nothing is acknowledged before it is on disk: a create, a delete, a replacement, a change of
-// what is stored, a new token, a revocation and a backup. As controls, the check must fail for a server that does not sync, and for commands whose syncs it ignores.
+// what is stored, a new token, a revocation and a backup. As controls, the check must fail for a server that does not
+// sync, and for commands whose syncs it ignores.
 // cspell:ignore linkat
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -12,22 +13,21 @@ import { service } from '../../dist/service.js';
 import { openSqlite } from '../../dist/storage/sqlite/storage.js';
 import { run as runProgram, startServer } from '../../test/support/server-process.js';
 
-const usage = `Usage: npm run prove:durability -- [--plants NUMBER]
+const usage = `Usage: npm run prove:durability
 
 Creates and deletes plants one by one on a traced server, with one process and with two workers; creates, replaces,
-changes and deletes books of examples/library, whose ids are texts; and runs the commands that change tokens and back up. After the last write to the log or to the copy, that file must be synced, and after a
-new name its folder, before the response or the message is sent.
-
-  --plants  number of plants or books on each server (50)
-  --help    show this help
+changes and deletes books of examples/library, whose ids are texts; and runs the commands that change tokens and back
+up. After the last write to the log or to the copy, that file must be synced, and after a new name its folder, before
+the response or the message is sent.
 
 Linux only; needs strace. Run "npm run build && npm run build:services" first.`;
 
 const { values, positionals } = parseArgs({
-  options: { plants: { type: 'string', default: '50' }, help: { type: 'boolean', default: false } },
+  options: { help: { type: 'boolean', default: false } },
   allowPositionals: true,
 });
-const plants = Number(values.plants);
+/** The number of plants or books on each server. */
+const plants = 50;
 const self = fileURLToPath(import.meta.url);
 const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 const library = fileURLToPath(new URL('../../examples/library/dist/', import.meta.url));

@@ -8,13 +8,12 @@ import { derive, docker, Stack, until } from './image-stack.js';
 
 /** @typedef {import('./image.js').Report} Report */
 
-/**
- * Runs the stack through everything.
- * @param {Report} report @param {string} image
- * @param {number} times - How often the number of instances changes.
- * @param {number} upgrades - How often there is an upgrade and a way back.
- */
-export async function proveRolling(report, image, times, upgrades) {
+/** How often the number of instances changes, and how often there is an upgrade and a way back. */
+const times = 10;
+const upgrades = 3;
+
+/** Runs the stack through everything. @param {Report} report @param {string} image */
+export async function proveRolling(report, image) {
   const stack = await Stack.start(image);
   try {
     const token = await stack.createToken('prover');
@@ -31,8 +30,8 @@ export async function proveRolling(report, image, times, upgrades) {
       await pause(1000);
       report.load(what, await load.stop(), mayFail);
     };
-    await underLoad(`${times} times 2, 4 and 2 instances`, () => scaleRepeatedly(stack, times));
-    await proveUpgrades(report, stack, image, upgrades, underLoad);
+    await underLoad(`${times} times 2, 4 and 2 instances`, () => scaleRepeatedly(stack));
+    await proveUpgrades(report, stack, image, underLoad);
     await proveDeaths(stack, underLoad);
     await proveAddresses(report, stack, image, token);
     await proveOwnResponses(report, stack, token);
@@ -49,8 +48,8 @@ async function proveHardened(report, stack) {
   report.line('the instances run without privileges, and without a writable root', hardened);
 }
 
-/** @param {Stack} stack @param {number} times */
-async function scaleRepeatedly(stack, times) {
+/** @param {Stack} stack */
+async function scaleRepeatedly(stack) {
   for (let i = 0; i < times; i++) {
     for (const count of [4, 2]) {
       await stack.scale(count);
@@ -60,19 +59,19 @@ async function scaleRepeatedly(stack, times) {
 }
 
 /**
- * @param {Report} report @param {Stack} stack @param {string} image @param {number} times
+ * @param {Report} report @param {Stack} stack @param {string} image
  * @param {(what: string, act: () => Promise<void>) => Promise<void>} underLoad
  */
-async function proveUpgrades(report, stack, image, times, underLoad) {
+async function proveUpgrades(report, stack, image, underLoad) {
   const images = async () => docker('inspect', '--format', '{{.Config.Image}}', ...(await stack.instances()));
   const next = 'plant-store-proof:2';
   await derive(image, next, 'LABEL release=2');
-  for (let i = 1; i <= times; i++) {
+  for (let i = 1; i <= upgrades; i++) {
     for (const [what, to] of [
       ['upgrade', next],
       ['way back', image],
     ]) {
-      await underLoad(`${what} ${i} of ${times}`, async () => {
+      await underLoad(`${what} ${i} of ${upgrades}`, async () => {
         const { code, stdout, stderr } = await stack.upgrade(to ?? '');
         if (code !== 0) throw new Error(`${stdout}\n${stderr}`);
         if ((await images()) !== `${to}\n${to}`) throw new Error(`the instances are of ${await images()}`);

@@ -17,11 +17,10 @@ of the log stalls, and the descriptors are taken. No acknowledged write may be l
 and in order, nothing may be left at the end, and no kind of request may be without success for longer than the bound of
 the fault (scripts/prove/workers-faults.js). With a fix taken back (scripts/prove/workers-controls.js), this must fail.
 
-  --minutes N    how long to run, without the controls (default: 1)
-  --seed N       repeats the schedule of faults of an earlier run (default: random)
-  --dist FOLDER  tests another build, without the controls (default: dist)
-  --controls     runs the controls alone
-  --help         prints this text`;
+  --minutes N  how long to run, without the controls (default: 1)
+  --seed N     repeats the schedule of faults of an earlier run (default: random)
+  --controls   runs the controls alone
+  --help       prints this text`;
 
 /** How many faults the server must survive before it is ended. */
 const faultsPerRound = 4;
@@ -34,7 +33,6 @@ const { values: options } = parseArgs({
   options: {
     minutes: { type: 'string', default: '1' },
     seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 31)) },
-    dist: { type: 'string' },
     controls: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -50,10 +48,9 @@ if (!(minutes > 0) || !Number.isSafeInteger(seed)) {
   process.exit(2);
 }
 
-const dist = options.dist ?? fileURLToPath(new URL('../../dist/', import.meta.url));
-let passed = options.controls || (await prove());
-if (options.dist === undefined) passed = (await runControls(dist)) && passed;
-process.exit(passed ? 0 : 1);
+const dist = fileURLToPath(new URL('../../dist/', import.meta.url));
+const passed = options.controls || (await prove());
+process.exit((await runControls(dist)) && passed ? 0 : 1);
 
 /** @returns {Promise<boolean>} Whether every promise was kept. */
 async function prove() {

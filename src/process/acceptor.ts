@@ -32,8 +32,8 @@ export interface AcceptorLimits {
 }
 
 /**
- * Listens in the supervisor. Connections wait here while no worker is free, for a limited time, since nobody notices
- * whether their clients have left. Those beyond a limit are closed at once, so that they cannot take all descriptors of
+ * Listens in the supervisor. Connections wait here while no worker is free, for a limited time, since their clients may
+ * have left unnoticed. Those beyond a limit are closed at once, so that they cannot take all descriptors of
  * the process.
  */
 export class Acceptor {
@@ -69,10 +69,10 @@ export class Acceptor {
    * @returns The address. Does not resolve after close().
    * @throws a system error.
    */
-  listen(place: { host: string; port: number }): Promise<AddressInfo> {
+  listen(address: { host: string; port: number }): Promise<AddressInfo> {
     return new Promise((resolve, reject) => {
       if (this.#closed) return;
-      this.#server.once('error', reject).listen(place, () => {
+      this.#server.once('error', reject).listen(address, () => {
         this.#server.off('error', reject).on('error', (error) => {
           this.#warn(error);
         });

@@ -40,13 +40,8 @@ const descriptorsPerWorker = 6;
  */
 export async function supervise(service: Service, config: Config, dev: boolean): Promise<void> {
   const output = openOutput(1);
-  const options = await logOptions(config, () => log, { name: 'supervisor', output });
-  const log: FastifyBaseLogger = Fastify({ logger: options }).log;
-  warnOfMisspelledVariables(log);
   const count = countWorkers(config);
-  if (count < config.WORKERS) {
-    log.warn({ workers: count }, 'WORKERS is lowered, so that each worker has a part of every shared limit');
-  }
+  const log = await openSupervisorLog(config, output, count);
   const metrics = await loadMetrics(service, config);
   const storage = await openConfiguredStorage(service, config, metrics, { forWorkers: true });
   const room = connectionRoom(config);
@@ -78,7 +73,6 @@ export async function supervise(service: Service, config: Config, dev: boolean):
     workers.kill();
   });
   const started = workers.start();
-  const { drainTime, patience } = shutdownTimes(config);
   const admin = openAdminListener(
     {
       serving: () => workers.open && acceptor.listening,
@@ -91,19 +85,36 @@ export async function supervise(service: Service, config: Config, dev: boolean):
     },
     config,
   );
-  const stop = async () => {
-    if (workers.open) {
-      workers.drain();
-      await drained(drainTime, () => acceptor.connections);
-    }
-    acceptor.close();
-    await workers.end(patience + endGrace);
-  };
-  endOnSignal({ service, log, storage, admin, stop });
+  endOnSignal({ service, log, storage, admin, stop: () => stop(workers, acceptor, config) });
   await Promise.all([started, admin]);
   const origin = originOf(await listen(acceptor, config), config);
   reportReady(service, log, origin);
   if (dev) await greetDeveloper(service, origin, storage, config);
+}
+
+/** @param output - The descriptor of the log. */
+async function openSupervisorLog(
+  config: Config,
+  output: number,
+  workers: number,
+): Promise<FastifyBaseLogger> {
+  const options = await logOptions(config, () => log, { name: 'supervisor', output });
+  const log: FastifyBaseLogger = Fastify({ logger: options }).log;
+  warnOfMisspelledVariables(log);
+  if (workers < config.WORKERS) {
+    log.warn({ workers }, 'WORKERS is lowered, so that each worker has a part of every shared limit');
+  }
+  return log;
+}
+
+async function stop(workers: Workers, acceptor: Acceptor, config: Config): Promise<void> {
+  const { drainTime, patience } = shutdownTimes(config);
+  if (workers.open) {
+    workers.drain();
+    await drained(drainTime, () => acceptor.connections);
+  }
+  acceptor.close();
+  await workers.end(patience + endGrace);
 }
 
 /**

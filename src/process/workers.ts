@@ -5,8 +5,8 @@ import { WorkerProcess, type Child, type WorkerEnd } from './worker-process.js';
 
 /** The pause before the first restart of a worker, in ms. It doubles with each further restart. */
 const firstPause = 100;
-/** The longest pause before a restart, in ms. */
-const longestPause = 30_000;
+/** The maximum pause before a restart, in ms. */
+const maxPause = 30_000;
 /** A worker that has run for longer than this, in ms, is restarted after `firstPause`. */
 const steadyTime = 60_000;
 /**
@@ -234,7 +234,7 @@ export class Workers {
     );
     replaced(worker);
     setTimeout(() => {
-      this.#run(slot, Math.min(2 * pause, longestPause));
+      this.#run(slot, Math.min(2 * pause, maxPause));
     }, pause);
   }
 }

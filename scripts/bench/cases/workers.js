@@ -9,7 +9,7 @@ import { putUnderLoad, requestText } from '../load.js';
 import { median, medianInterval } from '../../lib/statistics.js';
 import { startServer } from '../../../test/support/server-process.js';
 import { fillStore } from '../store.js';
-import { seed, startTurn, workloads } from '../workloads.js';
+import { seed, startRound, workloads } from '../workloads.js';
 
 const rounds = Number(process.argv[2] ?? 7);
 const workers = Number(process.argv[3] ?? 2);
@@ -90,7 +90,7 @@ async function measure({ server, target }, { next }, connections) {
   const [supervisor = 0, ...others] = processesOf(Number(server.child.pid));
   const times = () => [cpuTime(supervisor), others.reduce((sum, pid) => sum + cpuTime(pid), 0)];
   const [firstBefore = 0, othersBefore = 0] = times();
-  startTurn(target);
+  startRound(target);
   const load = { port: server.port, connections, time: roundTime, next: () => next(target) };
   const { rate, requests } = await putUnderLoad(load);
   const [firstAfter = 0, othersAfter = 0] = times();

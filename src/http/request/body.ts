@@ -18,7 +18,7 @@ export interface BodyBounds {
   limit: number;
   /** Maximum nesting of arrays and objects in a long body. */
   maxDepth: number;
-  /** The budget of all bodies that have arrived and are not answered yet. */
+  /** The budget of all bodies that have arrived and whose responses are not sent yet. */
   budget: MemoryBudget;
 }
 

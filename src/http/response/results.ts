@@ -10,7 +10,7 @@ import { sendRawBody } from './raw-body.js';
 import { createSerializer, serializable, type MatcherOf, type Serializer } from './serializer.js';
 
 /** What a handler returns if it says more than the body. */
-interface Answer {
+interface HandlerResponse {
   readonly status?: number;
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string | number | bigint | boolean | undefined>>;
@@ -40,23 +40,23 @@ export function createSender(
     const { status, handlerHeaders } = only;
     const send = senders.get(only.key)!;
     return handlerHeaders.length > 0
-      ? (reply, returned) => send(reply.code(status), returned as Answer)
+      ? (reply, returned) => send(reply.code(status), returned as HandlerResponse)
       : (reply, body) => send(reply.code(status), { body });
   }
   return (reply, returned) => {
-    const { status = NaN } = returned as Answer;
+    const { status = NaN } = returned as HandlerResponse;
     const keys = [String(status), `${Math.floor(status / 100)}XX`, 'default'];
     const send = keys.map((key) => senders.get(key)).find((found) => found !== undefined);
     if (send === undefined || Number.isNaN(status)) {
       throw new Error(`${operationId} does not declare ${status}, which its handler returned`);
     }
-    return send(reply.code(status), returned as Answer);
+    return send(reply.code(status), returned as HandlerResponse);
   };
 }
 
 type Bounds = ListBounds & { matcherOf: MatcherOf };
 type SendBody = (reply: FastifyReply, body: unknown) => FastifyReply | Promise<FastifyReply>;
-type Send = (reply: FastifyReply, answer: Answer) => FastifyReply | Promise<FastifyReply>;
+type Send = (reply: FastifyReply, response: HandlerResponse) => FastifyReply | Promise<FastifyReply>;
 
 function resultSender(result: Result, operation: Operation, bounds: Bounds): Send {
   const sendJson = result.content?.isJson !== false ? jsonSender(result, operation, bounds) : undefined;

@@ -7,7 +7,7 @@ import { type CitusNodes, nodeConnectionTime, UnreachableNode } from './citus-no
 import { pageTextsOf, readPagesOfShard, type PageTexts } from './citus-pages.js';
 import type { Placements } from './citus-tables.js';
 import { bisect, isRowError } from './failures.js';
-import { PageReaders, underWayIn, type PageRange } from './page-reader.js';
+import { PageReaders, maxInFlightIn, type PageRange } from './page-reader.js';
 import type { PostgresPool } from './pool.js';
 import type { Query, Row } from './query.js';
 import { idTypes, outcomeOf, type DocumentStatements } from './statements.js';
@@ -74,26 +74,30 @@ export class CitusStatements implements DocumentStatements {
     this.#nodes = nodes;
   }
 
-  insert(writes: readonly Write[], end: number): Promise<Row[]> {
-    return this.#transaction(writes, end, (query) =>
+  insert(writes: readonly Write[], deadline: number): Promise<Row[]> {
+    return this.#transaction(writes, deadline, (query) =>
       this.#insertRows(query, writes, 'DO NOTHING RETURNING subject, id'),
     );
   }
 
-  compare(writes: readonly Write[], end: number): Promise<Row[]> {
+  compare(writes: readonly Write[], deadline: number): Promise<Row[]> {
     return bySubject(writes, (subject, documents) =>
-      this.#pool.read(this.#compareText, [subject, idsOf(documents), documents.map(({ text }) => text)], end),
+      this.#pool.read(
+        this.#compareText,
+        [subject, idsOf(documents), documents.map(({ text }) => text)],
+        deadline,
+      ),
     );
   }
 
-  delete(writes: readonly Write[], end: number): Promise<Row[]> {
-    return this.#transaction(writes, end, (query) =>
+  delete(writes: readonly Write[], deadline: number): Promise<Row[]> {
+    return this.#transaction(writes, deadline, (query) =>
       bySubject(writes, (subject, documents) => query(this.#deleteText, [subject, idsOf(documents)])),
     );
   }
 
-  change(writes: readonly Write[], end: number): Promise<Row[]> {
-    return this.#transaction(writes, end, (query) =>
+  change(writes: readonly Write[], deadline: number): Promise<Row[]> {
+    return this.#transaction(writes, deadline, (query) =>
       bySubject(writes, async (subject, documents) => {
         const rows = await query(this.#decideText, [
           subject,
@@ -170,12 +174,12 @@ export class CitusStatements implements DocumentStatements {
 
   async #transaction<T>(
     writes: readonly Write[],
-    end: number,
+    deadline: number,
     work: (query: Query) => Promise<T>,
   ): Promise<T> {
     this.#nodes.requireSafety();
     await this.#nodes.requireReachable(this.#table, subjectsOf(writes));
-    return this.#pool.transaction(settings, end, work);
+    return this.#pool.transaction(settings, deadline, work);
   }
 
   async #readersOf(subject: string): Promise<PageReaders> {
@@ -190,7 +194,7 @@ export class CitusStatements implements DocumentStatements {
           await this.#nodes.requireReachable(this.#table, subjectsOf(pages));
           return readPagesOfShard(this.#pool, this.#pageTexts, pages);
         },
-        maxUnderWay: 1,
+        maxInFlight: 1,
         run: this.#slotsOf(placement.node),
       });
       this.#pagesOfShards.set(key, readers);
@@ -201,7 +205,7 @@ export class CitusStatements implements DocumentStatements {
   #slotsOf(node: number): (work: () => Promise<void>) => Promise<void> {
     let run = this.#slotsOfNodes.get(node);
     if (run === undefined) {
-      const slots = fastq.promise((work: () => Promise<void>) => work(), underWayIn(this.#pool));
+      const slots = fastq.promise((work: () => Promise<void>) => work(), maxInFlightIn(this.#pool));
       run = (work) => slots.push(work);
       this.#slotsOfNodes.set(node, run);
     }

@@ -7,11 +7,11 @@ import type { PostgresPool } from './pool.js';
 /** The maximum number of pages that wait in a reader. */
 const maxWaiting = 10_000;
 /** The maximum number of first pages in a statement. Each of them waits for all the others. */
-const firstPagesTogether = 64;
+const maxFirstPages = 64;
 /** The number of waiting first pages from which another statement starts while others are in flight. */
-const firstPagesApart = 16;
+const minConcurrentFirstPages = 16;
 /** The maximum number of next pages in a statement. They are mostly full, so that combining more saves little. */
-const nextPagesTogether = 4;
+const maxNextPages = 4;
 
 /** A page to be read: the documents of a subject from an id on, up to a number of them. */
 export interface PageRange {
@@ -53,11 +53,11 @@ export interface PageReaderOptions {
   /** How long a page may wait until it is read, in ms. */
   maxAge: number;
   /** The maximum number of pages in a statement. */
-  together: number;
+  maxBatch: number;
   /** The number of waiting pages from which another statement starts while others are in flight. */
-  apart: number;
+  minConcurrentBatch: number;
   /** The maximum number of concurrent statements. */
-  maxUnderWay: number;
+  maxInFlight: number;
   /** Runs work when it may use a connection. */
   run: (work: () => Promise<void>) => Promise<void>;
 }
@@ -66,11 +66,11 @@ export interface PageReaderOptions {
 export class PageReader {
   readonly #options: PageReaderOptions;
   readonly #waiting: PageRequest[] = [];
-  readonly #underWay = new Set<Promise<void>>();
-  /** The number of pages that waited in the previous turn of the event loop, since `#startLater`. */
+  readonly #inFlight = new Set<Promise<void>>();
+  /** The number of pages that waited in the previous iteration of the event loop, since `#startLater`. */
   #waitedBefore = 0;
   /** Without this, all subsequent statements would belong to the trace of the request that caused the first one. */
-  readonly #nobody = new AsyncResource('PageReader');
+  readonly #noRequest = new AsyncResource('PageReader');
 
   constructor(options: PageReaderOptions) {
     this.#options = options;
@@ -84,7 +84,7 @@ export class PageReader {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ ...range, since: performance.now(), resolve, reject });
       const { length } = this.#waiting;
-      if (length === 1 || length === this.#options.apart) this.#startLater();
+      if (length === 1 || length === this.#options.minConcurrentBatch) this.#startLater();
     });
   }
 
@@ -93,10 +93,10 @@ export class PageReader {
     setImmediate(this.#startWhenComplete);
   }
 
-  /** Delays a statement while each turn of the event loop adds pages, since every statement has a fixed cost. */
+  /** Delays a statement while each iteration of the event loop adds pages, since every statement has a fixed cost. */
   readonly #startWhenComplete = (): void => {
     const { length } = this.#waiting;
-    if (length > this.#waitedBefore && length < this.#options.together && this.#underWay.size === 0) {
+    if (length > this.#waitedBefore && length < this.#options.maxBatch && this.#inFlight.size === 0) {
       this.#waitedBefore = length;
       setImmediate(this.#startWhenComplete);
     } else {
@@ -105,36 +105,36 @@ export class PageReader {
   };
 
   #start(): void {
-    const { together, apart, maxUnderWay, run } = this.#options;
+    const { maxBatch, minConcurrentBatch, maxInFlight, run } = this.#options;
     while (
-      this.#waiting.length >= (this.#underWay.size > 0 ? apart : 1) &&
-      this.#underWay.size < maxUnderWay
+      this.#waiting.length >= (this.#inFlight.size > 0 ? minConcurrentBatch : 1) &&
+      this.#inFlight.size < maxInFlight
     ) {
-      const reading = run(() => this.#readTogether(this.#waiting.splice(0, together))).finally(() => {
-        this.#underWay.delete(reading);
+      const reading = run(() => this.#readBatch(this.#waiting.splice(0, maxBatch))).finally(() => {
+        this.#inFlight.delete(reading);
         // Without delay, so that PostgreSQL reads while this process writes the responses with the previous pages.
-        this.#nobody.runInAsyncScope(() => {
+        this.#noRequest.runInAsyncScope(() => {
           this.#start();
         });
       });
-      this.#underWay.add(reading);
+      this.#inFlight.add(reading);
     }
   }
 
   /** Resolves when all requested pages have been read. */
   async drain(): Promise<void> {
     this.#start();
-    while (this.#underWay.size > 0) {
-      await Promise.all(this.#underWay);
+    while (this.#inFlight.size > 0) {
+      await Promise.all(this.#inFlight);
       this.#start();
     }
   }
 
-  async #readTogether(requests: readonly PageRequest[]): Promise<void> {
+  async #readBatch(requests: readonly PageRequest[]): Promise<void> {
     const oldest = performance.now() - this.#options.maxAge;
     const late = requests.filter(({ since }) => since < oldest);
     for (const { reject } of late) {
-      reject(new StorageError('overloaded', 'PostgreSQL: the page waited too long for its turn'));
+      reject(new StorageError('overloaded', 'PostgreSQL: the page waited too long to be read'));
     }
     const inTime = requests.filter(({ since }) => since >= oldest);
     if (inTime.length > 0)
@@ -164,13 +164,17 @@ export class PageReaders {
     options: Pick<PageReaderOptions, 'read' | 'parseId'> & Partial<PageReaderOptions>,
   ) {
     const common = {
-      maxAge: pool.budget,
-      maxUnderWay: underWayIn(pool),
+      maxAge: pool.timeLimit,
+      maxInFlight: maxInFlightIn(pool),
       run: (work: () => Promise<void>) => work(),
       ...options,
     };
-    this.#first = new PageReader({ ...common, together: firstPagesTogether, apart: firstPagesApart });
-    this.#next = new PageReader({ ...common, together: nextPagesTogether, apart: 1 });
+    this.#first = new PageReader({
+      ...common,
+      maxBatch: maxFirstPages,
+      minConcurrentBatch: minConcurrentFirstPages,
+    });
+    this.#next = new PageReader({ ...common, maxBatch: maxNextPages, minConcurrentBatch: 1 });
   }
 
   /**
@@ -191,6 +195,6 @@ export class PageReaders {
  * The maximum number of concurrent statements of a reader. With more, each would have fewer pages; and tokens and other
  * readers need connections too.
  */
-export function underWayIn({ size }: PostgresPool): number {
+export function maxInFlightIn({ size }: PostgresPool): number {
   return Math.ceil(size / 5);
 }

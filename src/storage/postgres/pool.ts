@@ -37,7 +37,7 @@ export class PostgresPool {
   /** The number of connections for reads. */
   readonly size: number;
   /** How long a statement may take, including connecting and retries, in ms. */
-  readonly budget: number;
+  readonly timeLimit: number;
   /** The connections that have been checked. */
   readonly #connections = new WeakMap<PoolClient, Connection>();
   readonly #preparation: Preparation;
@@ -52,7 +52,7 @@ export class PostgresPool {
   constructor(name: string, options: PostgresOptions, onConnect: (query: Query) => Promise<void>) {
     const { url, poolSize, timeout, prepared } = { ...defaultPostgres, ...options };
     this.size = poolSize;
-    this.budget = timeout / 3;
+    this.timeLimit = timeout / 3;
     this.#preparation = new Preparation(prepared);
     this.#onConnect = onConnect;
     const create = (max: number) => {
@@ -81,29 +81,29 @@ export class PostgresPool {
 
   /** How long a statement may run on the server, in ms. */
   get #statementTime(): number {
-    return Math.floor(this.budget * 0.4);
+    return Math.floor(this.timeLimit * 0.4);
   }
 
-  /** The latest time at which a statement may start, so that the server completes or cancels it before `end`. */
-  #lastStart(end: number): number {
-    return end - this.budget / 2;
+  /** The latest time at which a statement may start, so that the server completes or cancels it before `deadline`. */
+  #lastStart(deadline: number): number {
+    return deadline - this.timeLimit / 2;
   }
 
   /** The deadline for work that starts now, on the clock of performance.now(). */
-  end(): number {
-    return performance.now() + this.budget;
+  deadline(): number {
+    return performance.now() + this.timeLimit;
   }
 
   /**
    * Runs a statement that changes nothing. Retries it once if the connection is lost.
    * @throws StorageError
    */
-  async read(text: string, values: readonly unknown[] = [], end = this.end()): Promise<Row[]> {
+  async read(text: string, values: readonly unknown[] = [], deadline = this.deadline()): Promise<Row[]> {
     if (this.#reading.waitingCount >= maxWaiting) {
       throw new StorageError('overloaded', 'PostgreSQL: too many reads wait for a connection');
     }
-    return this.#run(this.#reading, 'unavailable', end, ({ client }) =>
-      this.#preparation.run(client, text, values, end),
+    return this.#run(this.#reading, 'unavailable', deadline, ({ client }) =>
+      this.#preparation.run(client, text, values, deadline),
     );
   }
 
@@ -113,9 +113,9 @@ export class PostgresPool {
    * @param text - Must contain `begunInTime` (statements.ts), whose parameter is $1; `values` start at $2.
    * @throws StorageError
    */
-  async write(text: string, values: readonly unknown[], end = this.end()): Promise<Row[]> {
-    return this.#run(this.#writing, 'unknown-outcome', end, ({ client, clock }) =>
-      this.#preparation.run(client, text, [clock + this.#lastStart(end), ...values], end),
+  async write(text: string, values: readonly unknown[], deadline = this.deadline()): Promise<Row[]> {
+    return this.#run(this.#writing, 'unknown-outcome', deadline, ({ client, clock }) =>
+      this.#preparation.run(client, text, [clock + this.#lastStart(deadline), ...values], deadline),
     );
   }
 
@@ -126,15 +126,15 @@ export class PostgresPool {
    * @param settings - SET LOCAL statements for the transaction.
    * @throws StorageError
    */
-  async transaction<T>(settings: string, end: number, work: (query: Query) => Promise<T>): Promise<T> {
-    return this.#run(this.#writing, 'unavailable', end, async ({ client }) => {
-      const query: Query = (text, values = []) => runQuery(client, text, values, end);
+  async transaction<T>(settings: string, deadline: number, work: (query: Query) => Promise<T>): Promise<T> {
+    return this.#run(this.#writing, 'unavailable', deadline, async ({ client }) => {
+      const query: Query = (text, values = []) => runQuery(client, text, values, deadline);
       let result;
       // A short timeout for each statement leaves time to retry without a node that does not respond.
-      await query(`BEGIN; SET LOCAL statement_timeout TO ${Math.floor(this.budget / 5)}; ${settings}`);
+      await query(`BEGIN; SET LOCAL statement_timeout TO ${Math.floor(this.timeLimit / 5)}; ${settings}`);
       try {
         result = await work(query);
-        if (performance.now() > end - this.budget / 4)
+        if (performance.now() > deadline - this.timeLimit / 4)
           throw new Error('there was no time left for the commit');
       } catch (error) {
         // After other errors, closing the connection rolls back, which does not wait for a node that does not respond.
@@ -159,13 +159,13 @@ export class PostgresPool {
   async #run<T>(
     pool: Pool,
     lost: StorageFailure,
-    end: number,
+    deadline: number,
     statement: (connection: Connection) => Promise<T>,
   ): Promise<T> {
     for (let attempt = 1; ; attempt++) {
-      const connection = await this.#acquire(pool, end);
+      const connection = await this.#acquire(pool, deadline);
       const { client } = connection;
-      if (performance.now() > this.#lastStart(end)) {
+      if (performance.now() > this.#lastStart(deadline)) {
         client.release();
         throw new StorageError('unavailable', 'PostgreSQL: there was no time left for the statement');
       }
@@ -182,7 +182,7 @@ export class PostgresPool {
         const isFirst = lost === 'unavailable' && attempt === 1;
         const retry = isSerializationError(error) || (isFirst && !hadNoEffect(error));
         const pause = Math.random() * retryPause * attempt;
-        if (!retry || performance.now() + pause > this.#lastStart(end)) {
+        if (!retry || performance.now() + pause > this.#lastStart(deadline)) {
           throw storageError(failureOf(error, lost), error);
         }
         await new Promise((resolve) => setTimeout(resolve, pause));
@@ -219,7 +219,7 @@ export class PostgresPool {
     });
   }
 
-  async #acquire(pool: Pool, end: number): Promise<Connection> {
+  async #acquire(pool: Pool, deadline: number): Promise<Connection> {
     let client: PoolClient;
     try {
       client = await this.#connect(pool);
@@ -229,7 +229,7 @@ export class PostgresPool {
     const known = this.#connections.get(client);
     if (known !== undefined) return known;
     try {
-      const query: Query = (text, values = []) => runQuery(client, text, values, end);
+      const query: Query = (text, values = []) => runQuery(client, text, values, deadline);
       const connection = { client, clock: await checkServer(query, this.#statementTime) };
       await this.#onConnect(query);
       this.#connections.set(client, connection);

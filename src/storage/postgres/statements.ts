@@ -24,7 +24,7 @@ const standbyHasIt = `(SELECT CASE WHEN current_setting('synchronous_standby_nam
   ELSE pg_logical_emit_message(true, 'storage', ''::text) IS NOT NULL END)`;
 
 /**
- * The statements for the documents of a collection. `end` is a deadline on the clock of performance.now(). All methods
+ * The statements for the documents of a collection. `deadline` is on the clock of performance.now(). All methods
  * reject with StorageError only. Those that write return a row for each document that they found or made: its subject,
  * its id, and the outcome, which is null if another transaction has changed the document meanwhile.
  *
@@ -47,16 +47,16 @@ export interface DocumentStatements {
   readonly functions: readonly string[];
 
   /** Inserts documents that do not exist: rows without an outcome. */
-  insert(writes: readonly Write[], end: number): Promise<Row[]>;
+  insert(writes: readonly Write[], deadline: number): Promise<Row[]>;
 
   /** Compares documents with the stored ones: 'same' or 'other'. */
-  compare(writes: readonly Write[], end: number): Promise<Row[]>;
+  compare(writes: readonly Write[], deadline: number): Promise<Row[]>;
 
   /** Deletes documents: 'deleted'. */
-  delete(writes: readonly Write[], end: number): Promise<Row[]>;
+  delete(writes: readonly Write[], deadline: number): Promise<Row[]>;
 
   /** Replaces or deletes documents under their conditions: 'replaced', 'deleted', 'same' or 'other'. */
-  change(writes: readonly Write[], end: number): Promise<Row[]>;
+  change(writes: readonly Write[], deadline: number): Promise<Row[]>;
 
   /** Splits writes that failed together, so that some parts may succeed; returns one part if that cannot help. */
   split(writes: readonly Write[], error: StorageError): Promise<(readonly Write[])[]>;
@@ -133,21 +133,21 @@ export class ServerStatements implements DocumentStatements {
     });
   }
 
-  insert(writes: readonly Write[], end: number): Promise<Row[]> {
-    return this.#pool.write(this.#texts.insert, [...keyColumnsOf(writes), textsOf(writes)], end);
+  insert(writes: readonly Write[], deadline: number): Promise<Row[]> {
+    return this.#pool.write(this.#texts.insert, [...keyColumnsOf(writes), textsOf(writes)], deadline);
   }
 
-  compare(writes: readonly Write[], end: number): Promise<Row[]> {
-    return this.#pool.read(this.#texts.compare, [...keyColumnsOf(writes), textsOf(writes)], end);
+  compare(writes: readonly Write[], deadline: number): Promise<Row[]> {
+    return this.#pool.read(this.#texts.compare, [...keyColumnsOf(writes), textsOf(writes)], deadline);
   }
 
-  delete(writes: readonly Write[], end: number): Promise<Row[]> {
-    return this.#pool.write(this.#texts.delete, keyColumnsOf(writes), end);
+  delete(writes: readonly Write[], deadline: number): Promise<Row[]> {
+    return this.#pool.write(this.#texts.delete, keyColumnsOf(writes), deadline);
   }
 
-  change(writes: readonly Write[], end: number): Promise<Row[]> {
+  change(writes: readonly Write[], deadline: number): Promise<Row[]> {
     const values = [...keyColumnsOf(writes), textsOf(writes), writes.map(expectedBy)];
-    return this.#pool.write(this.#texts.change, values, end);
+    return this.#pool.write(this.#texts.change, values, deadline);
   }
 
   split(writes: readonly Write[], error: StorageError): Promise<(readonly Write[])[]> {

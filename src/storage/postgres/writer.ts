@@ -51,14 +51,14 @@ class Batch {
   readonly #pool: PostgresPool;
   readonly #statements: Statements;
   /** The deadline, on the clock of performance.now(). */
-  readonly #end: number;
+  readonly #deadline: number;
   /** The outcomes and errors that are known so far. */
   readonly #decisions = new Map<Write, Outcome | StorageError>();
 
   constructor(pool: PostgresPool, statements: Statements) {
     this.#pool = pool;
     this.#statements = statements;
-    this.#end = pool.end();
+    this.#deadline = pool.deadline();
   }
 
   async commit(writes: readonly Write[]): Promise<Result[]> {
@@ -71,7 +71,7 @@ class Batch {
       const deletions = own.filter(isDeletion);
       await this.#commit(statements, inserts, (some) => this.#insert(statements, some));
       await this.#commit(statements, deletions, async (some) => {
-        this.#miss(this.#decide(some, await statements.delete(some, this.#end)));
+        this.#miss(this.#decide(some, await statements.delete(some, this.#deadline)));
       });
       if (inserts.length + deletions.length === own.length) continue;
       const changes = own.filter((write) => write.when !== 'absent' && !isDeletion(write));
@@ -109,15 +109,16 @@ class Batch {
   }
 
   async #insert(statements: DocumentStatements, writes: readonly Write[]): Promise<void> {
-    const conflicting = this.#decide(writes, await statements.insert(writes, this.#end));
-    if (conflicting.length > 0) this.#decide(conflicting, await statements.compare(conflicting, this.#end));
+    const conflicting = this.#decide(writes, await statements.insert(writes, this.#deadline));
+    if (conflicting.length > 0)
+      this.#decide(conflicting, await statements.compare(conflicting, this.#deadline));
   }
 
   async #change(statements: DocumentStatements, writes: readonly Write[]): Promise<void> {
-    const absent = this.#decide(writes, await statements.change(writes, this.#end));
+    const absent = this.#decide(writes, await statements.change(writes, this.#deadline));
     this.#miss(absent.filter(({ when }) => when !== 'any'));
     const puts = absent.filter(({ when }) => when === 'any');
-    if (puts.length > 0) this.#decide(puts, await statements.insert(puts, this.#end));
+    if (puts.length > 0) this.#decide(puts, await statements.insert(puts, this.#deadline));
   }
 
   /** Records the outcomes in the rows of a statement. Returns the writes without a row. */

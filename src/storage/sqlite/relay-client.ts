@@ -1,5 +1,5 @@
 // The worker's end of the relay: sends batches to the writer thread of the supervisor.
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { StorageError, toStorageError } from '../interface.js';
 import type { WriteObserver } from '../group-writer.js';
 import type { Committer } from '../writes.js';
@@ -7,7 +7,7 @@ import { RemoteWriter, type Packer } from './batch-messages.js';
 import type { StoreFile } from './files.js';
 import {
   lineOf,
-  longestReply,
+  maxReplyLength,
   onLine,
   openSocketPath,
   parseGreeting,
@@ -38,50 +38,52 @@ export async function connectToWriter(
   try {
     const opened = openSocketPath(path);
     release = opened.release;
-    const socket = connect(opened.address);
-    let fault: Error | undefined;
-    // The event "close" follows.
-    socket.on('error', (error) => (fault ??= error));
-    let receive: (line: string) => void;
-    const greeting = new Promise<Greeting>((resolve, reject) => {
-      socket.once('close', () => {
-        reject(fault ?? new Error('it does not accept the connection'));
-      });
-      receive = (line) => {
-        resolve(parseGreeting(line));
-        receive = settle;
-      };
-    });
-    onLine(socket, longestReply, (line) => {
-      receive(line);
-    });
-    let longestLine = Infinity;
-    const writer = new RemoteWriter(packer, (batch) => {
-      if (batch === 'close') {
-        socket.end();
-        return;
-      }
-      const line = lineOf(batch);
-      if (line.length > longestLine) {
-        throw new StorageError('overloaded', 'a write is too large for the queue of all processes together');
-      }
-      // After the end of the connection, the event "close" settles the batch.
-      if (socket.writable) socket.write(line);
-    });
-    const settle = (line: string) => {
-      const { result, commit } = parseReply(line);
-      writer.settle(result);
-      if (commit !== undefined) observer?.committed?.(commit.rows, commit.seconds);
-    };
-    socket.once('close', () => {
-      writer.ended(fault === undefined ? `${peer} has exited` : `${peer}: ${fault.message}`, fault);
-    });
-    const { files, longestLine: longest } = await greeting;
-    longestLine = longest;
-    return { committer: writer, files };
+    return await greeted(connect(opened.address), packer, observer);
   } catch (error) {
     throw toStorageError(peer, error);
   } finally {
     release?.();
   }
+}
+
+/** Resolves when the writer at the other end of a socket has sent its greeting. */
+async function greeted(socket: Socket, packer: Packer, observer?: WriteObserver): Promise<RelayedWriter> {
+  let fault: Error | undefined;
+  // The event "close" follows.
+  socket.on('error', (error) => (fault ??= error));
+  let maxLineLength = Infinity;
+  const writer = new RemoteWriter(packer, (batch) => {
+    if (batch === 'close') socket.end();
+    else sendBatch(socket, lineOf(batch), maxLineLength);
+  });
+  const settle = (line: string) => {
+    const { result, commit } = parseReply(line);
+    writer.settle(result);
+    if (commit !== undefined) observer?.committed?.(commit.rows, commit.seconds);
+  };
+  let receive: (line: string) => void;
+  const greeting = new Promise<Greeting>((resolve, reject) => {
+    receive = (line) => {
+      resolve(parseGreeting(line));
+      receive = settle;
+    };
+    socket.once('close', () => {
+      reject(fault ?? new Error('it does not accept the connection'));
+      writer.ended(fault === undefined ? `${peer} has exited` : `${peer}: ${fault.message}`, fault);
+    });
+  });
+  onLine(socket, maxReplyLength, (line) => {
+    receive(line);
+  });
+  const received = await greeting;
+  maxLineLength = received.maxLineLength;
+  return { committer: writer, files: received.files };
+}
+
+function sendBatch(socket: Socket, line: string, maxLength: number): void {
+  if (line.length > maxLength) {
+    throw new StorageError('overloaded', 'a write is too large for the queue of all processes together');
+  }
+  // After the end of the connection, the event "close" settles the batch.
+  if (socket.writable) socket.write(line);
 }

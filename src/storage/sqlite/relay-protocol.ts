@@ -17,7 +17,7 @@ export interface Greeting {
   /** The files that the writer has open, as the worker finds them. The first one is the database. */
   readonly files: readonly StoreFile[];
   /** The maximum length of a line that the writer accepts, in characters. */
-  readonly longestLine: number;
+  readonly maxLineLength: number;
 }
 
 /** The writer's reply to the oldest batch without a reply. */
@@ -28,16 +28,16 @@ export interface Reply {
 }
 
 /** The maximum length of a line of the writer, in characters: far more than the outcomes of the largest batch. */
-export const longestReply = 16 * 1024 * 1024;
+export const maxReplyLength = 16 * 1024 * 1024;
 
 /**
  * Parses a line of the writer.
  * @throws Error when it is not a greeting.
  */
 export function parseGreeting(line: string): Greeting {
-  const { files, longestLine } = membersOf(line);
-  if (Array.isArray(files) && typeof longestLine === 'number') {
-    return { files: files as StoreFile[], longestLine };
+  const { files, maxLineLength } = membersOf(line);
+  if (Array.isArray(files) && typeof maxLineLength === 'number') {
+    return { files: files as StoreFile[], maxLineLength };
   }
   throw new Error('the first message is not a greeting');
 }
@@ -81,9 +81,9 @@ export function lineOf(message: PackedBatch | Greeting | Reply): string {
 /**
  * Calls a function with each line. Destroys the socket, with the error, when the function throws or a line is too long.
  * Ignores a line without an end from a process that has died.
- * @param longest - The maximum length of a line, in characters.
+ * @param maxLength - The maximum length of a line, in characters.
  */
-export function onLine(socket: Socket, longest: number, receive: (line: string) => void): void {
+export function onLine(socket: Socket, maxLength: number, receive: (line: string) => void): void {
   /** The parts of a line whose end has not arrived. */
   let parts: string[] = [];
   let length = 0;
@@ -97,7 +97,7 @@ export function onLine(socket: Socket, longest: number, receive: (line: string) 
       parts = [next];
       length = next.length;
     }
-    if (length > longest) throw new Error('a line is too long');
+    if (length > maxLength) throw new Error('a line is too long');
   };
   socket.setEncoding('utf8');
   socket.on('data', (chunk: string) => {
@@ -110,9 +110,9 @@ export function onLine(socket: Socket, longest: number, receive: (line: string) 
 }
 
 /**
- * The longest path of a socket that every supported system accepts, in bytes. Node.js cuts off a longer one silently.
+ * The maximum length of a path of a socket that every supported system accepts, in bytes. Node.js cuts off a longer one silently.
  */
-const longestPath = 103;
+const maxPathBytes = 103;
 
 /**
  * Returns an address for the path of a socket, however long the path is. The address is valid until `release` is
@@ -120,10 +120,10 @@ const longestPath = 103;
  * @throws Error when the path is too long for this system, or its folder does not exist.
  */
 export function openSocketPath(path: string): { address: string; release: () => void } {
-  if (process.platform === 'win32' || Buffer.byteLength(path) <= longestPath)
+  if (process.platform === 'win32' || Buffer.byteLength(path) <= maxPathBytes)
     return { address: path, release: () => undefined };
   if (process.platform !== 'linux') {
-    throw new Error(`${path}, a socket, has a path of more than ${longestPath} bytes; use a shorter one`);
+    throw new Error(`${path}, a socket, has a path of more than ${maxPathBytes} bytes; use a shorter one`);
   }
   const folder = openSync(dirname(path), 'r');
   return {

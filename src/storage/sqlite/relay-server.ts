@@ -32,7 +32,7 @@ export async function receiveBatches(
     socket.on('error', () => undefined);
     socket.unref();
     socket.write(lineOf(greeting));
-    onLine(socket, greeting.longestLine, (line) => {
+    onLine(socket, greeting.maxLineLength, (line) => {
       receive(parseBatch(line), (result, commit) => {
         if (socket.writable) socket.write(lineOf({ result, commit }));
       });

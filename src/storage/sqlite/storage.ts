@@ -62,7 +62,7 @@ export function openSqlite({
       const workers = folder && {
         socket: folder.socket,
         database: folder.database,
-        longestLine: Math.max(queueBytes, batchBytes) + slack,
+        maxLineLength: Math.max(queueBytes, batchBytes) + slack,
       };
       const { collections } = store;
       const writer = await startWriter({ file, synchronous, collections, workers }, limits?.observer);

@@ -12,7 +12,7 @@ import { linkFiles, type WorkerFolder } from './worker-folder.js';
 /** How workers reach the thread. */
 export interface WorkerAccess extends Pick<WorkerFolder, 'socket' | 'database'> {
   /** The maximum length of a line from a worker, in characters. */
-  readonly longestLine: number;
+  readonly maxLineLength: number;
 }
 
 /** The worker data of the thread. */
@@ -58,7 +58,7 @@ async function serve(
     workers &&
     (await receiveBatches(
       workers.socket,
-      { files: linkFiles(files, workers.database), longestLine: workers.longestLine },
+      { files: linkFiles(files, workers.database), maxLineLength: workers.maxLineLength },
       (batch, reply) => {
         committer.schedule({ batch: packer.unpack(batch), reply });
       },

@@ -1,4 +1,0 @@
-// Int64 becomes bigint.
-export default {
-  primitiveTypeConstructs: () => ({ integer: { int64: () => 'bigint', $default: () => 'number' } }),
-};
