@@ -110,7 +110,7 @@ export class Documents<I extends Id, Value extends object> {
   }
 }
 
-/** @throws RangeError for a number that a response could not have: whoever computed it has not checked the result. */
+/** @throws RangeError for a number that a response could not have: the handler has not checked its result. */
 function checkNumbers(name: string, value: unknown): void {
   if (typeof value === 'bigint' && BigInt.asIntN(64, value) !== value)
     throw new RangeError(`${name} would be ${value}, which does not fit in 64 bits`);

@@ -26,7 +26,7 @@ export class World {
   #root = mkdtempSync(join(tmpdir(), 'prove-workers-'));
   #marker = `${process.pid}-${Date.now()}`;
   #port = 0;
-  #operationsPort = 0;
+  #adminPort = 0;
   /** @type {import('node:child_process').ChildProcess | undefined} */
   #supervisor;
   /** @type {Promise<number | string> | undefined} */
@@ -79,7 +79,7 @@ export class World {
   /** Creates the store. @param {readonly string[]} subjects @returns {Promise<string[]>} A token for each subject. */
   async prepare(subjects) {
     this.#port = await getPort({ host: '127.0.0.1' });
-    this.#operationsPort = await getPort({ host: '127.0.0.1', exclude: [this.#port] });
+    this.#adminPort = await getPort({ host: '127.0.0.1', exclude: [this.#port] });
     const command = async (/** @type {string[]} */ ...args) => {
       const program = [join(this.#dist, 'cli.js'), ...args];
       return (await promisify(execFile)(process.execPath, program, { env: this.#environment })).stdout.trim();
@@ -126,7 +126,7 @@ export class World {
         ...this.#environment,
         HOST: '127.0.0.1',
         PORT: String(this.#port),
-        OPS_PORT: String(this.#operationsPort),
+        OPS_PORT: String(this.#adminPort),
         WORKERS: String(workers),
         WORKER_TIMEOUT_SECONDS: '5',
         SHUTDOWN_SECONDS: '1',
@@ -220,7 +220,7 @@ export class World {
   async #admin(path) {
     try {
       const signal = AbortSignal.timeout(2_000);
-      const response = await globalThis.fetch(`http://127.0.0.1:${this.#operationsPort}${path}`, { signal });
+      const response = await globalThis.fetch(`http://127.0.0.1:${this.#adminPort}${path}`, { signal });
       const text = await response.text();
       return response.status === 200 ? text : undefined;
     } catch {

@@ -131,7 +131,7 @@ type SuccessKey<Key> = Key extends number
   : Key extends '2XX' | '3XX'
     ? Key
     : never;
-/** The server answers conditional requests for a list. */
+/** The server itself responds to conditional requests for a list. */
 type ConditionalKey<Listed> = JsonContent<Listed> extends readonly unknown[] ? 304 : never;
 
 /** The body of a response; if it is not JSON, it is sent as it is, and has its type if there are several. */

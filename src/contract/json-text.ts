@@ -1,8 +1,8 @@
 // JSON texts: bodies that are JSON already, and JSON with integers of any size.
 
 /**
- * A response body that is JSON already, such as a stored document. It is sent as it is, without its schema: whoever
- * stored the text has checked it.
+ * A response body that is JSON already, such as a stored document. It is sent as it is, without its schema, since
+ * the text was checked when it was stored.
  */
 export class JsonText<Value> {
   readonly text: string;

@@ -33,7 +33,7 @@ export interface Operation {
   readonly body: Body | undefined;
   /** The responses that its handler may return; it says which if there are several. */
   readonly results: readonly Result[];
-  /** Whether the server answers conditional requests for its list, with 304. */
+  /** Whether the server responds to conditional requests for its list, with 304. */
   readonly isConditional: boolean;
   /** The names of the headers of all responses. */
   readonly responseHeaders: readonly string[];
@@ -49,8 +49,8 @@ export interface Operation {
 export const methods = ['get', 'post', 'put', 'patch', 'delete'] as const;
 const methodsWithBody: readonly string[] = ['post', 'put', 'patch'];
 const otherMethods: Readonly<Record<string, string>> = {
-  head: 'Leave it out: the server answers HEAD wherever there is GET',
-  options: 'Leave it out: the server answers OPTIONS for CORS',
+  head: 'Leave it out: the server responds to HEAD wherever there is GET',
+  options: 'Leave it out: the server responds to OPTIONS for CORS',
   trace: 'Leave it out',
   query: 'Write post',
 };

@@ -109,7 +109,7 @@ export function readResponses(
   });
   const keys = new Set(read.map(({ result }) => result.key));
   const hasList = read.some(({ result }) => /^2/.test(result.key) && result.isList);
-  // The server answers conditional requests for lists.
+  // The server itself responds to conditional requests for lists.
   const results = read
     .map(({ result }) => result)
     .filter(({ key }) => /^[23]/.test(key) && !(key === '304' && hasList));

@@ -80,7 +80,7 @@ export class WorkerProcess implements Source {
   #state: WorkerState = 'starting';
   #reason: string | undefined;
   #overdue = false;
-  #unanswered = 0;
+  #missedChecks = 0;
   #measuring: ((measured: Measured) => void)[] = [];
   #probing: ((fault: string | undefined) => void)[] = [];
   #end!: (code: number | null, signal: string | null) => void;
@@ -164,7 +164,7 @@ export class WorkerProcess implements Source {
   check(): boolean {
     const starts = this.#state === 'starting';
     if (!starts && this.#state !== 'serving' && this.#state !== 'leaving') return false;
-    if (this.#unanswered++ < (starts ? this.#patience.starting : this.#patience.serving)) {
+    if (this.#missedChecks++ < (starts ? this.#patience.starting : this.#patience.serving)) {
       if (!starts) this.#send({ kind: 'check', passed: this.#passed });
       return false;
     }
@@ -215,7 +215,7 @@ export class WorkerProcess implements Source {
       case 'serving':
         if (this.#state !== 'starting') return;
         this.#state = 'serving';
-        this.#unanswered = 0;
+        this.#missedChecks = 0;
         this.#events.changed(this);
         break;
       case 'leaving':
@@ -246,7 +246,7 @@ export class WorkerProcess implements Source {
         for (const resolve of this.#probing.splice(0)) resolve(message.fault);
         break;
       case 'alive':
-        this.#unanswered = 0;
+        this.#missedChecks = 0;
     }
   }
 

@@ -10,8 +10,8 @@ const maxPause = 30_000;
 /** A worker that has run for longer than this, in ms, is restarted after `firstPause`. */
 const steadyTime = 60_000;
 /**
- * The number of health checks of a worker in its time limit. The supervisor counts unanswered checks rather than time,
- * so that it does not kill workers after the whole machine has paused.
+ * The number of health checks of a worker in its time limit. The supervisor counts checks without a response rather
+ * than time, so that it does not kill workers after the whole machine has paused.
  */
 const checks = 5;
 /** The least time that a worker has to start, in ms: even a slow machine loads its modules in this time. */

@@ -179,7 +179,7 @@ t.test(
       t.strictSame(breakingChanges(await read(file), await read(file)), [], file);
     }
     const { schemas } = (await read(orchard)).components;
-    const edits: [name: string, edit: (all: typeof schemas) => unknown, told: RegExp][] = [
+    const edits: [name: string, edit: (all: typeof schemas) => unknown, expected: RegExp][] = [
       [
         'another type',
         (all) => (all['Branch']!.properties['leaves'] = { type: 'string' }),
@@ -202,10 +202,10 @@ t.test(
         /field dried is no longer taken/,
       ],
     ];
-    for (const [name, edit, told] of edits) {
+    for (const [name, edit, expected] of edits) {
       const after = await read(orchard);
       edit(after.components.schemas);
-      t.match(breakingChanges(await read(orchard), after).join('\n'), told, name);
+      t.match(breakingChanges(await read(orchard), after).join('\n'), expected, name);
     }
   },
 );

@@ -1,6 +1,6 @@
 // Measures the cost of metrics: the server's CPU time per request with and without OPS_PORT, alternately.
 //
-//   npm run build && node scripts/bench/cases/metrics.js [ROUNDS]
+//   npm run build && node scripts/bench/cases/metrics.js
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { fillStore } from '../store.js';
 import { createRequest } from '../workloads.js';
 
 const connections = 64;
-const rounds = Number(process.argv[2] ?? 9);
+const rounds = 9;
 const roundTime = 1_500;
 const workloads = /** @type {const} */ (['create', 'list']);
 

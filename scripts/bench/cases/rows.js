@@ -1,8 +1,8 @@
 // Measures creates and deletes over HTTP on a store of 10 million plants and on one of 10 thousand, alternately.
 //
-//   npm run build && node scripts/bench/cases/rows.js [ROWS]
+//   npm run build && node scripts/bench/cases/rows.js
 //
-// ROWS is the size of the large store; the default of 10 million needs about 1 GB of disk and some minutes.
+// Needs about 1 GB of disk and some minutes.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ const target = 0.7;
 const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
 try {
   const few = await startSide(10_000);
-  const many = await startSide(Number(process.argv[2] ?? 10_000_000));
+  const many = await startSide(10_000_000);
   /** @type {Record<Operation, number[]>} */
   const ratios = { create: [], delete: [] };
   for (let round = 0; round <= rounds; round++) {

@@ -53,8 +53,8 @@ export async function isDistributed(query: Query, store: Tables): Promise<boolea
 }
 
 /**
- * Distributes the tables of a store, with their rows, unless they are distributed already or the database does not have Citus. Must
- * run on the coordinator.
+ * Distributes the tables of a store, with their rows, unless they are distributed already or the database does not have
+ * Citus. Must run on the coordinator.
  */
 export async function distribute(query: Query, store: Tables): Promise<void> {
   if (!(await hasCitus(query))) return;

@@ -70,7 +70,7 @@ export class PageReader {
   /** The number of pages that waited in the previous iteration of the event loop, since `#startLater`. */
   #waitedBefore = 0;
   /** Without this, all subsequent statements would belong to the trace of the request that caused the first one. */
-  readonly #noRequest = new AsyncResource('PageReader');
+  readonly #ownContext = new AsyncResource('PageReader');
 
   constructor(options: PageReaderOptions) {
     this.#options = options;
@@ -113,7 +113,7 @@ export class PageReader {
       const reading = run(() => this.#readBatch(this.#waiting.splice(0, maxBatch))).finally(() => {
         this.#inFlight.delete(reading);
         // Without delay, so that PostgreSQL reads while this process writes the responses with the previous pages.
-        this.#noRequest.runInAsyncScope(() => {
+        this.#ownContext.runInAsyncScope(() => {
           this.#start();
         });
       });

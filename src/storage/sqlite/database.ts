@@ -17,9 +17,9 @@ const oldestSqlite = '3.51.3';
 export function openDatabase(file: string): DatabaseSyncInstance {
   makeFolder(dirname(file));
   checkComplete(file);
-  // Creates the file; SQLite creates its other files with the permissions of this one. If somebody has put the file into
-  // place, it may not be on disk yet, and until a checkpoint SQLite syncs only the log. Later would be unsafe: closing a
-  // descriptor of the file removes the locks that SQLite holds on it in this process.
+  // Creates the file; SQLite creates its other files with the permissions of this one. If an operator has put the file
+  // into place, it may not be on disk yet, and until a checkpoint SQLite syncs only the log. Later would be unsafe:
+  // closing a descriptor of the file removes the locks that SQLite holds on it in this process.
   syncPath(file, 'a', 0o600);
   const database = new DatabaseSync(existing(file), { timeout: 5_000 });
   const { version } = database.prepare('SELECT sqlite_version() AS version').get() as { version: string };

@@ -38,7 +38,7 @@ export async function connectToWriter(
   try {
     const opened = openSocketPath(path);
     release = opened.release;
-    return await greeted(connect(opened.address), packer, observer);
+    return await openRelay(connect(opened.address), packer, observer);
   } catch (error) {
     throw toStorageError(peer, error);
   } finally {
@@ -47,7 +47,7 @@ export async function connectToWriter(
 }
 
 /** Resolves when the writer at the other end of a socket has sent its greeting. */
-async function greeted(socket: Socket, packer: Packer, observer?: WriteObserver): Promise<RelayedWriter> {
+async function openRelay(socket: Socket, packer: Packer, observer?: WriteObserver): Promise<RelayedWriter> {
   let fault: Error | undefined;
   // The event "close" follows.
   socket.on('error', (error) => (fault ??= error));

@@ -1,5 +1,5 @@
 // Limits, for one caller and for all together: the memory of bodies and lists, rates, connections, stalls, overload.
-// Whoever exceeds one is rejected or cut off; whoever does not is served all the same.
+// A caller that exceeds one is rejected or cut off; the others are served all the same.
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { mock } from 'node:test';
