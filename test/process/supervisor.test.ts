@@ -37,7 +37,7 @@ for (const engine of stores) {
       let id = 0;
       for (let round = 0; round < 2; round++) {
         const client = new Client(t, server, token);
-        await client.send('GET', '/plants', '', { 'x-request-id': `round-${round}` });
+        await client.send('GET', '/plants', undefined, { 'x-request-id': `round-${round}` });
         let its: unknown;
         await server.logged(() => {
           its = server.log.find(({ requestId }) => requestId === `round-${round}`)?.['pid'];
@@ -173,7 +173,7 @@ t.test('acknowledged writes survive SIGKILL of workers, of the supervisor and of
   const kill = async (server: ServerProcess) => {
     const workers = workersOf(server);
     const endsAll = kills % 2 === 1;
-    // In turns: a worker, then the supervisor; a worker, then all at once.
+    // Alternately: a worker, then the supervisor; a worker, then all at once.
     const victims = !endsAll ? [workers[0]!] : kills % 4 === 1 ? [] : [workers[1]!, workers.at(-1)!];
     kills++;
     for (const victim of victims) process.kill(victim, 'SIGKILL');

@@ -4,17 +4,11 @@ import t, { type Test } from 'tap';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil, until } from '../support/wait.js';
 import { joinNodes, runSql, startCitus } from '../support/citus-cluster.js';
-import {
-  type Change,
-  type CollectionDefinition,
-  type Id,
-  type Outcome,
-  StorageError,
-} from '../../dist/storage/interface.js';
+import type { Change, CollectionDefinition, Id, Outcome } from '../../dist/storage/interface.js';
 import { migrateStorage, openStorage } from '../../dist/storage/open.js';
 import { checkChanges } from '../support/changes.js';
 import { garden } from '../support/garden/store.js';
-import { migratePostgres, openPostgres, type Storage } from '../support/store.js';
+import { failure, migratePostgres, openPostgres, type Storage } from '../support/store.js';
 
 /** The maximum time that a request may wait for the database in these tests, in ms; a statement may take a third. */
 const timeout = 9_000;
@@ -363,11 +357,3 @@ t.test('Citus', options, async (t) => {
     t.equal((await plants.list(silent, { limit: 9 })).count, 0, 'what was given up has no effect later');
   });
 });
-
-/** The reason for which a call of the store failed. */
-async function failure(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => 'no failure',
-    (error: unknown) => (error instanceof StorageError ? error.failure : error),
-  );
-}

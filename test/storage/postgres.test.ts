@@ -18,7 +18,7 @@ import { service } from '../../dist/service.js';
 import type { Migration } from '../../dist/storage/migrations.js';
 import { openStorage } from '../../dist/storage/open.js';
 import type { PostgresOptions } from '../../dist/storage/postgres/pool.js';
-import { loadMigrations, migratePostgres, openPostgres, type Storage } from '../support/store.js';
+import { failure, loadMigrations, migratePostgres, openPostgres, type Storage } from '../support/store.js';
 
 /** The maximum time that a request may wait for the database in these tests, in ms; a statement may take a third. */
 const timeout = 90_000;
@@ -897,12 +897,4 @@ async function firstRow(server: PostgresServer, query: string): Promise<Record<s
       ([first]) => first !== undefined,
     )
   )[0]!;
-}
-
-/** The reason for which a call of the store failed. */
-async function failure(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => 'no failure',
-    (error: unknown) => (error instanceof StorageError ? error.failure : error),
-  );
 }

@@ -122,9 +122,15 @@ export interface HttpResponse {
 export async function send(
   agent: Agent,
   url: string,
-  { method = 'GET', token, body }: { method?: string; token?: string; body?: string } = {},
+  {
+    method = 'GET',
+    token,
+    body,
+    headers: more = {},
+  }: { method?: string; token?: string; body?: string | undefined; headers?: Record<string, string> } = {},
 ): Promise<HttpResponse> {
   const headers = {
+    ...more,
     ...(token !== undefined && authorized(token)),
     ...(body !== undefined && {
       'content-type': 'application/json',

@@ -1,5 +1,5 @@
 // The storage of the Plant Store as tests open it: with its definition, and with the repository of its plants.
-import type { Storage as AnyStorage } from '../../dist/storage/interface.js';
+import { StorageError, type Storage as AnyStorage } from '../../dist/storage/interface.js';
 import * as accessToken from '../../dist/storage/access-token.js';
 import { PlantRepository as Repository, plants } from '../../dist/plants/repository.js';
 import { service } from '../../dist/service.js';
@@ -64,4 +64,12 @@ export function issueToken(
   token: Omit<accessToken.NewToken, 'prefix'>,
 ): ReturnType<typeof accessToken.issueToken> {
   return accessToken.issueToken(tokens, { prefix: service.tokenPrefix, ...token });
+}
+
+/** The reason for which a call of the store failed. */
+export async function failure(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => 'no failure',
+    (error: unknown) => (error instanceof StorageError ? error.failure : error),
+  );
 }

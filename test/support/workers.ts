@@ -1,12 +1,11 @@
 // A service of several processes for a test, from dist, and clients that keep to one of them.
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { Agent, request, type IncomingMessage } from 'node:http';
+import { Agent } from 'node:http';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { engines, temporaryFolder } from './engines.js';
-import { startServer, type ServerProcess } from './processes.js';
+import { send, startServer, type HttpResponse, type ServerProcess } from './processes.js';
 
 /** What a test lacks that looks at processes. */
 export const noProc = process.platform === 'linux' ? undefined : 'only Linux shows processes in /proc';
@@ -41,12 +40,6 @@ export const lives = async (pid: number) => {
   return !/^State:\t[XZ]/m.test(status);
 };
 
-interface HttpResponse {
-  readonly status: number;
-  readonly headers: IncomingMessage['headers'];
-  readonly text: string;
-}
-
 /** A client with one connection. */
 export class Client {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -61,24 +54,13 @@ export class Client {
     });
   }
 
-  async send(
+  send(
     method: string,
     path: string,
-    body = '',
-    more: Record<string, string> = {},
+    body?: string,
+    headers: Record<string, string> = {},
   ): Promise<HttpResponse> {
-    const headers = {
-      authorization: `Bearer ${this.#token}`,
-      'content-length': Buffer.byteLength(body),
-      ...(body !== '' && { 'content-type': 'application/json' }),
-      ...more,
-    };
-    const sent = request(this.#origin + path, { agent: this.#agent, method, headers });
-    sent.end(body);
-    const [response] = (await once(sent, 'response')) as [IncomingMessage];
-    let text = '';
-    for await (const chunk of response) text += String(chunk);
-    return { status: response.statusCode ?? 0, headers: response.headers, text };
+    return send(this.#agent, this.#origin + path, { method, token: this.#token, body, headers });
   }
 }
 

@@ -1,20 +1,18 @@
 // Measures the service on Citus, a coordinator and two workers, against one PostgreSQL, and the CPU time of each part.
 //
 //   npm run build && node scripts/bench/cases/citus.js
-import { readFileSync } from 'node:fs';
 import { putUnderLoad, requestText } from '../load.js';
 import { startMeasured } from '../measured-server.js';
 import { fillStore } from '../store.js';
 import { createRequest } from '../workloads.js';
 import { startCitus } from '../../../test/support/citus-cluster.js';
 import { systemPostgres } from '../../../test/support/postgres-cluster.js';
+import { cpuTime } from '../../lib/cpu-time.js';
 import { median } from '../../lib/statistics.js';
 
 const rounds = 7;
 const roundTime = 1_500;
 const subjects = Array.from({ length: 200 }, (_, i) => `subject ${i}`);
-/** How long a unit of time in /proc is, in µs (USER_HZ of Linux). */
-const tick = 10_000;
 
 const cluster = await startCitus();
 if (cluster === undefined) {
@@ -26,14 +24,8 @@ const single = await (await systemPostgres()).createServer('single');
 /** The CPU that the processes of servers have used, those that have ended included, in µs. @param {typeof single[]} servers */
 const cpuOf = (...servers) =>
   servers.reduce((sum, server) => {
-    const [postmaster, ...others] = server.processes();
-    const ticks = (/** @type {number | undefined} */ pid, /** @type {number} */ to) =>
-      readFileSync(`/proc/${pid}/stat`, 'latin1')
-        .replace(/^.*\) /s, '')
-        .split(' ')
-        .slice(11, to)
-        .reduce((all, field) => all + Number(field), 0);
-    return sum + (ticks(postmaster, 15) + others.reduce((all, pid) => all + ticks(pid, 13), 0)) * tick;
+    const [postmaster = NaN, ...others] = server.processes();
+    return others.reduce((all, pid) => all + cpuTime(pid), sum + cpuTime(postmaster, { withEnded: true }));
   }, 0);
 
 /** @param {typeof single} address @param {typeof single[]} workers */
@@ -51,7 +43,7 @@ const targets = {
 };
 
 let id = 0;
-/** Whoever lists or creates: one subject, or all of them in turn. @param {Map<string, string>} tokens @param {number} count */
+/** The token of the first subject, or of several in turn. @param {Map<string, string>} tokens @param {number} count */
 const tokenOf = (tokens, count) => tokens.get(/** @type {string} */ (subjects[++id % count]));
 /** @type {Record<string, { connections: number, next: (tokens: Map<string, string>) => string }>} */
 const workloads = {};

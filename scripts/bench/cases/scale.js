@@ -1,9 +1,9 @@
 // Measures durable creates with one process and with two on one PostgreSQL, and the CPU time of each part.
 //
 //   npm run build && node scripts/bench/cases/scale.js
-import { readFileSync } from 'node:fs';
 import { putUnderLoad } from '../load.js';
 import { startMeasured } from '../measured-server.js';
+import { cpuTime } from '../../lib/cpu-time.js';
 import { median } from '../../lib/statistics.js';
 import { createRequest } from '../workloads.js';
 import { systemPostgres } from '../../../test/support/postgres-cluster.js';
@@ -12,8 +12,6 @@ import { plantStore } from '../../../test/support/server-process.js';
 const connections = 256;
 const rounds = 7;
 const roundTime = 2_000;
-/** The unit of CPU times in /proc, in µs (Linux's USER_HZ). */
-const tick = 10_000;
 
 const postgres = await (await systemPostgres()).createServer('data');
 const DATABASE_URL = postgres.url();
@@ -28,12 +26,7 @@ const next = () => createRequest(token, ++id);
 
 /** Returns the CPU time of PostgreSQL's running processes, in µs. */
 function postgresTime() {
-  return postgres.processes().reduce((sum, pid) => {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
-      .replace(/^.*\) /s, '')
-      .split(' ');
-    return sum + (Number(fields[11]) + Number(fields[12])) * tick;
-  }, 0);
+  return postgres.processes().reduce((sum, pid) => sum + cpuTime(pid), 0);
 }
 
 /** Measures creates through the first processes. @param {number} processes */

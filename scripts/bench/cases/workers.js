@@ -1,21 +1,20 @@
 // Measures the effect of WORKERS on one SQLite file: one process and several alternately, as ratios with intervals.
 //
-//   npm run build && node scripts/bench/cases/workers.js [ROUNDS] [WORKERS]
+//   npm run build && node scripts/bench/cases/workers.js
 import { readFileSync, statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { putUnderLoad, requestText } from '../load.js';
+import { cpuTime } from '../../lib/cpu-time.js';
 import { median, medianInterval } from '../../lib/statistics.js';
 import { startServer } from '../../../test/support/server-process.js';
 import { fillStore } from '../store.js';
 import { seed, startRound, workloads } from '../workloads.js';
 
-const rounds = Number(process.argv[2] ?? 7);
-const workers = Number(process.argv[3] ?? 2);
+const rounds = 7;
+const workers = 2;
 const roundTime = 1_500;
-/** The unit of CPU times in /proc, in µs (Linux's USER_HZ). */
-const tick = 10_000;
 
 const named = (/** @type {string} */ name) => workloads.filter((workload) => workload.name === name);
 /** @type {import('../workloads.js').Workload} */
@@ -119,14 +118,6 @@ function report(title, [one = [], several = []]) {
 function processesOf(pid) {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim();
   return [pid, ...(children === '' ? [] : children.split(' ').map(Number))];
-}
-
-/** Returns the CPU time of a process, in µs. @param {number} pid */
-function cpuTime(pid) {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    .replace(/^.*\) /s, '')
-    .split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * tick;
 }
 
 /** Returns the anonymous memory of a process, in MiB. @param {number} pid */
