@@ -8,14 +8,14 @@ import t from 'tap';
 import { parse } from 'yaml';
 import { loadContract } from '../../dist/contract/contract.js';
 import type { ErrorEntry } from '../../dist/errors.js';
-import { createErrorWriter } from '../../dist/http/response/error-body.js';
+import { createErrorWriter } from '../../dist/http/error-rendering.js';
 import { Compiler, createValidator } from '../../dist/http/request/validation.js';
 import { breakingChanges } from '../support/breaking-changes.js';
 import { temporaryFolder } from '../support/engines.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const contractFile = join(root, 'openapi.yaml');
-/** The last released contract: a release copies openapi.yaml there. */
+/** The contract that is promised, as 1.0.0; a release copies openapi.yaml there. */
 const releasedFile = join(root, 'test/contract/released.yaml');
 const redocly = createRequire(import.meta.url).resolve('@redocly/cli/bin/cli.js');
 
