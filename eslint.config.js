@@ -4,19 +4,19 @@ import tseslint from 'typescript-eslint';
 import { noImportCycles } from './scripts/lib/import-cycles.js';
 
 /**
- * A room of src/, and what its files may not import.
- * @param {string} room - A folder or a file, below src/.
- * @param {string} others - A regular expression of the rooms and files, below src/, that it may not know.
+ * A module of src/, and what its files may not import.
+ * @param {string} module - A folder or a file, below src/.
+ * @param {string} others - A regular expression of the modules, below src/, that it may not know.
  * @param {string} message
  * @returns {import('typescript-eslint').ConfigArray[number]}
  */
-const mayNotImport = (room, others, message) => ({
-  files: [`src/${room}`],
+const mayNotImport = (module, others, message) => ({
+  files: [`src/${module}`],
   rules: {
     'no-restricted-imports': ['error', { patterns: [{ regex: `^\\.{1,2}/(.*/)?(${others})`, message }] }],
   },
 });
-/** Only these read the environment, and put the rest together. */
+/** Only these read the configuration, and put the rest together. */
 const processFiles =
   'app\\.js|main\\.js|cli\\.js|config\\.js|variable-types\\.js|process/|service\\.js|plants/';
 /** The storage, but for its interface, and for what an access token is. */
@@ -109,11 +109,11 @@ export default tseslint.config(
     ['response', 'routing/|connection/|security/|request/|pages/'],
     ['pages', 'routing/|connection/|admission/|security/|request/'],
     ['routing', 'pages/'],
-  ].map(([room, others]) =>
+  ].map(([module, others]) =>
     mayNotImport(
-      `http/${room}/**`,
+      `http/${module}/**`,
       `${processFiles}|${engines}|observability/|client/|${others}`,
-      'HTTP does not know what it serves, and its rooms know only those before them (DESIGN.md).',
+      'HTTP does not know what it serves, and its modules know only those before them (DESIGN.md).',
     ),
   ),
   mayNotImport(

@@ -51,7 +51,7 @@ export const variables = {
   }),
   DATABASE_TIMEOUT_SECONDS: atLeastOneSecond({
     default: defaultPostgres.timeout / 1000,
-    desc: 'PostgreSQL: maximum time that a request, or each page of a list, waits for the database',
+    desc: 'PostgreSQL: maximum time that a request, or each page of a list, waits for the database; an unknown token may first wait 5 seconds, and each attempt of a change counts anew',
   }),
   DATABASE_PREPARED: flag({
     default: defaultPostgres.prepared,

@@ -1,10 +1,10 @@
-// Soak test with all known attacks at once, which must not affect a well-behaved tenant.
+// Soak test with all known attacks at once, which must not affect a well-behaved subject.
 //
 //   npm run soak:hostile [-- MINUTES [WORKERS]]
 //
 // MINUTES is 10 by default, and WORKERS 1; with more, the memory that is reported is the supervisor's. Each process has a
 // heap of 64 MiB and 1,024 file descriptors. The exit status is 1 if the server crashes, returns a wrong response to the
-// good tenant, or fails more than 1 % of that tenant's requests. Linux only.
+// good subject, or fails more than 1 % of its requests. Linux only.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { quantile } from '../lib/statistics.js';
 import { attacks } from './attacks.js';
 
 const host = '127.0.0.1';
-/** The local address of the good tenant's new connections, which differs from the attackers'. */
+/** The local address of the good subject's new connections, which differs from the attackers'. */
 const goodAddress = '127.0.0.2';
 const goodConnections = 8;
 
@@ -102,7 +102,7 @@ async function main() {
 }
 
 /**
- * The good tenant's results. `failed` counts by error; `times` are latencies in ms.
+ * The good subject's results. `failed` counts by error; `times` are latencies in ms.
  * @typedef {object} Tally
  * @property {number} requests
  * @property {Record<string, number>} failed

@@ -119,8 +119,8 @@ export interface Collection<I extends Id = bigint> {
   /** Returns the text of a document; undefined if there is none. */
   get(subject: string, id: I): Promise<string | undefined>;
   /**
-   * Returns one page of a subject's documents in ascending order of id; texts are ordered by their UTF-8 bytes. It is already JSON because parsing the stored
-   * texts and serializing them again would dominate the cost of a list.
+   * Returns one page of a subject's documents in ascending order of id; texts are ordered by their UTF-8 bytes. It is
+   * already JSON because parsing the stored texts and serializing them again would dominate the cost of a list.
    */
   page(subject: string, range: PageRange<I>): Promise<Page<I>>;
 }

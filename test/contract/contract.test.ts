@@ -15,7 +15,7 @@ import { temporaryFolder } from '../support/engines.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const contractFile = join(root, 'openapi.yaml');
-/** The last released contract: a release copies openapi.yaml there. */
+/** The contract that is promised, as 1.0.0; a release copies openapi.yaml there. */
 const releasedFile = join(root, 'test/contract/released.yaml');
 const redocly = createRequire(import.meta.url).resolve('@redocly/cli/bin/cli.js');
 

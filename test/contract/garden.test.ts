@@ -1340,7 +1340,7 @@ const warned: Record<string, [Edit, pointer: string, message: RegExp][]> = {
       /^403 can be returned but is not declared$/,
     ],
   ],
-  'an error response with a body other than `Error`, an integer `error` and a text `message`, which the server sends':
+  'an error response with a body other than `Error`, an integer `error` and a string `message`, which the server sends':
     [
       [
         (g) => g.components.schemas.Error.required.push('hint'),

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { hashSecret } from '../../storage/access-token.js';
 import type { Grant } from './verifier.js';
 
-/** How long a verified token is cached, in ms; a revocation takes effect within this time. */
+/** How long a verified token is cached, in ms. A lookup that began before a revocation may take longer. */
 const cacheTime = 3_000;
 /** The age from which a token in use is looked up again in advance, in ms. */
 const refreshAge = 2_000;

@@ -12,7 +12,10 @@ export interface PostgresOptions {
   url: string;
   /** The number of connections for reads. One more is for writes. */
   poolSize?: number;
-  /** How long a request may wait for the database, in ms: a third each for token, queue and statement. */
+  /**
+   * How long a request may wait for the database, in ms: a third each for token, queue and statement. An unknown token
+   * may first wait in a queue of its own, and each attempt of a change counts anew.
+   */
   timeout?: number;
   /** Whether to use prepared statements, which are planned once per connection. A pooler may not support them. */
   prepared?: boolean;

@@ -45,7 +45,7 @@ export class PageReader {
     this.#database = database;
   }
 
-  /** Returns what reads a page of a collection, at the end of a iteration of the event loop. */
+  /** Returns what reads a page of a collection, at the end of an iteration of the event loop. */
   of(definition: CollectionDefinition): ReadPage {
     const statements = new PageStatements(this.#database, definition);
     return (subject, from, limit) =>
