@@ -2,7 +2,7 @@
 
 /**
  * The attacks: how many concurrent connections each keeps, and the pause before it replaces a closed one, in ms.
- * Together they saturate a core. `attack` gets a token of another subject than the good tenant.
+ * Together they saturate a core. `attack` gets a token of another subject than the good one.
  * @typedef {object} Attack
  * @property {number} connections
  * @property {number} pause
