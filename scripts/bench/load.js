@@ -33,7 +33,6 @@ export function requestText({ method, path, token, body }) {
  * @property {number} requests - The number of completed requests.
  * @property {number} seconds - The time from the first request to the last response.
  * @property {number} rate - Requests per second.
- * @property {number} bytes - The length of all responses.
  * @property {number} p50 - The median latency, in ms.
  * @property {number} p99 - The 99th percentile of the latency, in ms.
  * @property {number} cpu - This process's share of one core, 0 to 1; near 1, the generator is the bottleneck.
@@ -48,7 +47,6 @@ export function requestText({ method, path, token, body }) {
 export async function putUnderLoad({ port, connections, time, next, expect = isSuccess }) {
   const latencies = createHistogram();
   let requests = 0;
-  let bytes = 0;
   /** @type {bigint} */
   let deadline;
 
@@ -70,10 +68,9 @@ export async function putUnderLoad({ port, connections, time, next, expect = isS
       const broken = () => {
         reject(new Error('a connection was lost'));
       };
-      reader.onResponse = (status, length) => {
+      reader.onResponse = (status) => {
         latencies.record(process.hrtime.bigint() - started);
         requests++;
-        bytes += length;
         if (expect(status)) start();
         else reject(new Error(`unexpected status ${status}`));
       };
@@ -97,7 +94,6 @@ export async function putUnderLoad({ port, connections, time, next, expect = isS
     requests,
     seconds,
     rate: requests / seconds,
-    bytes,
     p50: latencies.percentile(50) / 1e6,
     p99: latencies.percentile(99) / 1e6,
     cpu: (used.user + used.system) / 1e6 / seconds,
@@ -138,10 +134,9 @@ function openConnection(port) {
 
 /** Finds the end of each response on a connection, however it is split into pieces. */
 class ResponseReader {
-  /** @type {(status: number, bytes: number) => void} */
+  /** @type {(status: number) => void} */
   onResponse = () => {};
   #status = 0;
-  #bytes = 0;
   /** Remaining bytes of a body with Content-Length. */
   #left = -1;
   #chunked = false;
@@ -150,7 +145,6 @@ class ResponseReader {
 
   /** @param {Buffer} piece */
   read(piece) {
-    this.#bytes += piece.length;
     if (this.#status === 0) {
       const bytes = this.#kept.length > 0 ? Buffer.concat([this.#kept, piece]) : piece;
       const end = bytes.indexOf(headEnd);
@@ -179,10 +173,8 @@ class ResponseReader {
 
   #end() {
     const status = this.#status;
-    const bytes = this.#bytes;
     this.#status = 0;
-    this.#bytes = 0;
     this.#kept = Buffer.alloc(0);
-    this.onResponse(status, bytes);
+    this.onResponse(status);
   }
 }

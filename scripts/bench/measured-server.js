@@ -18,11 +18,11 @@ const probe = fileURLToPath(new URL('./probe.js', import.meta.url));
  * @param {import('../../test/support/server-process.js').ServerOptions} options
  * @returns {Promise<MeasuredServer>}
  */
-export async function startMeasured({ env, nodeArgs = [], ...options }) {
+export async function startMeasured({ env, ...options }) {
   const server = await startServer({
     ...options,
     measured: true,
-    nodeArgs: [...nodeArgs, '--import', probe],
+    nodeArgs: ['--import', probe],
     env: { NODE_ENV: 'production', ...env },
   });
   /** @param {'reset' | 'usage'} request @returns {Promise<Usage>} */

@@ -1,11 +1,12 @@
-// Renders docs/benchmarks.md from the data of the last published run, so that its text and figures agree.
+// Renders docs/benchmarks.md and its charts from the data of the last published run, so that its text and figures agree.
 //
 //   node scripts/bench/page.js [--check]
 //
-// With --check, it writes nothing, and the exit status is 1 if the page is out of date.
+// With --check, it writes nothing, and the exit status is 1 if a file is out of date.
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import prettier from 'prettier';
+import { barChart } from './chart.js';
 
 /**
  * What docs/benchmarks/run.json has of a run.
@@ -20,30 +21,30 @@ import prettier from 'prettier';
  * @property {{ name: string, title: string, mostConnections?: number }[]} workloads
  * @property {{ name: string, kind: string, durability: string, start: number, memory: number }[]} servers - Times
  *   in ms, memory in MB.
- *
- * @typedef {{ ratio: number, low: number, high: number }} Ratio
  */
+/** A row of docs/benchmarks/results.csv or ratios.csv, by column. @typedef {Record<string, string | number>} Row */
 
 const docs = new URL('../../docs/', import.meta.url);
-const page = new URL('benchmarks.md', docs);
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const text = await renderPage();
-  if (process.argv[2] !== '--check') await writeFile(page, text);
-  else if ((await readFile(page, 'utf8')) !== text) {
-    console.error('docs/benchmarks.md is out of date: run "node scripts/bench/page.js"');
-    process.exitCode = 1;
+  if (process.argv[2] !== '--check') await writePage();
+  else {
+    for (const { file, text } of await render()) {
+      if ((await readFile(file, 'utf8')) === text) continue;
+      console.error(`${fileURLToPath(file)} is out of date: run "node scripts/bench/page.js"`);
+      process.exitCode = 1;
+    }
   }
 }
 
-/** Writes the page from the data in docs/benchmarks/. */
+/** Writes the page and its charts from the data in docs/benchmarks/. */
 export async function writePage() {
-  await writeFile(page, await renderPage());
+  for (const { file, text } of await render()) await writeFile(file, text);
 }
 
-/** Formats a number with three significant digits. @param {number} value */
+/** Formats a number with three significant digits. @param {string | number | undefined} value */
 export function number(value) {
-  return Number(value.toPrecision(3)).toLocaleString('en');
+  return Number(Number(value).toPrecision(3)).toLocaleString('en');
 }
 
 /** @param {readonly string[]} head @param {readonly (readonly string[])[]} rows */
@@ -52,145 +53,160 @@ export function table(head, rows) {
   return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 
-/** @returns {Promise<string>} */
-async function renderPage() {
-  const data = (/** @type {string} */ name) => readFile(new URL(`benchmarks/${name}`, docs), 'utf8');
-  /** @type {Run} */
-  const run = JSON.parse(await data('run.json'));
-  const ratios = new Map(
-    rows(await data('ratios.csv')).map(([what = '', ratio, low, high]) => [
-      what,
-      { ratio: Number(ratio), low: Number(low), high: Number(high) },
+/**
+ * A table with a row for each server and a column for each workload, at one number of connections.
+ * @param {{ servers: readonly { name: string }[], workloads: readonly { name: string }[] }} run
+ * @param {readonly Row[]} results
+ * @param {number} connections
+ * @param {(row: Row) => string} show
+ */
+export function resultTable({ servers, workloads }, results, connections, show) {
+  return table(
+    ['', ...workloads.map(({ name }) => name)],
+    servers.map(({ name: server }) => [
+      server,
+      ...workloads.map(({ name: workload }) => {
+        const row = find(results, { server, workload, connections });
+        return row === undefined ? '–' : show(row);
+      }),
     ]),
   );
-  const results = rows(await data('results.csv'));
-  const introduction = await readFile(new URL('introduction.md', import.meta.url), 'utf8');
+}
+
+/** @param {Run['servers']} servers */
+export function startTable(servers) {
+  return table(
+    ['', 'start, ms', 'peak memory, MB'],
+    servers.map(({ name, start, memory }) => [name, number(start), number(memory)]),
+  );
+}
+
+/** Returns the files and their texts. @returns {Promise<{ file: URL, text: string }[]>} */
+async function render() {
+  const read = (/** @type {string} */ name) => readFile(new URL(`benchmarks/${name}`, docs), 'utf8');
+  /** @type {Run} */
+  const run = JSON.parse(await read('run.json'));
+  const ratios = rows(await read('ratios.csv'));
+  const results = rows(await read('results.csv'));
+  const file = new URL('benchmarks.md', docs);
+  const charts = run.workloads.map(({ name, title }) => ({
+    file: new URL(`benchmarks/${name}.svg`, docs),
+    text: chart(run, results, name, title),
+  }));
+  return [{ file, text: await renderPage(file, run, results, ratios) }, ...charts];
+}
+
+/** @param {URL} file @param {Run} run @param {readonly Row[]} results @param {readonly Row[]} ratios */
+async function renderPage(file, run, results, ratios) {
   const most = Math.max(...run.connections);
+  /** @type {Record<string, string>} */
   const parts = {
     ratios: ratioTable(run, ratios),
     behind: behind(run, ratios),
     charts: run.workloads
       .map(({ name, title }) => `![${title}: requests per second](benchmarks/${name}.svg)`)
       .join('\n\n'),
-    rates: resultTable(
-      run,
-      results,
-      most,
-      (cells) => number(Number(cells[3])) + (cells[5] === 'yes' ? '†' : ''),
+    rates: resultTable(run, results, most, (row) =>
+      number(row['requests/s']).concat(row['generator may limit'] === 'yes' ? '†' : ''),
     ),
-    latencies: resultTable(run, results, most, (cells) => number(Number(cells[7]))),
-    start: table(
-      ['', 'start, ms', 'peak memory, MB'],
-      run.servers.map(({ name, start, memory }) => [name, number(start), number(memory)]),
-    ),
-    startRatio: shown(ratios.get('time to start of Plant Store on SQLite, of Fastify')),
-    spread: String(Math.max(...results.map((cells) => Number(cells[4])))),
+    latencies: resultTable(run, results, most, (row) => number(row['p99 ms'])),
+    start: startTable(run.servers),
+    startRatio: shown(find(ratios, { server: 'Plant Store on SQLite', other: 'Fastify', workload: 'start' })),
+    spread: String(Math.max(...results.map((row) => Number(row['± %'])))),
     conditions: conditions(run),
   };
-  const text = introduction.replace(
-    /\{\{(\w+)\}\}/g,
-    (_, name) => parts[/** @type {keyof typeof parts} */ (name)],
-  );
-  const style = await prettier.resolveConfig(fileURLToPath(page));
+  const introduction = await readFile(new URL('introduction.md', import.meta.url), 'utf8');
+  const text = introduction.replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name] ?? '');
+  const style = await prettier.resolveConfig(fileURLToPath(file));
   const note = '<!-- Written by `npm run bench`; the text is in scripts/bench. -->';
   return prettier.format(`${note}\n\n${text}`, { ...style, parser: 'markdown' });
 }
 
-/** The records of a file of comma-separated values, without its head. @param {string} csv */
-function rows(csv) {
-  const lines = csv.trimEnd().split('\n').slice(1);
-  return lines.map((line) =>
-    [...line.matchAll(/"([^"]*)"|([^,]+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? ''),
-  );
-}
-
-/** The servers that are compared with the Plant Store on the same engine, and with what begins the comparison. @param {Run} run */
-function alternatives(run) {
-  const own = 'Plant Store on PostgreSQL';
-  const others = run.servers.filter(({ kind }) => kind === 'peer' || kind === 'foreign');
-  return others.map(({ name }) => ({
-    name,
-    prefix: name.endsWith('on PostgreSQL') || name.includes('sqlx') ? `${own}: ` : '',
-  }));
-}
-
-/** @param {Map<string, Ratio>} ratios @param {string} prefix @param {string} workload @param {number} count @param {string} other */
-function find(ratios, prefix, workload, count, other) {
-  return ratios.get(`${prefix}${workload} at ${count} connections, of ${other}`);
-}
-
-/** @param {Ratio | undefined} ratio */
-function shown(ratio) {
-  if (ratio === undefined) return '–';
-  const level = ratio.low <= 1 && ratio.high >= 1 ? '≈' : '';
-  return level + Number(ratio.ratio.toPrecision(2));
-}
-
-/** @param {Run} run @param {Map<string, Ratio>} ratios */
-function ratioTable(run, ratios) {
-  const own = (/** @type {string} */ name) => ({
-    name: 'Plant Store on SQLite',
-    prefix: `${name}: `,
+/** The chart of a workload, with many connections. @param {Run} run @param {readonly Row[]} results @param {string} workload @param {string} title */
+function chart({ servers, connections }, results, workload, title) {
+  const bars = servers.map(({ name, kind }) => ({
     label: name,
-  });
-  const others = alternatives(run).map((other) => ({ ...other, label: other.name }));
-  const ours = run.servers.filter(({ kind }) => kind === 'ours').slice(1);
+    value: Number(
+      find(results, { server: name, workload, connections: Math.max(...connections) })?.['requests/s'],
+    ),
+    emphasis: kind === 'ours',
+    faint: kind === 'floor',
+  }));
+  return barChart(`${title}, requests per second`, bars);
+}
+
+/** The rows of a file of comma-separated values. @param {string} csv @returns {Row[]} */
+function rows(csv) {
+  const [head = [], ...lines] = csv
+    .trimEnd()
+    .split('\n')
+    .map((line) =>
+      [...line.matchAll(/(?:^|,)(?:"([^"]*)"|([^,]*))/g)].map((cell) => cell[1] ?? cell[2] ?? ''),
+    );
+  return lines.map((cells) => Object.fromEntries(cells.map((cell, i) => [head[i], cell])));
+}
+
+/** The row with these values. @param {readonly Row[]} rows @param {Row} wanted */
+function find(rows, wanted) {
+  const entries = Object.entries(wanted);
+  return rows.find((row) => entries.every(([name, value]) => String(row[name]) === String(value)));
+}
+
+/** @param {Row | undefined} row */
+function shown(row) {
+  if (row === undefined) return '–';
+  const level = Number(row['low']) <= 1 && Number(row['high']) >= 1 ? '≈' : '';
+  return level + Number(Number(row['ratio']).toPrecision(2));
+}
+
+/** The servers that the Plant Store is compared with, and which one on the same engine that is. @param {Run} run @param {readonly Row[]} ratios */
+function alternatives({ servers }, ratios) {
+  return servers
+    .filter(({ kind }) => kind === 'peer' || kind === 'foreign')
+    .map(({ name }) => ({ other: name, server: find(ratios, { other: name })?.['server'] ?? '' }));
+}
+
+/** @param {Run} run @param {readonly Row[]} ratios */
+function ratioTable(run, ratios) {
+  const reference = 'Plant Store on SQLite';
+  const ours = run.servers.filter(({ name, kind }) => kind === 'ours' && name !== reference);
+  const pairs = [
+    ...alternatives(run, ratios).map((pair) => ({ ...pair, label: pair.other })),
+    ...ours.map(({ name }) => ({ server: name, other: reference, label: `${name}, to ${reference}` })),
+  ];
   return table(
     ['', ...run.workloads.map(({ name }) => name)],
-    [...others, ...ours.map(({ name }) => own(name))].map(({ name, prefix, label }) => [
-      prefix.startsWith(label) ? `${label}, to Plant Store on SQLite` : label,
-      ...run.workloads.map((workload) =>
-        run.connections.map((count) => shown(find(ratios, prefix, workload.name, count, name))).join(' / '),
+    pairs.map(({ server, other, label }) => [
+      label,
+      ...run.workloads.map(({ name: workload }) =>
+        run.connections
+          .map((connections) => shown(find(ratios, { server, other, workload, connections })))
+          .join(' / '),
       ),
     ]),
   );
 }
 
-/** Where a ratio is not above 1 with its whole interval, by alternative. @param {Run} run @param {Map<string, Ratio>} ratios */
+/** Where a ratio is not above 1 with its whole interval, by alternative. @param {Run} run @param {readonly Row[]} ratios */
 function behind(run, ratios) {
-  const lines = alternatives(run).map(({ name, prefix }) => {
-    /** @type {Record<'slower' | 'onPar', string[]>} */
-    const found = { slower: [], onPar: [] };
-    for (const [i, count] of run.connections.entries()) {
-      for (const workload of run.workloads) {
-        const ratio = find(ratios, prefix, workload.name, count, name);
-        if (ratio === undefined || ratio.low > 1) continue;
-        const most = workload.mostConnections ?? count;
+  const lines = alternatives(run, ratios).map(({ server, other }) => {
+    const found = run.connections.flatMap((connections, i) =>
+      run.workloads.flatMap(({ name: workload, mostConnections = connections }) => {
+        const row = find(ratios, { server, other, workload, connections });
+        if (row === undefined || Number(row['low']) > 1) return [];
         // It is measured once for each number of connections, but never with more than these.
-        const conditions = most < count ? `${most}, series ${i + 1}` : String(count);
-        const text = `${workload.name} at ${conditions} (${ratio.ratio}, ${ratio.low} to ${ratio.high})`;
-        found[ratio.high < 1 ? 'slower' : 'onPar'].push(text);
-      }
-    }
-    const groups = Object.entries(found).filter(([, texts]) => texts.length > 0);
-    return groups.length === 0
-      ? ''
-      : `- **${name}**. ${groups.map(([group, texts]) => `${group === 'slower' ? 'Slower' : 'On par'}: ${texts.join('; ')}.`).join(' ')}`;
-  });
-  return lines.filter((line) => line !== '').join('\n');
-}
-
-/**
- * A table with a row for each server and a column for each workload.
- * @param {Run} run
- * @param {readonly string[][]} results
- * @param {number} connections
- * @param {(cells: string[]) => string} show
- */
-function resultTable(run, results, connections, show) {
-  return table(
-    ['', ...run.workloads.map(({ name }) => name)],
-    run.servers.map(({ name }) => [
-      name,
-      ...run.workloads.map((workload) => {
-        const cells = results.find(
-          ([server, found, count]) =>
-            server === name && found === workload.name && Number(count) === connections,
-        );
-        return cells === undefined ? '–' : show(cells);
+        const most = mostConnections < connections ? `${mostConnections}, series ${i + 1}` : connections;
+        const text = `${workload} at ${most} (${Number(row['ratio'])}, ${Number(row['low'])} to ${Number(row['high'])})`;
+        return [{ text, isSlower: Number(row['high']) < 1 }];
       }),
-    ]),
-  );
+    );
+    const listed = (/** @type {string} */ title, /** @type {boolean} */ slower) => {
+      const texts = found.filter(({ isSlower }) => isSlower === slower).map(({ text }) => text);
+      return texts.length === 0 ? '' : ` ${title}: ${texts.join('; ')}.`;
+    };
+    return found.length === 0 ? '' : `- **${other}**.${listed('Slower', true)}${listed('On par', false)}\n`;
+  });
+  return lines.join('');
 }
 
 /** @param {Run} run */

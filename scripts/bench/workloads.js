@@ -15,8 +15,6 @@ export const seed = [
  * A server, as the workloads see it, and their state.
  * @typedef {object} Target
  * @property {(subject: string) => string} tokenOf
- * @property {string} refusedPath - The path that returns 401.
- * @property {boolean} remembers - Whether only existing plants can be deleted.
  * @property {number} created - The highest id that was created.
  * @property {number} deleted - The highest id that was deleted.
  * @property {number} [deletable] - The highest id that may be deleted.
@@ -78,7 +76,7 @@ export const workloads = [
   {
     name: 'refused',
     title: '401 to a create',
-    next: (target) => requestText({ method: 'POST', path: target.refusedPath, body: body(1) }),
+    next: () => requestText({ method: 'POST', path: '/plants', body: body(1) }),
     expect: (status) => status === 401,
   },
 ];
@@ -114,7 +112,7 @@ export function startRound(target) {
 
 /** @param {Target} target */
 function remove(target) {
-  if (target.remembers && target.deleted >= (target.deletable ?? 0)) return undefined;
+  if (target.deleted >= (target.deletable ?? 0)) return undefined;
   return requestText({
     method: 'DELETE',
     path: `/plants/${++target.deleted}`,

@@ -7,6 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { putUnderLoad, requestText } from '../load.js';
+import { alternate } from '../measure.js';
 import { startMeasured } from '../measured-server.js';
 import { median } from '../../lib/statistics.js';
 import { fillStore } from '../store.js';
@@ -24,22 +25,13 @@ const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
 try {
   const few = await startSide(10_000);
   const many = await startSide(10_000_000);
-  /** @type {Record<Operation, number[]>} */
-  const ratios = { create: [], delete: [] };
-  for (let round = 0; round <= rounds; round++) {
-    for (const operation of /** @type {const} */ (['create', 'delete'])) {
-      const rates = [];
-      for (const side of [few, many]) rates.push(await side.rateOf(operation));
-      const ratio = Number(rates[1]) / Number(rates[0]);
-      const both = rates.map((rate) => Math.round(rate)).join(' and ');
-      const warming = round === 0 ? ' (warm-up)' : '';
-      console.log(`${operation}s/s: ${both}, ratio ${ratio.toFixed(2)}${warming}`);
-      if (round > 0) ratios[operation].push(ratio);
-    }
-  }
+  const [ofFew = [], ofMany = []] = await alternate(rounds, [few, many], async ({ rateOf }) => ({
+    create: await rateOf('create'),
+    delete: await rateOf('delete'),
+  }));
   await Promise.all([few, many].map(({ end }) => end()));
-  for (const [operation, all] of Object.entries(ratios)) {
-    const ratio = median(all);
+  for (const operation of /** @type {const} */ (['create', 'delete'])) {
+    const ratio = median(ofMany.map((many, round) => many[operation] / Number(ofFew[round]?.[operation])));
     console.log(`${operation}: ${ratio.toFixed(2)}, ${ratio >= target ? 'reached' : 'missed'} ${target}`);
   }
 } finally {

@@ -2,8 +2,9 @@
 //
 //   npm run build && node scripts/bench/cases/scale.js
 import { putUnderLoad } from '../load.js';
+import { alternate } from '../measure.js';
 import { startMeasured } from '../measured-server.js';
-import { cpuTime } from '../../lib/cpu-time.js';
+import { cpuTime } from '../../lib/processes.js';
 import { median } from '../../lib/statistics.js';
 import { createRequest } from '../workloads.js';
 import { systemPostgres } from '../../../test/support/postgres-cluster.js';
@@ -56,15 +57,7 @@ async function measure(processes) {
   };
 }
 
-/** @type {Awaited<ReturnType<typeof measure>>[][]} */
-const results = [[], []];
-for (let round = 0; round <= rounds; round++) {
-  for (const [i, all] of results.entries()) {
-    const result = await measure(i + 1);
-    // The first round warms up.
-    if (round > 0) all.push(result);
-  }
-}
+const results = await alternate(rounds, [1, 2], measure);
 for (const [i, all] of results.entries()) {
   const of = (/** @type {keyof (typeof all)[0]} */ key) => Math.round(median(all.map((one) => one[key])));
   console.log(

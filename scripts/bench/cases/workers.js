@@ -1,50 +1,34 @@
 // Measures the effect of WORKERS on one SQLite file: one process and several alternately, as ratios with intervals.
 //
 //   npm run build && node scripts/bench/cases/workers.js
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { putUnderLoad, requestText } from '../load.js';
-import { cpuTime } from '../../lib/cpu-time.js';
-import { median, medianInterval } from '../../lib/statistics.js';
 import { startServer } from '../../../test/support/server-process.js';
+import { childrenOf, cpuTime, memoryOf } from '../../lib/processes.js';
+import { median, medianInterval } from '../../lib/statistics.js';
+import { putUnderLoad } from '../load.js';
+import { alternate } from '../measure.js';
 import { fillStore } from '../store.js';
 import { seed, startRound, workloads } from '../workloads.js';
 
 const rounds = 7;
 const workers = 2;
 const roundTime = 1_500;
-
-const named = (/** @type {string} */ name) => workloads.filter((workload) => workload.name === name);
-/** @type {import('../workloads.js').Workload} */
-const listOne = {
-  name: 'list-1',
-  title: 'List one plant',
-  next: ({ tokenOf }) => requestText({ method: 'GET', path: '/plants', token: tokenOf('writer') }),
-};
-// list-1 must come first, while its subject has only one plant.
-const measured = [listOne, ...named('list-100'), ...named('create'), ...named('mix')];
+const measured = ['list-1', 'list-100', 'create', 'mix'];
 
 const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
 try {
   const sides = [await startSide(1), await startSide(workers)];
-  for (const workload of measured) {
+  for (const workload of workloads.filter(({ name }) => measured.includes(name))) {
     for (const connections of [256, 16]) {
-      /** @type {Measurement[][]} */
-      const results = [[], []];
-      for (let round = 0; round <= rounds; round++) {
-        for (const [i, side] of sides.entries()) {
-          const result = await measure(side, workload, connections);
-          // The first round warms up.
-          if (round > 0) results[i]?.push(result);
-        }
-      }
+      const results = await alternate(rounds, sides, (side) => measure(side, workload, connections));
       report(`${workload.name} at ${connections}`, results);
     }
   }
-  for (const { server, file, count } of sides) {
-    const memory = processesOf(Number(server.child.pid)).map((pid) => `${anonymousMemory(pid)} MiB`);
+  for (const { server, pid, file, count } of sides) {
+    const memory = [pid, ...childrenOf(pid)].map((id) => `${Math.round(memoryOf(id, 'RssAnon'))} MiB`);
     const log = (statSync(`${file}-wal`).size / 2 ** 20).toFixed(1);
     console.log(
       `WORKERS=${count}: anonymous memory per process ${memory.join(', ')}; SQLite's write-ahead log ${log} MiB`,
@@ -70,33 +54,24 @@ async function startSide(count) {
   const env = { DATABASE_URL, WORKERS: String(count), LOG_LEVEL: 'silent', NODE_ENV: 'production' };
   const server = await startServer({ env, measured: true });
   /** @type {import('../workloads.js').Target} */
-  const target = {
-    tokenOf: (subject) => String(tokens.get(subject)),
-    refusedPath: '/plants',
-    remembers: true,
-    created: 0,
-    deleted: 0,
-    random: 1,
-  };
-  return { server, file, count, target };
+  const target = { tokenOf: (subject) => String(tokens.get(subject)), created: 0, deleted: 0, random: 1 };
+  return { server, pid: Number(server.child.pid), file, count, target };
 }
 
 /**
  * @param {Side} side @param {import('../workloads.js').Workload} workload @param {number} connections
  * @returns {Promise<Measurement>}
  */
-async function measure({ server, target }, { next }, connections) {
-  const [supervisor = 0, ...others] = processesOf(Number(server.child.pid));
-  const times = () => [cpuTime(supervisor), others.reduce((sum, pid) => sum + cpuTime(pid), 0)];
-  const [firstBefore = 0, othersBefore = 0] = times();
+async function measure({ server, pid, target }, { next }, connections) {
+  const othersTime = () => childrenOf(pid).reduce((sum, child) => sum + cpuTime(child), 0);
+  const [firstBefore, othersBefore] = [cpuTime(pid), othersTime()];
   startRound(target);
   const load = { port: server.port, connections, time: roundTime, next: () => next(target) };
   const { rate, requests } = await putUnderLoad(load);
-  const [firstAfter = 0, othersAfter = 0] = times();
   return {
     rate,
-    first: (firstAfter - firstBefore) / requests,
-    others: (othersAfter - othersBefore) / requests,
+    first: (cpuTime(pid) - firstBefore) / requests,
+    others: (othersTime() - othersBefore) / requests,
   };
 }
 
@@ -104,24 +79,11 @@ async function measure({ server, target }, { next }, connections) {
 function report(title, [one = [], several = []]) {
   const ratios = several.map(({ rate }, round) => rate / Number(one[round]?.rate));
   const { median: ratio, low, high } = medianInterval(ratios);
-  const rate = (/** @type {Measurement[]} */ all) => Math.round(median(all.map((result) => result.rate)));
-  const cost = (/** @type {Measurement[]} */ all, /** @type {'first' | 'others'} */ key) =>
+  const middle = (/** @type {Measurement[]} */ all, /** @type {keyof Measurement} */ key) =>
     Math.round(median(all.map((result) => result[key])));
   console.log(
-    `${title.padEnd(15)} ${rate(one)} and ${rate(several)} requests/s; ratio ${ratio.toFixed(2)} ` +
-      `(${low.toFixed(2)} to ${high.toFixed(2)}); CPU per request: ${cost(one, 'first')} µs; supervisor ` +
-      `${cost(several, 'first')} µs, workers ${cost(several, 'others')} µs`,
+    `${title.padEnd(15)} ${middle(one, 'rate')} and ${middle(several, 'rate')} requests/s; ratio ${ratio.toFixed(2)} ` +
+      `(${low.toFixed(2)} to ${high.toFixed(2)}); CPU per request: ${middle(one, 'first')} µs; supervisor ` +
+      `${middle(several, 'first')} µs, workers ${middle(several, 'others')} µs`,
   );
-}
-
-/** Returns the ids of a process and its children. @param {number} pid */
-function processesOf(pid) {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim();
-  return [pid, ...(children === '' ? [] : children.split(' ').map(Number))];
-}
-
-/** Returns the anonymous memory of a process, in MiB. @param {number} pid */
-function anonymousMemory(pid) {
-  const [, kib] = /^RssAnon:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1')) ?? [];
-  return Math.round(Number(kib) / 1024);
 }
