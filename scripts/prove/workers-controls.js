@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { killEverything } from './workers-ends.js';
-import { killWorker, moveDatabase, stallLog } from './workers-faults.js';
+import { faults } from './workers-faults.js';
 import { Random } from './workers-random.js';
 import { Run } from './workers-run.js';
 
@@ -20,7 +20,7 @@ import { Run } from './workers-run.js';
 
 /** As short as the controls can wait. */
 const bound = { during: 3, after: 2 };
-const death = { ...killWorker, bound };
+const death = { ...faults.killWorker, bound };
 
 /** @type {readonly Control[]} */
 const controls = [
@@ -36,7 +36,7 @@ const controls = [
       { file: 'storage/sqlite/database.js', text: '    checkComplete(file);\n', by: '' },
     ],
     provoke: async (run, random) => {
-      await run.disturb({ ...moveDatabase, bound, replaced: 3 }, random, death);
+      await run.disturb({ ...faults.moveDatabase, bound, replaced: 3 }, random, death);
       await run.restart(killEverything, random, 2);
     },
     expected: /^lost/,
@@ -55,7 +55,7 @@ const controls = [
         by: "['ignore', 'inherit', 'pipe', 'ipc', output]",
       },
     ],
-    provoke: (run, random) => run.disturb({ ...stallLog, bound, replaced: 3 }, random, death),
+    provoke: (run, random) => run.disturb({ ...faults.stallLog, bound, replaced: 3 }, random, death),
     expected: /^stall the log's reader.*meanwhile no/,
   },
 ];
@@ -93,7 +93,7 @@ async function failsAsExpected({ provoke, expected }, dist, lines) {
     lines.push(line);
   });
   try {
-    await run.begin(1, 2);
+    await run.begin(2);
     // The write-ahead log then has acknowledged writes.
     await pause(1_000);
     await provoke(run, new Random(1));

@@ -1,7 +1,8 @@
 // How prove:workers ends the supervisor, and what must be so afterwards. The server is then started again.
 import { setTimeout as pause } from 'node:timers/promises';
-import { killWorker, moveDatabase, moveStore, pauseWorker, stallLog } from './workers-faults.js';
-import { signalAll, until } from './workers-processes.js';
+import { until } from '../lib/processes.js';
+import { faults } from './workers-faults.js';
+import { signalAll } from './workers-world.js';
 
 /** @typedef {import('./workers-world.js').World} World */
 /** @typedef {import('./workers-faults.js').Fault} Fault */
@@ -27,7 +28,7 @@ export const endGracefully = {
   name: 'end the supervisor by a signal',
   run: async (world, random) => {
     process.kill(world.supervisor, random.pick(signals));
-    const status = await exit(world, gracefulTime);
+    const status = await world.exited(gracefulTime);
     if (status !== 0) throw new Error(`a graceful end had the status ${status}`);
     checkLeftovers(world);
   },
@@ -41,20 +42,18 @@ const endTwice = {
     await pause(random.integer(0, 100));
     // The first one may have ended it.
     signalAll([world.supervisor], random.pick(signals));
-    const status = await exit(world, orphanTime);
+    const status = await allExit(world);
     if (status !== 0 && status !== 1) throw new Error(`an end by two signals had the status ${status}`);
-    await workersEnd(world);
     checkLeftovers(world);
   },
 };
 
 /** @type {End} */
-export const killSupervisor = {
+const killSupervisor = {
   name: 'kill the supervisor',
   run: async (world) => {
     process.kill(world.supervisor, 'SIGKILL');
-    await exit(world, orphanTime);
-    await workersEnd(world);
+    await allExit(world);
   },
 };
 
@@ -63,8 +62,23 @@ export const killEverything = {
   name: 'kill all processes',
   run: async (world) => {
     world.kill();
-    await exit(world, orphanTime);
-    await workersEnd(world);
+    await allExit(world);
+  },
+};
+
+/** @type {End} */
+const interruptStart = {
+  name: 'end the supervisor by a signal while it starts',
+  run: async (world, random) => {
+    await endGracefully.run(world, random);
+    world.launch(2);
+    await pause(random.integer(0, 1_500));
+    const signal = random.pick(signals);
+    process.kill(world.supervisor, signal);
+    const status = await allExit(world);
+    // Until Node.js has started, a signal ends the process.
+    if (status !== 0 && status !== signal) throw new Error(`an end while it starts had the status ${status}`);
+    checkLeftovers(world);
   },
 };
 
@@ -82,23 +96,6 @@ const during = (name, fault, end) => ({
   },
 });
 
-/** @type {End} */
-const interruptStart = {
-  name: 'end the supervisor by a signal while it starts',
-  run: async (world, random) => {
-    await endGracefully.run(world, random);
-    world.launch(2);
-    await pause(random.integer(0, 1_500));
-    const signal = random.pick(signals);
-    process.kill(world.supervisor, signal);
-    const status = await exit(world, orphanTime);
-    // Until Node.js has started, a signal ends the process.
-    if (status !== 0 && status !== signal) throw new Error(`an end while it starts had the status ${status}`);
-    await workersEnd(world);
-    checkLeftovers(world);
-  },
-};
-
 /** All of them. */
 export const ends = [
   endGracefully,
@@ -106,25 +103,17 @@ export const ends = [
   killSupervisor,
   killEverything,
   interruptStart,
-  during('while plants.db is away', moveDatabase, killSupervisor),
-  during('while the store is away', moveStore, killEverything),
-  during('while a worker is replaced', killWorker, endGracefully),
-  during('while a worker is stopped', pauseWorker, endGracefully),
-  during("while the log's reader stalls", stallLog, endGracefully),
+  during('while plants.db is away', faults.moveDatabase, killSupervisor),
+  during('while the store is away', faults.moveStore, killEverything),
+  during('while a worker is replaced', faults.killWorker, endGracefully),
+  during('while a worker is stopped', faults.pauseWorker, endGracefully),
+  during("while the log's reader stalls", faults.stallLog, endGracefully),
 ];
 
-/** @param {World} world @param {number} patience - In s. @returns The exit status or the signal. */
-async function exit(world, patience) {
-  /** @type {number | string | undefined} */
-  let status;
-  void world.ended.then((ended) => (status = ended));
-  if (await until(() => status !== undefined, patience)) return status;
-  throw new Error(`the supervisor did not end within ${patience} s`);
-}
-
-/** @param {World} world */
-async function workersEnd(world) {
-  if (await until(() => world.processes().length === 0, orphanTime)) return;
+/** Waits until the supervisor and then its workers have ended. @param {World} world @returns The status or the signal. */
+async function allExit(world) {
+  const status = await world.exited(orphanTime);
+  if (await until(() => world.processes().length === 0, orphanTime)) return status;
   throw new Error(`processes run ${orphanTime} s after their supervisor: ${world.leftovers().join(', ')}`);
 }
 

@@ -11,61 +11,27 @@ export const kinds = /** @type {const} */ (['create', 'delete', 'list']);
 const calm = 200;
 
 /** @param {number} value @returns {PerKind} */
-const perKind = (value) => ({ create: value, delete: value, list: value });
+export const perKind = (value) => ({ create: value, delete: value, list: value });
 
-/** The time of one fault: from its beginning until the service has recovered. */
-class Outage {
-  /** From when on a time without success counts, in ms. */
-  #floor;
-  #last;
-  /** The longest time without a success, in ms. */
-  longest = perKind(0);
-
-  /** @param {readonly Kind[]} down - The kinds that need not succeed while the fault lasts. */
-  constructor(down) {
-    const now = performance.now();
-    this.#last = perKind(now);
-    this.#floor = perKind(now);
-    for (const kind of down) this.#floor[kind] = Infinity;
-  }
-
-  /** The fault has been repaired: from now on every kind counts. */
-  repaired() {
-    for (const kind of kinds) {
-      if (this.#floor[kind] === Infinity) this.#floor[kind] = performance.now();
-    }
-  }
-
-  /** @param {Kind} kind */
-  succeeded(kind) {
-    this.measure(kind);
-    this.#last[kind] = performance.now();
-  }
-
-  /** Counts the time since the last success of a kind. @param {Kind} kind */
-  measure(kind) {
-    const silence = performance.now() - Math.max(this.#last[kind], this.#floor[kind]);
-    this.longest[kind] = Math.max(this.longest[kind], silence);
-  }
-}
-
-/** Records all requests. */
+/** Records all requests. Moments are of performance.now(). */
 export class Meter {
   /** How many requests of each kind had success. */
   successes = perKind(0);
   /** How many requests failed. */
   failed = 0;
-  /** When the last success began, by kind and connection. */
-  #begun = new Map();
-  #lastFailureAt = 0;
   /** What the last failure was. */
   lastFailure = 'none';
+  #lastFailureAt = 0;
+  /** When the last success began, by kind and connection. @type {Map<string, number>} */
+  #begun = new Map();
   /** Failures of requests that began before do not count. */
   #since = 0;
-  /** @type {Outage | undefined} */
-  #outage;
   /** Whether no request may fail. */
   #strict = false;
+  /** From when on each kind has had no success; infinite while it need not have one. */
+  #silentSince = perKind(Infinity);
+  /** The longest time without a success since the fault began, in ms. */
+  #longest = perKind(0);
   #violation;
 
   /** @param {(what: string) => void} violation */
@@ -73,19 +39,15 @@ export class Meter {
     this.#violation = violation;
   }
 
-  /** @param {Kind} kind @param {Connection} connection @param {number} begun - By performance.now(). */
+  /** @param {Kind} kind @param {Connection} connection @param {number} begun */
   succeed(kind, connection, begun) {
     this.successes[kind]++;
     this.#begun.set(`${kind} ${connection}`, begun);
-    this.#outage?.succeeded(kind);
+    this.#measure(kind);
+    if (this.#silentSince[kind] !== Infinity) this.#silentSince[kind] = performance.now();
   }
 
-  /**
-   * @param {Kind} kind
-   * @param {Connection} connection
-   * @param {number} begun - By performance.now().
-   * @param {string} why
-   */
+  /** @param {Kind} kind @param {Connection} connection @param {number} begun @param {string} why */
   fail(kind, connection, begun, why) {
     this.failed++;
     if (begun < this.#since) return;
@@ -97,43 +59,50 @@ export class Meter {
   /** A fault begins. @param {readonly Kind[]} down - The kinds that need not succeed while it lasts. */
   beginFault(down) {
     this.#strict = false;
-    return (this.#outage = new Outage(down));
+    this.#longest = perKind(0);
+    this.#silentSince = perKind(performance.now());
+    for (const kind of down) this.#silentSince[kind] = Infinity;
+  }
+
+  /** The fault has been repaired: from now on every kind must succeed. */
+  repaired() {
+    this.#since = this.#lastFailureAt = performance.now();
+    for (const kind of kinds) this.#silentSince[kind] = Math.min(this.#silentSince[kind], this.#since);
   }
 
   /**
-   * A fault has ended.
-   * @param {boolean} recovered - From now on no request may fail that begins from now on.
-   * @returns {PerKind} The longest time without a success, in ms.
+   * The service has recovered, or will not.
+   * @param {boolean} recovered - No request may fail that begins from now on.
+   * @returns {PerKind} The longest time without a success since the fault began, in ms.
    */
   endFault(recovered) {
-    const outage = this.#outage;
-    for (const kind of kinds) outage?.measure(kind);
-    this.#outage = undefined;
+    for (const kind of kinds) this.#measure(kind);
+    this.#silentSince = perKind(Infinity);
     this.#since = performance.now();
     this.#strict = recovered;
-    return outage?.longest ?? perKind(0);
+    return this.#longest;
   }
 
-  /**
-   * Whether requests have succeeded that began after a moment, and none has failed for a while.
-   * @param {number} moment - By performance.now().
-   * @param {{ kinds: readonly Kind[], connections: readonly Connection[] }} which - All of these are needed.
-   */
-  succeedsSince(moment, { kinds: needed, connections }) {
-    if (this.#since < moment) {
-      this.#since = moment;
-      this.#lastFailureAt = moment;
-    }
-    if (performance.now() - this.#lastFailureAt < calm) return false;
-    return needed.every((kind) =>
-      connections.every((connection) => this.#begun.get(`${kind} ${connection}`) > this.#lastFailureAt),
+  /** Whether no request has failed for a while, and one of each kind on each connection has succeeded since then. */
+  isCalm() {
+    return (
+      performance.now() - this.#lastFailureAt >= calm &&
+      kinds.every((kind) => Math.min(...this.#lastBegun(kind)) > this.#lastFailureAt)
     );
   }
 
-  /** Whether each of some kinds has had a success that began after a moment. */
-  hasSuccess(/** @type {number} */ moment, /** @type {readonly Kind[]} */ needed) {
-    const since = (/** @type {Kind} */ kind) =>
-      Math.max(this.#begun.get(`${kind} kept`) ?? 0, this.#begun.get(`${kind} new`) ?? 0);
-    return needed.every((kind) => since(kind) > moment);
+  /** Whether each of some kinds has had a success that began after a moment. @param {number} moment @param {readonly Kind[]} needed */
+  hasSuccess(moment, needed) {
+    return needed.every((kind) => Math.max(...this.#lastBegun(kind)) > moment);
+  }
+
+  /** When the last success on a kept and on a new connection began. @param {Kind} kind */
+  #lastBegun(kind) {
+    return ['kept', 'new'].map((connection) => this.#begun.get(`${kind} ${connection}`) ?? 0);
+  }
+
+  /** Counts the time since the last success. @param {Kind} kind */
+  #measure(kind) {
+    this.#longest[kind] = Math.max(this.#longest[kind], performance.now() - this.#silentSince[kind]);
   }
 }

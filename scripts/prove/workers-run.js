@@ -1,9 +1,9 @@
 // A run of prove:workers: injects faults under load, and records every broken promise.
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
+import { until } from '../lib/processes.js';
 import { Load, subjects } from './workers-load.js';
-import { kinds, Meter } from './workers-meter.js';
-import { until } from './workers-processes.js';
+import { kinds, Meter, perKind } from './workers-meter.js';
 import { World } from './workers-world.js';
 
 /** @typedef {import('./workers-faults.js').Fault} Fault */
@@ -27,46 +27,28 @@ export class Run {
   violations = [];
   /** @type {Map<string, Tally>} */
   tallies = new Map();
+  meter = new Meter((what) => this.violate(what));
+  /** The clients, which run from `begin` on. @type {Load | undefined} */
+  load;
   /** @type {string[]} */
   #history = [];
   #begin = performance.now();
   #print;
   #world;
-  #meter;
-  /** @type {Load | undefined} */
-  #load;
 
   /** @param {string} dist - The folder of the build. @param {(line: string) => void} print */
   constructor(dist, print) {
     this.#print = print;
     this.#world = new World(dist);
-    this.#meter = new Meter((what) => {
-      this.violate(what);
-    });
   }
 
-  /** The clients, which run from `begin` on. */
-  get load() {
-    if (this.#load === undefined) throw new Error('the run has not begun');
-    return this.#load;
-  }
-
-  get begun() {
-    return this.#load !== undefined;
-  }
-
-  get meter() {
-    return this.#meter;
-  }
-
-  /** Creates the store, and starts the server for the first time. @param {number} seed @param {number} workers */
-  async begin(seed, workers) {
+  /** Creates the store, and starts the server for the first time. @param {number} workers */
+  async begin(workers) {
     const tokens = await this.#world.prepare(Object.keys(subjects));
     await this.#world.start(workers, startTime);
-    const violation = (/** @type {string} */ what) => {
-      this.violate(what);
-    };
-    this.#load = new Load({ port: this.#world.port, tokens, seed, meter: this.#meter, violation });
+    const origin = `http://127.0.0.1:${this.#world.port}`;
+    const violation = (/** @type {string} */ what) => this.violate(what);
+    this.load = new Load({ origin, tokens, meter: this.meter, violation });
   }
 
   /** Records a broken promise. @param {string} what */
@@ -84,25 +66,25 @@ export class Run {
   async disturb(fault, random, possibleDeath) {
     const death = fault.withDeath === true ? possibleDeath : undefined;
     const name = death === undefined ? fault.name : `${fault.name}, and ${death.name}`;
-    const down = [...(fault.down ?? []), ...((death && fault.downWithDeath) ?? []), ...(death?.down ?? [])];
-    const up = kinds.filter((kind) => !down.includes(kind));
-    const failures = this.#meter.failed;
-    const outage = this.#meter.beginFault(down);
-    this.load.allow500 = fault.allow500 === true;
+    const { down = [], downWithDeath = [], bound, allow500 = false } = fault;
+    const mayStop = death === undefined ? down : [...down, ...downWithDeath, ...(death.down ?? [])];
+    const failures = this.meter.failed;
+    this.meter.beginFault(mayStop);
+    this.#allow500(allow500);
     const repair = fault.inject(this.#world, random);
-    await this.#hold(name, fault, random, death);
+    await this.#hold(name, fault, mayStop, random, death);
     await this.#attempt(name, repair);
-    outage.repaired();
-    const after = Math.max(fault.bound.after, death?.bound.after ?? 0);
+    this.meter.repaired();
+    const after = Math.max(bound.after, death?.bound.after ?? 0);
     const recovered = await this.#recover(name, after);
-    this.load.allow500 = false;
-    const longest = this.#meter.endFault(recovered);
+    this.#allow500(false);
+    const longest = this.meter.endFault(recovered);
     for (const kind of kinds) {
-      const limit = this.#boundOf(up.includes(kind) ? fault.bound.during : after);
+      const limit = this.#boundOf(mayStop.includes(kind) ? after : bound.during);
       if (longest[kind] <= limit * 1_000) continue;
       this.violate(`${name}: no ${kind} for ${seconds(longest[kind])} s, and the bound is ${limit} s`);
     }
-    this.#report(fault.name, name, longest, this.#meter.failed - failures);
+    this.#report(fault.name, name, longest, failures);
     await pause(random.integer(100, 500));
   }
 
@@ -110,10 +92,11 @@ export class Run {
    * Waits while a fault lasts, and until the service works as far as it must meanwhile.
    * @param {string} name
    * @param {Fault} fault
+   * @param {readonly import('./workers-meter.js').Kind[]} mayStop
    * @param {Random} random
    * @param {Fault | undefined} death
    */
-  async #hold(name, { hold, replaced, bound, down = [], downWithDeath = [] }, random, death) {
+  async #hold(name, { hold, replaced, bound, down = [] }, mayStop, random, death) {
     const time = random.integer(...hold);
     const before = random.integer(0, time);
     await pause(before);
@@ -122,14 +105,18 @@ export class Run {
     await pause(time - before);
     const awaitsWorkers = death !== undefined && replaced !== undefined;
     // Once workers have been replaced, what their death may have stopped must work again.
-    const stopped =
-      awaitsWorkers || death === undefined ? down : [...down, ...downWithDeath, ...(death.down ?? [])];
+    const stopped = awaitsWorkers ? down : mayStop;
     const up = kinds.filter((kind) => !stopped.includes(kind));
     const works = async () =>
-      this.#meter.hasSuccess(moment, up) && (!awaitsWorkers || (await this.#allServe()));
+      this.meter.hasSuccess(moment, up) && (!awaitsWorkers || (await this.#allServe()));
     const limit = this.#boundOf(awaitsWorkers ? replaced : bound.during);
     if (await until(works, limit)) return;
     this.violate(`${name}: meanwhile no ${up.join(', ')}, or no new worker, for ${limit} s`);
+  }
+
+  /** @param {boolean} allowed */
+  #allow500(allowed) {
+    if (this.load !== undefined) this.load.allow500 = allowed;
   }
 
   /** @param {string} name @param {() => void | Promise<void>} action - Throws an Error when a promise is broken. */
@@ -148,26 +135,24 @@ export class Run {
    * @param {number} workers - Of the next server.
    */
   async restart(end, random, workers) {
-    const failures = this.#meter.failed;
-    const outage = this.#meter.beginFault(kinds);
+    const failures = this.meter.failed;
+    this.meter.beginFault(kinds);
     const begun = performance.now();
     await this.#attempt(end.name, () => end.run(this.#world, random));
     this.#world.kill();
     const ended = performance.now();
     await this.#world.start(workers, startTime);
     const times = `${seconds(ended - begun)} s, and start with ${workers} workers: ${seconds(performance.now() - ended)} s`;
-    outage.repaired();
+    this.meter.repaired();
     const recovered = await this.#recover(end.name, serviceTime);
-    const longest = this.#meter.endFault(recovered);
-    this.#report(end.name, `${end.name}: ${times}`, longest, this.#meter.failed - failures);
-    await this.load.verify();
+    this.#report(end.name, `${end.name}: ${times}`, this.meter.endFault(recovered), failures);
+    await this.load?.verify();
   }
 
   /** Ends the clients, compares all lists once more, and ends the server. @param {End} end @param {Random} random */
   async finish(end, random) {
-    await this.load.end();
-    await this.load.verify();
-    this.#meter.beginFault(kinds);
+    await this.load?.end();
+    await this.load?.verify();
     await this.#attempt(end.name, () => end.run(this.#world, random));
     const integrity = this.#world.checkIntegrity();
     if (integrity !== 'ok') this.violate(`the store is damaged: ${integrity}`);
@@ -175,9 +160,9 @@ export class Run {
 
   /** Ends the clients, kills what still runs, and removes all files. */
   async abandon() {
-    this.#meter.beginFault(kinds);
+    this.meter.beginFault(kinds);
     this.#world.kill();
-    await this.#load?.end();
+    await this.load?.end();
     this.#world.remove();
   }
 
@@ -189,20 +174,19 @@ export class Run {
 
   /** @param {string} name @param {number} bound - In s. @returns {Promise<boolean>} Whether it has recovered. */
   async #recover(name, bound) {
-    const repaired = performance.now();
     const since = Date.now();
-    const all = { kinds, connections: /** @type {const} */ (['kept', 'new']) };
+    const world = this.#world;
     const recovered = async () =>
       (await this.#allServe()) &&
-      this.#meter.succeedsSince(repaired, all) &&
-      this.#world.workersWithNewConnections(since) >= this.#world.workers &&
-      (await this.#world.ready());
+      this.meter.isCalm() &&
+      world.workersWithNewConnections(since) >= world.workers &&
+      (await world.ready());
     if (await until(recovered, this.#boundOf(bound))) return true;
-    const serving = await this.#world.servingWorkers();
+    const serving = await world.servingWorkers();
     this.violate(
-      `${name}: not recovered after ${bound} s: ${serving ?? 'unknown'} of ${this.#world.workers} workers serve, ` +
-        `${this.#world.workersWithNewConnections(since)} with new connections, ` +
-        `${(await this.#world.ready()) ? 'ready' : 'not ready'}, last failure: ${this.#meter.lastFailure}`,
+      `${name}: not recovered after ${bound} s: ${serving ?? 'unknown'} of ${world.workers} workers serve, ` +
+        `${world.workersWithNewConnections(since)} with new connections, ` +
+        `${(await world.ready()) ? 'ready' : 'not ready'}, last failure: ${this.meter.lastFailure}`,
     );
     return false;
   }
@@ -219,13 +203,14 @@ export class Run {
     return bound + this.#world.longestPause;
   }
 
-  /** @param {string} kind @param {string} what @param {PerKind} longest @param {number} failed */
-  #report(kind, what, longest, failed) {
-    const tally = this.tallies.get(kind) ?? { times: 0, longest: { create: 0, delete: 0, list: 0 } };
+  /** @param {string} kind @param {string} what @param {PerKind} longest @param {number} failures - Before the fault. */
+  #report(kind, what, longest, failures) {
+    const tally = this.tallies.get(kind) ?? { times: 0, longest: perKind(0) };
     tally.times++;
     for (const request of kinds) tally.longest[request] = Math.max(tally.longest[request], longest[request]);
     this.tallies.set(kind, tally);
     const silences = kinds.map((request) => `${request} ${seconds(longest[request])} s`).join(', ');
+    const failed = this.meter.failed - failures;
     const line = `${this.#time()} ${what}: without ${silences}; failed requests: ${failed}`;
     this.#history.push(line);
     this.#print(line);
@@ -238,5 +223,5 @@ export class Run {
 
 /** A time in s, from ms. @param {number} milliseconds */
 export function seconds(milliseconds) {
-  return (Math.max(0, milliseconds) / 1_000).toFixed(2);
+  return (milliseconds / 1_000).toFixed(2);
 }

@@ -1,17 +1,18 @@
 // The server that prove:workers disturbs: its folders, its processes, its log, and what it must not leave behind.
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { promisify } from 'node:util';
+import { setTimeout as pause } from 'node:timers/promises';
 import { DatabaseSync } from '@photostructure/sqlite';
 import getPort from 'get-port';
-import { endWithThisProcess } from '../../test/support/server-process.js';
-import { newConnectionId } from './workers-client.js';
+import { endWithThisProcess, run } from '../../test/support/server-process.js';
+import { readProcess, until } from '../lib/processes.js';
+import { send } from '../lib/request.js';
+import { newConnectionId } from './workers-load.js';
 import { LogPipe } from './workers-log.js';
-import { allProcesses, readProcess, signalAll, stateOf, until } from './workers-processes.js';
 
 /** Marks the processes of this run, by their environment. */
 const markerVariable = 'PROVE_WORKERS_RUN';
@@ -29,12 +30,17 @@ export class World {
   #adminPort = 0;
   /** @type {import('node:child_process').ChildProcess | undefined} */
   #supervisor;
-  /** @type {Promise<number | string> | undefined} */
-  #ended;
+  /** @type {Promise<number | string | undefined>} */
+  #ended = Promise.resolve(undefined);
   /** @type {LogPipe | undefined} */
   #log;
   /** When each worker last served a new connection, in ms since the epoch. @type {Map<string, number>} */
   #served = new Map();
+  storeFolder = join(this.#root, 'store');
+  /** Where files of the store are moved; on the same file system. */
+  awayFolder = join(this.#root, 'away');
+  /** The TMPDIR of the server. */
+  temporaryFolder = join(this.#root, 'tmp');
   /** The last lines of the log, and what the processes printed besides. @type {string[]} */
   lines = [];
   /** How many workers the running server has. */
@@ -48,20 +54,6 @@ export class World {
     for (const folder of [this.storeFolder, this.awayFolder, this.temporaryFolder]) mkdirSync(folder);
   }
 
-  get storeFolder() {
-    return join(this.#root, 'store');
-  }
-
-  /** Where files of the store are moved; on the same file system. */
-  get awayFolder() {
-    return join(this.#root, 'away');
-  }
-
-  /** The TMPDIR of the server. */
-  get temporaryFolder() {
-    return join(this.#root, 'tmp');
-  }
-
   /** The port of the service; the same for all runs. */
   get port() {
     return this.#port;
@@ -69,7 +61,6 @@ export class World {
 
   get #environment() {
     return {
-      PATH: process.env['PATH'],
       DATABASE_URL: `file:${join(this.storeFolder, 'plants.db')}`,
       TMPDIR: this.temporaryFolder,
       [markerVariable]: this.#marker,
@@ -81,8 +72,9 @@ export class World {
     this.#port = await getPort({ host: '127.0.0.1' });
     this.#adminPort = await getPort({ host: '127.0.0.1', exclude: [this.#port] });
     const command = async (/** @type {string[]} */ ...args) => {
-      const program = [join(this.#dist, 'cli.js'), ...args];
-      return (await promisify(execFile)(process.execPath, program, { env: this.#environment })).stdout.trim();
+      const { code, stdout, stderr } = await run(join(this.#dist, 'cli.js'), args, this.#environment);
+      if (code !== 0) throw new Error(`plant-store ${args.join(' ')}: ${stderr}`);
+      return stdout.trim();
     };
     await command('migrate');
     const tokens = [];
@@ -100,7 +92,7 @@ export class World {
     this.launch(workers);
     /** @type {number | string | undefined} */
     let status;
-    void this.ended.then((ended) => (status = ended));
+    void this.#ended.then((ended) => (status = ended));
     const serves = async () => status !== undefined || (await this.servingWorkers()) === workers;
     const inTime = await until(serves, patience);
     if (status !== undefined) throw new Error(`the server ended with ${status} at its start`);
@@ -116,13 +108,12 @@ export class World {
     this.longestPause = 0;
     this.#served.clear();
     this.#log?.close();
-    const log = new LogPipe(join(this.#root, 'log'), (line) => {
-      this.#readLog(line);
-    });
+    const log = new LogPipe(join(this.#root, 'log'), (line) => this.#readLog(line));
     this.#log = log;
     const program = [process.execPath, join(this.#dist, 'main.js')];
     const supervisor = spawn('prlimit', [`--nofile=${descriptors}`, ...program], {
       env: {
+        PATH: process.env['PATH'],
         ...this.#environment,
         HOST: '127.0.0.1',
         PORT: String(this.#port),
@@ -137,9 +128,7 @@ export class World {
     this.#supervisor = supervisor;
     this.#ended = once(supervisor, 'exit').then(([code, signal]) => code ?? signal);
     const stderr = /** @type {import('node:stream').Readable} */ (supervisor.stderr);
-    createInterface({ input: stderr }).on('line', (line) => {
-      this.#keep(line);
-    });
+    createInterface({ input: stderr }).on('line', (line) => this.#keep(line));
     endWithThisProcess(supervisor, () => {
       this.kill();
       this.remove();
@@ -154,20 +143,20 @@ export class World {
     if (worker !== undefined && line.includes(newConnectionId)) this.#served.set(worker, Number(time));
   }
 
-  /**
-   * How many workers have served new connections since a moment, as they logged it.
-   * @param {number} moment - In ms since the epoch.
-   */
-  workersWithNewConnections(moment) {
-    return [...this.#served.values()].filter((time) => time > moment).length;
-  }
-
   /** @param {string} line */
   #keep(line) {
     const wait = Number(/"wait":(\d+)/.exec(line)?.[1] ?? 0) / 1_000;
     this.longestPause = Math.max(this.longestPause, wait);
     this.lines.push(`${new Date().toISOString().slice(11, 23)} ${line.slice(0, 300)}`);
     if (this.lines.length > keptLines) this.lines.shift();
+  }
+
+  /**
+   * How many workers have served new connections since a moment, as they logged it.
+   * @param {number} moment - In ms since the epoch.
+   */
+  workersWithNewConnections(moment) {
+    return [...this.#served.values()].filter((time) => time > moment).length;
   }
 
   /** From now on nothing reads the log. */
@@ -179,53 +168,55 @@ export class World {
     this.#log?.resume();
   }
 
-  /** The supervisor. @returns {number} */
+  /** The process of the supervisor. @returns {number} */
   get supervisor() {
     const { pid } = this.#supervisor ?? {};
     if (pid === undefined) throw new Error('no server has been started');
     return pid;
   }
 
-  /** Resolves when the supervisor has exited, to its status or signal. */
-  get ended() {
-    return /** @type {Promise<number | string>} */ (this.#ended);
+  /**
+   * Waits until the supervisor has exited.
+   * @param {number} patience - In s.
+   * @returns {Promise<number | string>} Its status or the signal.
+   * @throws {Error} when it takes longer.
+   */
+  async exited(patience) {
+    const status = await Promise.race([this.#ended, pause(patience * 1_000, undefined, { ref: false })]);
+    if (status === undefined) throw new Error(`the supervisor did not end within ${patience} s`);
+    return status;
   }
 
-  /** All processes of this run that exist, except those that have exited and only wait for their parent. */
+  /** All processes of this run, ascending, except those that have exited: these have no environment. */
   processes() {
     const own = `${markerVariable}=${this.#marker}`;
-    return allProcesses().filter(
-      (pid) => readProcess(pid, 'environ').split('\0').includes(own) && stateOf(pid) !== 'Z',
-    );
+    return readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .map(Number)
+      .filter((pid) => readProcess(pid, 'environ').split('\0').includes(own))
+      .sort((a, b) => a - b);
   }
 
-  /** The processes of the workers, in the order of their ids. */
+  /** The processes of the workers. */
   workerProcesses() {
     return this.processes().filter((pid) => pid !== this.supervisor);
   }
 
   /** How many workers serve, as the supervisor reports it; undefined if it does not. */
   async servingWorkers() {
-    const text = await this.#admin('/metrics');
-    const found = /^plant_store_workers (\d+)/m.exec(text ?? '')?.[1];
+    const { text } = await this.#admin('/metrics');
+    const found = /^plant_store_workers (\d+)/m.exec(text)?.[1];
     return found === undefined ? undefined : Number(found);
   }
 
   /** Whether the service reports that it is ready. */
   async ready() {
-    return (await this.#admin('/readyz')) !== undefined;
+    return (await this.#admin('/readyz')).status === 200;
   }
 
   /** @param {string} path */
-  async #admin(path) {
-    try {
-      const signal = AbortSignal.timeout(2_000);
-      const response = await globalThis.fetch(`http://127.0.0.1:${this.#adminPort}${path}`, { signal });
-      const text = await response.text();
-      return response.status === 200 ? text : undefined;
-    } catch {
-      return undefined;
-    }
+  #admin(path) {
+    return send(`http://127.0.0.1:${this.#adminPort}`, { path }, { timeout: 2_000 });
   }
 
   /** What a graceful exit must not leave: processes, and anything in its folders but the store itself. */
@@ -264,5 +255,16 @@ export class World {
     this.#log?.close();
     this.#log = undefined;
     rmSync(this.#root, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** Sends a signal to processes; to none of those that have exited. @param {readonly number[]} processes @param {NodeJS.Signals} signal */
+export function signalAll(processes, signal) {
+  for (const pid of processes) {
+    try {
+      process.kill(pid, signal);
+    } catch (error) {
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'ESRCH') throw error;
+    }
   }
 }

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { runControls } from './workers-controls.js';
 import { endGracefully, ends } from './workers-ends.js';
-import { faults, killAllWorkers, killWorker } from './workers-faults.js';
+import { faults } from './workers-faults.js';
 import { Random } from './workers-random.js';
 import { Run, seconds } from './workers-run.js';
 
@@ -25,7 +25,7 @@ the fault (scripts/prove/workers-faults.js). With a fix taken back (scripts/prov
 /** How many faults the server must survive before it is ended. */
 const faultsPerRound = 4;
 /** What may happen to workers while another fault lasts. */
-const deaths = [undefined, killWorker, killWorker, killAllWorkers];
+const deaths = [undefined, faults.killWorker, faults.killWorker, faults.killAllWorkers];
 /** The time for the end of the run, in ms. */
 const reserve = 12_000;
 
@@ -57,12 +57,12 @@ async function prove() {
   console.log(`seed ${seed}`);
   const begin = performance.now();
   const random = new Random(seed);
-  const nextFault = deck(faults, random);
+  const nextFault = deck(Object.values(faults), random);
   const nextEnd = deck(ends, random);
   const run = new Run(dist, console.log);
   const left = () => minutes * 60_000 - reserve - (performance.now() - begin);
   try {
-    await run.begin(seed, 2);
+    await run.begin(2);
     for (let count = 1; left() > 0 && run.violations.length === 0; count++) {
       // What a fault draws depends on when it is injected, so it has a generator of its own.
       const own = new Random(random.integer(0, 2 ** 31));
@@ -75,7 +75,7 @@ async function prove() {
   }
   if (run.violations.length > 0) run.explain();
   await run.abandon();
-  if (run.begun) report(run);
+  report(run);
   return run.violations.length === 0;
 }
 
@@ -97,16 +97,16 @@ function deck(values, random) {
 
 /** @param {Run} run */
 function report({ tallies, load, meter, violations }) {
+  if (load === undefined) return;
   console.log(`\n${'fault'.padEnd(61)} times   longest time without a create, delete, list`);
   for (const [name, { times, longest }] of tallies) {
     const silences = [longest.create, longest.delete, longest.list].map((time) => `${seconds(time)} s`);
     console.log(`${name.padEnd(61)} ${String(times).padStart(5)}   ${silences.join('  ')}`);
   }
   const { create, delete: deleted, list } = meter.successes;
-  const { present } = load.count();
   console.log(`
 requests: ${create} creates, ${deleted} deletes and ${list} lists succeeded; ${meter.failed} failed
-acknowledged writes: ${load.acknowledged.create + load.acknowledged.delete}, which leave ${present} plants
+acknowledged writes: ${load.acknowledged}, which leave ${load.present} plants
 other writes: ${load.refused} refused without effect, ${load.unknown} with unknown outcome
 seed ${seed}: ${violations.length === 0 ? 'every promise was kept' : `${violations.length} violations`}`);
 }
