@@ -1,11 +1,11 @@
 // Single containers on SQLite: without privileges, as any user, in little memory, upgraded, backed up and restored.
 import { mkdtemp, rm } from 'node:fs/promises';
-import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import getPort from 'get-port';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Load, send } from './image-load.js';
+import getPort from 'get-port';
+import { send } from '../lib/request.js';
+import { startLoad } from './image-load.js';
 import { docker, run, until } from './image-stack.js';
 
 /** @typedef {import('./image.js').Report} Report */
@@ -13,6 +13,8 @@ import { docker, run, until } from './image-stack.js';
 const hardened = ['--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'];
 /** The least memory for one process, and for two workers, in MiB (docs/containers.md). */
 const least = { 1: 256, 2: 384 };
+
+const creation = { method: 'POST', path: '/plants', body: '{"id":1,"name":"a"}' };
 
 /** A running container with an empty store in a volume of its own. */
 class Container {
@@ -26,17 +28,8 @@ class Container {
     this.port ||= await getPort({ host: '127.0.0.1' });
     const place = ['--publish', `127.0.0.1:${this.port}:3000`, '--volume', `${this.volume}:/data`];
     const detach = command === 'run' ? ['--detach'] : [];
-    await docker(
-      command,
-      ...detach,
-      '--name',
-      this.name,
-      '--stop-timeout',
-      '30',
-      ...place,
-      ...options,
-      image,
-    );
+    const named = ['--name', this.name, '--stop-timeout', '30'];
+    await docker(command, ...detach, ...named, ...place, ...options, image);
   }
 
   get origin() {
@@ -107,12 +100,7 @@ async function proveOne(report, image, options, what) {
     const healthy = checks.find((/** @type {{ ExitCode: number }} */ check) => check.ExitCode === 0);
     const delay = Date.parse(healthy.End) - (await container.ready());
     const token = await container.createToken();
-    const body = '{"id":1,"name":"a"}';
-    const { status } = await send(new Agent(), container.origin, token, {
-      method: 'POST',
-      path: '/plants',
-      body,
-    });
+    const { status } = await send(container.origin, { token, ...creation });
     await docker('stop', container.name);
     const exit = await container.inspect('{{.State.ExitCode}}');
     const details = `healthy ${delay} ms after it was ready`;
@@ -147,7 +135,7 @@ async function proveMemory(report, image) {
         await container.start(image, options);
         if (enough) {
           await container.ready();
-          const load = new Load(container.origin, await container.createToken());
+          const load = startLoad(container.origin, await container.createToken());
           await pause(20_000);
           report.load(`WORKERS=${workers} in ${memory} of memory, under load`, await load.stop());
           report.line(
@@ -159,7 +147,7 @@ async function proveMemory(report, image) {
           container.log().then((lines) => lines.some(({ msg }) => /memory/.test(String(msg))));
         const expected = enough
           ? !(await warned())
-          : await until('the log has a warning', warned, 30_000).catch(() => false);
+          : await until('the log has a warning', warned, 30).catch(() => false);
         report.line(`WORKERS=${workers} in ${memory} of memory: ${enough ? 'no' : 'a'} warning`, expected);
       } finally {
         await container.remove();
@@ -175,7 +163,7 @@ async function proveReplacement(report, image, i) {
   try {
     await old.start(image);
     await old.ready();
-    const load = new Load(old.origin, await old.createToken());
+    const load = startLoad(old.origin, await old.createToken());
     await pause(1000);
     Object.assign(next, { volume: old.volume, port: old.port });
     await next.start(image, [], 'create');
@@ -199,13 +187,11 @@ async function proveBackup(report, image) {
     await container.start(image);
     await container.ready();
     const token = await container.createToken();
-    const agent = new Agent();
-    const body = '{"id":1,"name":"a"}';
-    await send(agent, container.origin, token, { method: 'POST', path: '/plants', body });
+    await send(container.origin, { token, ...creation });
     await docker('exec', container.name, 'plant-store', 'backup', '/data/backup.db');
     const folder = await mkdtemp(join(tmpdir(), 'plant-store-backup-'));
     await docker('cp', `${container.name}:/data/backup.db`, `${folder}/plants.db`);
-    await send(agent, container.origin, token, { method: 'DELETE', path: '/plants/1' });
+    await send(container.origin, { token, method: 'DELETE', path: '/plants/1' });
     await docker('stop', container.name);
     const command =
       'rm -f /data/plants.db* && install -o node -g node -m 600 /backup/plants.db /data/plants.db && sync';
@@ -213,7 +199,7 @@ async function proveBackup(report, image) {
     await docker('run', '--rm', ...volumes, '--user', 'root', image, 'sh', '-c', command);
     await docker('start', container.name);
     await until('it serves', () => fetch(container.origin).catch(() => undefined));
-    const { text } = await send(agent, container.origin, token, { path: '/plants' });
+    const { text } = await send(container.origin, { token, path: '/plants' });
     report.line('a backup, restored, has what was deleted since', text === '[{"name":"a"}]', text);
     await rm(folder, { recursive: true });
   } finally {

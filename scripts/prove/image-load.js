@@ -1,7 +1,7 @@
-// Sends requests to the load balancer of compose.yaml and counts those that fail. Nothing is retried.
-import { once } from 'node:events';
-import { Agent, request } from 'node:http';
+// Sends requests to a container or to the load balancer, and counts those that fail. Nothing is retried.
+import { Agent } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
+import { send } from '../lib/request.js';
 
 /** How many requests are under way at a time. */
 export const clients = 32;
@@ -17,94 +17,53 @@ const between = 10;
  */
 
 /**
- * Sends one request.
- * @param {Agent} agent @param {string} origin @param {string} token
- * @param {{ method?: string, path: string, body?: string, headers?: Record<string, string> }} what
- * @returns {Promise<{ status: number, text: string, headers: import('node:http').IncomingHttpHeaders }>}
+ * Starts clients that create, list and delete plants, each of its own, until they are stopped.
+ * @param {string} origin
+ * @param {string} token
+ * @returns {{ stop: () => Promise<Outcome> }} `stop` resolves when all responses have arrived.
  */
-export async function send(agent, origin, token, { method = 'GET', path, body, headers = {} }) {
-  const sent = request(`${origin}${path}`, {
-    agent,
-    method,
-    timeout: 60_000,
-    headers: {
-      authorization: `Bearer ${token}`,
-      ...headers,
-      ...(body !== undefined && {
-        'content-type': 'application/json',
-        'content-length': Buffer.byteLength(body),
-      }),
-    },
-  });
-  sent.on('timeout', () => sent.destroy(new Error('no response within 60 s')));
-  sent.end(body);
-  const [response] = await once(sent, 'response');
-  let text = '';
-  for await (const chunk of response) text += String(chunk);
-  return { status: response.statusCode ?? 0, text, headers: response.headers };
-}
-
-/** Clients that create, list and delete plants, each of its own, until they are stopped. */
-export class Load {
+export function startLoad(origin, token) {
   /** @type {Outcome} */
-  #outcome = { sent: 0, failures: [], longestGap: 0 };
-  #lastSuccess = performance.now();
-  #stopped = false;
-  /** So that no other load uses the same ids. */
-  #firstId = Date.now() * 1000;
-  /** @type {Promise<unknown>} */
-  #done;
-
-  /** @param {string} origin @param {string} token */
-  constructor(origin, token) {
-    this.#done = Promise.all(Array.from({ length: clients }, (_, i) => this.#run(origin, token, i)));
-  }
-
-  /** How many requests have been sent so far. */
-  get sent() {
-    return this.#outcome.sent;
-  }
-
-  /** Ends the load when all responses have arrived. @returns {Promise<Outcome>} */
-  async stop() {
-    this.#stopped = true;
-    await this.#done;
-    return this.#outcome;
-  }
-
-  /** @param {string} origin @param {string} token @param {number} client */
-  async #run(origin, token, client) {
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    for (let i = 0; !this.#stopped; i++) {
-      const id = this.#firstId + i * clients + client;
-      const body = JSON.stringify({ id, name: `plant ${i}`, tag: 'proof' });
-      const create = { method: 'POST', path: '/plants', body };
-      const created = await this.#try(200, () => send(agent, origin, token, create));
-      await this.#try(200, () => send(agent, origin, token, { path: '/plants?limit=5' }));
-      if (!created) continue;
-      await this.#try(204, () => send(agent, origin, token, { method: 'DELETE', path: `/plants/${id}` }));
-    }
-    agent.destroy();
-  }
+  const outcome = { sent: 0, failures: [], longestGap: 0 };
+  let lastSuccess = performance.now();
+  let stopped = false;
+  // So that no other load uses the same ids.
+  const firstId = Date.now() * 1000;
 
   /**
-   * Counts one request.
-   * @param {number} expected - The status of a success.
-   * @param {() => ReturnType<typeof send>} act
-   * @returns {Promise<boolean>} Whether it succeeded.
+   * Returns whether a request succeeds.
+   * @param {Agent} agent
+   * @param {number} expected
+   * @param {import('../lib/request.js').Message} message
    */
-  async #try(expected, act) {
-    const outcome = this.#outcome;
+  const succeeds = async (agent, expected, message) => {
     outcome.sent++;
-    const failure = await act().then(
-      ({ status, text }) => (status === expected ? undefined : `${status} ${text.slice(0, 100)}`),
-      (error) => String(error),
-    );
+    const { status, text } = await send(origin, { token, ...message }, { agent });
     const now = performance.now();
-    outcome.longestGap = Math.max(outcome.longestGap, now - this.#lastSuccess);
-    if (failure === undefined) this.#lastSuccess = now;
-    else outcome.failures.push(failure);
+    outcome.longestGap = Math.max(outcome.longestGap, now - lastSuccess);
+    if (status === expected) lastSuccess = now;
+    else outcome.failures.push(`${status} ${text.slice(0, 100)}`);
     await pause(between);
-    return failure === undefined;
-  }
+    return status === expected;
+  };
+  const done = Promise.all(
+    Array.from({ length: clients }, async (_, client) => {
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+      for (let i = 0; !stopped; i++) {
+        const id = firstId + i * clients + client;
+        const body = JSON.stringify({ id, name: `plant ${i}`, tag: 'proof' });
+        const created = await succeeds(agent, 200, { method: 'POST', path: '/plants', body });
+        await succeeds(agent, 200, { path: '/plants?limit=5' });
+        if (created) await succeeds(agent, 204, { method: 'DELETE', path: `/plants/${id}` });
+      }
+      agent.destroy();
+    }),
+  );
+  return {
+    stop: async () => {
+      stopped = true;
+      await done;
+      return outcome;
+    },
+  };
 }

@@ -1,9 +1,9 @@
 // The stack of compose.yaml under load: instances come, go, are replaced and die, and the balancer shows addresses.
-import { Agent } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
-import { clients, Load, send } from './image-load.js';
+import { send } from '../lib/request.js';
+import { clients, startLoad } from './image-load.js';
 import { derive, docker, Stack, until } from './image-stack.js';
 
 /** @typedef {import('./image.js').Report} Report */
@@ -22,7 +22,7 @@ export async function proveRolling(report, image) {
     await proveHardened(report, stack);
     /** @param {string} what @param {() => Promise<void>} act @param {number} [mayFail] */
     const underLoad = async (what, act, mayFail) => {
-      const load = new Load(origin, token);
+      const load = startLoad(origin, token);
       await pause(1000);
       await act().catch((error) => {
         report.line(what, false, String(error));
@@ -95,7 +95,10 @@ async function proveUpgrades(report, stack, image, underLoad) {
   report.line('two instances of the old release are left', (await stack.serving()) === 2);
 }
 
-/** @param {Stack} stack @param {(what: string, act: () => Promise<void>, mayFail?: number) => Promise<void>} underLoad */
+/**
+ * @param {Stack} stack
+ * @param {(what: string, act: () => Promise<void>, mayFail?: number) => Promise<void>} underLoad
+ */
 async function proveDeaths(stack, underLoad) {
   const [first = ''] = await stack.instances();
   await underLoad('an instance is restarted', async () => {
@@ -135,7 +138,7 @@ async function proveOwnResponses(report, stack, token) {
   report.line('what is not HTTP receives an Error body', malformed.includes('"error":40000'));
 
   await docker('stop', ...(await stack.instances()));
-  const { status, text: body, headers } = await send(new Agent(), origin, token, { path: '/plants' });
+  const { status, text: body, headers } = await send(origin, { token, path: '/plants' });
   const complete = status === 503 && JSON.parse(body).error === 50300 && headers['retry-after'] === '1';
   report.line('without an instance, the balancer responds like the service', complete, `${status} ${body}`);
 }

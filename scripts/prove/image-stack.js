@@ -1,11 +1,11 @@
 // Docker, and the stack of compose.yaml as an operator runs it: from a folder of its own, with the image built before.
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { until as untilTruthy } from '../lib/processes.js';
 
 export const project = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -26,7 +26,7 @@ export function run(program, args, { cwd = project, env = {} } = {}) {
     (error) => ({
       code: error.code ?? -1,
       stdout: error.stdout ?? '',
-      stderr: error.stderr ?? String(error),
+      stderr: error.stderr || String(error),
     }),
   );
 }
@@ -38,29 +38,24 @@ export async function docker(...args) {
   return stdout.trim();
 }
 
-/** Why Docker cannot be used here; undefined if it can. */
-export function dockerLack() {
-  const version = spawnSync('docker', ['version', '--format', '{{.Server.Version}}'], { encoding: 'utf8' });
-  if (version.error) return 'there is no docker command';
-  if (version.status !== 0) return 'no Docker daemon responds';
-  const compose = spawnSync('docker', ['compose', 'version'], { encoding: 'utf8' });
-  return compose.status === 0 ? undefined : 'docker has no plugin "compose"';
+/**
+ * Repeats a step until its result is truthy.
+ * @template T @param {string} what @param {() => Promise<T>} step @param {number} [patience] - In s.
+ * @returns {Promise<T>}
+ * @throws {Error} when it takes longer.
+ */
+export async function until(what, step, patience = 120) {
+  const result = await untilTruthy(step, patience);
+  if (!result) throw new Error(`not so after ${patience} s: ${what}`);
+  return result;
 }
 
 /**
- * Repeats a step until its result is truthy.
- * @template T @param {string} what @param {() => Promise<T>} step @param {number} [patience] - In ms.
- * @returns {Promise<T>}
+ * Builds an image on another one, with a different last line.
+ * @param {string} from
+ * @param {string} tag
+ * @param {string} line
  */
-export async function until(what, step, patience = 120_000) {
-  for (const deadline = performance.now() + patience; performance.now() < deadline; await pause(100)) {
-    const result = await step();
-    if (result) return result;
-  }
-  throw new Error(`not so after ${patience} ms: ${what}`);
-}
-
-/** Builds an image on another one, with a different last line. @param {string} from @param {string} tag @param {string} line */
 export async function derive(from, tag, line) {
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-image-'));
   await writeFile(join(folder, 'Dockerfile'), `FROM ${from}\n${line}\n`);
