@@ -1,19 +1,16 @@
 // Checks that Citus loses no acknowledged write: two copies of the service under load, one on the coordinator and one on
 // a worker, while each node in turn is killed and started again, while a worker is stopped and resumed, while the shards in
-// use are moved, and while a worker is added.
+// use are moved, and while a worker is added. It fails if an acknowledged plant is missing, a deleted one is back, a
+// prepared transaction is left, or moving a shard causes anything but responses with 503.
+//
+//   npm run prove:citus
+//
+// Needs PostgreSQL's server programs with the extension Citus. Takes about a minute.
 import { setTimeout as pause } from 'node:timers/promises';
-import { startLoad } from './failover-load.js';
 import { runSql, startCitus } from '../../test/support/citus-cluster.js';
 import { plantStore, startServer } from '../../test/support/server-process.js';
-
-if (process.argv.length > 2) {
-  console.log(`usage: node scripts/prove/citus.js
-
-Needs "npm run build", and PostgreSQL's server programs with the extension Citus. Takes about a minute. It fails if an
-acknowledged plant is missing, a deleted one is back, a prepared transaction is left, or moving a shard causes anything
-but responds with 503.`);
-  process.exit(process.argv[2] === '--help' ? 0 : 2);
-}
+import { until } from '../lib/processes.js';
+import { startLoad } from './failover-load.js';
 
 const cluster = await startCitus({ workers: 3, joined: 2 });
 if (cluster === undefined) {
@@ -98,12 +95,12 @@ console.log(`${moved} shards moved`);
 await phase('a worker is added', async () => {
   await sql(`SELECT citus_add_node('127.0.0.1', ${third.port})`);
   await sql('SELECT citus_rebalance_start()');
-  for (let state = ''; state !== 'finished';) {
-    await pause(200);
+  const hasFinished = async () => {
     const [job] = await sql('SELECT state FROM citus_rebalance_status()');
-    state = job?.['state'];
-    if (state === 'failed' || state === 'failing') throw new Error('the rebalancing has failed');
-  }
+    if (['failed', 'failing'].includes(job?.['state'])) throw new Error('the rebalancing has failed');
+    return job?.['state'] === 'finished';
+  };
+  if (!(await until(hasFinished, 300))) throw new Error('the rebalancing did not finish within five minutes');
 });
 const [rebalanced] = await sql(
   `SELECT count(*) FROM pg_dist_placement JOIN pg_dist_node USING (groupid)
@@ -113,11 +110,11 @@ console.log(`${rebalanced?.['count']} shards on the new worker`);
 await phase('afterwards', () => pause(2_000));
 
 const { lost, back } = await load.finish();
-let prepared = NaN;
-for (let tries = 0; tries < 100 && prepared !== 0; tries++) {
-  await pause(100);
+let prepared = 0;
+await until(async () => {
   prepared = 0;
   for (const node of nodes) prepared += (await sql('SELECT FROM pg_prepared_xacts', node)).length;
-}
+  return prepared === 0;
+}, 10);
 console.log(`prepared transactions left: ${prepared}`);
 process.exit(lost + back + prepared > 0 ? 1 : 0);

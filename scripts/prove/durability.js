@@ -12,6 +12,7 @@ import { buildApp } from '../../dist/app.js';
 import { service } from '../../dist/service.js';
 import { openSqlite } from '../../dist/storage/sqlite/storage.js';
 import { run as runProgram, startServer } from '../../test/support/server-process.js';
+import { send } from '../lib/request.js';
 
 const usage = `Usage: npm run prove:durability
 
@@ -32,7 +33,10 @@ const self = fileURLToPath(import.meta.url);
 const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 const library = fileURLToPath(new URL('../../examples/library/dist/', import.meta.url));
 
-/** A request, and the status of its success. @typedef {[method: string, path: string, body: object | null, status: number]} Sent */
+/**
+ * A request, and the status of its success.
+ * @typedef {[method: string, path: string, body: object | null, status: number]} Sent
+ */
 
 /** @param {number} id @returns {Sent[]} */
 const plantRequests = (id) => [
@@ -67,14 +71,18 @@ async function prove() {
   try {
     const store = join(folder, 'plants.db');
     const writes = 2 * plants;
+    const twoWorkers = { env: { WORKERS: '2' } };
+    const inLibrary = { ...twoWorkers, script: join(library, 'main.js') };
+    const command = join(library, 'cli.js');
+    const books = await traceServer(folder, 'library', inLibrary, command, bookRequests);
     const rows = [
-      ['one process', writes, count(await traceServer(folder, { WORKERS: '1' }))],
-      ['two workers', writes, count(await traceServer(folder, { WORKERS: '2' }))],
-      ['two of the library', 2 * writes, count(await traceLibrary(folder))],
+      ['one process', writes, count(await traceServer(folder, 'plants', {}))],
+      ['two workers', writes, count(await traceServer(folder, 'plants', twoWorkers))],
+      ['two of the library', 2 * writes, count(books)],
     ];
     const commands = traceCommands(folder, store);
     for (const [name, text] of commands) rows.push([name, 1, count(text)]);
-    const off = count(await traceServer(folder, {}, { script: self }));
+    const off = count(await traceServer(folder, 'unsynced', { script: self, args: ['serve'] }));
     const ignored = commands.reduce((sum, [, text]) => sum + count(text.replaceAll('sync(', 'ignored(')), 0);
 
     console.log('acknowledged by        number   on disk before');
@@ -99,51 +107,33 @@ function strace(output) {
 }
 
 /**
- * Sends requests one by one to two traced workers of the library.
+ * Sends requests one by one to a traced server with a store of its own.
  * @param {string} folder
- */
-function traceLibrary(folder) {
-  return traceServer(
-    folder,
-    { WORKERS: '2' },
-    { script: join(library, 'main.js'), command: join(library, 'cli.js'), requests: bookRequests },
-  );
-}
-
-/**
- * Sends requests one by one to a traced server.
- * @param {string} folder
- * @param {Record<string, string>} env
- * @param {{ script?: string, command?: string, requests?: (id: number) => Sent[] }} service - By default the Plant Store,
- *   with creates and deletes.
+ * @param {string} name - That of the store.
+ * @param {import('../../test/support/server-process.js').ServerOptions} options
+ * @param {string} [command] - The command that creates a token.
+ * @param {(id: number) => Sent[]} [requests]
  * @returns {Promise<string>} The trace.
  */
-async function traceServer(folder, env, { script, command = cli, requests = plantRequests } = {}) {
+async function traceServer(folder, name, options, command = cli, requests = plantRequests) {
   const output = join(folder, 'trace');
-  const store = join(
-    folder,
-    script === undefined ? 'plants.db' : command === cli ? 'unsynced.db' : 'library.db',
-  );
+  const DATABASE_URL = `file:${join(folder, `${name}.db`)}`;
   let pid = 0;
   const server = await startServer({
-    env: { ...env, DATABASE_URL: `file:${store}`, UV_USE_IO_URING: '0' },
+    ...options,
+    env: { ...options.env, DATABASE_URL, UV_USE_IO_URING: '0' },
     launcher: strace(output),
-    ...(script !== undefined && { script, args: script === self ? ['serve'] : [] }),
     onLog: (entry) => {
       if (entry['contract'] !== undefined) pid = Number(entry['pid']);
     },
   });
-  const { stdout } = await runProgram(command, ['token', 'create', 'alice'], {
-    DATABASE_URL: `file:${store}`,
-  });
-  const authorization = `Bearer ${stdout.trim()}`;
+  const { stdout } = await runProgram(command, ['token', 'create', 'alice'], { DATABASE_URL });
+  const token = stdout.trim();
   for (let id = 0; id < plants; id++) {
-    for (const [method, path, body, status] of requests(id)) {
-      const headers = { authorization, ...(body !== null && { 'content-type': 'application/json' }) };
-      const init = { method, headers, ...(body !== null && { body: JSON.stringify(body) }) };
-      const response = await fetch(server.origin + path, init);
-      await response.text();
-      if (response.status !== status) throw new Error(`${method} ${path}: ${response.status}`);
+    for (const [method, path, content, expected] of requests(id)) {
+      const body = content === null ? {} : { body: JSON.stringify(content) };
+      const { status, text } = await send(server.origin, { method, path, token, ...body });
+      if (status !== expected) throw new Error(`${method} ${path}: ${status} ${text}`);
     }
   }
   // strace does not pass on signals.

@@ -44,69 +44,75 @@ export function startLoad(bases, tokens) {
         headers: { ...bearer(token), ...(init.body && { 'content-type': 'application/json' }) },
       });
       const text = await response.text();
-      if (done.includes(response.status) && (response.status !== 400 || text.includes('40011'))) {
-        const length = performance.now() - last;
-        last += length;
-        longest = Math.max(longest, length);
-        if (length >= shortest) silences.push({ at: Date.now() - length, length });
-        return;
-      }
+      if (done.includes(response.status) && (response.status !== 400 || text.includes('40011'))) break;
       if (response.status !== 503)
         throw new Error(`${init.method} ${path} returned ${response.status} ${text}`);
       if (text.includes('50302')) counts.unknown++;
       else counts.unavailable++;
       await pause(20);
     }
+    const length = performance.now() - last;
+    last += length;
+    longest = Math.max(longest, length);
+    if (length >= shortest) silences.push({ at: Date.now() - length, length });
   }
 
-  const ended = Promise.all(
-    Array.from({ length: clients }, async (_, client) => {
-      const base = /** @type {string} */ (bases[client % bases.length]);
-      const token = /** @type {string} */ (tokens[Math.floor(client / bases.length) % tokens.length]);
-      for (let id = client; running; id += clients) {
-        const body = JSON.stringify({ id, name: `${id}` });
-        await settle(base, token, '/plants', { method: 'POST', body }, [200, 400]);
-        expected.set(id, true);
-        counts.created++;
-        if (id % 3 === 0) {
-          await settle(base, token, `/plants/${id}`, { method: 'DELETE' }, [204, 404]);
-          expected.set(id, false);
-          counts.deleted++;
-        }
-      }
-    }),
-  );
+  /** Creates plants, and deletes some, until the load ends. @param {number} client */
+  async function run(client) {
+    const base = /** @type {string} */ (bases[client % bases.length]);
+    const token = /** @type {string} */ (tokens[Math.floor(client / bases.length) % tokens.length]);
+    for (let id = client; running; id += clients) {
+      const body = JSON.stringify({ id, name: `${id}` });
+      await settle(base, token, '/plants', { method: 'POST', body }, [200, 400]);
+      expected.set(id, true);
+      counts.created++;
+      if (id % 3 !== 0) continue;
+      await settle(base, token, `/plants/${id}`, { method: 'DELETE' }, [204, 404]);
+      expected.set(id, false);
+      counts.deleted++;
+    }
+  }
+
+  const ended = Promise.all(Array.from({ length: clients }, (_, client) => run(client)));
   // finish() reports a failure.
   ended.catch(() => undefined);
-
   return {
     counts,
     /** Ends the load; counts the acknowledged plants that are missing, and the deleted plants that exist. */
     async finish() {
       running = false;
       await ended;
-      const names = new Set();
-      for (const token of tokens) {
-        const list = await globalThis.fetch(`${bases[0]}/plants`, { headers: bearer(token) });
-        for (const { name } of /** @type {{ name: string }[]} */ (await list.json())) names.add(name);
-      }
-      const wrong = (/** @type {boolean} */ is) =>
-        [...expected].filter(([id, there]) => there === is && names.has(`${id}`) !== is).length;
-      const result = { lost: wrong(true), back: wrong(false) };
       console.log(
         `${counts.created} creates and ${counts.deleted} deletes acknowledged; ` +
           `${counts.unavailable} responses "no effect", ${counts.unknown} "outcome unknown"; ` +
           `at most ${Math.round(longest)} ms without a success`,
       );
       for (const { at, length } of silences) {
-        console.log(
-          `${new Date(at).toISOString().slice(11, 23)}: no success for ${(length / 1_000).toFixed(2)} s`,
-        );
+        const time = new Date(at).toISOString().slice(11, 23);
+        console.log(`${time}: no success for ${(length / 1_000).toFixed(2)} s`);
       }
-      console.log(`acknowledged and lost: ${result.lost}; deleted and back: ${result.back}`);
-      return result;
+      return compare(bases[0] ?? '', tokens, expected);
     },
   };
+}
+
+/**
+ * Compares the lists with what must exist.
+ * @param {string} base
+ * @param {string[]} tokens
+ * @param {Map<number, boolean>} expected
+ */
+async function compare(base, tokens, expected) {
+  const names = new Set();
+  for (const token of tokens) {
+    const list = await globalThis.fetch(`${base}/plants`, { headers: bearer(token) });
+    for (const { name } of /** @type {{ name: string }[]} */ (await list.json())) names.add(name);
+  }
+  const wrong = (/** @type {boolean} */ is) =>
+    [...expected].filter(([id, there]) => there === is && names.has(`${id}`) !== is).length;
+  const result = { lost: wrong(true), back: wrong(false) };
+  console.log(`acknowledged and lost: ${result.lost}; deleted and back: ${result.back}`);
+  return result;
 }
 
 /** @param {string} token */

@@ -5,9 +5,10 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import getPort from 'get-port';
 import { Client } from 'pg';
-import { startLoad } from './failover-load.js';
 import { systemPostgres } from '../../test/support/postgres-cluster.js';
 import { plantStore, startServer } from '../../test/support/server-process.js';
+import { until } from '../lib/processes.js';
+import { startLoad } from './failover-load.js';
 
 const cluster = await systemPostgres();
 const primary = await cluster.createServer('primary');
@@ -21,13 +22,10 @@ admin.on('error', () => undefined);
 await admin.connect();
 await admin.query("ALTER SYSTEM SET synchronous_standby_names = '*'");
 await admin.query('SELECT pg_reload_conf()');
-const giveUp = performance.now() + 60_000;
-for (;;) {
-  const { rowCount } = await admin.query("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'");
-  if (rowCount === 1) break;
-  if (performance.now() > giveUp) throw new Error('the standby did not become synchronous within a minute');
-  await pause(50);
-}
+const isSynchronous = async () =>
+  (await admin.query("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'")).rowCount === 1;
+if (!(await until(isSynchronous, 60)))
+  throw new Error('the standby did not become synchronous within a minute');
 const { server_version: version } = (await admin.query('SHOW server_version')).rows[0];
 console.log(`primary and synchronous standby: ${version}`);
 

@@ -4,15 +4,11 @@
 //
 // The server has a heap of 64 MiB and the admin listener on. Takes about two minutes. Linux only: reads resident
 // memory from /proc.
-import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startServer } from '../../test/support/server-process.js';
-
-if (process.argv.includes('--help')) {
-  console.log('usage: npm run prove:memory (after npm run build: node scripts/prove/memory.js)');
-  process.exit();
-}
+import { memoryOf } from '../lib/processes.js';
+import { send } from '../lib/request.js';
 
 /** The limit of resident memory, in MiB. */
 const bound = 256;
@@ -31,24 +27,11 @@ let ended = false;
 server.child.once('exit', () => (ended = true));
 
 let most = 0;
-const sampling = setInterval(() => {
-  void readFile(`/proc/${server.child.pid}/status`, 'utf8').then(
-    (status) => (most = Math.max(most, Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024)),
-    () => undefined,
-  );
-}, 50);
-
-/** @param {string} token */
-const authorization = (token) => ({ authorization: `Bearer ${token}` });
+const sampling = setInterval(() => (most = Math.max(most, memoryOf(Number(server.child.pid)))), 50);
 
 /** Sends a create. @param {string} token @param {string} body @returns {Promise<number>} Its status; 0 without one. */
 async function create(token, body) {
-  const headers = { ...authorization(token), 'content-type': 'application/json' };
-  const response = await fetch(`${server.origin}/plants`, { method: 'POST', headers, body }).catch(
-    () => undefined,
-  );
-  await response?.text().catch(() => undefined);
-  return response?.status ?? 0;
+  return (await send(server.origin, { method: 'POST', path: '/plants', token, body })).status;
 }
 
 /** Opens a connection that requests a list and reads none of it. @param {string} token */
@@ -60,10 +43,9 @@ function stallOn(token) {
   return socket;
 }
 
-const [good, short, long] = await Promise.all(
-  ['good', 'short', 'long'].map((subject) => server.createToken(subject)),
-);
-if (good === undefined || short === undefined || long === undefined) throw new Error('no tokens');
+const good = await server.createToken('good');
+const short = await server.createToken('short');
+const long = await server.createToken('long');
 for (let id = 0; id < plantsOfEach; id += 100) {
   const names = Array.from({ length: 100 }, (_, i) => `{"id":${id + i},"name":"${'x'.repeat(500)}"}`);
   await Promise.all(names.map((body) => create(short, body)));
@@ -105,10 +87,8 @@ for (const [what, token] of /** @type {const} */ ([
   const deadline = performance.now() + stall;
   let served = true;
   while (performance.now() < deadline && !ended) {
-    const response = await fetch(`${server.origin}/plants`, { headers: authorization(good) }).catch(
-      () => undefined,
-    );
-    served &&= response?.status === 200 && (await response.text()).endsWith(']');
+    const { status, text } = await send(server.origin, { path: '/plants', token: good });
+    served &&= status === 200 && text.endsWith(']');
     await pause(100);
   }
   for (const socket of stalled) socket.destroy();

@@ -14,7 +14,7 @@ import { SqliteTokens } from '../../dist/storage/sqlite/tokens.js';
 import { backUp } from '../../dist/storage/sqlite/backup.js';
 import { readTrace, traceOptions } from '../lib/file-trace.js';
 import { ReplayedDisk } from '../lib/replayed-disk.js';
-import { openFile } from '../lib/store.js';
+import { openStore } from '../lib/store.js';
 import { nameOf } from './power-cut-ledger.js';
 
 /** @typedef {import('../lib/file-trace.js').FileEvent} FileEvent */
@@ -45,7 +45,7 @@ export async function makeScenarios(folder) {
   const copied = join(folder, 'copied.db');
   const old = join(folder, 'old.db');
 
-  const storage = await openFile(stopped);
+  const storage = await openStore(`file:${stopped}`);
   const token = await issue(storage.tokens);
   const creates = Array.from({ length: restoredPlants }, (_, id) =>
     storage.plants.create('alice', BigInt(id), { name: nameOf(id) }),
@@ -59,6 +59,11 @@ export async function makeScenarios(folder) {
 
   const oldToken = await makeOldStore(old);
 
+  /** @param {string} name @param {number} workers @param {Record<string, string>} files @returns {Scenario} */
+  const restored = (name, workers, files) => ({
+    name,
+    stages: [{ workers, restored: files, restoredPlants, token }],
+  });
   const killedTwice = (/** @type {number} */ workers) => [
     { workers, killAt: 60 },
     { workers, killAt: 40 },
@@ -75,25 +80,9 @@ export async function makeScenarios(folder) {
         { workers: 2 },
       ],
     },
-    {
-      name: 'stopped store',
-      stages: [{ workers: 1, restored: { 'plants.db': stopped }, restoredPlants, token }],
-    },
-    {
-      name: 'killed store',
-      stages: [
-        {
-          workers: 2,
-          restored: { 'plants.db': killed, 'plants.db-wal': `${killed}-wal` },
-          restoredPlants,
-          token,
-        },
-      ],
-    },
-    {
-      name: 'backup',
-      stages: [{ workers: 1, restored: { 'plants.db': copied }, restoredPlants, token }],
-    },
+    restored('stopped store', 1, { 'plants.db': stopped }),
+    restored('killed store', 2, { 'plants.db': killed, 'plants.db-wal': `${killed}-wal` }),
+    restored('backup', 1, { 'plants.db': copied }),
   ];
 }
 

@@ -2,8 +2,10 @@
 // stopped or killed, while clients and commands use it. Started by power-cut-scenarios.js.
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { randomInt } from 'node:crypto';
+import { Agent } from 'node:http';
 import { dirname, join } from 'node:path';
 import { run, startServer } from '../../test/support/server-process.js';
+import { send } from '../lib/request.js';
 import { backupFolder, entry, Ledger, nameOf, storePath } from './power-cut-ledger.js';
 
 /** @typedef {import('./power-cut-ledger.js').Act} Act */
@@ -118,10 +120,9 @@ function sync(path) {
  */
 async function use(origin) {
   const secret = ledger.secret ?? token?.token ?? (await issue()).token;
-  const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
-  const write = writerFor(origin, headers);
-  const response = await fetch(`${origin}/plants`, { headers });
-  const list = /** @type {{ name: string }[]} */ (await response.json());
+  const write = writerFor(origin, secret);
+  const response = await send(origin, { path: '/plants', token: secret });
+  const list = /** @type {{ name: string }[]} */ (JSON.parse(response.text));
   const present = new Set(list.map(({ name }) => name));
   // The writes that took effect come first: until another write is committed, only the start has synced them.
   const open = ledger.open.map(({ act, id }) => ({
@@ -148,23 +149,19 @@ async function use(origin) {
 
 /**
  * @param {string} origin
- * @param {Record<string, string>} headers
+ * @param {string} token
  * @returns {(act: 'create' | 'delete', id: number, repeated?: boolean) => Promise<void>} Writes, and
  *   notes the request and its success.
  */
-function writerFor(origin, headers) {
+function writerFor(origin, token) {
+  const agent = new Agent({ keepAlive: true });
   return async (act, id, repeated = false) => {
     note(act, id, false);
-    const response =
+    const message =
       act === 'create'
-        ? fetch(`${origin}/plants`, {
-            method: 'POST',
-            headers,
-            body: JSON.stringify({ id, name: nameOf(id) }),
-          })
-        : fetch(`${origin}/plants/${id}`, { method: 'DELETE', headers });
-    const { status } = await response;
-    const text = await (await response).text();
+        ? { method: 'POST', path: '/plants', body: JSON.stringify({ id, name: nameOf(id) }) }
+        : { method: 'DELETE', path: `/plants/${id}` };
+    const { status, text } = await send(origin, { token, ...message }, { agent });
     // A write may have taken effect the first time. Then the response to the second one acknowledges it.
     const acknowledged =
       status === (act === 'create' ? 200 : 204) ||

@@ -110,7 +110,11 @@ export const ends = [
   during("while the log's reader stalls", faults.stallLog, endGracefully),
 ];
 
-/** Waits until the supervisor and then its workers have ended. @param {World} world @returns The status or the signal. */
+/**
+ * Waits until the supervisor and then its workers have ended.
+ * @param {World} world
+ * @returns The status or the signal.
+ */
 async function allExit(world) {
   const status = await world.exited(orphanTime);
   if (await until(() => world.processes().length === 0, orphanTime)) return status;

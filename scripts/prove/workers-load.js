@@ -137,7 +137,11 @@ export class Load {
     return plants.filter(({ state }) => state === 'present').length;
   }
 
-  /** Runs one client, with one request at a time, and plants of its own. @param {Subject} subject @param {number} index */
+  /**
+   * Runs one client, with one request at a time, and plants of its own.
+   * @param {Subject} subject
+   * @param {number} index
+   */
   async #run(subject, index) {
     const connection = index % 2 === 0 ? 'kept' : 'new';
     const agent = connection === 'kept' ? new Agent({ keepAlive: true, maxSockets: 1 }) : undefined;
@@ -228,7 +232,12 @@ export class Load {
   }
 }
 
-/** What a client does next. @param {number} present - How many of its plants exist. @param {number} most @returns {Kind} */
+/**
+ * What a client does next.
+ * @param {number} present - How many of its plants exist.
+ * @param {number} most
+ * @returns {Kind}
+ */
 function chooseKind(present, most) {
   if (Math.random() < 0.2) return 'list';
   if (present === 0) return 'create';

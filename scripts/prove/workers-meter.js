@@ -91,7 +91,11 @@ export class Meter {
     );
   }
 
-  /** Whether each of some kinds has had a success that began after a moment. @param {number} moment @param {readonly Kind[]} needed */
+  /**
+   * Whether each of some kinds has had a success that began after a moment.
+   * @param {number} moment
+   * @param {readonly Kind[]} needed
+   */
   hasSuccess(moment, needed) {
     return needed.every((kind) => Math.max(...this.#lastBegun(kind)) > moment);
   }

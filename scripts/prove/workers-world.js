@@ -258,7 +258,11 @@ export class World {
   }
 }
 
-/** Sends a signal to processes; to none of those that have exited. @param {readonly number[]} processes @param {NodeJS.Signals} signal */
+/**
+ * Sends a signal to processes; to none of those that have exited.
+ * @param {readonly number[]} processes
+ * @param {NodeJS.Signals} signal
+ */
 export function signalAll(processes, signal) {
   for (const pid of processes) {
     try {

@@ -8,26 +8,38 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync } from 'node:fs';
-import { Agent, request } from 'node:http';
+import { Agent } from 'node:http';
 import { connect } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startServer } from '../../test/support/server-process.js';
+import { memoryOf } from '../lib/processes.js';
+import { send } from '../lib/request.js';
 import { quantile } from '../lib/statistics.js';
 import { attacks } from './attacks.js';
 
-const host = '127.0.0.1';
 /** The local address of the good subject's new connections, which differs from the attackers'. */
 const goodAddress = '127.0.0.2';
 const goodConnections = 8;
 
-if (process.send === undefined) await main();
+/** The attacking process's parameters. @typedef {{ port: number, tokens: string[], deadline: number }} Order */
+/**
+ * The good subject, and its results. `failed` counts by error; `times` are latencies in ms.
+ * @typedef {object} Good
+ * @property {string} origin
+ * @property {string} token
+ * @property {number} deadline
+ * @property {number} requests
+ * @property {Record<string, number>} failed
+ * @property {string[]} wrong
+ * @property {number[]} times
+ */
+
+if (process.send === undefined) await main(Number(process.argv[2] ?? 10), process.argv[3] ?? '1');
 else process.once('message', (order) => attackAll(/** @type {Order} */ (order)));
 
-/** The attacking process's parameters. @typedef {{ port: number, tokens: string[], deadline: number }} Order */
-
-async function main() {
-  const minutes = Number(process.argv[2] ?? 10);
+/** @param {number} minutes @param {string} workers */
+async function main(minutes, workers) {
   const server = await startServer({
     output: openSync('/dev/null', 'w'),
     launcher: ['prlimit', '--nofile=1024:1024'],
@@ -35,167 +47,102 @@ async function main() {
     env: {
       OPS_PORT: '0',
       LOG_LEVEL: 'info',
-      WORKERS: process.argv[3] ?? '1',
+      WORKERS: workers,
       OIDC_ISSUER: 'https://127.0.0.1:9',
       OIDC_AUDIENCE: 'x',
       OIDC_JWKS_URL: 'http://127.0.0.1:9/',
     },
   });
-  const [good, ...tokens] = await Promise.all(
-    ['good', 'mallory', 'trudy'].map((subject) => server.createToken(subject)),
-  );
-  const { port } = server;
+  const { origin, port, child } = server;
+  const token = await server.createToken('good');
+  const tokens = [await server.createToken('mallory'), await server.createToken('trudy')];
   // Lists for the stalled readers to read.
+  const name = 'ä'.repeat(250_000);
   for (const token of tokens) {
     for (let id = 0; id < 8; id++) {
-      await send(new Agent(), port, {
-        token,
-        method: 'POST',
-        path: '/plants',
-        body: `{"id":${id},"name":"${'ä'.repeat(250_000)}"}`,
-      });
+      await send(origin, { method: 'POST', path: '/plants', token, body: JSON.stringify({ id, name }) });
     }
   }
   const deadline = Date.now() + minutes * 60_000;
-  /** @type {Tally} */
-  const tally = { requests: 0, failed: {}, wrong: [], times: [] };
-  const established = Array.from({ length: goodConnections }, (_, i) =>
-    beGood(new Agent({ keepAlive: true, maxSockets: 1 }), {
-      port,
-      token: good ?? '',
-      first: BigInt(i) << 40n,
-      deadline,
-      tally,
-    }),
-  );
+  /** @type {Good} */
+  const good = { origin, token, deadline, requests: 0, failed: {}, wrong: [], times: [] };
+  const established = Array.from({ length: goodConnections }, (_, i) => stayConnected(good, i));
   // Lets these clients connect before the attack begins.
   await pause(1_000);
   const attacker = fork(new URL(import.meta.url).pathname);
   attacker.send({ port, tokens, deadline });
-  const newcomers = comeAnew({ port, token: good ?? '', deadline, tally });
-  const resident = watchMemory(server.child.pid ?? 0, deadline);
+  const newcomers = comeAnew(good);
+  let resident = 0;
+  const sampling = setInterval(() => (resident = Math.max(resident, memoryOf(Number(child.pid)))), 500);
 
-  const died = once(server.child, 'exit').then(() => 'died');
+  const died = once(child, 'exit').then(() => 'died');
   const outcome = await Promise.race([died, Promise.all([...established, newcomers]).then(() => 'lives')]);
+  clearInterval(sampling);
   attacker.kill();
   const status = outcome === 'lives' ? await server.end() : outcome;
-  const failed = Object.values(tally.failed).reduce((sum, count) => sum + count, 0);
-  console.log(
-    JSON.stringify(
-      {
-        minutes,
-        requests: tally.requests,
-        failed: tally.failed,
-        'failed %': Number(((failed / tally.requests) * 100).toFixed(3)),
-        wrong: tally.wrong.slice(0, 5),
-        'p50 ms': Math.round(quantile(tally.times, 0.5)),
-        'p99 ms': Math.round(quantile(tally.times, 0.99)),
-        'resident MiB': Math.round((await resident) / 2 ** 20),
-        'exit status': status,
-      },
-      undefined,
-      2,
-    ),
-  );
+  const failed = Object.values(good.failed).reduce((sum, count) => sum + count, 0);
+  const results = {
+    minutes,
+    requests: good.requests,
+    failed: good.failed,
+    'failed %': Number(((failed / good.requests) * 100).toFixed(3)),
+    wrong: good.wrong.slice(0, 5),
+    'p50 ms': Math.round(quantile(good.times, 0.5)),
+    'p99 ms': Math.round(quantile(good.times, 0.99)),
+    'resident MiB': Math.round(resident),
+    'exit status': status,
+  };
+  console.log(JSON.stringify(results, undefined, 2));
   for (const fault of server.faults.slice(0, 5)) console.log(fault.slice(0, 500));
-  process.exit(outcome === 'lives' && tally.wrong.length === 0 && failed <= tally.requests / 100 ? 0 : 1);
+  process.exit(outcome === 'lives' && good.wrong.length === 0 && failed <= good.requests / 100 ? 0 : 1);
 }
 
-/**
- * The good subject's results. `failed` counts by error; `times` are latencies in ms.
- * @typedef {object} Tally
- * @property {number} requests
- * @property {Record<string, number>} failed
- * @property {string[]} wrong
- * @property {number[]} times
- */
-
-/**
- * Repeatedly creates, lists and deletes a plant on one connection, and checks every response.
- * @param {Agent} agent
- * @param {{
- *   port: number, token: string, first: bigint, deadline: number, tally: Tally, rounds?: number, localAddress?: string
- * }} options
- */
-async function beGood(agent, { port, token, first, deadline, tally, rounds = Infinity, localAddress }) {
-  for (let id = first, left = rounds; Date.now() < deadline && left > 0; id++, left--) {
-    const steps = [
-      {
-        method: 'POST',
-        path: '/plants',
-        body: `{"id":${id},"name":"plant"}`,
-        expected: '200 {"name":"plant"}',
-      },
-      { method: 'GET', path: '/plants?limit=1', expected: '200 [{"name":"plant"}]' },
-      { method: 'DELETE', path: `/plants/${id}`, expected: '204 ' },
-    ];
-    let stored = false;
-    for (const { expected, ...step } of steps) {
-      const begin = performance.now();
-      tally.requests++;
-      const response = await send(agent, port, {
-        token,
-        ...step,
-        ...(localAddress !== undefined && { localAddress }),
-      });
-      tally.times.push(performance.now() - begin);
-      if (response === expected) {
-        if (step.method === 'POST') stored = true;
-      } else if (/^(503|E[A-Z]+|lost)/.test(response)) {
-        tally.failed[response.slice(0, 40)] = (tally.failed[response.slice(0, 40)] ?? 0) + 1;
-      } else if (stored || step.method === 'POST') {
-        tally.wrong.push(`${step.method} ${step.path}: ${response.slice(0, 200)}`);
-      }
-      await pause(20);
-    }
-  }
+/** Uses plants of its own on one connection until the deadline. @param {Good} good @param {number} client */
+async function stayConnected(good, client) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  for (let id = BigInt(client) << 40n; Date.now() < good.deadline; id++) await useOne(good, id, { agent });
 }
 
-/** Opens a new connection every second. @param {{ port: number, token: string, deadline: number, tally: Tally }} options */
-async function comeAnew(options) {
-  for (let first = 1n << 60n; Date.now() < options.deadline; first++) {
+/** Uses a plant on a new connection every second. @param {Good} good */
+async function comeAnew(good) {
+  for (let id = 1n << 60n; Date.now() < good.deadline; id++) {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    await beGood(agent, { ...options, first, rounds: 1, localAddress: goodAddress });
+    await useOne(good, id, { agent, localAddress: goodAddress });
     agent.destroy();
     await pause(1_000);
   }
 }
 
 /**
- * Sends a request.
- * @param {Agent} agent
- * @param {number} port
- * @param {{ token: string, method: string, path: string, body?: string, localAddress?: string }} options
- * @returns {Promise<string>} The status and the body, or the error.
+ * Creates, lists and deletes a plant, and checks every response.
+ * @param {Good} good
+ * @param {bigint} id
+ * @param {import('node:http').RequestOptions} options
  */
-function send(agent, port, { token, body, ...options }) {
-  const headers = {
-    authorization: `Bearer ${token}`,
-    ...(body !== undefined && { 'content-type': 'application/json' }),
-  };
-  return new Promise((resolve) => {
-    const sent = request({ agent, host, port, headers, timeout: 30_000, ...options }, (response) => {
-      let text = '';
-      response.setEncoding('utf8').on('data', (chunk) => (text += chunk));
-      response.on('end', () => resolve(`${response.statusCode} ${text}`));
-      response.on('error', () => resolve('lost'));
-    });
-    sent.on('error', (error) => resolve(/** @type {NodeJS.ErrnoException} */ (error).code ?? 'lost'));
-    sent.on('timeout', () => sent.destroy());
-    sent.end(body);
-  });
-}
-
-/** Returns a process's peak resident memory until `deadline`, in bytes. @param {number} pid @param {number} deadline */
-async function watchMemory(pid, deadline) {
-  const { readFile } = await import('node:fs/promises');
-  let most = 0;
-  while (Date.now() < deadline) {
-    const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
-    most = Math.max(most, Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) * 1024);
-    await pause(500);
+async function useOne(good, id, options) {
+  const create = { method: 'POST', path: '/plants', body: `{"id":${id},"name":"plant"}` };
+  const steps = [
+    { message: create, expected: '200 {"name":"plant"}' },
+    { message: { method: 'GET', path: '/plants?limit=1' }, expected: '200 [{"name":"plant"}]' },
+    { message: { method: 'DELETE', path: `/plants/${id}` }, expected: '204 ' },
+  ];
+  let stored = false;
+  for (const { message, expected } of steps) {
+    const begin = performance.now();
+    good.requests++;
+    const { token, origin } = good;
+    const { status, text } = await send(origin, { token, ...message }, { timeout: 30_000, ...options });
+    good.times.push(performance.now() - begin);
+    const response = `${status} ${text}`;
+    if (response === expected) {
+      if (message === create) stored = true;
+    } else if (status === 0 || status === 503) {
+      good.failed[response.slice(0, 40)] = (good.failed[response.slice(0, 40)] ?? 0) + 1;
+    } else if (stored || message === create) {
+      good.wrong.push(`${message.method} ${message.path}: ${response.slice(0, 200)}`);
+    }
+    await pause(20);
   }
-  return most;
 }
 
 /** Runs all attacks, in the attacking process. @param {Order} order */
@@ -205,7 +152,7 @@ function attackAll({ port, tokens, deadline }) {
       const token = tokens[i % tokens.length] ?? '';
       const again = () => {
         if (Date.now() > deadline) return;
-        const socket = connect(port, host);
+        const socket = connect(port, '127.0.0.1');
         socket.on('error', () => undefined).on('connect', () => attack(socket, token));
         socket.on('close', () => setTimeout(again, rest));
       };

@@ -3,11 +3,12 @@
 //   npm run long-run [-- MINUTES]
 //
 // MINUTES is 10 by default and at least 3. The exit status is 1 if one of these has grown or a response was wrong.
-import { Agent, request } from 'node:http';
+import { Agent, get } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import getPort from 'get-port';
 import { startServer } from '../../test/support/server-process.js';
+import { send } from '../lib/request.js';
 import { quantile } from '../lib/statistics.js';
 
 const minutes = Math.max(3, Number(process.argv[2] ?? 10));
@@ -24,7 +25,7 @@ const server = await startServer({ env: { OPS_PORT: String(adminPort) } });
 const faults = [];
 /** @type {number[]} */
 let latencies = [];
-const life = { over: false };
+let over = false;
 const clients = [];
 for (const subject of subjects) {
   const token = await server.createToken(subject);
@@ -62,7 +63,7 @@ for (let minute = 1; minute <= minutes; minute++) {
   rows.push(row);
   console.log(JSON.stringify(row));
 }
-life.over = true;
+over = true;
 await Promise.all(clients);
 admin.destroy();
 const status = await server.end();
@@ -91,18 +92,13 @@ process.exitCode = Object.values(verdicts).every(Boolean) ? 0 : 1;
  */
 
 /**
- * A request's method, token and body.
- * @typedef {{ method?: string, token?: string, body?: string | undefined }} Request
- */
-
-/**
  * Runs one connection of a subject: random creates, deletes, lists and invalid requests.
  * @param {string} token
  * @param {State} state
  */
 async function runClient(token, state) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  while (!life.over) {
+  while (!over) {
     const chance = Math.random();
     if (chance < 0.03) await expect(401, agent, 'GET', '/plants', 'unknown');
     else if (chance < 0.06) await expect(400, agent, 'POST', '/plants', token, '{"id":1.5,"name":"x"}');
@@ -126,22 +122,22 @@ async function runClient(token, state) {
 
 /**
  * Sends a request, reads the whole response, and records the latency and any unexpected status.
- * @param {number} status
+ * @param {number} expected
  * @param {Agent} agent
  * @param {string} method
  * @param {string} path
  * @param {string} token
  * @param {string} [body]
  */
-async function expect(status, agent, method, path, token, body) {
+async function expect(expected, agent, method, path, token, body) {
   const start = performance.now();
-  try {
-    const response = await send(agent, `${server.origin}${path}`, { method, token, body });
-    latencies.push(performance.now() - start);
-    if (response.status !== status) faults.push(`${method} ${path}: ${response.status} ${response.text}`);
-  } catch (error) {
-    faults.push(`${method} ${path}: ${error}`);
-  }
+  const { status, text } = await send(
+    server.origin,
+    { method, path, token, ...(body && { body }) },
+    { agent },
+  );
+  latencies.push(performance.now() - start);
+  if (status !== expected) faults.push(`${method} ${path}: ${status} ${text}`);
 }
 
 /**
@@ -150,37 +146,11 @@ async function expect(status, agent, method, path, token, body) {
  */
 function hangUp(token) {
   return new Promise((resolve) => {
-    const sent = request(`${server.origin}/plants`, { headers: { authorization: `Bearer ${token}` } });
+    const sent = get(`${server.origin}/plants`, { headers: { authorization: `Bearer ${token}` } });
     sent.once('error', resolve).once('response', () => {
       sent.destroy();
       resolve(undefined);
     });
-    sent.end();
-  });
-}
-
-/**
- * @param {Agent} agent
- * @param {string} url
- * @param {Request} [options]
- * @returns {Promise<{ status: number | undefined, text: string }>}
- */
-function send(agent, url, { method = 'GET', token, body } = {}) {
-  return new Promise((resolve, reject) => {
-    const headers = {
-      ...(token !== undefined && { authorization: `Bearer ${token}` }),
-      ...(body !== undefined && {
-        'content-type': 'application/json',
-        'content-length': Buffer.byteLength(body),
-      }),
-    };
-    const sent = request(url, { agent, method, headers });
-    sent.once('error', reject).once('response', (response) => {
-      let text = '';
-      response.on('data', (chunk) => (text += chunk));
-      response.once('error', reject).once('end', () => resolve({ status: response.statusCode, text }));
-    });
-    sent.end(body);
   });
 }
 
@@ -189,7 +159,7 @@ function send(agent, url, { method = 'GET', token, body } = {}) {
  * @returns {Promise<Record<string, number>>}
  */
 async function scrape() {
-  const { text } = await send(admin, `http://127.0.0.1:${adminPort}/metrics`);
+  const { text } = await send(`http://127.0.0.1:${adminPort}`, { path: '/metrics' }, { agent: admin });
   return Object.fromEntries(
     [...text.matchAll(/^(\w+) (\S+)$/gm)].map(([, name, value]) => [name, Number(value)]),
   );
