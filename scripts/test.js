@@ -71,8 +71,8 @@ async function main() {
   given.push(...nodeOptions.map((option) => `--node-arg=${option}`));
   const env = { TMPDIR: createTemporaryFolder(), ...(isQuick && { TEST_ENGINES: 'sqlite' }) };
   const results = await Promise.all([
-    node([...tap, 'run', ...given, ...files.map(compiledName)], env),
-    isQuick ? tsc('--noEmit') : true,
+    run(process.execPath, [...tap, 'run', ...given, ...files.map(compiledName)], env),
+    isQuick ? run(process.execPath, [require.resolve('typescript/bin/tsc'), '--noEmit']) : true,
   ]);
   if (words.length === 0 && !isQuick) console.log(`Left out: ${leftOut}; "npm test -- deploy" runs it.`);
   return results.every(Boolean) ? 0 : 1;
@@ -101,13 +101,7 @@ function compiledName(path) {
 async function buildAll() {
   rmSync(compiled, { recursive: true, force: true });
   const tests = build({
-    entryPoints: [
-      `${source}/**/*.ts`,
-      `${source}/**/*.js`,
-      `${source}/**/*.yaml`,
-      `${source}/**/*.sql`,
-      `${source}/**/*.db`,
-    ],
+    entryPoints: ['ts', 'js', 'yaml', 'sql', 'db'].map((end) => `${source}/**/*.${end}`),
     outdir: compiled,
     outbase: source,
     loader: { '.yaml': 'copy', '.sql': 'copy', '.db': 'copy' },
@@ -116,9 +110,7 @@ async function buildAll() {
     target: 'node20',
     sourcemap: true,
   });
-  const built =
-    options.includes('--built') ||
-    ((await npmRun('build')) && (await npmRun('build:client')) && (await npmRun('build:services')));
+  const built = options.includes('--built') || (await run('npm', ['run', '--silent', 'build:all']));
   await tests;
   return built;
 }
@@ -134,24 +126,6 @@ async function configureTap() {
   if (!(await run(process.execPath, [...tap, 'build'], {}, 'ignore'))) return false;
   writeFileSync(tapConfiguration, wanted);
   return true;
-}
-
-/** @param {string} script */
-function npmRun(script) {
-  return run('npm', ['run', '--silent', script]);
-}
-
-/** @param {string[]} args */
-function tsc(...args) {
-  return node([require.resolve('typescript/bin/tsc'), ...args]);
-}
-
-/**
- * @param {string[]} args
- * @param {Record<string, string>} [env]
- */
-function node(args, env = {}) {
-  return run(process.execPath, args, env);
 }
 
 /**

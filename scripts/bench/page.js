@@ -122,7 +122,13 @@ async function renderPage(file, run, results, ratios) {
   return prettier.format(`${note}\n\n${text}`, { ...style, parser: 'markdown' });
 }
 
-/** The chart of a workload, with many connections. @param {Run} run @param {readonly Row[]} results @param {string} workload @param {string} title */
+/**
+ * The chart of a workload, with many connections.
+ * @param {Run} run
+ * @param {readonly Row[]} results
+ * @param {string} workload
+ * @param {string} title
+ */
 function chart({ servers, connections }, results, workload, title) {
   const bars = servers.map(({ name, kind }) => ({
     label: name,
@@ -159,7 +165,11 @@ function shown(row) {
   return level + Number(Number(row['ratio']).toPrecision(2));
 }
 
-/** The servers that the Plant Store is compared with, and which one on the same engine that is. @param {Run} run @param {readonly Row[]} ratios */
+/**
+ * The servers that the Plant Store is compared with, and which one on the same engine that is.
+ * @param {Run} run
+ * @param {readonly Row[]} ratios
+ */
 function alternatives({ servers }, ratios) {
   return servers
     .filter(({ kind }) => kind === 'peer' || kind === 'foreign')
@@ -187,7 +197,11 @@ function ratioTable(run, ratios) {
   );
 }
 
-/** Where a ratio is not above 1 with its whole interval, by alternative. @param {Run} run @param {readonly Row[]} ratios */
+/**
+ * Where a ratio is not above 1 with its whole interval, by alternative.
+ * @param {Run} run
+ * @param {readonly Row[]} ratios
+ */
 function behind(run, ratios) {
   const lines = alternatives(run, ratios).map(({ server, other }) => {
     const found = run.connections.flatMap((connections, i) =>

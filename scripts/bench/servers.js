@@ -131,7 +131,13 @@ function plantStore(name, createUrl, env = {}) {
   };
 }
 
-/** @param {string} name @param {string} comparedWith @param {string} script @param {Record<string, string>} [env] @returns {Server} */
+/**
+ * @param {string} name
+ * @param {string} comparedWith
+ * @param {string} script
+ * @param {Record<string, string>} [env]
+ * @returns {Server}
+ */
 function before(name, comparedWith, script, env) {
   const server = plantStore(name, inFile, env);
   return {
@@ -162,7 +168,11 @@ async function createSchema(url) {
   return own.href;
 }
 
-/** Creates the table of the peers on PostgreSQL, and fills it. @param {string} url @returns {Promise<string>} The URL. */
+/**
+ * Creates the table of the peers on PostgreSQL, and fills it.
+ * @param {string} url
+ * @returns {Promise<string>} The URL.
+ */
 async function fillPeerSchema(url) {
   await query(
     url,

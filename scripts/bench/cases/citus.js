@@ -22,7 +22,10 @@ if (cluster === undefined) {
 }
 const single = await (await systemPostgres()).createServer('single');
 
-/** The CPU that the processes of servers have used, those that have ended included, in µs. @param {typeof single[]} servers */
+/**
+ * The CPU that the processes of servers have used, those that have ended included, in µs.
+ * @param {typeof single[]} servers
+ */
 const cpuOf = (servers) =>
   servers.reduce((sum, server) => {
     const [postmaster = NaN, ...others] = server.processes();
