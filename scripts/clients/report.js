@@ -5,37 +5,22 @@ import { format, resolveConfig } from 'prettier';
 import { root } from './build.js';
 
 /**
- * Returns docs/clients.md.
- * @param {{
+ * What a client has shown.
+ * @typedef {{
  *   name: string;
  *   client: import('./build.js').Client;
  *   result: { missing: string[]; compiles: boolean; exact: boolean; typed: boolean };
- * }[]} rows
+ * }} Row
+ */
+
+/**
+ * Returns docs/clients.md.
+ * @param {Row[]} rows
  * @returns {Promise<string>}
  */
 export async function report(rows) {
-  const path = join(root, 'node_modules/openapi-fetch/package.json');
-  const { version } = JSON.parse(await readFile(path, 'utf8'));
-  const nameOf = (/** @type {(typeof rows)[0]['client']} */ { tool }) =>
-    tool.endsWith('openapi-fetch') ? `${tool} ${version}` : tool;
-  const lines = rows.map(({ client, result }) => {
-    const verdicts =
-      result.missing.length > 0
-        ? Array(3).fill(`not run: no ${result.missing.join(', ')}`)
-        : [result.compiles, result.exact, result.typed].map((good) => (good ? 'yes' : '**no**'));
-    return `| ${[nameOf(client), client.language, ...verdicts].join(' | ')} |`;
-  });
-  const notes = await Promise.all(
-    rows.map(async ({ name, client }) => {
-      const folder = `scripts/clients/${name}`;
-      const { command, set, errors, program, shown = [] } = client;
-      const note = `### ${nameOf(client)}\n\n\`${command}\`\n\n${set}\n\nErrors: ${errors}`;
-      const listings = [...shown, program].map(async (file) =>
-        listing(file, await readFile(join(root, folder, file), 'utf8')),
-      );
-      return [note, ...(await Promise.all(listings))].join('\n\n');
-    }),
-  );
+  const lines = rows.map(tableLine);
+  const notes = await Promise.all(rows.map(note));
   const exactBody = await readFile(join(root, 'scripts/clients/exact-body.ts'), 'utf8');
   const text = `<!-- Written by "npm run test:clients"; do not edit. -->
 
@@ -90,6 +75,24 @@ ${notes.join('\n\n')}
 `;
   const file = join(root, 'docs/clients.md');
   return format(text, { ...(await resolveConfig(file)), proseWrap: 'always', filepath: file });
+}
+
+/** @param {Row} row */
+function tableLine({ client: { tool, language }, result: { missing, compiles, exact, typed } }) {
+  const verdicts =
+    missing.length > 0
+      ? Array(3).fill(`not run: no ${missing.join(', ')}`)
+      : [compiles, exact, typed].map((good) => (good ? 'yes' : '**no**'));
+  return `| ${[tool, language, ...verdicts].join(' | ')} |`;
+}
+
+/** How to generate and use a client. @param {Row} row */
+async function note({ name, client: { tool, command, set, errors, program, shown = [] } }) {
+  const listings = [...shown, program].map(async (file) =>
+    listing(file, await readFile(join(root, 'scripts/clients', name, file), 'utf8')),
+  );
+  const text = `### ${tool}\n\n\`${command}\`\n\n${set}\n\nErrors: ${errors}`;
+  return [text, ...(await Promise.all(listings))].join('\n\n');
 }
 
 /** The languages of programs by the ends of their names. @type {Record<string, string>} */

@@ -1,4 +1,5 @@
 // The generators for TypeScript. All of them need an option that makes bigint of int64, and a serializer for bigint.
+import { createRequire } from 'node:module';
 import ts from 'typescript';
 import {
   buildTypeScript,
@@ -13,6 +14,7 @@ import {
 
 const heyApi = '0.94.0';
 const orval = '8.38.0';
+const { version: openapiFetch } = createRequire(import.meta.url)('openapi-fetch/package.json');
 
 const bigintOptions = ['--type-mappings=long=bigint', '--language-specific-primitives=bigint'];
 const onCurrentNode = () =>
@@ -77,7 +79,7 @@ export const clients = {
     errors: '`error` of the result is an `Error`; the status is in the response.',
   },
   'openapi-fetch': {
-    tool: 'openapi-typescript with openapi-fetch',
+    tool: `openapi-typescript with openapi-fetch ${openapiFetch}`,
     language: 'TypeScript',
     needs: [],
     async build(folder) {
