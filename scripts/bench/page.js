@@ -130,14 +130,13 @@ async function renderPage(file, run, results, ratios) {
  * @param {string} title
  */
 function chart({ servers, connections }, results, workload, title) {
-  const bars = servers.map(({ name, kind }) => ({
-    label: name,
-    value: Number(
-      find(results, { server: name, workload, connections: Math.max(...connections) })?.['requests/s'],
-    ),
-    emphasis: kind === 'ours',
-    faint: kind === 'floor',
-  }));
+  const most = Math.max(...connections);
+  const bars = servers.flatMap(({ name, kind }) => {
+    const row = find(results, { server: name, workload, connections: most });
+    if (row === undefined) return [];
+    const value = Number(row['requests/s']);
+    return [{ label: name, value, emphasis: kind === 'ours', faint: kind === 'floor' }];
+  });
   return barChart(`${title}, requests per second`, bars);
 }
 
