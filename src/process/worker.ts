@@ -34,7 +34,6 @@ export async function serveAsWorker(
     const { app, storage } = await buildService(service, config, metrics, {
       name: `worker ${id}`,
       output: logDescriptor,
-      isWorker: true,
       writerAddress,
     });
     await app.ready();
