@@ -164,7 +164,7 @@ export class PageReaders {
     options: Pick<PageReaderOptions, 'read' | 'parseId'> & Partial<PageReaderOptions>,
   ) {
     const common = {
-      maxAge: pool.timeLimit,
+      maxAge: pool.limits.all,
       maxInFlight: maxInFlightIn(pool),
       run: (work: () => Promise<void>) => work(),
       ...options,

@@ -1,0 +1,119 @@
+// Connections to PostgreSQL, each to a server whose settings have been checked.
+import { Pool, type PoolClient } from 'pg';
+import { StorageError } from '../interface.js';
+import { storageError } from './failures.js';
+import { runQuery, type Query } from './query.js';
+import { checkServer } from './server-check.js';
+import type { TimeLimits } from './time-limits.js';
+
+/** A connection to a server whose settings have been checked. */
+export interface Connection {
+  readonly client: PoolClient;
+  /** The server's time when performance.now() is 0, in ms since the epoch. */
+  readonly clock: number;
+}
+
+/** Where and how to connect. */
+export interface ConnectionOptions {
+  readonly url: string;
+  /** The name of the service, by which the server knows the connections. */
+  readonly name: string;
+  readonly limits: TimeLimits;
+  /**
+   * Called with each new connection, since it may reach another server after a failover, or one whose tables have
+   * changed. If it throws, the connection is not used.
+   */
+  readonly onConnect: (query: Query) => Promise<void>;
+}
+
+/** Some connections, which are made when they are needed. */
+export class Connections {
+  readonly #pool: Pool;
+  readonly #limits: TimeLimits;
+  readonly #onConnect: (query: Query) => Promise<void>;
+  /** The connections that have been checked. */
+  readonly #checked = new WeakMap<PoolClient, Connection>();
+
+  /**
+   * @param max - The maximum number of connections.
+   * @throws StorageError when the URL is invalid.
+   */
+  constructor(max: number, { url, name, limits, onConnect }: ConnectionOptions) {
+    this.#limits = limits;
+    this.#onConnect = onConnect;
+    try {
+      this.#pool = new Pool({
+        connectionString: url,
+        max,
+        application_name: name,
+        connectionTimeoutMillis: limits.server,
+        idleTimeoutMillis: 60_000,
+        keepAlive: true,
+        // Ends statements whose client has given up, such as those that wait for a lock.
+        statement_timeout: limits.server,
+      });
+    } catch (error) {
+      throw storageError('unavailable', error);
+    }
+    // When a connection is lost, its statement rejects; the pool replaces an idle connection when needed.
+    this.#pool.on('error', () => undefined);
+    this.#pool.on('connect', (client) => client.on('error', () => undefined));
+  }
+
+  /** How many callers wait for a connection. */
+  get waiting(): number {
+    return this.#pool.waitingCount;
+  }
+
+  /**
+   * Waits for a connection. The caller must release its client.
+   * @param deadline - On the clock of performance.now().
+   * @throws StorageError `overloaded` if all connections remain in use, `unavailable` if connecting fails or the server
+   *   is not suitable.
+   */
+  async acquire(deadline: number): Promise<Connection> {
+    const client = await this.#connect().catch((error: unknown) => {
+      throw error instanceof StorageError ? error : storageError('unavailable', error);
+    });
+    const known = this.#checked.get(client);
+    if (known !== undefined) return known;
+    try {
+      const query: Query = (text, values = []) => runQuery(client, text, values, deadline);
+      const connection = { client, clock: await checkServer(query, this.#limits.server) };
+      await this.#onConnect(query);
+      this.#checked.set(client, connection);
+      return connection;
+    } catch (error) {
+      client.release(true);
+      throw storageError('unavailable', error);
+    }
+  }
+
+  /** Closes the connections when their statements are complete. */
+  close(): Promise<void> {
+    return this.#pool.end();
+  }
+
+  async #connect(): Promise<PoolClient> {
+    const pool = this.#pool;
+    const free = pool.idleCount + pool.options.max - pool.totalCount;
+    const isBusy = pool.waitingCount >= free;
+    const connecting = pool.connect();
+    if (!isBusy) return connecting;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => {
+        connecting.then(
+          (client) => {
+            client.release();
+          },
+          () => undefined,
+        );
+        reject(new StorageError('overloaded', 'PostgreSQL: all connections are in use'));
+      }, this.#limits.busy);
+    });
+    return Promise.race([connecting, late]).finally(() => {
+      clearTimeout(timer);
+    });
+  }
+}
