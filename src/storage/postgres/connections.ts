@@ -100,20 +100,20 @@ export class Connections {
     const isBusy = pool.waitingCount >= free;
     const connecting = pool.connect();
     if (!isBusy) return connecting;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => {
-        connecting.then(
-          (client) => {
-            client.release();
-          },
-          () => undefined,
-        );
+    return new Promise((resolve, reject) => {
+      let isLate = false;
+      const timer = setTimeout(() => {
+        isLate = true;
         reject(new StorageError('overloaded', 'PostgreSQL: all connections are in use'));
       }, this.#limits.busy);
-    });
-    return Promise.race([connecting, late]).finally(() => {
-      clearTimeout(timer);
+      void connecting
+        .then((client) => {
+          if (isLate) client.release();
+          else resolve(client);
+        }, reject)
+        .finally(() => {
+          clearTimeout(timer);
+        });
     });
   }
 }
