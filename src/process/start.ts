@@ -7,7 +7,7 @@ import { shutDown } from '../http/connection/shutdown.js';
 import { readCommandLine } from './command-line.js';
 import { greetDeveloper } from './development-message.js';
 import { workerVariable, writerVariable } from './messages.js';
-import { endOnSignal, shutdownTimes } from './ending.js';
+import { endOnSignal, shutdownTimes } from './signals.js';
 import { describeFault } from './start-errors.js';
 import { listen, openAdminListener, reportReady } from './listening.js';
 import { buildService, loadMetrics, warnOfConfiguration } from './service.js';

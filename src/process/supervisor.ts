@@ -12,7 +12,7 @@ import { Acceptor } from './acceptor.js';
 import { connectionRoom } from './container-limits.js';
 import { greetDeveloper } from './development-message.js';
 import { workerVariable, writerVariable } from './messages.js';
-import { endOnSignal, shutdownTimes } from './ending.js';
+import { endOnSignal, shutdownTimes } from './signals.js';
 import { listen, openAdminListener, reportReady } from './listening.js';
 import {
   loadMetrics,

@@ -2,7 +2,7 @@
 import { defaultPostgres } from '../../defaults.js';
 import { StorageError, type StorageFailure } from '../interface.js';
 import { Connections, type Connection } from './connections.js';
-import { failureOf, hadNoEffect, isSerializationError, isUsable, storageError } from './failures.js';
+import { hadNoEffect, isSerializationError, isUsable, storageError } from './failures.js';
 import { Preparation, runQuery, type Query, type Row } from './query.js';
 import { TimeLimits } from './time-limits.js';
 
@@ -129,21 +129,21 @@ export class PostgresPool {
         client.release();
         throw new StorageError('unavailable', 'PostgreSQL: there was no time left for the statement');
       }
-      let usable = true;
+      let usable = false;
       try {
-        return await statement(connection);
+        const result = await statement(connection);
+        usable = true;
+        return result;
       } catch (error) {
-        if (error instanceof StorageError) {
-          usable = false;
-          throw error;
-        }
-        // After other errors, the state of the connection is unknown.
+        if (error instanceof StorageError) throw error;
+        // After some errors, the state of the connection is unknown.
         usable = isUsable(error);
-        const isFirst = lost === 'unavailable' && attempt === 1;
-        const retry = isSerializationError(error) || (isFirst && !hadNoEffect(error));
+        const noEffect = hadNoEffect(error);
+        const isLost = !noEffect && lost === 'unavailable';
+        const retry = isSerializationError(error) || (isLost && attempt === 1);
         const pause = Math.random() * retryPause * attempt;
         if (!retry || performance.now() + pause > this.limits.lastStart(deadline)) {
-          throw storageError(failureOf(error, lost), error);
+          throw storageError(noEffect ? 'unavailable' : lost, error);
         }
         await new Promise((resolve) => setTimeout(resolve, pause));
       } finally {
