@@ -147,7 +147,7 @@ export function createSender(options: SenderOptions): Sender {
     }
 
     const writes = routes[call.operation].method !== 'GET';
-    return withRetries({ attempt, writes, done: call.done, signal }, { retries, maxWait }, clock);
+    return withRetries({ attempt, writes, done: call.done, signal, retries, maxWait }, clock);
   };
 }
 

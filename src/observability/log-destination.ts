@@ -3,7 +3,7 @@ import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 
 /** The destination that pino needs. */
-export interface LogDestination {
+interface LogDestination {
   write(line: string): void;
   /** Pino calls it after a line of level fatal. */
   flushSync(): void;

@@ -7,7 +7,7 @@ import type { Workers } from './workers.js';
 const warningInterval = 60_000;
 
 /** How many connections the acceptor may have. */
-export interface AcceptorLimits {
+interface AcceptorLimits {
   /** The maximum number of connections that wait here. */
   readonly waiting: number;
   /** How long one may wait, in ms. */

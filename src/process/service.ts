@@ -14,7 +14,7 @@ import { openStorage, type OpenStorage, type WriterRole } from '../storage/open.
 import { connectionRoom, warnOfMemory } from './container-limits.js';
 
 /** The options that differ between the processes of a service. */
-export interface ProcessOptions extends WriterRole {
+interface ProcessOptions extends WriterRole {
   /** The name of the process in the log, if there are several. */
   name?: string;
   /** Whether to write a human-readable log if standard output is a terminal. */

@@ -24,7 +24,7 @@ export function shutdownTimes({ DRAIN_SECONDS, SHUTDOWN_SECONDS }: Config) {
 }
 
 /** What a shutdown stops, in the process that owns the storage. */
-export interface Ending {
+interface Ending {
   service: Service;
   log: FastifyBaseLogger;
   storage: Storage;

@@ -13,19 +13,6 @@ export interface Connection {
   readonly clock: number;
 }
 
-/** Where and how to connect. */
-export interface ConnectionOptions {
-  readonly url: string;
-  /** The name of the service, by which the server knows the connections. */
-  readonly name: string;
-  readonly limits: TimeLimits;
-  /**
-   * Called with each new connection, since it may reach another server after a failover, or one whose tables have
-   * changed. If it throws, the connection is not used.
-   */
-  readonly onConnect: (query: Query) => Promise<void>;
-}
-
 /** Some connections, which are made when they are needed. */
 export class Connections {
   readonly #pool: Pool;
@@ -35,10 +22,20 @@ export class Connections {
   readonly #checked = new WeakMap<PoolClient, Connection>();
 
   /**
+   * @param url - Where to connect.
+   * @param name - By which the server knows the connections.
    * @param max - The maximum number of connections.
+   * @param onConnect - Called with each new connection, since it may reach another server after a failover, or one whose
+   *   tables have changed. If it throws, the connection is not used.
    * @throws StorageError when the URL is invalid.
    */
-  constructor(max: number, { url, name, limits, onConnect }: ConnectionOptions) {
+  constructor(
+    url: string,
+    name: string,
+    max: number,
+    limits: TimeLimits,
+    onConnect: (query: Query) => Promise<void>,
+  ) {
     this.#limits = limits;
     this.#onConnect = onConnect;
     try {

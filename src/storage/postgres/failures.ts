@@ -68,7 +68,7 @@ export function hadNoEffect(error: unknown): boolean {
  * Splits items that failed together, so that some parts may succeed.
  * @returns At most one part if that cannot help.
  */
-export type Split<T> = (
+type Split<T> = (
   items: readonly T[],
   error: StorageError,
 ) => readonly (readonly T[])[] | Promise<readonly (readonly T[])[]>;

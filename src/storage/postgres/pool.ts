@@ -37,17 +37,16 @@ export class PostgresPool {
   #closed: Promise<unknown> | undefined;
 
   /**
-   * @param name - The name of the service, by which the server knows the connections.
-   * @param onConnect - Called with each new connection; see ConnectionOptions.
+   * @param name - The name of the service.
+   * @param onConnect - Called with each new connection; see Connections.
    */
   constructor(name: string, options: PostgresOptions, onConnect: (query: Query) => Promise<void>) {
     const { url, poolSize, timeout, prepared } = { ...defaultPostgres, ...options };
     this.size = poolSize;
     this.limits = new TimeLimits(timeout);
     this.#preparation = new Preparation(prepared);
-    const connecting = { url, name, limits: this.limits, onConnect };
-    this.#reading = new Connections(poolSize, connecting);
-    this.#writing = new Connections(1, connecting);
+    this.#reading = new Connections(url, name, poolSize, this.limits, onConnect);
+    this.#writing = new Connections(url, name, 1, this.limits, onConnect);
   }
 
   /** The deadline for work that starts now, on the clock of performance.now(). */

@@ -30,7 +30,7 @@ export interface PackedBatch {
 export type PackedResults = string | { failure: StorageFailure; message: string };
 
 /** A commit: its number of writes and its duration. */
-export interface Commit {
+interface Commit {
   readonly rows: number;
   readonly seconds: number;
 }

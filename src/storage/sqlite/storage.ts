@@ -25,7 +25,7 @@ import { createWorkerFolder, removeStaleFolders, type WorkerFolder } from './wor
 import { connectToWriter, startWriter } from './writer.js';
 
 /** The options of the SQLite engine. */
-export interface SqliteOptions {
+interface SqliteOptions {
   store: StoreDefinition;
   /** The path. If the file or its folders do not exist, they are created, accessible to this user only. */
   file: string;
@@ -157,7 +157,7 @@ function openLinks(files: readonly StoreFile[]): DatabaseSyncInstance {
 }
 
 /** An open SQLite engine. */
-export class SqliteStorage implements Storage {
+class SqliteStorage implements Storage {
   readonly collection: Storage['collection'];
   readonly tokens: TokenRepository;
   readonly broken: Promise<StorageError>;

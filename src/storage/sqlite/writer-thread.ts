@@ -12,7 +12,7 @@ import { lineOf, onLine, openSocketPath, parseBatch, type Greeting } from './rel
 import { linkFiles, type WorkerFolder } from './worker-folder.js';
 
 /** How workers reach the thread. */
-export interface WorkerAccess extends Pick<WorkerFolder, 'socket' | 'database'> {
+interface WorkerAccess extends Pick<WorkerFolder, 'socket' | 'database'> {
   /** The maximum length of a line from a worker, in characters. */
   readonly maxLineLength: number;
 }

@@ -51,7 +51,7 @@ export async function startWriter(data: WriterData, observer?: WriteObserver): P
 }
 
 /** A connection to the writer of another process. */
-export interface RelayedWriter {
+interface RelayedWriter {
   readonly committer: Committer;
   /** The files that the writer has open; the first one is the database. */
   readonly files: readonly StoreFile[];
