@@ -1,7 +1,7 @@
 // The configuration: every environment variable of the service, with its default, and how all are read and reported.
 import { cleanEnv, type CleanedEnv } from 'envalid';
 import { closestMatch } from 'leven';
-import { defaultAddress, defaultLimits, defaultPostgres, defaultWrites } from './defaults.js';
+import { defaultAddress, defaultLimits, defaultPostgres, defaultProcess, defaultWrites } from './defaults.js';
 import type { Service } from './definition.js';
 import {
   atLeastOneSecond,
@@ -35,11 +35,11 @@ export const variables = {
     desc: 'Port of the admin listener (`/livez`, `/readyz`, `/metrics`); off unless set',
   }),
   WORKERS: workers({
-    default: 1,
+    default: defaultProcess.workers,
     desc: 'Number of worker processes; `auto` starts one per core, but no more than fit into the memory of the container. Limits on memory and on writes are divided among them; if one is too small for that, fewer are started',
   }),
   WORKER_TIMEOUT_SECONDS: seconds({
-    default: 30,
+    default: defaultProcess.workerTimeout / 1000,
     desc: 'How long a worker may be unresponsive, or take to start (at least 10), before it is killed and restarted; 0 disables',
   }),
   DATABASE_URL: databaseUrl({
@@ -57,9 +57,12 @@ export const variables = {
     default: defaultPostgres.prepared,
     desc: 'PostgreSQL: `true` uses prepared statements; behind PgBouncer this requires version 1.21 or later',
   }),
-  LOG_LEVEL: logLevel({ default: 'info', desc: `Minimum log level: ${logLevels.join(', ')}` }),
+  LOG_LEVEL: logLevel({
+    default: defaultProcess.logLevel,
+    desc: `Minimum log level: ${logLevels.join(', ')}`,
+  }),
   NODE_ENV: text({
-    default: 'development',
+    default: defaultProcess.nodeEnvironment,
     desc: '`production` prevents `npm start` (`--dev`) from creating a token',
   }),
   OIDC_ISSUER: safeUrl({
@@ -98,7 +101,7 @@ export const variables = {
     desc: 'Maximum number of connections; further ones are closed immediately. Reduced automatically if the open-file limit is too low',
   }),
   MAX_EVENT_LOOP_DELAY_MS: count({
-    default: 1_000,
+    default: defaultProcess.maxEventLoopDelay,
     desc: 'Requests receive 503 for a second when the mean event-loop lag of the previous one, over 100 samples, exceeds this (a single stop of 5 seconds counts 50); 0 disables the check',
   }),
   RATE_LIMIT_PER_SUBJECT: count({
@@ -151,11 +154,11 @@ export const variables = {
     desc: 'Maximum total size of the writes in one commit',
   }),
   DRAIN_SECONDS: seconds({
-    default: 0,
+    default: defaultProcess.drainTime / 1000,
     desc: 'Time after SIGTERM to keep accepting connections',
   }),
   SHUTDOWN_SECONDS: atLeastOneSecond({
-    default: 20,
+    default: defaultProcess.shutdownTime / 1000,
     desc: 'Time for running requests to finish after `DRAIN_SECONDS`; then they are cut off',
   }),
 };
@@ -184,21 +187,8 @@ type Defaults = Pick<Service, 'databaseUrl'>;
  */
 export function readConfig(environment: NodeJS.ProcessEnv, defaults: Defaults): Config {
   const env = withDefaults(environment, defaults);
-  return cleanEnv(env, variables, {
-    reporter: ({ errors }) => {
-      const lines = faultsOf(errors, env);
-      for (const group of groups) {
-        const missing = group.filter((name) => env[name] === undefined);
-        if (missing.length === group.length) continue;
-        lines.push(
-          ...missing.map(
-            (name) => `${name} is required with ${group.filter((other) => other !== name).join(' and ')}`,
-          ),
-        );
-      }
-      if (lines.length > 0) throw new ConfigError(lines.join('\n'));
-    },
-  });
+  const missing = groups.flatMap((group) => missingOf(group, env));
+  return cleanEnv(env, variables, { reporter: reporterOf(env, missing) });
 }
 
 /**
@@ -209,16 +199,7 @@ export function readConfig(environment: NodeJS.ProcessEnv, defaults: Defaults): 
 export function readDatabaseUrl(environment: NodeJS.ProcessEnv, defaults: Defaults): string {
   const env = withDefaults(environment, defaults);
   const { DATABASE_URL } = variables;
-  return cleanEnv(
-    env,
-    { DATABASE_URL },
-    {
-      reporter: ({ errors }) => {
-        const lines = faultsOf(errors, env);
-        if (lines.length > 0) throw new ConfigError(lines.join('\n'));
-      },
-    },
-  ).DATABASE_URL;
+  return cleanEnv(env, { DATABASE_URL }, { reporter: reporterOf(env) }).DATABASE_URL;
 }
 
 /**
@@ -241,10 +222,27 @@ function withDefaults(environment: NodeJS.ProcessEnv, { databaseUrl }: Defaults)
   return { DATABASE_URL: databaseUrl, ...Object.fromEntries(given) };
 }
 
-/** Describes each invalid variable with its value, except for a database URL, which may contain a password. */
-function faultsOf(errors: Partial<Record<string, Error>>, env: NodeJS.ProcessEnv): string[] {
-  return Object.entries(errors).map(([name, error]) => {
-    const value = name === 'DATABASE_URL' ? '' : `, not ${JSON.stringify(env[name])}`;
-    return `${name} ${error?.message ?? 'is wrong'}${value}`;
-  });
+/**
+ * Returns what reports all faults at once.
+ * @param others - The faults that do not concern a single variable.
+ */
+function reporterOf(env: NodeJS.ProcessEnv, others: readonly string[] = []) {
+  return ({ errors }: { errors: Partial<Record<string, Error>> }): void => {
+    const faults = Object.entries(errors).map(([name, error]) => {
+      // A database URL may contain a password.
+      const value = name === 'DATABASE_URL' ? '' : `, not ${JSON.stringify(env[name])}`;
+      return `${name} ${error?.message ?? 'is wrong'}${value}`;
+    });
+    faults.push(...others);
+    if (faults.length > 0) throw new ConfigError(faults.join('\n'));
+  };
+}
+
+/** Describes the variables of a group that are missing, if others of it are set. */
+function missingOf(group: readonly string[], env: NodeJS.ProcessEnv): string[] {
+  const missing = group.filter((name) => env[name] === undefined);
+  if (missing.length === group.length) return [];
+  return missing.map(
+    (name) => `${name} is required with ${group.filter((other) => other !== name).join(' and ')}`,
+  );
 }

@@ -1,7 +1,18 @@
-// The limits and defaults that several parts of the server have in common. Times in ms, lengths in bytes.
+// The defaults of all variables that are not off by default, and fixed limits. Times in ms, lengths in bytes.
 
 /** Where the service listens. */
 export const defaultAddress = { host: '127.0.0.1', port: 3000 };
+
+/** How the processes run and end. */
+export const defaultProcess = {
+  workers: 1,
+  workerTimeout: 30_000,
+  logLevel: 'info',
+  nodeEnvironment: 'development',
+  maxEventLoopDelay: 1_000,
+  drainTime: 0,
+  shutdownTime: 20_000,
+} as const;
 
 /** Limits on the size, duration and rate of requests. */
 export const defaultLimits = {

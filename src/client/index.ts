@@ -4,9 +4,17 @@ import type { components, operations } from '../contract/types.gen.js';
 import { readBody, readJson, type SameAs } from './bodies.js';
 import { Fault, type Answer } from './errors.js';
 import { readElements } from './json-array.js';
+import { checkLimits } from './limits.js';
 import { routes, shapes } from './operations.gen.js';
 import { systemClock, type Clock } from './retries.js';
-import { checkLimits, createSender, type OrUndefined, type Parameters, type RequestBody } from './sending.js';
+import {
+  createSender,
+  type CallOptions,
+  type OrUndefined,
+  type Parameters,
+  type RequestBody,
+  type Sender,
+} from './sending.js';
 
 export {
   ApiError,
@@ -17,7 +25,7 @@ export {
   type ErrorKind,
   type ErrorStatus,
 } from './errors.js';
-export type { Clock };
+export type { CallOptions, Clock };
 
 /** A plant as the service returns it, without its id. */
 export type Plant = components['schemas']['Plant'];
@@ -56,18 +64,6 @@ export interface ClientOptions {
   clock?: Clock | undefined;
   /** Called for every response to any call, before the call's own `onAnswer`. If it throws, so does the call. */
   onAnswer?: ((answer: Answer) => void) | undefined;
-}
-
-/** The options of every call. */
-export interface CallOptions {
-  /** Ends the call, which rejects with the signal's reason. A write may still have taken effect. */
-  signal?: AbortSignal | undefined;
-  /** Called for every response, including those that are followed by a retry. If it throws, so does the call. */
-  onAnswer?: ((answer: Answer) => void) | undefined;
-  /** Replaces the client's `timeout` in this call. */
-  timeout?: number | undefined;
-  /** Replaces the client's `retries` in this call. */
-  retries?: number | undefined;
 }
 
 /** The options of listPlants and streamPlants. */
@@ -124,79 +120,90 @@ export function createClient({
 }: ClientOptions): PlantStoreClient {
   checkLimits({ maxWait, maxPlantBytes, retries, timeout });
   const call = createSender({ baseUrl, token, retries, maxWait, timeout, fetch, clock, onAnswer });
-  const list = routes.listPlants.successes[200]!;
+  return {
+    createPlant: createPlant(call),
+    listPlants: listPlants(call),
+    streamPlants: streamPlants(call, maxPlantBytes),
+    deletePlant: deletePlant(call),
+  };
+}
+
+function createPlant(call: Sender): PlantStoreClient['createPlant'] {
+  return async ({ id, ...rest }, options = {}) => {
+    const sent = asAnswered(rest);
+    return call(
+      {
+        operation: 'createPlant',
+        params: {},
+        body: { id: exactId(id), ...rest },
+        value: ({ body }) => {
+          if (!isSame(body, sent)) throw new Fault('the plant is not the one that was sent');
+          return body;
+        },
+        done: { kind: 'plantExists', value: sent },
+      },
+      options,
+    );
+  };
+}
+
+const list = routes.listPlants.successes[200]!;
+
+function listPlants(call: Sender): PlantStoreClient['listPlants'] {
   /** The last list that had an ETag, and the request that returned it. */
   let kept: { request: string; etag: string; text: string } | undefined;
-
-  return {
-    async createPlant({ id, ...rest }, options = {}) {
-      const sent = asAnswered(rest);
-      return call(
-        {
-          operation: 'createPlant',
-          params: {},
-          body: { id: exactId(id), ...rest },
-          value: ({ body }) => {
-            if (!isSame(body, sent)) throw new Fault('the plant is not the one that was sent');
-            return body;
-          },
-          done: { kind: 'plantExists', value: sent },
+  return async (options = {}) => {
+    const { query, caller } = splitOptions(options);
+    let request: string;
+    let known: typeof kept;
+    return call(
+      {
+        operation: 'listPlants',
+        params: { query },
+        etag: (authorization) => {
+          request = JSON.stringify([authorization, query]);
+          known = kept?.request === request ? kept : undefined;
+          return known?.etag;
         },
-        options,
-      );
-    },
-
-    async listPlants(options = {}) {
-      const { query, caller } = splitOptions(options);
-      let request: string;
-      let known: typeof kept;
-      return call(
-        {
-          operation: 'listPlants',
-          params: { query },
-          etag: (authorization) => {
-            request = JSON.stringify([authorization, query]);
-            known = kept?.request === request ? kept : undefined;
-            return known?.etag;
-          },
-          value: ({ body, text, response }): Plant[] => {
-            if (text === undefined) return readBody(known!.text, list) as Plant[];
-            const etag = response.headers.get('etag');
-            if (etag !== null) kept = { request, etag, text };
-            return body;
-          },
+        value: ({ body, text, response }): Plant[] => {
+          if (text === undefined) return readBody(known!.text, list) as Plant[];
+          const etag = response.headers.get('etag');
+          if (etag !== null) kept = { request, etag, text };
+          return body;
         },
-        caller,
-      );
-    },
-
-    async *streamPlants(options = {}) {
-      const { query, caller } = splitOptions(options);
-      const parse = (json: string) => readJson(json, list.items!, 'an element of the body') as Plant;
-      yield* await call(
-        {
-          operation: 'listPlants',
-          params: { query },
-          streams: true,
-          value: (answered) =>
-            readElements(answered, { signal: options.signal, maxBytes: maxPlantBytes, parse }),
-        },
-        caller,
-      );
-    },
-
-    async deletePlant(id, options = {}) {
-      return call(
-        {
-          operation: 'deletePlant',
-          params: { path: { id: exactId(id) } },
-          value: () => undefined,
-          done: { kind: 'plantNotFound', value: undefined },
-        },
-        options,
-      );
-    },
+      },
+      caller,
+    );
   };
+}
+
+function streamPlants(call: Sender, maxBytes: number): PlantStoreClient['streamPlants'] {
+  const parse = (json: string) => readJson(json, list.items!, 'an element of the body') as Plant;
+  return async function* (options = {}) {
+    const { query, caller } = splitOptions(options);
+    yield* await call(
+      {
+        operation: 'listPlants',
+        params: { query },
+        streams: true,
+        value: (answered) => readElements(answered, { signal: options.signal, maxBytes, parse }),
+      },
+      caller,
+    );
+  };
+}
+
+function deletePlant(call: Sender): PlantStoreClient['deletePlant'] {
+  return async (id, options = {}) =>
+    call(
+      {
+        operation: 'deletePlant',
+        params: { path: { id: exactId(id) } },
+        value: () => undefined,
+        done: { kind: 'plantNotFound', value: undefined },
+      },
+      options,
+    );
 }
 
 /** Whether a plant is the one that was sent: the service returns every field unchanged. */

@@ -1,5 +1,6 @@
 // Parses a streamed list element by element, in constant memory, and reports a list that is cut off as an error.
 import { ApiError, ConnectionError, Fault, type Answer } from './errors.js';
+import type { Limits } from './limits.js';
 
 /** A response whose body has not been read. */
 interface Unread {
@@ -8,7 +9,7 @@ interface Unread {
   /** The number of the attempt, from 1. */
   attempts: number;
   /** Limits the waits for the body. */
-  limits: { within<Result>(task: Promise<Result>): Promise<Result> };
+  limits: Limits;
 }
 
 /** How a list is read. */

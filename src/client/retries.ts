@@ -17,7 +17,7 @@ export type Outcome<Value> =
   { value: Value } | { answer: Answer; fault?: string } | { lost: unknown; requestId: string; sent: boolean };
 
 /** A call that may take several attempts. */
-export interface Call<Value> {
+export interface RepeatedCall<Value> {
   /** Sends the request once; `attempts` counts from 1. A rejection ends the call. */
   attempt: (attempts: number) => Promise<Outcome<Value>>;
   /** Whether the request may change something. */
@@ -25,26 +25,21 @@ export interface Call<Value> {
   /** The error that tells a retry that an earlier attempt took effect, and the call's value in that case. */
   done?: { kind: ErrorKind; value: Value } | undefined;
   signal?: AbortSignal | undefined;
-}
-
-/** The wait before the first retry, in ms; it doubles with each further retry. */
-const firstWait = 100;
-
-/** Limits on retries. */
-export interface Patience {
   /** Maximum number of retries. */
   retries: number;
   /** Maximum wait before a retry, in ms; a longer Retry-After ends the call. */
   maxWait: number;
 }
 
+/** The wait before the first retry, in ms; it doubles with each further retry. */
+const firstWait = 100;
+
 /**
  * Performs a call with retries.
  * @throws ApiError, ConnectionError, the signal's reason, or the attempt's own error.
  */
 export async function withRetries<Value>(
-  { attempt, writes, done, signal }: Call<Value>,
-  { retries, maxWait }: Patience,
+  { attempt, writes, done, signal, retries, maxWait }: RepeatedCall<Value>,
   clock: Clock,
 ): Promise<Value> {
   let mayHaveTakenEffect = false;

@@ -4,6 +4,7 @@ import { exactJson } from '../contract/json-text.js';
 import type { components, operations } from '../contract/types.gen.js';
 import { readBody, type ParsedJson } from './bodies.js';
 import { Fault, type Answer, type ErrorKind } from './errors.js';
+import { checkLimits, Limits } from './limits.js';
 import { routes } from './operations.gen.js';
 import { withRetries, type Clock, type Outcome } from './retries.js';
 
@@ -19,11 +20,15 @@ interface SenderOptions {
   onAnswer: ((answer: Answer) => void) | undefined;
 }
 
-/** The options of a call; see CallOptions. */
-interface Caller {
+/** The options of every call. */
+export interface CallOptions {
+  /** Ends the call, which rejects with the signal's reason. A write may still have taken effect. */
   signal?: AbortSignal | undefined;
+  /** Called for every response, including those that are followed by a retry. If it throws, so does the call. */
   onAnswer?: ((answer: Answer) => void) | undefined;
+  /** Replaces the client's `timeout` in this call. */
   timeout?: number | undefined;
+  /** Replaces the client's `retries` in this call. */
   retries?: number | undefined;
 }
 
@@ -46,10 +51,10 @@ type Success<Responses> = Responses[keyof Responses & (200 | 201 | 202 | 204)];
 type Exact<Type> = Type extends ParsedJson | undefined ? Type : never;
 
 /** The body of an operation's successful response; never if JSON.parse could not read it exactly. */
-export type ResponseBody<Name extends keyof operations> = Exact<Json<Success<operations[Name]['responses']>>>;
+type ResponseBody<Name extends keyof operations> = Exact<Json<Success<operations[Name]['responses']>>>;
 
 /** An attempt that succeeded. */
-export interface Answered<Body> {
+interface Answered<Body> {
   /** The body; undefined without one, and in a stream. */
   body: Body;
   /** The text of the body; undefined likewise. */
@@ -84,22 +89,24 @@ export interface Call<Name extends keyof operations, Value> {
 /** Performs a call. */
 export type Sender = <Name extends keyof operations, Value>(
   call: Call<Name, Value>,
-  caller: Caller,
+  options: CallOptions,
 ) => Promise<Value>;
 
 /** One request of openapi-fetch. Its own types cannot follow a method and path that are not written out. */
-type SendRequest = (
-  method: string,
-  path: string,
-  init: object,
-) => Promise<{ data?: unknown; error?: unknown; response: Response }>;
+type SendRequest = (method: string, path: string, init: object) => Promise<Received>;
+
+interface Received {
+  data?: unknown;
+  error?: unknown;
+  response: Response;
+}
 
 /**
  * Creates a sender, which throws RangeError when a limit of a call is negative or NaN.
  * @throws TypeError when the token is missing or invalid.
  */
 export function createSender(options: SenderOptions): Sender {
-  const { baseUrl, token, maxWait, fetch, clock } = options;
+  const { baseUrl, token, maxWait, clock } = options;
   if (typeof token !== 'function') checkToken(token);
   const { request: send } = createFetchClient({
     baseUrl,
@@ -108,44 +115,22 @@ export function createSender(options: SenderOptions): Sender {
     redirect: 'manual',
   }) as { request: SendRequest };
 
-  return <Name extends keyof operations, Value>(call: Call<Name, Value>, caller: Caller) => {
-    const { signal, onAnswer, timeout = options.timeout, retries = options.retries } = caller;
+  return <Name extends keyof operations, Value>(call: Call<Name, Value>, own: CallOptions) => {
+    const { signal, onAnswer, timeout = options.timeout, retries = options.retries } = own;
     checkLimits({ timeout, retries });
-    const { params, body, streams = false, done } = call;
-    const { method, path } = routes[call.operation];
     const callId = newId();
 
     async function attempt(attempts: number): Promise<Outcome<Value>> {
       signal?.throwIfAborted();
       const requestId = `${callId}-${attempts}`;
       const limits = new Limits(timeout, signal);
-      const progress: { sent: boolean; response?: Response } = { sent: false };
-      let etag: string | undefined;
-      const exchange = async () => {
-        const authorization = `Bearer ${checkToken(typeof token === 'function' ? await token() : token)}`;
-        // The token may have come too late.
-        limits.signal.throwIfAborted();
-        etag = call.etag?.(authorization);
-        const condition = etag !== undefined && { 'if-none-match': etag };
-        const tracked = async (request: Request) => {
-          progress.sent = true;
-          return (progress.response = await fetch(request));
-        };
-        return send(method, path, {
-          params,
-          body,
-          headers: { authorization, 'x-request-id': requestId, ...condition },
-          signal: limits.signal,
-          fetch: tracked,
-          parseAs: streams ? 'stream' : 'text',
-        });
-      };
-      let received: Awaited<ReturnType<SendRequest>>;
+      const exchange: Exchange = { sent: false, isConditional: false };
+      let received: Received;
       try {
-        received = await limits.within(exchange());
+        received = await limits.within(sendOnce(call, send, { ...options, requestId, limits, exchange }));
       } catch (cause) {
         signal?.throwIfAborted();
-        const { sent, response } = progress;
+        const { sent, response } = exchange;
         // Other errors before sending are the caller's, such as an invalid base URL.
         if (!sent && !limits.signal.aborted) throw cause;
         const lost = sent ? cause : new Error('the token function did not return', { cause });
@@ -155,16 +140,57 @@ export function createSender(options: SenderOptions): Sender {
       const answer = answerOf(response, error, requestId, clock);
       options.onAnswer?.(answer);
       onAnswer?.(answer);
-      const known = { response, answer, attempts, limits };
-      const outcome = readSuccess(call, data, { ...known, isConditional: etag !== undefined });
+      const outcome = readSuccess(call, data, exchange, { response, answer, attempts, limits });
       // Closes the connection of a stream; a body that has been read cannot be cancelled.
       if (!('value' in outcome)) response.body?.cancel().catch(() => undefined);
       return outcome;
     }
 
-    const writes = method !== 'GET';
-    return withRetries({ attempt, writes, done, signal }, { retries, maxWait }, clock);
+    const writes = routes[call.operation].method !== 'GET';
+    return withRetries({ attempt, writes, done: call.done, signal, retries, maxWait }, clock);
   };
+}
+
+/** How far an attempt has come. */
+interface Exchange {
+  /** Whether the request may have reached the service. */
+  sent: boolean;
+  /** Whether the request had an ETag, so that status 304 is a success. */
+  isConditional: boolean;
+  response?: Response;
+}
+
+interface Sending extends Pick<SenderOptions, 'token' | 'fetch'> {
+  requestId: string;
+  limits: Limits;
+  /** Is updated. */
+  exchange: Exchange;
+}
+
+/** Sends the request of a call, with the token of the moment. */
+async function sendOnce<Name extends keyof operations, Value>(
+  { operation, params, body, streams = false, etag: etagFor }: Call<Name, Value>,
+  send: SendRequest,
+  { token, fetch, requestId, limits: { signal }, exchange }: Sending,
+): Promise<Received> {
+  const authorization = `Bearer ${checkToken(typeof token === 'function' ? await token() : token)}`;
+  // The token may have come too late.
+  signal.throwIfAborted();
+  const etag = etagFor?.(authorization);
+  exchange.isConditional = etag !== undefined;
+  const condition = etag !== undefined && { 'if-none-match': etag };
+  const { method, path } = routes[operation];
+  return send(method, path, {
+    params,
+    body,
+    headers: { authorization, 'x-request-id': requestId, ...condition },
+    signal,
+    fetch: async (request: Request) => {
+      exchange.sent = true;
+      return (exchange.response = await fetch(request));
+    },
+    parseAs: streams ? 'stream' : 'text',
+  });
 }
 
 /**
@@ -174,10 +200,8 @@ export function createSender(options: SenderOptions): Sender {
 function readSuccess<Name extends keyof operations, Value>(
   { operation, streams, value }: Call<Name, Value>,
   data: unknown,
-  {
-    isConditional,
-    ...known
-  }: Omit<Answered<ResponseBody<Name>>, 'body' | 'text'> & { isConditional: boolean },
+  { isConditional }: Exchange,
+  known: Omit<Answered<ResponseBody<Name>>, 'body' | 'text'>,
 ): Outcome<Value> {
   const { answer, response } = known;
   const shape = routes[operation].successes[answer.status];
@@ -190,52 +214,6 @@ function readSuccess<Name extends keyof operations, Value>(
   } catch (cause) {
     if (cause instanceof Fault) return { answer, fault: cause.message };
     return { lost: cause, requestId: answer.requestId, sent: true };
-  }
-}
-
-/** Limits the duration of an attempt by a timeout and the caller's signal. */
-export class Limits {
-  readonly #timeout: number;
-  readonly #overdue = new AbortController();
-  /** Aborted by the timeout or by the caller's signal. */
-  readonly signal: AbortSignal;
-
-  /** @param timeout - In ms; 0, or more than a timer supports, means no limit. */
-  constructor(timeout: number, caller: AbortSignal | undefined) {
-    this.#timeout = timeout < 2 ** 31 ? timeout : 0;
-    const overdue = this.#overdue.signal;
-    this.signal = caller === undefined ? overdue : AbortSignal.any([caller, overdue]);
-  }
-
-  /**
-   * Waits for a task within the limits, since reading a response may ignore the signal passed to fetch.
-   * @throws The signal's reason if the signal is aborted first.
-   */
-  within<Result>(task: Promise<Result>): Promise<Result> {
-    const { signal } = this;
-    return new Promise((resolve, reject) => {
-      const stop = () => {
-        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the reason is the caller's own
-        reject(signal.reason);
-      };
-      if (signal.aborted) stop();
-      signal.addEventListener('abort', stop, { once: true });
-      const late = () => {
-        this.#overdue.abort(new Error(`no complete response within ${this.#timeout} ms`));
-      };
-      const timer = this.#timeout === 0 ? undefined : setTimeout(late, this.#timeout);
-      void task.then(resolve, reject).finally(() => {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', stop);
-      });
-    });
-  }
-}
-
-/** @throws RangeError when a limit is negative or NaN. */
-export function checkLimits(limits: Record<string, number>): void {
-  for (const [name, limit] of Object.entries(limits)) {
-    if (!(limit >= 0)) throw new RangeError(`${name} must be 0 or a positive number: ${limit}`);
   }
 }
 

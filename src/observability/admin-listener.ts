@@ -28,7 +28,19 @@ export interface AdminOptions {
 
 /** Builds the admin listener, which does not listen yet. */
 export async function buildAdminListener(options: AdminOptions): Promise<FastifyInstance> {
-  const { serving, checkStorage, metrics, log, deadline = 2_000 } = options;
+  const app = createApp();
+  app.get('/livez', (_request, reply) => reply.send({ status: 'alive' }));
+  serveReadiness(app, options);
+  app.get('/metrics', async (_request, reply) => {
+    const { registry } = options.metrics;
+    return reply.type(registry.contentType).send(await registry.metrics());
+  });
+  await app.ready();
+  return app;
+}
+
+/** What a request passes before its route: the steps of src/app.ts that concern every HTTP server. */
+function createApp(): FastifyInstance {
   const handleError = createErrorHandler();
   const app: FastifyInstance = Fastify({
     genReqId: requestId,
@@ -56,10 +68,13 @@ export async function buildAdminListener(options: AdminOptions): Promise<Fastify
     settleUnreadBody(request, reply);
     done(null, payload);
   });
+  return app;
+}
 
+function serveReadiness(app: FastifyInstance, options: AdminOptions): void {
+  const { serving, checkStorage, log, deadline = 2_000 } = options;
   const storageFault = createProbe(checkStorage, deadline);
   let lastFault: string | undefined;
-  app.get('/livez', (_request, reply) => reply.send({ status: 'alive' }));
   app.get('/readyz', async (_request, reply) => {
     const listens = serving();
     const fault = listens ? await storageFault() : 'the server is starting or shutting down';
@@ -73,12 +88,6 @@ export async function buildAdminListener(options: AdminOptions): Promise<Fastify
     const reason = listens ? 'the storage cannot serve; the log says why' : fault;
     return reply.code(503).send({ status: 'not ready', reason });
   });
-  app.get('/metrics', async (_request, reply) => {
-    const { registry } = metrics;
-    return reply.type(registry.contentType).send(await registry.metrics());
-  });
-  await app.ready();
-  return app;
 }
 
 /**

@@ -15,25 +15,25 @@ export interface Source {
 const deadline = 1_000;
 
 /** The metrics of a supervisor and its workers. The admin listener uses it like a Registry. */
-export class GatheredMetrics<S extends Source> {
+export class GatheredMetrics {
   readonly contentType: Registry['contentType'];
   readonly #own: Registry;
-  readonly #workers: () => readonly S[];
+  readonly #workers: () => readonly Source[];
   readonly #silent: Gauge;
   readonly #restarts: Counter;
   /** The last known counters of each worker. */
-  readonly #last = new Map<S, Measured>();
+  readonly #last = new Map<Source, Measured>();
   /** The last known counters of workers that have been replaced, some of them added up. */
   #ended: Measured[] = [];
   /** The workers that have been replaced. */
-  readonly #replaced = new WeakSet<S>();
+  readonly #replaced = new WeakSet<Source>();
 
   /**
    * @param own - The supervisor's metrics; metrics about the workers are added to it.
    * @param workers - Returns the workers that serve.
    * @param metricPrefix - What the names of the service's metrics begin with.
    */
-  constructor(own: Registry, workers: () => readonly S[], metricPrefix: string) {
+  constructor(own: Registry, workers: () => readonly Source[], metricPrefix: string) {
     this.contentType = own.contentType;
     this.#own = own;
     this.#workers = workers;
@@ -59,7 +59,7 @@ export class GatheredMetrics<S extends Source> {
   }
 
   /** Counts a restart, and keeps the last known counters of the worker that died. */
-  replace(worker: S): void {
+  replace(worker: Source): void {
     this.#restarts.inc();
     this.#replaced.add(worker);
     const last = this.#last.get(worker);

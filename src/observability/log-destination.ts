@@ -3,7 +3,7 @@ import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 
 /** The destination that pino needs. */
-export interface LogDestination {
+interface LogDestination {
   write(line: string): void;
   /** Pino calls it after a line of level fatal. */
   flushSync(): void;
@@ -41,6 +41,44 @@ export function openOutput(fd: 1 | 2): number {
   return fd === 1 ? process.stdout.fd : process.stderr.fd;
 }
 
+/** Output that waits until a descriptor accepts it. */
+class Output {
+  readonly #fd: number;
+  readonly #waiting: Buffer[] = [];
+  #bytes = 0;
+
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  /** The number of bytes that wait. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  add(text: string): void {
+    const chunk = Buffer.from(text);
+    this.#waiting.push(chunk);
+    this.#bytes += chunk.length;
+  }
+
+  /** Writes as much as is accepted. @returns The system error code if some output remains. */
+  write(): string | undefined {
+    const waiting = this.#waiting;
+    try {
+      for (let [chunk] = waiting; chunk !== undefined; [chunk] = waiting) {
+        const taken = writeSync(this.#fd, chunk);
+        this.#bytes -= taken;
+        if (taken < chunk.length) waiting[0] = chunk.subarray(taken);
+        else waiting.shift();
+      }
+      return undefined;
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code;
+    }
+  }
+}
+
 /**
  * Opens a log. To save system calls, the lines of one iteration of the event loop are written together
  * when it ends or the process exits; a process that is killed loses those of its last iteration. While its reader accepts
@@ -52,33 +90,22 @@ export function openOutput(fd: 1 | 2): number {
  * @param fd - Where to write, as openOutput opened it; standard output by default.
  */
 export function openLog(reportLoss: (lines: number) => void, fd = openOutput(1)): LogDestination {
+  const output = new Output(fd);
   let collected = '';
-  const waiting: Buffer[] = [];
-  let waitingBytes = 0;
   let lost = 0;
   let retry: NodeJS.Timeout | undefined;
 
-  /** Writes as much as standard output accepts. @returns The system error code if some output remains. */
+  /** @returns The system error code if some output remains. */
   const flush = (): string | undefined => {
-    if (collected !== '') {
-      const chunk = Buffer.from(collected);
-      collected = '';
-      waiting.push(chunk);
-      waitingBytes += chunk.length;
-    }
-    try {
-      for (let [chunk] = waiting; chunk !== undefined; [chunk] = waiting) {
-        const taken = writeSync(fd, chunk);
-        waitingBytes -= taken;
-        if (taken < chunk.length) waiting[0] = chunk.subarray(taken);
-        else waiting.shift();
-      }
-    } catch (error) {
+    if (collected !== '') output.add(collected);
+    collected = '';
+    const fault = output.write();
+    if (fault !== undefined) {
       retry ??= setTimeout(() => {
         retry = undefined;
         flush();
       }, retryTime).unref();
-      return (error as NodeJS.ErrnoException).code;
+      return fault;
     }
     if (lost > 0) {
       const lines = lost;
@@ -89,19 +116,11 @@ export function openLog(reportLoss: (lines: number) => void, fd = openOutput(1))
   };
 
   process.on('exit', () => {
-    const clock = new Int32Array(new SharedArrayBuffer(4));
-    let left = Infinity;
-    for (let waited = 0; flush() === 'EAGAIN' && waited < exitPatience; waited += exitInterval) {
-      if (waitingBytes < left) waited = 0;
-      left = waitingBytes;
-      Atomics.wait(clock, 0, 0, exitInterval);
-    }
-    // Writes the report of lost lines.
-    flush();
+    flushOnExit(flush, output);
   });
   return {
     write(line) {
-      if (lost > 0 || waitingBytes + collected.length > maxWaiting) {
+      if (lost > 0 || output.bytes + collected.length > maxWaiting) {
         lost++;
         return;
       }
@@ -111,6 +130,19 @@ export function openLog(reportLoss: (lines: number) => void, fd = openOutput(1))
     },
     flushSync: flush,
   };
+}
+
+/** Writes what waits, and waits for a reader as long as it accepts something from time to time. */
+function flushOnExit(flush: () => string | undefined, output: Output): void {
+  const clock = new Int32Array(new SharedArrayBuffer(4));
+  let left = Infinity;
+  for (let waited = 0; flush() === 'EAGAIN' && waited < exitPatience; waited += exitInterval) {
+    if (output.bytes < left) waited = 0;
+    left = output.bytes;
+    Atomics.wait(clock, 0, 0, exitInterval);
+  }
+  // Writes the report of lost lines.
+  flush();
 }
 
 /**

@@ -30,106 +30,110 @@ const commonMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 
  * Creates the metrics of one process. Clients cannot create new label values.
  * @param service - What the names of its metrics begin with.
  */
-export function createMetrics({ metricPrefix }: Pick<Service, 'metricPrefix'>): Metrics {
+export function createMetrics({ metricPrefix: prefix }: Pick<Service, 'metricPrefix'>): Metrics {
   const registry = new Registry();
-  let queuedRows = () => 0;
-  const { requests, running, authentications, commits, batches } = defineMetrics(registry, metricPrefix, () =>
-    queuedRows(),
-  );
-  return {
-    registry,
-    observeRequests(app) {
-      app.addHook('onRequest', (request, reply, done) => {
-        running.inc();
-        // The hook onResponse does not run when the client disconnects.
-        reply.raw.on('close', () => {
-          running.dec();
-          const labels = {
-            method: commonMethods.has(request.method) ? request.method : 'other',
-            route: request.routeOptions.url ?? 'unmatched',
-            status: isSent(reply.raw) ? reply.raw.statusCode : 'aborted',
-          };
-          requests.observe(labels, reply.elapsedTime / 1000);
-        });
-        done();
-      });
-    },
-    observeVerifier: (verify) => (request) => {
-      const count = (result: AuthenticatedCaller | ApiError) => {
-        authentications.inc({ outcome: outcomeOf(result) });
-        return result;
-      };
-      const result = verify(request);
-      if (!(result instanceof Promise)) return count(result);
-      return result.then(count, (error: unknown) => {
-        authentications.inc({ outcome: 'failed' });
-        throw error;
-      });
-    },
-    writer: {
-      queue(rows) {
-        queuedRows = rows;
-      },
-      committed(rows, seconds) {
-        batches.observe(rows);
-        commits.observe(seconds);
-      },
-    },
-  };
-}
-
-/** Defines the metrics. @param queuedRows - Returns the number of writes that wait. */
-function defineMetrics(registry: Registry, metricPrefix: string, queuedRows: () => number) {
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   new Gauge({
-    name: `${metricPrefix}build_info`,
+    name: `${prefix}build_info`,
     help: 'Always 1; the labels are the versions of the server and Node.js.',
     labelNames: ['version', 'node'],
     // All processes of a service run the same release.
     aggregator: 'first',
     registers,
   }).set({ version, node: process.version }, 1);
+  return {
+    registry,
+    observeRequests: createRequestObserver(prefix, registers),
+    observeVerifier: createVerifierObserver(prefix, registers),
+    writer: createWriterObserver(prefix, registers),
+  };
+}
+
+function createRequestObserver(prefix: string, registers: Registry[]): Metrics['observeRequests'] {
   const requests = new Histogram({
-    name: `${metricPrefix}http_request_duration_seconds`,
+    name: `${prefix}http_request_duration_seconds`,
     help: 'Time from the header of a request to the last byte of its response, or until it is aborted.',
     labelNames: ['method', 'route', 'status'],
     buckets: durations,
     registers,
   });
   const running = new Gauge({
-    name: `${metricPrefix}http_requests_running`,
+    name: `${prefix}http_requests_running`,
     help: 'Requests in flight.',
     registers,
   });
+  return (app) => {
+    app.addHook('onRequest', (request, reply, done) => {
+      running.inc();
+      // The hook onResponse does not run when the client disconnects.
+      reply.raw.on('close', () => {
+        running.dec();
+        const labels = {
+          method: commonMethods.has(request.method) ? request.method : 'other',
+          route: request.routeOptions.url ?? 'unmatched',
+          status: isSent(reply.raw) ? reply.raw.statusCode : 'aborted',
+        };
+        requests.observe(labels, reply.elapsedTime / 1000);
+      });
+      done();
+    });
+  };
+}
+
+function createVerifierObserver(prefix: string, registers: Registry[]): Metrics['observeVerifier'] {
   const authentications = new Counter({
-    name: `${metricPrefix}authentications_total`,
+    name: `${prefix}authentications_total`,
     help: 'Verifications of access tokens by outcome: accepted, missing, invalid or failed.',
     labelNames: ['outcome'],
     registers,
   });
   for (const outcome of ['accepted', 'missing', 'invalid', 'failed']) authentications.inc({ outcome }, 0);
+  const count = (result: AuthenticatedCaller | ApiError) => {
+    authentications.inc({ outcome: outcomeOf(result) });
+    return result;
+  };
+  return (verify) => (request) => {
+    const result = verify(request);
+    if (!(result instanceof Promise)) return count(result);
+    return result.then(count, (error: unknown) => {
+      authentications.inc({ outcome: 'failed' });
+      throw error;
+    });
+  };
+}
+
+function createWriterObserver(prefix: string, registers: Registry[]): Metrics['writer'] {
   const commits = new Histogram({
-    name: `${metricPrefix}write_commit_duration_seconds`,
+    name: `${prefix}write_commit_duration_seconds`,
     help: 'Time to commit a batch of writes, including failed commits.',
     buckets: durations,
     registers,
   });
   const batches = new Histogram({
-    name: `${metricPrefix}write_batch_rows`,
+    name: `${prefix}write_batch_rows`,
     help: 'Writes per batch.',
     buckets: batchSizes,
     registers,
   });
+  let queuedRows = () => 0;
   new Gauge({
-    name: `${metricPrefix}write_queue_rows`,
+    name: `${prefix}write_queue_rows`,
     help: 'Writes waiting for the next batch.',
     registers,
     collect() {
       this.set(queuedRows());
     },
   });
-  return { requests, running, authentications, commits, batches };
+  return {
+    queue(rows) {
+      queuedRows = rows;
+    },
+    committed(rows, seconds) {
+      batches.observe(rows);
+      commits.observe(seconds);
+    },
+  };
 }
 
 function outcomeOf(result: AuthenticatedCaller | ApiError): string {

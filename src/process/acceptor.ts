@@ -1,28 +1,13 @@
 // Accepts the connections of a service with several workers, and passes each to one of them.
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import type { FastifyBaseLogger } from 'fastify';
+import type { Workers } from './workers.js';
 
 /** The time between two warnings about connections that cannot be accepted, in ms. */
 const warningInterval = 60_000;
 
-/** What takes connections: a WorkerProcess. */
-export interface Taker {
-  take(socket: Socket): void;
-}
-
-/** What the acceptor needs of the workers. */
-export interface Takers {
-  /** The number of connections of all workers. */
-  readonly connections: number;
-  /**
-   * The worker for the next connection; undefined while none is free.
-   * @param last - Whether the connection is one of the last, which workers need not be free for.
-   */
-  next(last?: boolean): Taker | undefined;
-}
-
 /** How many connections the acceptor may have. */
-export interface AcceptorLimits {
+interface AcceptorLimits {
   /** The maximum number of connections that wait here. */
   readonly waiting: number;
   /** How long one may wait, in ms. */
@@ -37,7 +22,7 @@ export interface AcceptorLimits {
  * the process.
  */
 export class Acceptor {
-  readonly #takers: Takers;
+  readonly #workers: Pick<Workers, 'connections' | 'next'>;
   readonly #limits: AcceptorLimits;
   readonly #log: Pick<FastifyBaseLogger, 'warn'>;
   readonly #waiting = new Set<Socket>();
@@ -48,8 +33,12 @@ export class Acceptor {
   #closed = false;
   #warned = -Infinity;
 
-  constructor(takers: Takers, limits: AcceptorLimits, log: Pick<FastifyBaseLogger, 'warn'>) {
-    this.#takers = takers;
+  constructor(
+    workers: Pick<Workers, 'connections' | 'next'>,
+    limits: AcceptorLimits,
+    log: Pick<FastifyBaseLogger, 'warn'>,
+  ) {
+    this.#workers = workers;
     this.#limits = limits;
     this.#log = log;
   }
@@ -61,7 +50,7 @@ export class Acceptor {
 
   /** The number of open connections, here and of all workers. */
   get connections(): number {
-    return this.#waiting.size + this.#takers.connections;
+    return this.#waiting.size + this.#workers.connections;
   }
 
   /**
@@ -84,11 +73,11 @@ export class Acceptor {
   /** Passes connections that wait to workers that are free. Call it whenever one may have become free. */
   distribute(): void {
     for (const socket of this.#waiting) {
-      const taker = this.#takers.next();
-      if (taker === undefined) return;
+      const worker = this.#workers.next();
+      if (worker === undefined) return;
       this.#waiting.delete(socket);
       socket.setTimeout(0);
-      taker.take(socket);
+      worker.take(socket);
     }
   }
 
@@ -98,9 +87,9 @@ export class Acceptor {
     this.#server.close();
     for (const socket of this.#waiting) {
       socket.setTimeout(0);
-      const taker = this.#takers.next(true);
-      if (taker === undefined) socket.destroy();
-      else taker.take(socket);
+      const worker = this.#workers.next(true);
+      if (worker === undefined) socket.destroy();
+      else worker.take(socket);
     }
     this.#waiting.clear();
   }

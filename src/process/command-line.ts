@@ -27,7 +27,7 @@ Environment variables configure everything else; docs/configuration.md lists the
 const variables = { host: 'HOST', port: 'PORT', database: 'DATABASE_URL' } as const;
 
 /** The parsed command line. */
-export interface CommandLine {
+interface CommandLine {
   /** The text to print instead of starting the server. */
   readonly help: string | undefined;
   /** Whether to start in development mode. */

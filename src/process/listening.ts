@@ -1,39 +1,28 @@
-// Listens on the configured addresses.
+// Listens on the configured addresses: of the service, and of the admin listener.
 import { lookup } from 'node:dns/promises';
+import type { FastifyInstance } from 'fastify';
 import { ConfigError, type Config } from '../config.js';
-
-/**
- * Listens on the configured address.
- * @returns What the listener returns.
- * @throws ConfigError naming the variable that prevents it.
- */
-export function listen<T>(listener: Listener<T>, { HOST: host, PORT: port }: Config): Promise<T> {
-  return listenOn(listener, { host, port, variables: ['HOST', 'PORT'] });
-}
+import type { Service } from '../definition.js';
+import type { AdminOptions } from '../observability/admin-listener.js';
 
 /** What can listen on an address: an app of Fastify, or the acceptor of a service with workers. */
-export interface Listener<T> {
+interface Listener<T> {
   listen(address: { host: string; port: number }): Promise<T>;
 }
 
-/** An address to listen on. */
-export interface ListenAddress {
-  host: string;
-  port: number;
-  /** The names of the variables that hold the host and the port. */
-  variables: readonly [host: string, port: string];
-}
+/** An environment variable and its value. */
+type Variable<T> = readonly [name: string, value: T];
 
 /**
  * Listens on an address.
  * @returns What the listener returns.
  * @throws ConfigError naming the variable that prevents it.
  */
-export async function listenOn<T>(
+export async function listen<T>(
   listener: Listener<T>,
-  { host, port, variables }: ListenAddress,
+  [hostName, host]: Variable<string>,
+  [portName, port]: Variable<number>,
 ): Promise<T> {
-  const [hostName, portName] = variables;
   // Only one address: for a name with several, Fastify opens servers that it neither lists nor waits for on close.
   const { address } = await lookup(host, { order: 'ipv4first' }).catch((error: unknown) => {
     throw new ConfigError(`${hostName}: ${(error as Error).message}`);
@@ -47,4 +36,27 @@ export async function listenOn<T>(
     }
     throw new ConfigError(`${code === 'EACCES' ? portName : hostName}: ${message}`);
   }
+}
+
+/**
+ * Opens the admin listener, in the process that owns the storage.
+ * @returns Undefined when none is configured.
+ * @throws ConfigError when it cannot listen.
+ */
+export async function openAdminListener(
+  options: Omit<AdminOptions, 'metrics'> & { metrics: AdminOptions['metrics'] | undefined },
+  { OPS_HOST, OPS_PORT }: Config,
+): Promise<FastifyInstance | undefined> {
+  const { metrics } = options;
+  if (metrics === undefined || OPS_PORT === undefined) return undefined;
+  const { buildAdminListener } = await import('../observability/admin-listener.js');
+  const admin = await buildAdminListener({ ...options, metrics });
+  await listen(admin, ['OPS_HOST', OPS_HOST], ['OPS_PORT', OPS_PORT]);
+  options.log.info({ operations: admin.listeningOrigin }, 'admin listener ready');
+  return admin;
+}
+
+/** Logs that the service is ready, with the URL of its contract. */
+export function reportReady({ name }: Service, log: AdminOptions['log'], origin: string): void {
+  log.info({ contract: `${origin}/openapi.yaml` }, `${name} is ready`);
 }

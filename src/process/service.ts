@@ -4,25 +4,23 @@ import { hostname } from 'node:os';
 import { createSecureContext } from 'node:tls';
 import type { FastifyBaseLogger, FastifyInstance, FastifyServerOptions } from 'fastify';
 import { ConfigError, misspelledVariables, type Config } from '../config.js';
+import type { Limits } from '../app.js';
 import type { Service } from '../definition.js';
 import type { Storage } from '../storage/interface.js';
 import type { Tls } from '../http/connection/server.js';
 import { openLog, openReadableLog } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
 import { openStorage, type OpenStorage, type WriterRole } from '../storage/open.js';
-import { warnOfMemory } from './container-limits.js';
-import { connectionRoom, warnOfLimits } from './open-files.js';
+import { connectionRoom, warnOfMemory } from './container-limits.js';
 
 /** The options that differ between the processes of a service. */
-export interface ProcessOptions extends WriterRole {
+interface ProcessOptions extends WriterRole {
   /** The name of the process in the log, if there are several. */
   name?: string;
   /** Whether to write a human-readable log if standard output is a terminal. */
   readable?: boolean;
   /** The descriptor to which to log, as openOutput opened it; standard output by default. */
   output?: number;
-  /** Whether the process is one of several workers. */
-  isWorker?: boolean;
 }
 
 /**
@@ -95,7 +93,6 @@ export async function buildService(
   metrics: Metrics | undefined,
   options: ProcessOptions = {},
 ): Promise<{ app: FastifyInstance; storage: Storage }> {
-  const maxConnections = Math.min(config.MAX_CONNECTIONS, connectionRoom(config));
   // The storage's thread starts while the modules of the service load.
   const [storage, { buildApp }] = await Promise.all([
     openConfiguredStorage(service, config, metrics, options),
@@ -107,21 +104,7 @@ export async function buildService(
     identityProvider: identityProvider(config),
     metrics,
     logger: await logOptions(config, () => app.log, options),
-    limits: {
-      bodyLimit: config.BODY_LIMIT_BYTES,
-      bodyBudget: config.BODY_BUDGET_BYTES,
-      listBudget: config.LIST_BUDGET_BYTES,
-      headerLimit: config.HEADER_LIMIT_BYTES,
-      requestTimeout: config.REQUEST_TIMEOUT_SECONDS * 1000,
-      keepAliveTimeout: config.KEEP_ALIVE_SECONDS * 1000,
-      stallTimeout: config.STALL_TIMEOUT_SECONDS * 1000,
-      maxConnections,
-      rates: {
-        perSubject: config.RATE_LIMIT_PER_SUBJECT,
-        perAddress: config.RATE_LIMIT_PER_ADDRESS,
-        window: config.RATE_LIMIT_WINDOW_SECONDS * 1000,
-      },
-    },
+    limits: limitsOf(config),
     plugins: {
       securityHeaders: config.SECURITY_HEADERS,
       compression: config.COMPRESSION,
@@ -131,19 +114,51 @@ export async function buildService(
     trustedProxies: config.TRUST_PROXY,
     tls: readTls(config),
   });
-  if (options.isWorker !== true) {
-    warnOfLimits(app.log, config, maxConnections);
-    warnOfMemory(app.log, 1);
-    warnOfMisspelledVariables(app.log);
-  }
   return { app, storage };
 }
 
-/** Logs a warning for each environment variable that looks like a misspelled variable of the service. */
-export function warnOfMisspelledVariables(log: FastifyBaseLogger): void {
+function limitsOf(config: Config): Limits {
+  return {
+    bodyLimit: config.BODY_LIMIT_BYTES,
+    bodyBudget: config.BODY_BUDGET_BYTES,
+    listBudget: config.LIST_BUDGET_BYTES,
+    headerLimit: config.HEADER_LIMIT_BYTES,
+    requestTimeout: config.REQUEST_TIMEOUT_SECONDS * 1000,
+    keepAliveTimeout: config.KEEP_ALIVE_SECONDS * 1000,
+    stallTimeout: config.STALL_TIMEOUT_SECONDS * 1000,
+    maxConnections: maxConnectionsOf(config, 1),
+    rates: {
+      perSubject: config.RATE_LIMIT_PER_SUBJECT,
+      perAddress: config.RATE_LIMIT_PER_ADDRESS,
+      window: config.RATE_LIMIT_WINDOW_SECONDS * 1000,
+    },
+  };
+}
+
+/** How many connections a number of processes may have together, if each is to have descriptors left for files. */
+export function maxConnectionsOf({ MAX_CONNECTIONS, DATABASE_POOL_SIZE }: Config, processes: number): number {
+  return Math.min(MAX_CONNECTIONS, processes * connectionRoom(DATABASE_POOL_SIZE));
+}
+
+/**
+ * Logs what the operator should know about the configuration: once for all processes of a service.
+ * @param processes - The number of processes that serve.
+ */
+export function warnOfConfiguration(log: FastifyBaseLogger, config: Config, processes: number): void {
   for (const { name, meant } of misspelledVariables(process.env)) {
     log.warn(`${name} is not a variable of the service; did you mean ${meant}?`);
   }
+  if (processes < config.WORKERS) {
+    log.warn(
+      { workers: processes },
+      'WORKERS is lowered, so that each worker has a part of every shared limit',
+    );
+  }
+  const maxConnections = maxConnectionsOf(config, processes);
+  if (maxConnections < config.MAX_CONNECTIONS) {
+    log.warn({ maxConnections }, 'MAX_CONNECTIONS is lowered to fit the limit of open files');
+  }
+  warnOfMemory(log, processes);
 }
 
 /** The identity provider, if configured: either all of its variables are set or none. */

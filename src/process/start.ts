@@ -7,11 +7,10 @@ import { shutDown } from '../http/connection/shutdown.js';
 import { readCommandLine } from './command-line.js';
 import { greetDeveloper } from './development-message.js';
 import { workerVariable, writerVariable } from './messages.js';
-import { openAdminListener, reportReady } from './admin.js';
-import { endOnSignal, shutdownTimes } from './ending.js';
+import { endOnSignal, shutdownTimes } from './signals.js';
 import { describeFault } from './start-errors.js';
-import { listen } from './listening.js';
-import { buildService, loadMetrics } from './service.js';
+import { listen, openAdminListener, reportReady } from './listening.js';
+import { buildService, loadMetrics, warnOfConfiguration } from './service.js';
 
 /**
  * Starts this process. If it cannot, prints why to standard error, and exits with status 1.
@@ -61,6 +60,7 @@ async function startAs(
 async function serveAlone(service: Service, config: Config, dev: boolean): Promise<void> {
   const metrics = await loadMetrics(service, config);
   const { app, storage } = await buildService(service, config, metrics, { readable: dev });
+  warnOfConfiguration(app.log, config, 1);
   const admin = openAdminListener(
     {
       serving: () => app.server.listening && !app.draining,
@@ -71,7 +71,7 @@ async function serveAlone(service: Service, config: Config, dev: boolean): Promi
     config,
   );
   await admin;
-  await listen(app, config);
+  await listen(app, ['HOST', config.HOST], ['PORT', config.PORT]);
   reportReady(service, app.log, app.listeningOrigin);
   const stop = () => shutDown(app, shutdownTimes(config));
   endOnSignal({ service, log: app.log, storage, admin, stop });

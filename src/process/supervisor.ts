@@ -5,22 +5,24 @@ import { fileURLToPath } from 'node:url';
 import Fastify, { type FastifyBaseLogger } from 'fastify';
 import type { Config } from '../config.js';
 import type { Service } from '../definition.js';
-import type { GatheredMetrics } from '../observability/gathered-metrics.js';
 import { openLog, openOutput } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
 import { drained } from '../http/connection/shutdown.js';
 import { Acceptor } from './acceptor.js';
-import { warnOfMemory } from './container-limits.js';
+import { connectionRoom } from './container-limits.js';
 import { greetDeveloper } from './development-message.js';
 import { workerVariable, writerVariable } from './messages.js';
-import { openAdminListener, reportReady } from './admin.js';
-import { connectionRoom, warnOfLimits } from './open-files.js';
-import { endOnSignal, shutdownTimes } from './ending.js';
-import { listen } from './listening.js';
-import { loadMetrics, logOptions, openConfiguredStorage, warnOfMisspelledVariables } from './service.js';
+import { endOnSignal, shutdownTimes } from './signals.js';
+import { listen, openAdminListener, reportReady } from './listening.js';
+import {
+  loadMetrics,
+  logOptions,
+  maxConnectionsOf,
+  openConfiguredStorage,
+  warnOfConfiguration,
+} from './service.js';
 import { countWorkers, shareLimits } from './shared-limits.js';
-import type { WorkerProcess } from './worker-process.js';
-import { Workers } from './workers.js';
+import { Workers, type WorkersOptions } from './workers.js';
 
 /** How long to wait for workers to exit after their own time limits have passed, in ms. */
 const endGrace = 5_000;
@@ -41,33 +43,12 @@ const descriptorsPerWorker = 6;
 export async function supervise(service: Service, config: Config, dev: boolean): Promise<void> {
   const output = openOutput(1);
   const count = countWorkers(config);
-  const log = await openSupervisorLog(config, output, count);
+  const log = await openLogOfSupervisor(config, output);
+  warnOfConfiguration(log, config, count);
   const metrics = await loadMetrics(service, config);
   const storage = await openConfiguredStorage(service, config, metrics, { forWorkers: true });
-  const room = connectionRoom(config);
-  const maxConnections = Math.min(config.MAX_CONNECTIONS, count * room);
-  warnOfLimits(log, config, maxConnections);
-  warnOfMemory(log, count);
-  const workers: Workers = new Workers({
-    count,
-    maxConnections: room,
-    fork: createFork(service, shareLimits(config, count), output, storage.writerAddress),
-    timeout: config.WORKER_TIMEOUT_SECONDS * 1000,
-    log,
-    replaced: (worker) => {
-      gathered?.replace(worker);
-    },
-    freed: () => {
-      acceptor.distribute();
-    },
-  });
-  const limits = {
-    waiting: Math.max(1, room - count * descriptorsPerWorker),
-    waitTime: config.REQUEST_TIMEOUT_SECONDS * 1000,
-    total: maxConnections,
-  };
-  const acceptor = new Acceptor(workers, limits, log);
-  const gathered = metrics && (await gatherMetrics(service, metrics, workers));
+  const fork = createFork(service, shareLimits(config, count), output, storage.writerAddress);
+  const { workers, acceptor, gathered } = await createWorkers(service, config, { count, fork, log, metrics });
   // Whatever ends this process, no worker outlives it.
   process.once('exit', () => {
     workers.kill();
@@ -87,24 +68,58 @@ export async function supervise(service: Service, config: Config, dev: boolean):
   );
   endOnSignal({ service, log, storage, admin, stop: () => stop(workers, acceptor, config) });
   await Promise.all([started, admin]);
-  const origin = originOf(await listen(acceptor, config), config);
+  const address = await listen(acceptor, ['HOST', config.HOST], ['PORT', config.PORT]);
+  const origin = originOf(address, config);
   reportReady(service, log, origin);
   if (dev) await greetDeveloper(service, origin, storage, config);
 }
 
 /** @param output - The descriptor of the log. */
-async function openSupervisorLog(
-  config: Config,
-  output: number,
-  workers: number,
-): Promise<FastifyBaseLogger> {
+async function openLogOfSupervisor(config: Config, output: number): Promise<FastifyBaseLogger> {
   const options = await logOptions(config, () => log, { name: 'supervisor', output });
   const log: FastifyBaseLogger = Fastify({ logger: options }).log;
-  warnOfMisspelledVariables(log);
-  if (workers < config.WORKERS) {
-    log.warn({ workers }, 'WORKERS is lowered, so that each worker has a part of every shared limit');
-  }
   return log;
+}
+
+interface WorkersParts extends Pick<WorkersOptions, 'count' | 'fork'> {
+  readonly log: FastifyBaseLogger;
+  readonly metrics: Metrics | undefined;
+}
+
+/** Creates the workers, which do not run yet, what passes connections to them, and what gathers their metrics. */
+async function createWorkers(
+  { metricPrefix }: Service,
+  config: Config,
+  { count, fork, log, metrics }: WorkersParts,
+) {
+  const room = connectionRoom(config.DATABASE_POOL_SIZE);
+  const workers: Workers = new Workers({
+    count,
+    maxConnections: room,
+    fork,
+    timeout: config.WORKER_TIMEOUT_SECONDS * 1000,
+    log,
+    replaced: (worker) => {
+      gathered?.replace(worker);
+    },
+    freed: () => {
+      acceptor.distribute();
+    },
+  });
+  const limits = {
+    waiting: Math.max(1, room - count * descriptorsPerWorker),
+    waitTime: config.REQUEST_TIMEOUT_SECONDS * 1000,
+    total: maxConnectionsOf(config, count),
+  };
+  const acceptor = new Acceptor(workers, limits, log);
+  const gathered =
+    metrics &&
+    new (await import('../observability/gathered-metrics.js')).GatheredMetrics(
+      metrics.registry,
+      () => workers.serving(),
+      metricPrefix,
+    );
+  return { workers, acceptor, gathered };
 }
 
 async function stop(workers: Workers, acceptor: Acceptor, config: Config): Promise<void> {
@@ -154,13 +169,4 @@ function createFork(
 function originOf({ address, family, port }: AddressInfo, { TLS_CERT_FILE }: Config): string {
   const scheme = TLS_CERT_FILE === undefined ? 'http' : 'https';
   return `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
-}
-
-async function gatherMetrics(
-  { metricPrefix }: Service,
-  { registry }: Metrics,
-  workers: Workers,
-): Promise<GatheredMetrics<WorkerProcess>> {
-  const { GatheredMetrics } = await import('../observability/gathered-metrics.js');
-  return new GatheredMetrics(registry, () => workers.serving(), metricPrefix);
 }

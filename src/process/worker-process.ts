@@ -36,7 +36,7 @@ export interface Child {
  * - ending: it has been asked to exit, or was killed; then ended.
  * - ended: it has exited; final.
  */
-export type WorkerState = 'never created' | 'starting' | 'serving' | 'leaving' | 'ending' | 'ended';
+type WorkerState = 'never created' | 'starting' | 'serving' | 'leaving' | 'ending' | 'ended';
 
 /** How a worker process ended. */
 export interface WorkerEnd {
@@ -57,7 +57,7 @@ export interface Patience {
 }
 
 /** What others do when something about a worker has changed. */
-export interface WorkerEvents {
+interface WorkerEvents {
   /** It has started to serve or left service. */
   readonly changed: (worker: WorkerProcess) => void;
   /** It may be able to take another connection. */

@@ -8,7 +8,7 @@ import { closeWithin } from '../http/connection/shutdown.js';
 import { allowHalfOpenSocket, startTimeLimits } from '../node/http.js';
 import type { Metrics } from '../observability/metrics.js';
 import { logDescriptor, type SupervisorMessage, type WorkerMessage } from './messages.js';
-import { shutdownTimes } from './ending.js';
+import { shutdownTimes } from './signals.js';
 import { describeFault } from './start-errors.js';
 import { buildService, loadMetrics } from './service.js';
 
@@ -34,7 +34,6 @@ export async function serveAsWorker(
     const { app, storage } = await buildService(service, config, metrics, {
       name: `worker ${id}`,
       output: logDescriptor,
-      isWorker: true,
       writerAddress,
     });
     await app.ready();

@@ -14,7 +14,7 @@ export interface WriteObserver {
 }
 
 /** Follows one write from the queue to its outcome. */
-export interface WriteTrace {
+interface WriteTrace {
   /** Runs the commit of the batch whose first write this is, so that the commit belongs to the trace of this write. */
   run<T>(commit: () => T): T;
   /**

@@ -85,7 +85,7 @@ export const selectApplied =
   'SELECT version, name, oldest_application AS "oldestApplication" FROM migrations';
 
 /** A migration transaction of an engine, which excludes other processes from migrating. */
-export interface MigrationTransaction {
+interface MigrationTransaction {
   /** The statement that creates the table of applied migrations if it does not exist. */
   readonly createTable: string;
   execute(sql: string): unknown;

@@ -5,7 +5,7 @@ import type { Token } from './interface.js';
 export const tokenColumns = 'id, subject, scopes, created_at, expires_at, revoked_at';
 
 /** The values of `tokenColumns`; times are in milliseconds since the epoch. */
-export type TokenRow<Time = number> = readonly [
+type TokenRow<Time = number> = readonly [
   id: string,
   subject: string,
   scopes: string,

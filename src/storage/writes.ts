@@ -8,17 +8,6 @@ export type Write = Change & {
   readonly id: Id;
 };
 
-/** All outcomes and conditions; messages contain their positions. */
-export const outcomes = [
-  'inserted',
-  'replaced',
-  'deleted',
-  'same',
-  'other',
-  'missing',
-] as const satisfies Outcome[];
-export const conditions = ['absent', 'present', 'any', 'equals'] as const satisfies Change['when'][];
-
 /** What became of a write; undefined if the engine did not say. */
 export type Result = Outcome | StorageError | undefined;
 

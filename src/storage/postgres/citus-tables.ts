@@ -71,7 +71,7 @@ export async function distribute(query: Query, store: Tables): Promise<void> {
 }
 
 /** Where the documents of a subject are stored. One statement can read several pages of the same shard. */
-export interface Placement {
+interface Placement {
   readonly shard: string;
   /** The group of the node. */
   readonly node: number;

@@ -19,6 +19,31 @@ const settings = `SET LOCAL citus.node_connection_timeout TO ${nodeConnectionTim
   SET LOCAL citus.multi_shard_modify_mode TO 'sequential'`;
 
 /**
+ * The statements on documents of one subject, $1: one for several subjects would read all of their documents, on every
+ * shard. As in the functions of the schema, BETWEEN and ORDER BY make PostgreSQL look up each key in the index,
+ * regardless of its statistics, and rows are locked in the order of their physical locations.
+ */
+function writeTextsOf({ name, column, id }: CollectionDefinition) {
+  const type = idTypes[id];
+  const stored = `FROM ${name} AS stored WHERE stored.subject = $1 AND`;
+  const lookup = (what: string) => `CROSS JOIN LATERAL (
+    SELECT stored.${what} AS found ${stored} stored.id BETWEEN given.id AND given.id ORDER BY stored.id LIMIT 1) AS it`;
+  const located = `ctid = ANY (ARRAY(SELECT found FROM located))`;
+  return {
+    compare: `SELECT $1::text, id, CASE WHEN found = text THEN 'same' ELSE 'other' END
+      FROM unnest($2::${type}[], $3::text[]) AS given (id, text) ${lookup(column)}`,
+    delete: `WITH located AS (SELECT * FROM unnest($2::${type}[]) AS given (id) ${lookup('ctid')}),
+        gone AS (DELETE ${stored} ${located} RETURNING id, 'deleted' AS outcome)
+      SELECT $1::text, id, outcome FROM located LEFT JOIN gone USING (id)`,
+    /** Locks documents, and decides what becomes of them. */
+    decide: `WITH located AS (
+          SELECT * FROM unnest($2::${type}[], $3::text[], $4::text[]) AS given (id, text, expected) ${lookup('ctid')}),
+        locked AS (SELECT stored.id, stored.${column} AS stored_text ${stored} ${located} FOR UPDATE)
+      SELECT $1::text, id, ${outcomeOf('stored_text', 'located')} FROM located LEFT JOIN locked USING (id)`,
+  };
+}
+
+/**
  * The statements for tables that are distributed. Writes run in transaction blocks, because a Citus worker commits any
  * other statement immediately after running it, possibly long after the client has given up.
  */
@@ -29,10 +54,7 @@ export class CitusStatements implements DocumentStatements {
   readonly #table: string;
   readonly #column: string;
   readonly #ids: IdRules;
-  readonly #deleteText: string;
-  readonly #compareText: string;
-  /** Locks documents, and decides what becomes of them. */
-  readonly #decideText: string;
+  readonly #texts: ReturnType<typeof writeTextsOf>;
   readonly #pageTexts: PageTexts;
   readonly #placements: Placements;
   readonly #nodes: CitusNodes;
@@ -51,24 +73,7 @@ export class CitusStatements implements DocumentStatements {
     this.#table = collection.name;
     this.#column = collection.column;
     this.#ids = idRules[collection.id];
-    const type = idTypes[collection.id];
-    const stored = `FROM ${this.#table} AS stored WHERE stored.subject = $1 AND`;
-    // One subject per statement: one for several would read all of their documents, on every shard.
-    // As in the functions of the schema, BETWEEN and ORDER BY make PostgreSQL look up each key in the index, regardless
-    // of its statistics, and rows are locked in the order of their physical locations.
-    const lookup = (column: string) => `CROSS JOIN LATERAL (
-      SELECT stored.${column} AS found ${stored} stored.id BETWEEN given.id AND given.id ORDER BY stored.id LIMIT 1) AS it`;
-    const located = `ctid = ANY (ARRAY(SELECT found FROM located))`;
-    const text = `stored.${this.#column}`;
-    this.#compareText = `SELECT $1::text, id, CASE WHEN found = text THEN 'same' ELSE 'other' END
-      FROM unnest($2::${type}[], $3::text[]) AS given (id, text) ${lookup(this.#column)}`;
-    this.#deleteText = `WITH located AS (SELECT * FROM unnest($2::${type}[]) AS given (id) ${lookup('ctid')}),
-        gone AS (DELETE ${stored} ${located} RETURNING id, 'deleted' AS outcome)
-      SELECT $1::text, id, outcome FROM located LEFT JOIN gone USING (id)`;
-    this.#decideText = `WITH located AS (
-          SELECT * FROM unnest($2::${type}[], $3::text[], $4::text[]) AS given (id, text, expected) ${lookup('ctid')}),
-        locked AS (SELECT stored.id, ${text} AS stored_text ${stored} ${located} FOR UPDATE)
-      SELECT $1::text, id, ${outcomeOf('stored_text', 'located')} FROM located LEFT JOIN locked USING (id)`;
+    this.#texts = writeTextsOf(collection);
     this.#pageTexts = pageTextsOf(collection);
     this.#placements = placements;
     this.#nodes = nodes;
@@ -83,7 +88,7 @@ export class CitusStatements implements DocumentStatements {
   compare(writes: readonly Write[], deadline: number): Promise<Row[]> {
     return bySubject(writes, (subject, documents) =>
       this.#pool.read(
-        this.#compareText,
+        this.#texts.compare,
         [subject, idsOf(documents), documents.map(({ text }) => text)],
         deadline,
       ),
@@ -92,14 +97,14 @@ export class CitusStatements implements DocumentStatements {
 
   delete(writes: readonly Write[], deadline: number): Promise<Row[]> {
     return this.#transaction(writes, deadline, (query) =>
-      bySubject(writes, (subject, documents) => query(this.#deleteText, [subject, idsOf(documents)])),
+      bySubject(writes, (subject, documents) => query(this.#texts.delete, [subject, idsOf(documents)])),
     );
   }
 
   change(writes: readonly Write[], deadline: number): Promise<Row[]> {
     return this.#transaction(writes, deadline, (query) =>
       bySubject(writes, async (subject, documents) => {
-        const rows = await query(this.#decideText, [
+        const rows = await query(this.#texts.decide, [
           subject,
           idsOf(documents),
           documents.map(({ text }) => text),
@@ -108,7 +113,7 @@ export class CitusStatements implements DocumentStatements {
         const outcomes = new Map(rows.map(([, id, outcome]) => [id, outcome]));
         const those = (outcome: Outcome) => documents.filter(({ id }) => outcomes.get(`${id}`) === outcome);
         const deleted = those('deleted');
-        if (deleted.length > 0) await query(this.#deleteText, [subject, idsOf(deleted)]);
+        if (deleted.length > 0) await query(this.#texts.delete, [subject, idsOf(deleted)]);
         // The rows exist and are locked, so that this updates them; the plan of an UPDATE with a join would depend on
         // statistics.
         const set = `(subject, id) DO UPDATE SET ${this.#column} = excluded.${this.#column}`;

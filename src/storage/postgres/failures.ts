@@ -65,18 +65,10 @@ export function hadNoEffect(error: unknown): boolean {
 }
 
 /**
- * What to report when a statement failed: `unavailable` if it certainly had no effect.
- * @param lost - What to report otherwise: `unknown-outcome` for a write.
- */
-export function failureOf(error: unknown, lost: StorageFailure): StorageFailure {
-  return hadNoEffect(error) ? 'unavailable' : lost;
-}
-
-/**
  * Splits items that failed together, so that some parts may succeed.
  * @returns At most one part if that cannot help.
  */
-export type Split<T> = (
+type Split<T> = (
   items: readonly T[],
   error: StorageError,
 ) => readonly (readonly T[])[] | Promise<readonly (readonly T[])[]>;

@@ -43,7 +43,7 @@ interface PageRequest extends PageRange {
 }
 
 /** How a reader reads and combines pages. */
-export interface PageReaderOptions {
+interface PageReaderOptions {
   /**
    * Reads pages. Returns the rows of at least the first page; the reader requests the others again.
    * @throws StorageError
@@ -164,7 +164,7 @@ export class PageReaders {
     options: Pick<PageReaderOptions, 'read' | 'parseId'> & Partial<PageReaderOptions>,
   ) {
     const common = {
-      maxAge: pool.timeLimit,
+      maxAge: pool.limits.all,
       maxInFlight: maxInFlightIn(pool),
       run: (work: () => Promise<void>) => work(),
       ...options,

@@ -136,7 +136,7 @@ class PostgresStorage implements Storage {
     );
     this.#statements = this.#server;
     this.#committer = new PostgresWriter(this.#pool, () => this.#statements, limits.observer);
-    this.#writer = new GroupWriter(this.#committer, { ...limits, maxAge: this.#pool.timeLimit });
+    this.#writer = new GroupWriter(this.#committer, { ...limits, maxAge: this.#pool.limits.all });
     this.collection = collectionsOf(collections, this.#writer, (one) => (subject, from, limit, isFirst) => {
       const rows = Math.min(limit, isFirst ? pageRows : nextPageRows);
       // Both have statements for all collections.

@@ -1,7 +1,11 @@
 // The messages to and from the writer: batches of writes and their results, packed for threads and processes alike.
-import { type CollectionDefinition, type Outcome, StorageError, type StorageFailure } from '../interface.js';
+import type { Change, CollectionDefinition, Outcome, StorageFailure } from '../interface.js';
 import { idRules } from '../ids.js';
-import { conditions, outcomes, type Committer, type Result, type Write } from '../writes.js';
+import type { Write } from '../writes.js';
+
+/** All outcomes and conditions; messages contain their positions. */
+const outcomes = ['inserted', 'replaced', 'deleted', 'same', 'other', 'missing'] as const satisfies Outcome[];
+const conditions = ['absent', 'present', 'any', 'equals'] as const satisfies Change['when'][];
 
 /** Separates the texts of a batch. No stored text contains it. */
 const separator = '\u0000';
@@ -24,6 +28,19 @@ export interface PackedBatch {
 
 /** The results of a batch, one digit for each write in order, or the error. */
 export type PackedResults = string | { failure: StorageFailure; message: string };
+
+/** A commit: its number of writes and its duration. */
+interface Commit {
+  readonly rows: number;
+  readonly seconds: number;
+}
+
+/** The writer's reply to the oldest batch without a reply. */
+export interface Reply {
+  readonly result: PackedResults;
+  /** The commit, in one of the replies to its batches. */
+  readonly commit?: Commit | undefined;
+}
 
 /** Packs and unpacks the messages about the collections of a store, which both sides know in the same order. */
 export class Packer {
@@ -86,75 +103,7 @@ export function packOutcomes(batch: readonly Write[], make: (write: Write) => Ou
   return batch.map((write) => outcomes.indexOf(make(write))).join('');
 }
 
-/** A writer in another thread or process, which commits the batches that it is sent and replies in the same order. */
-export class RemoteWriter implements Committer {
-  readonly broken: Promise<StorageError>;
-  /** With several, the writer can start the next commit without waiting for an event loop. */
-  readonly maxInFlight = 4;
-  readonly repeatsKeys = true;
-  readonly #packer: Packer;
-  readonly #send: (batch: PackedBatch | 'close') => void;
-  #failure: StorageError | undefined;
-  #closing = false;
-  #break!: (failure: StorageError) => void;
-  #end!: () => void;
-  readonly #ended = new Promise<void>((resolve) => (this.#end = resolve));
-  /** The callers of the batches in flight, oldest first. */
-  readonly #waiting: {
-    readonly resolve: (results: readonly Result[]) => void;
-    readonly reject: (error: StorageError) => void;
-  }[] = [];
-
-  /** @param send - Sends a batch, or the request to end after all batches. */
-  constructor(packer: Packer, send: (batch: PackedBatch | 'close') => void) {
-    this.broken = new Promise((resolve) => (this.#break = resolve));
-    this.#packer = packer;
-    this.#send = send;
-  }
-
-  /**
-   * @throws StorageError as in the reply, or as thrown by the function that sends; `unknown-outcome` if no reply will
-   *   arrive, or `unavailable` if that was known before the call.
-   */
-  commit(batch: readonly Write[]): Promise<readonly Result[]> {
-    if (this.#failure !== undefined) return Promise.reject(this.#failure);
-    return new Promise((resolve, reject) => {
-      this.#send(this.#packer.pack(batch));
-      this.#waiting.push({ resolve, reject });
-    });
-  }
-
-  /** Handles the reply to the oldest batch in flight. */
-  settle(results: PackedResults): void {
-    const waiting = this.#waiting.shift();
-    if (waiting === undefined) return;
-    if (typeof results === 'string')
-      waiting.resolve(Array.from(results, (position) => outcomes[Number(position)]));
-    else waiting.reject(new StorageError(results.failure, results.message));
-  }
-
-  /** Records that no more replies will arrive. Only the first reason counts. */
-  fail(message: string, cause?: unknown): void {
-    this.#failure ??= new StorageError('unavailable', message, { cause });
-    if (!this.#closing) this.#break(this.#failure);
-    // These batches may or may not have been committed.
-    for (const { reject } of this.#waiting.splice(0))
-      reject(new StorageError('unknown-outcome', message, { cause }));
-  }
-
-  /** Records that the writer, or the connection to it, has ended. */
-  ended(message: string, cause?: unknown): void {
-    this.fail(message, cause);
-    this.#end();
-  }
-
-  check(): void {
-    if (this.#failure !== undefined) throw this.#failure;
-  }
-
-  async close(): Promise<void> {
-    this.#closing = true;
-    this.#send('close');
-    await this.#ended;
-  }
+/** Unpacks the outcomes of a batch. */
+export function unpackOutcomes(packed: string): readonly (Outcome | undefined)[] {
+  return Array.from(packed, (position) => outcomes[Number(position)]);
 }

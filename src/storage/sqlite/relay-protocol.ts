@@ -3,14 +3,8 @@ import { closeSync, openSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { basename, dirname } from 'node:path';
 import type { StorageFailure } from '../interface.js';
-import type { PackedBatch, PackedResults } from './batch-messages.js';
+import type { PackedBatch, PackedResults, Reply } from './batch-messages.js';
 import type { StoreFile } from './files.js';
-
-/** A commit: its number of writes and its duration. */
-export interface Commit {
-  readonly rows: number;
-  readonly seconds: number;
-}
 
 /** The writer's first message. */
 export interface Greeting {
@@ -18,13 +12,6 @@ export interface Greeting {
   readonly files: readonly StoreFile[];
   /** The maximum length of a line that the writer accepts, in characters. */
   readonly maxLineLength: number;
-}
-
-/** The writer's reply to the oldest batch without a reply. */
-export interface Reply {
-  readonly result: PackedResults;
-  /** The commit, in one of the replies to its batches. */
-  readonly commit?: Commit | undefined;
 }
 
 /** The maximum length of a line of the writer, in characters: far more than the outcomes of the largest batch. */
@@ -50,7 +37,7 @@ export function parseReply(line: string): Reply {
   const { result, commit } = membersOf(line);
   const failure = typeof result === 'object' && result !== null && 'failure' in result && result.failure;
   if (typeof result === 'string' || failures.some((known) => known === failure)) {
-    return { result: result as PackedResults, commit: commit as Commit | undefined };
+    return { result: result as PackedResults, commit: commit as Reply['commit'] };
   }
   throw new Error('a message is not a reply');
 }

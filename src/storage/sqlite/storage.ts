@@ -17,17 +17,15 @@ import {
   type Schema,
 } from '../migrations.js';
 import type { Committer } from '../writes.js';
-import { Packer } from './batch-messages.js';
 import { openDatabase, withStorageErrors } from './database.js';
 import { checkFiles, identifyFiles, type StoreFile } from './files.js';
 import { PageReader } from './pages.js';
-import { connectToWriter } from './relay-client.js';
 import { SqliteTokens } from './tokens.js';
 import { createWorkerFolder, removeStaleFolders, type WorkerFolder } from './worker-folder.js';
-import { startWriter } from './writer.js';
+import { connectToWriter, startWriter } from './writer.js';
 
 /** The options of the SQLite engine. */
-export interface SqliteOptions {
+interface SqliteOptions {
   store: StoreDefinition;
   /** The path. If the file or its folders do not exist, they are created, accessible to this user only. */
   file: string;
@@ -133,8 +131,7 @@ export async function openSqliteReader(
   { store, writer: limits }: Pick<SqliteOptions, 'store' | 'writer'>,
   address: string,
 ): Promise<SqliteStorage> {
-  const packer = new Packer(store.collections);
-  const { committer, files } = await connectToWriter(address, packer, limits?.observer);
+  const { committer, files } = await connectToWriter(address, store.collections, limits?.observer);
   try {
     return new SqliteStorage(store, openLinks(files), [], committer, limits);
   } catch (error) {
@@ -160,7 +157,7 @@ function openLinks(files: readonly StoreFile[]): DatabaseSyncInstance {
 }
 
 /** An open SQLite engine. */
-export class SqliteStorage implements Storage {
+class SqliteStorage implements Storage {
   readonly collection: Storage['collection'];
   readonly tokens: TokenRepository;
   readonly broken: Promise<StorageError>;

@@ -1,16 +1,18 @@
-// The thread that owns the connection for writes of documents: it syncs them and runs all checkpoints.
+// The thread that owns the connection for writes of documents: it receives batches, of its own process and of workers,
+// syncs them, and runs all checkpoints.
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { isMainThread, parentPort, workerData } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { type CollectionDefinition, messageOf, type Outcome } from '../interface.js';
 import type { Write } from '../writes.js';
-import { Packer, packOutcomes, type PackedBatch, type PackedResults } from './batch-messages.js';
+import { Packer, packOutcomes, type PackedBatch, type PackedResults, type Reply } from './batch-messages.js';
 import { checkFiles, existing, identifyFiles, type StoreFile } from './files.js';
-import type { Commit } from './relay-protocol.js';
-import { receiveBatches } from './relay-server.js';
+import { lineOf, onLine, openSocketPath, parseBatch, type Greeting } from './relay-protocol.js';
 import { linkFiles, type WorkerFolder } from './worker-folder.js';
 
 /** How workers reach the thread. */
-export interface WorkerAccess extends Pick<WorkerFolder, 'socket' | 'database'> {
+interface WorkerAccess extends Pick<WorkerFolder, 'socket' | 'database'> {
   /** The maximum length of a line from a worker, in characters. */
   readonly maxLineLength: number;
 }
@@ -25,7 +27,7 @@ export interface WriterData {
 }
 
 /** The first message of the thread, when its connection is open, with the settings that SQLite reports. */
-export interface WriterReady {
+interface WriterReady {
   synchronous: number | undefined;
   journal: string;
 }
@@ -33,17 +35,13 @@ export interface WriterReady {
 /** A batch to commit, or the request to exit. */
 export type WriterRequest = PackedBatch | 'close';
 
-/** The results of batches that were committed together, in order of arrival. */
-export interface WriterReply {
-  results: readonly PackedResults[];
-  /** The commit, unless another process observes it. */
-  commit: Commit | undefined;
-}
+/** Takes a batch, and replies once it is committed, in the order of the batches. @throws Error when it is invalid. */
+type Receive = (batch: PackedBatch, reply: (reply: Reply) => void) => void;
 
-/** A batch to commit, and what to call with its result. Only one of the batches of a commit gets the commit. */
+/** The writes of a batch, and what to call when they are committed. */
 interface WaitingBatch {
-  readonly batch: readonly Write[];
-  readonly reply: (result: PackedResults, commit: Commit | undefined) => void;
+  readonly writes: readonly Write[];
+  readonly reply: (reply: Reply) => void;
 }
 
 async function serve(
@@ -54,44 +52,66 @@ async function serve(
   const files = identifyFiles(file);
   const packer = new Packer(collections);
   const committer = new BatchCommitter(database, files, collections);
+  const receive: Receive = (batch, reply) => {
+    committer.add({ writes: packer.unpack(batch), reply });
+  };
   const stopReceiving =
     workers &&
-    (await receiveBatches(
+    (await receiveFromWorkers(
       workers.socket,
       { files: linkFiles(files, workers.database), maxLineLength: workers.maxLineLength },
-      (batch, reply) => {
-        committer.schedule({ batch: packer.unpack(batch), reply });
-      },
+      receive,
     ));
-
-  const close = () => {
-    // The connection stays open until its statements are garbage collected, so run the checkpoint of its close now. First
-    // PASSIVE, because other processes may be writing. Then it empties the log, if it need not wait for them.
-    database.exec('PRAGMA wal_checkpoint(PASSIVE); PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)');
-    database.close();
-    stopReceiving?.();
-    port.close();
-  };
-
-  port.on('message', (first: WriterRequest) => {
-    const results: PackedResults[] = [];
-    let observed: Commit | undefined;
-    let request: WriterRequest | undefined = first;
-    while (request !== undefined && request !== 'close') {
-      committer.add({
-        batch: packer.unpack(request),
-        reply: (result, commit) => {
-          results.push(result);
-          observed ??= commit;
-        },
+  port.on('message', (request: WriterRequest) => {
+    if (request !== 'close') {
+      receive(request, (reply) => {
+        port.postMessage(reply);
       });
-      request = (receiveMessageOnPort(port) as { message: WriterRequest } | undefined)?.message;
+      return;
     }
     committer.commit();
-    if (results.length > 0) port.postMessage({ results, commit: observed } satisfies WriterReply);
-    if (request === 'close') close();
+    closeWithCheckpoint(database);
+    stopReceiving?.();
+    port.close();
   });
   port.postMessage(settings satisfies WriterReady);
+}
+
+/**
+ * Receives the batches of other processes. A batch that has arrived is committed even if its sender dies; a line that
+ * is not a batch closes its connection. Does not keep the thread alive.
+ * @param path - The path of a Unix domain socket, or on Windows of a named pipe.
+ * @param greeting - The first message to each process.
+ * @returns A function that stops listening.
+ * @throws Error when it cannot listen.
+ */
+async function receiveFromWorkers(path: string, greeting: Greeting, receive: Receive): Promise<() => void> {
+  const server = createServer((socket) => {
+    // A worker that has died needs no reply.
+    socket.on('error', () => undefined);
+    socket.unref();
+    socket.write(lineOf(greeting));
+    onLine(socket, greeting.maxLineLength, (line) => {
+      receive(parseBatch(line), (reply) => {
+        if (socket.writable) socket.write(lineOf(reply));
+      });
+    });
+  });
+  const { address, release } = openSocketPath(path);
+  try {
+    await once(server.listen(address), 'listening');
+  } catch (error) {
+    release();
+    throw new Error(`${path}, the socket for workers: ${messageOf(error)}`, { cause: error });
+  }
+  // For lack of a descriptor, a connection was not accepted. It waits, without a greeting, and is tried again.
+  server.on('error', () => undefined);
+  server.unref();
+  return () => {
+    // Closing removes the socket by its address, so the address must be valid until then.
+    server.close();
+    release();
+  };
 }
 
 /**
@@ -107,6 +127,16 @@ function openForWriting(file: string, wanted: 'FULL' | 'OFF') {
     throw new Error(`the writer runs with journal_mode ${journal} and synchronous ${synchronous}`);
   }
   return { database, synchronous, journal };
+}
+
+/**
+ * Closes the connection. It stays open until its statements are garbage collected, so this runs the checkpoint of its
+ * close now. First PASSIVE, because other processes may be writing. Then it empties the log, if it need not wait for
+ * them.
+ */
+function closeWithCheckpoint(database: DatabaseSyncInstance): void {
+  database.exec('PRAGMA wal_checkpoint(PASSIVE); PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)');
+  database.close();
 }
 
 /** Commits batches, all that wait in one transaction. The senders limit how many there are. */
@@ -126,31 +156,26 @@ class BatchCommitter {
     this.#writers = new Map(collections.map((one) => [one, writerOf(database, one)]));
   }
 
-  /** Adds a batch to the next commit. */
-  add(batch: WaitingBatch): void {
-    this.#waiting.push(batch);
-  }
-
   /** Adds a batch, and commits it with those of all processes that have arrived. */
-  schedule(batch: WaitingBatch): void {
-    if (this.#waiting.length === 0) {
-      setImmediate(() => {
-        this.commit();
-      });
-    }
-    this.add(batch);
+  add(batch: WaitingBatch): void {
+    if (this.#waiting.push(batch) > 1) return;
+    setImmediate(() => {
+      this.commit();
+    });
   }
 
+  /** Commits all batches that wait. */
   commit(): void {
     if (this.#waiting.length === 0) return;
     const start = performance.now();
     const committed = this.#waiting;
     this.#waiting = [];
     const results = this.#run(committed);
-    const rows = committed.reduce((sum, { batch }) => sum + batch.length, 0);
+    const rows = committed.reduce((sum, { writes }) => sum + writes.length, 0);
     const seconds = (performance.now() - start) / 1000;
     for (const [i, { reply }] of committed.entries()) {
-      reply(results[i] as PackedResults, i === 0 ? { rows, seconds } : undefined);
+      // One of them has the commit.
+      reply({ result: results[i] as PackedResults, commit: i === 0 ? { rows, seconds } : undefined });
     }
   }
 
@@ -161,7 +186,7 @@ class BatchCommitter {
     try {
       // IMMEDIATE waits for the locks of other processes here, not in the middle of the transaction.
       database.exec('BEGIN IMMEDIATE');
-      const results = batches.map(({ batch }) => packOutcomes(batch, make));
+      const results = batches.map(({ writes }) => packOutcomes(writes, make));
       checkFiles(this.#files);
       committing = true;
       database.exec('COMMIT');

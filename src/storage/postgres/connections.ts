@@ -1,0 +1,116 @@
+// Connections to PostgreSQL, each to a server whose settings have been checked.
+import { Pool, type PoolClient } from 'pg';
+import { StorageError } from '../interface.js';
+import { storageError } from './failures.js';
+import { runQuery, type Query } from './query.js';
+import { checkServer } from './server-check.js';
+import type { TimeLimits } from './time-limits.js';
+
+/** A connection to a server whose settings have been checked. */
+export interface Connection {
+  readonly client: PoolClient;
+  /** The server's time when performance.now() is 0, in ms since the epoch. */
+  readonly clock: number;
+}
+
+/** Some connections, which are made when they are needed. */
+export class Connections {
+  readonly #pool: Pool;
+  readonly #limits: TimeLimits;
+  readonly #onConnect: (query: Query) => Promise<void>;
+  /** The connections that have been checked. */
+  readonly #checked = new WeakMap<PoolClient, Connection>();
+
+  /**
+   * @param url - Where to connect.
+   * @param name - By which the server knows the connections.
+   * @param max - The maximum number of connections.
+   * @param onConnect - Called with each new connection, since it may reach another server after a failover, or one whose
+   *   tables have changed. If it throws, the connection is not used.
+   * @throws StorageError when the URL is invalid.
+   */
+  constructor(
+    url: string,
+    name: string,
+    max: number,
+    limits: TimeLimits,
+    onConnect: (query: Query) => Promise<void>,
+  ) {
+    this.#limits = limits;
+    this.#onConnect = onConnect;
+    try {
+      this.#pool = new Pool({
+        connectionString: url,
+        max,
+        application_name: name,
+        connectionTimeoutMillis: limits.server,
+        idleTimeoutMillis: 60_000,
+        keepAlive: true,
+        // Ends statements whose client has given up, such as those that wait for a lock.
+        statement_timeout: limits.server,
+      });
+    } catch (error) {
+      throw storageError('unavailable', error);
+    }
+    // When a connection is lost, its statement rejects; the pool replaces an idle connection when needed.
+    this.#pool.on('error', () => undefined);
+    this.#pool.on('connect', (client) => client.on('error', () => undefined));
+  }
+
+  /** How many callers wait for a connection. */
+  get waiting(): number {
+    return this.#pool.waitingCount;
+  }
+
+  /**
+   * Waits for a connection. The caller must release its client.
+   * @param deadline - On the clock of performance.now().
+   * @throws StorageError `overloaded` if all connections remain in use, `unavailable` if connecting fails or the server
+   *   is not suitable.
+   */
+  async acquire(deadline: number): Promise<Connection> {
+    const client = await this.#connect().catch((error: unknown) => {
+      throw error instanceof StorageError ? error : storageError('unavailable', error);
+    });
+    const known = this.#checked.get(client);
+    if (known !== undefined) return known;
+    try {
+      const query: Query = (text, values = []) => runQuery(client, text, values, deadline);
+      const connection = { client, clock: await checkServer(query, this.#limits.server) };
+      await this.#onConnect(query);
+      this.#checked.set(client, connection);
+      return connection;
+    } catch (error) {
+      client.release(true);
+      throw storageError('unavailable', error);
+    }
+  }
+
+  /** Closes the connections when their statements are complete. */
+  close(): Promise<void> {
+    return this.#pool.end();
+  }
+
+  async #connect(): Promise<PoolClient> {
+    const pool = this.#pool;
+    const free = pool.idleCount + pool.options.max - pool.totalCount;
+    const isBusy = pool.waitingCount >= free;
+    const connecting = pool.connect();
+    if (!isBusy) return connecting;
+    return new Promise((resolve, reject) => {
+      let isLate = false;
+      const timer = setTimeout(() => {
+        isLate = true;
+        reject(new StorageError('overloaded', 'PostgreSQL: all connections are in use'));
+      }, this.#limits.busy);
+      void connecting
+        .then((client) => {
+          if (isLate) client.release();
+          else resolve(client);
+        }, reject)
+        .finally(() => {
+          clearTimeout(timer);
+        });
+    });
+  }
+}
