@@ -1654,16 +1654,26 @@ t.test('what is readOnly in one part of a schema is required and filled in by no
   );
 });
 
+/** Serves the orchard, whose trees have another property. */
+function startMixed(t: Test, schema: object) {
+  const copy = structuredClone(orchard.contract.document) as any;
+  Object.values<any>(copy.components.schemas).find((one) => one.properties?.roots).properties.mixed = schema;
+  return startService(t, engine, { ...orchard, contract: load(copy) });
+}
+const tree = (value: string) => ({ body: `{"kind":"tree","height":1,"roots":1,"mixed":${value}}` });
+const url = '/v1/orchard/trees/a';
+
+t.test('a property may have a name that matches a pattern of patternProperties', async (t) => {
+  const n_a = { type: 'integer', minimum: 5 };
+  const patternProperties = { '^n_': { type: 'integer', maximum: 6 } };
+  const { call } = await startMixed(t, { type: 'object', properties: { n_a }, patternProperties });
+  t.match(await call('PUT', url, tree('{"n_a":5}')), { status: 200 });
+  t.match(await call('PUT', url, tree('{"n_a":4}')), error(40002, 'from 5 to 9007199254740991'));
+  t.match(await call('PUT', url, tree('{"n_a":7}')), error(40002, 'from -9007199254740991 to 6'));
+});
+
 t.test('numbers are exact next to any other type, in requests and responses', async (t) => {
-  const { document } = orchard.contract as any;
-  const mixed = (schema: object) => {
-    const copy = structuredClone(document);
-    Object.values<any>(copy.components.schemas).find((one) => one.properties?.roots).properties.mixed =
-      schema;
-    return startService(t, engine, { ...orchard, contract: load(copy) });
-  };
-  const tree = (value: string) => ({ body: `{"kind":"tree","height":1,"roots":1,"mixed":${value}}` });
-  const url = '/v1/orchard/trees/a';
+  const mixed = (schema: object) => startMixed(t, schema);
   const inexact = error(40002, 'is a number with more digits than the server keeps: send it as a string');
   const big = await mixed({ type: ['integer', 'string', 'object', 'array'], format: 'int64' });
   for (const value of ['9007199254740993', '"x"', '{"a":9007199254740993}', '[9007199254740993]'])

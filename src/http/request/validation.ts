@@ -52,6 +52,7 @@ function createAjv(text: string, allErrors: boolean): Ajv | Ajv2020 {
     // Parts of a composition may leave the type to another part.
     strictTypes: false,
     strictTuples: false,
+    allowMatchingProperties: true,
     // Slower, and needed only for properties with names that objects inherit, such as "constructor".
     ownProperties: inheritedNames.some((name) => text.includes(`"${name}"`)),
   });
