@@ -63,13 +63,6 @@ export function checkKeywords(place: Place, is30: boolean): void {
   place.allow(known);
 }
 
-/** Whether anyOf or oneOf has a schema and null, as generators write for a nullable value. */
-export function isNullableAlternative(place: Place, keyword: string): boolean {
-  if (keyword !== 'anyOf' && keyword !== 'oneOf') return false;
-  const parts = place.list(keyword);
-  return parts.length === 2 && parts.filter((part) => part.at('type').value === 'null').length === 1;
-}
-
 /** Refuses the one name that JavaScript cannot handle like any other. */
 export function checkName(place: Place, name: string): void {
   if (name === '__proto__') place.fault('the name __proto__ is not supported', 'Write another name');

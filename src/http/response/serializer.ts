@@ -3,9 +3,6 @@
 import type { Schema } from '../../contract/schema.js';
 import { absent, propertyOf, Shapes, type Choice, type Shape } from '../../contract/shape.js';
 
-/** Turns the body that a handler returns into JSON. @throws TypeError if it lacks a required property. */
-export type Serializer = (value: unknown) => string;
-
 /** Returns the schema for Fastify's serializer; undefined if the body is a scalar, or a part of it is not plain. */
 export function serializable(shape: Shape): object | undefined {
   const isContainer = shape.types?.some((type) => type === 'object' || type === 'array') ?? false;
@@ -51,10 +48,11 @@ function plain({ types = [], properties, required, additional, items }: Shape): 
 export type MatcherOf = (schema: Schema) => (value: unknown) => boolean;
 
 /**
- * Creates the serializer of a body. Like Fastify's, it leaves out properties that the schema does not name, unless it
- * describes additional ones or names none. Of alternatives, the first one that matches counts.
+ * Creates the function that turns a body into JSON. Like Fastify's, it leaves out properties that the schema does not
+ * name, unless it describes additional ones or names none. Of alternatives, the first one that matches counts.
+ * @returns A function that throws TypeError if the body lacks a required property, or matches no alternative.
  */
-export function createSerializer(shape: Shape, matcherOf: MatcherOf): Serializer {
+export function createSerializer(shape: Shape, matcherOf: MatcherOf): (value: unknown) => string {
   const writer = new Writer(matcherOf);
   return (value) => writer.write(value, shape) ?? 'null';
 }
