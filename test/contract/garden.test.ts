@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
@@ -23,8 +23,8 @@ import type {
 import { createGarden, gardenBytes, gardenKey, orchard, unknowableKey } from '../support/garden/garden.js';
 import { engines, sharedStorage } from '../support/engines.js';
 import { parseResponses } from '../support/http-responses.js';
-import { startListening, startService } from '../support/service.js';
-import { repeatUntil } from '../support/wait.js';
+import { captureLog, startListening, startService } from '../support/service.js';
+import { repeatUntil, withResolvers } from '../support/wait.js';
 
 const engine = engines[0]!;
 const bed = '/beds/00000000-0000-4000-8000-000000000001';
@@ -405,17 +405,16 @@ t.test('a contract of OpenAPI 3.1 is served below its base path', async (t) => {
 
 /** Serves the orchard; its export is what `body` returns. */
 async function startExport(t: Test, body: () => unknown) {
-  const log: string[] = [];
+  const { lines: log, logger } = captureLog('warn');
   const handlers = { ...orchard.handlers, exportTrees: () => Promise.resolve(body()) };
-  const logger = { level: 'warn', stream: { write: (line: string) => log.push(line) } };
-  const { open, app } = await startListening(t, { ...orchard, handlers, logger });
+  const { open, openBoth } = await startListening(t, { ...orchard, handlers, logger });
   /** Sends a request, and returns all that arrives until the connection closes. */
   const ask = async (method = 'GET', path = '/trees') => {
     const connection = await open();
     connection.send(`${method} /v1/orchard${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
     return Buffer.from(await connection.rest(), 'latin1');
   };
-  return { ask, open, app, log };
+  return { ask, openBoth, log };
 }
 
 t.test('exportTrees returns text, bytes or a stream, which is sent as it is', async (t) => {
@@ -463,8 +462,7 @@ t.test('HEAD does not read a stream, and closes it', async (t) => {
 
 t.test('a stream is read only as fast as the client reads, and closed when the client leaves', async (t) => {
   let read = 0;
-  let close: () => void = () => undefined;
-  const closed = new Promise<void>((resolve) => (close = resolve));
+  const { promise: closed, resolve: close } = withResolvers();
   async function* endless() {
     try {
       for (;;) {
@@ -475,10 +473,8 @@ t.test('a stream is read only as fast as the client reads, and closed when the c
       close();
     }
   }
-  const { open, app } = await startExport(t, endless);
-  const connected = once(app.server, 'connection') as Promise<[Socket]>;
-  const reader = await open();
-  const [socket] = await connected;
+  const { openBoth } = await startExport(t, endless);
+  const { connection: reader, served: socket } = await openBoth();
   reader.socket.pause();
   reader.send('GET /v1/orchard/trees HTTP/1.1\r\nHost: x\r\n\r\n');
   await repeatUntil(() => socket.writableNeedDrain);
@@ -516,7 +512,11 @@ t.test('a stream that fails never looks complete, and does not end the process',
     t.equal(responses.length, 0, name);
     t.match(rest.toString(), /^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\n1\r\na\r\n$/, `${name}: no end`);
   }
-  t.equal(log.filter((line) => line.includes('the disk is gone')).length, 2, 'the log says why');
+  t.equal(
+    log.filter((line) => JSON.stringify(line).includes('the disk is gone')).length,
+    2,
+    'the log says why',
+  );
 });
 
 t.test('photographTree says which of several media types it returns', async (t) => {
@@ -538,8 +538,7 @@ t.test('a body or media type that is not declared is a 500, and the log says why
   };
   const { content } = several.paths['/trees']!.get.responses['200']!;
   Object.assign(content, { 'text/plain': {} });
-  const lines: string[] = [];
-  const logger = { level: 'error', stream: { write: (line: string) => lines.push(line) } };
+  const { lines, logger } = captureLog('error');
   let body: unknown;
   const returned = () => Promise.resolve(body);
   const handlers = { ...orchard.handlers, exportTrees: returned, getTree: returned };
@@ -565,7 +564,7 @@ t.test('a body or media type that is not declared is a 500, and the log says why
     body = given;
     lines.length = 0;
     t.match(await call('GET', `/v1/orchard${path}`), error(50000, 'The server failed'), message);
-    t.ok(lines.join('').includes(message), message);
+    t.ok(JSON.stringify(lines).includes(message), message);
   }
 });
 
@@ -641,16 +640,21 @@ t.test('printLabel checks every other keyword of JSON Schema', async (t) => {
     t.match(await post('/labels', body), { status: 400, json: { error: 40002 } }, body);
 });
 
+/** The contract of the orchard, with errors of another form. */
+function orchardWithErrors(content: object) {
+  const document = structuredClone(orchard.contract.document) as unknown as {
+    components: { responses: { Failed: { content: object } } };
+  };
+  document.components.responses.Failed.content = content;
+  return loadContract(Buffer.from(JSON.stringify(document)), true);
+}
+
 t.test(
   'a service renders every error itself, also of malformed HTTP, as its contract declares',
   async (t) => {
-    const document = structuredClone(orchard.contract.document) as unknown as {
-      components: { responses: { Failed: { content: object } } };
-    };
     const properties = { title: { type: 'string' }, status: { type: 'integer' }, detail: { type: 'string' } };
     const schema = { type: 'object', required: ['title', 'status'], properties };
-    document.components.responses.Failed.content = { 'application/problem+json': { schema } };
-    const contract = loadContract(Buffer.from(JSON.stringify(document)), true);
+    const contract = orchardWithErrors({ 'application/problem+json': { schema } });
     t.strictSame(contract.warnings, []);
     const start = async (body: (error: ErrorFacts) => object, mediaType = 'application/problem+json') => {
       const own = { ...service, renderError: (error: ErrorFacts) => ({ mediaType, body: body(error) }) };
@@ -699,13 +703,8 @@ type Render = NonNullable<Service['renderError']>;
 
 /** Serves the orchard with errors of another form. */
 async function startRendering(t: Test, content: object, renderError: Render) {
-  const document = structuredClone(orchard.contract.document) as unknown as {
-    components: { responses: { Failed: { content: object } } };
-  };
-  document.components.responses.Failed.content = content;
-  const contract = loadContract(Buffer.from(JSON.stringify(document)), true);
-  const log: string[] = [];
-  const logger = { level: 'error', stream: { write: (line: string) => log.push(line) } };
+  const contract = orchardWithErrors(content);
+  const { lines: log, logger } = captureLog('error');
   const own = { ...service, renderError };
   const { open } = await startListening(t, { ...orchard, service: own, contract, logger });
   const refused = async (head: string) => {
@@ -749,11 +748,8 @@ t.test('an error that a service fails to render is sent without detail, and the 
     log.length = 0;
     const text = '{"title":"The body does not match the schema."}';
     t.match(await invalid(), { status: 400, text, headers: { 'content-type': mediaType } }, name);
-    t.match(JSON.parse(log.join()), {
-      msg: 'renderError failed: the error is sent without its detail',
-      error: 40002,
-      err: { message },
-    });
+    const msg = 'renderError failed: the error is sent without its detail';
+    t.match(log, [{ msg, error: 40002, err: { message } }]);
   }
   t.match(await malformed(), { status: 400, text: '{"title":"The request is not well-formed HTTP."}' });
 });
@@ -1484,12 +1480,11 @@ t.test('the log at startup names operations that are public because no security 
   for (const item of Object.values(document.paths)) {
     for (const operation of Object.values(item as object)) delete operation['x-required-scope'];
   }
-  const lines: any[] = [];
-  const stream = { write: (line: string) => lines.push(JSON.parse(line)) };
+  const { lines, logger } = captureLog('warn');
   const contract = load(document);
   const { options } = createGarden();
   const storage = await sharedStorage(engine);
-  const app = await buildApp({ ...options, storage, contract, logger: { level: 'warn', stream } });
+  const app = await buildApp({ ...options, storage, contract, logger });
   t.teardown(() => app.close());
   t.strictSame(
     lines.map(({ pointer }) => pointer),
