@@ -1,9 +1,9 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
-import { checkKeywords, checkValues, onlyDescribes, readKeywords, typeNames } from './keywords.js';
+import { checkKeywords, checkValues, onlyDescribes, readKeywords } from './keywords.js';
 import type { Place } from './place.js';
 import { findShape } from './schema-shape.js';
 import { anySchema, nothing, partsOf, type Draft, type Schema, type Use } from './schema.js';
-import { anything, Shapes, type NumberForm, type TypeName } from './shape.js';
+import { anything, Shapes, typeNames, type NumberForm, type TypeName } from './shape.js';
 
 /** The maximum number of schemas inside one, with its references written out: what comes after takes that much time. */
 const maxParts = 20_000;
@@ -169,7 +169,7 @@ export class Schemas {
       );
     }
     const names: unknown[] = [type.value].flat();
-    const wrong = names.find((name) => typeof name !== 'string' || !typeNames.includes(name));
+    const wrong = names.find((name) => !typeNames.some((known) => known === name));
     if (wrong !== undefined || names.length === 0) {
       type.fault(
         `${JSON.stringify(wrong ?? [])} is not a type`,

@@ -6,8 +6,7 @@ import type { AnyHandlers } from '../../contract/handlers.js';
 import type { Operation } from '../../contract/operations.js';
 import { ContractError } from '../../contract/source.js';
 import { ApiError } from '../../errors.js';
-import type { MemoryBudget } from '../admission/memory-budget.js';
-import { admitBody, createBodyParser, releaseBody } from '../request/body.js';
+import { admitBody, createBodyParser, releaseBody, type BodyBounds } from '../request/body.js';
 import { createRequestReader, type RequestReader } from '../request/reader.js';
 import { createMatcher, type Compiler } from '../request/validation.js';
 import type { ListBounds } from '../response/json-array.js';
@@ -23,11 +22,7 @@ export interface RoutesOptions {
   compiler: Compiler;
   handlers: AnyHandlers;
   authentication: AuthenticationOptions;
-  bodies: {
-    /** Maximum length of a body, in bytes. */
-    limit: number;
-    budget: MemoryBudget;
-  };
+  bodies: Omit<BodyBounds, 'maxDepth'>;
   lists: ListBounds;
   /** Limits the request rate of authenticated callers. */
   countCaller?: RateLimitHook | undefined;
