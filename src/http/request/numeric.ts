@@ -36,7 +36,9 @@ export function numericFaults({ schema, data }: ErrorObject): Fault[] {
 /** Creates the function that checks the type of a value, and if it is a number, its limits. */
 function createCheck({ schema, source }: NumericRule): (data: unknown) => Fault[] | undefined {
   const { type, enum: values } = schema;
-  const others: readonly TypeName[] | undefined = type?.filter((name) => name !== 'integer' && name !== 'number');
+  const others: readonly TypeName[] | undefined = type?.filter(
+    (name) => name !== 'integer' && name !== 'number',
+  );
   const isInteger = type !== undefined && !type.includes('number');
   const { check, rule } = isInteger ? integerCheck(schema) : numberCheck(schema);
   const hint = isInteger ? ', in canonical decimal digits' : type === undefined ? '' : ', in decimal digits';
