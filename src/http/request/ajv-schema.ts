@@ -24,27 +24,33 @@ import type { NumericRule } from './numeric.js';
 const plainKeywords = ['enum', ...countKeywords, 'uniqueItems', 'dependentRequired'] as const;
 const requestKeywords = [...plainKeywords, 'format', 'pattern'] as const;
 
-/** Rewrites schemas for Ajv. */
-export class Rewriter {
+/** How a schema is rewritten. */
+export interface RewriteOptions {
+  /** Whether the effort of checks is counted, and how many faults validation finds. */
+  readonly counted?: 'all faults' | 'first fault' | undefined;
+  /** Whether responses are checked, only to find which alternative they have. */
+  readonly isLenient?: boolean;
+}
+
+/** Rewrites a schema for Ajv, with the schemas that contain themselves in `$defs`. */
+export function rewrite(schema: Schema, source: Source, options: RewriteOptions): AnySchemaObject {
+  const rewriter = new Rewriter(source, options);
+  const written = rewriter.rewrite(schema);
+  const isPlain = Object.keys(rewriter.defs).length === 0;
+  return isPlain ? written : { ...written, $defs: rewriter.defs };
+}
+
+class Rewriter {
   readonly #source: Source;
-  readonly #isLenient: boolean;
-  readonly #counted: 'all faults' | 'first fault' | undefined;
+  readonly #options: RewriteOptions;
   /** The schemas that contain themselves, by their names in `$defs`. */
   readonly #names = new Map<Schema, string>();
   readonly defs: Record<string, AnySchemaObject> = {};
   readonly #shapes = new Shapes();
 
-  /**
-   * @param options.counted - Whether the effort of checks is counted, and how many faults validation finds.
-   * @param options.isLenient - Whether responses are checked, only to find which alternative they have.
-   */
-  constructor(
-    source: Source,
-    options: { counted?: 'all faults' | 'first fault' | undefined; isLenient?: boolean } = {},
-  ) {
+  constructor(source: Source, options: RewriteOptions) {
     this.#source = source;
-    this.#counted = options.counted;
-    this.#isLenient = options.isLenient ?? false;
+    this.#options = options;
   }
 
   /**
@@ -54,19 +60,20 @@ export class Rewriter {
    */
   rewrite(schema: Schema, shape = schema.shape, isTest = false): AnySchemaObject {
     if (schema.recursive !== undefined) return this.#refer(schema.recursive());
+    const { counted, isLenient = false } = this.#options;
     const { type, enum: values } = schema;
     const isNumeric =
       (type?.some((name) => name === 'integer' || name === 'number') ?? false) ||
       numericKeywords.some((keyword) => schema[keyword] !== undefined);
     const takes = (name: TypeName) => type?.includes(name) ?? true;
     const isContainer = takes('object') || takes('array');
-    const weight = weigh(schema, this.#counted === 'all faults');
+    const weight = weigh(schema, counted === 'all faults');
     const written: AnySchemaObject = {
-      ...pick(schema, this.#isLenient ? plainKeywords : requestKeywords),
+      ...pick(schema, isLenient ? plainKeywords : requestKeywords),
       ...(type !== undefined && { type: type.length === 1 ? type[0] : type }),
       ...(!isTest && takes('string') && { wellFormed: true }),
       ...this.#inner(schema, shape, isTest),
-      ...(this.#counted && (isContainer || weight.own + weight.text > 0) && { counted: weight }),
+      ...(counted && (isContainer || weight.own + weight.text > 0) && { counted: weight }),
     };
     if (!isNumeric) return written;
     delete written['type'];
@@ -94,7 +101,7 @@ export class Rewriter {
     const test = (one: Schema) => this.rewrite(one, one.shape, true);
     const part = (one: Schema) => this.rewrite(one, this.#shapes.merge(shape, one.shape, ignore), isTest);
     const property = (one: Schema, name: string) => {
-      if (one.refused) return this.#isLenient ? {} : { refused: true };
+      if (one.refused) return this.#options.isLenient ? {} : { refused: true };
       return this.rewrite(one, propertyOf(shape, name), isTest);
     };
     // As parts of allOf, since Ajv forgets what has been evaluated before these keywords in the same schema.

@@ -73,24 +73,22 @@ export function isCostly(schema: Schema, isRepeated = false): boolean {
   return partsOf(schema).some((part) => isCostly(part, repeats));
 }
 
-/** Counts the checks of one validation: it runs to its end before another one starts. */
-export class Effort {
-  #checks = 0;
+/** The checks of the validation that is running: it runs to its end before another one starts. */
+let checks = 0;
 
-  start(): void {
-    this.#checks = 0;
-  }
+/** Begins to count the checks of a validation. */
+export function startCounting(): void {
+  checks = 0;
+}
 
-  /**
-   * Counts a value and what is directly in it, by the weight of the schema.
-   * @throws ApiError when there are too many.
-   */
-  readonly count = (weight: Weight, data: unknown): true => {
-    this.#checks +=
-      weight.own + (typeof data === 'string' ? weight.text * sizeOfText(data) : sizeOf(data, weight));
-    if (this.#checks <= maxChecks) return true;
-    throw new ApiError('invalidBody', { detail: 'it takes too long to check: send fewer values at a time' });
-  };
+/**
+ * Counts a value and what is directly in it, by the weight of the schema.
+ * @throws ApiError when there are too many checks.
+ */
+export function count(weight: Weight, data: unknown): true {
+  checks += weight.own + (typeof data === 'string' ? weight.text * sizeOfText(data) : sizeOf(data, weight));
+  if (checks <= maxChecks) return true;
+  throw new ApiError('invalidBody', { detail: 'it takes too long to check: send fewer values at a time' });
 }
 
 function sizeOf(data: unknown, { each, required }: Weight): number {
