@@ -124,13 +124,13 @@ type ResultKey<All> =
       ? 'default'
       : Key
     : never;
-type SuccessKey<Key> = Key extends number
-  ? `${Key}` extends `2${string}` | `3${string}`
+/** Those keys of responses that begin in one of some ways. */
+type Beginning<Start extends string, Key> = Key extends string | number
+  ? `${Key}` extends `${Start}${string}`
     ? Key
     : never
-  : Key extends '2XX' | '3XX'
-    ? Key
-    : never;
+  : never;
+type SuccessKey<Key> = Beginning<'2' | '3', Key>;
 /** The server itself responds to conditional requests for a list. */
 type ConditionalKey<Listed> = JsonContent<Listed> extends readonly unknown[] ? 304 : never;
 
@@ -221,13 +221,7 @@ export type Handlers<
   ) => Promise<OperationResult<Operations[Id]>>;
 };
 
-type ErrorKey<Key> = Key extends number
-  ? `${Key}` extends `4${string}` | `5${string}`
-    ? Key
-    : never
-  : Key extends 'default' | '4XX' | '5XX'
-    ? Key
-    : never;
+type ErrorKey<Key> = Beginning<'4' | '5' | 'default', Key>;
 
 type Contents<Response> = Response extends { content: infer Content }
   ? {

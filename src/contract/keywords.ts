@@ -2,18 +2,8 @@
 import { isFast } from './pattern.js';
 import type { Place } from './place.js';
 import { countKeywords, isOfRequests, schemaKeywords, type Draft, type Schema, type Use } from './schema.js';
-import { absent, type TypeName } from './shape.js';
+import { absent, typeOf, type TypeName } from './shape.js';
 
-/** The types of JSON Schema. */
-export const typeNames: readonly string[] = [
-  'null',
-  'boolean',
-  'integer',
-  'number',
-  'string',
-  'array',
-  'object',
-];
 const textFormats = 'date-time date time uuid email uri hostname ipv4 ipv6 byte password'.split(' ');
 /** Formats that ask for nothing that a server could check. */
 const freeFormats = ['password', 'binary'];
@@ -61,13 +51,6 @@ export function checkKeywords(place: Place, is30: boolean): void {
     }
   }
   place.allow(known);
-}
-
-/** Whether anyOf or oneOf has a schema and null, as generators write for a nullable value. */
-export function isNullableAlternative(place: Place, keyword: string): boolean {
-  if (keyword !== 'anyOf' && keyword !== 'oneOf') return false;
-  const parts = place.list(keyword);
-  return parts.length === 2 && parts.filter((part) => part.at('type').value === 'null').length === 1;
 }
 
 /** Refuses the one name that JavaScript cannot handle like any other. */
@@ -225,8 +208,7 @@ function readValues(place: Place): Partial<Draft> {
 export function checkValues(place: Place, types: readonly TypeName[] | undefined): void {
   if (types === undefined) return;
   const isWrong = (value: unknown) => {
-    const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
-    return !types.includes(type as TypeName) && !(Number.isSafeInteger(value) && types.includes('integer'));
+    return !types.includes(typeOf(value)) && !(Number.isSafeInteger(value) && types.includes('integer'));
   };
   for (const one of place.list('enum').filter(({ value }) => isWrong(value)))
     one.warn(

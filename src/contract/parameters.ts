@@ -94,15 +94,18 @@ function readParameter(place: Place, schemas: Schemas): Parameter | undefined {
   if (at === 'path' && !required) place.fault('a path parameter is always required', 'Write required: true');
   const schema = place.has('schema') ? schemas.normalize(place.at('schema'), 'text') : anySchema;
   checkText(place.at('schema'), schema, at);
-  const style = place.text('style') ?? Object.keys(styles[at])[0]!;
-  const separator = new Map(Object.entries(styles[at])).get(style);
-  if (separator === undefined) {
-    place
-      .at('style')
-      .fault(`the style ${style} is not supported here`, `Write ${Object.keys(styles[at]).join(' or ')}`);
-  }
-  const isRepeated = at === 'query' && (place.flag('explode') ?? style === 'form');
-  return { name, in: at, required, schema: asText(schema), separator: isRepeated ? undefined : separator };
+  return { name, in: at, required, schema: asText(schema), separator: readSeparator(place, at) };
+}
+
+/** Returns what separates the items of an array in one text; undefined if the parameter is repeated instead. */
+function readSeparator(place: Place, where: ParameterPlace): string | undefined {
+  const separators = new Map(Object.entries(styles[where]));
+  const names = [...separators.keys()];
+  const style = place.text('style') ?? names[0]!;
+  if (!separators.has(style))
+    place.at('style').fault(`the style ${style} is not supported here`, `Write ${names.join(' or ')}`);
+  const isRepeated = where === 'query' && (place.flag('explode') ?? style === 'form');
+  return isRepeated ? undefined : separators.get(style);
 }
 
 /** A parameter is a text, unless its schema says otherwise. */

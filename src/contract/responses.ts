@@ -15,7 +15,7 @@ export interface Content {
 export interface Result {
   /** The key in the contract: a status, a range such as `2XX`, or `default`. */
   readonly key: string;
-  /** The status if the handler need not say it. */
+  /** The status if the handler need not say it; undefined for a range. */
   readonly status: number | undefined;
   /** The JSON if there is any, otherwise the first type; undefined without content. */
   readonly content: Content | undefined;
@@ -56,9 +56,14 @@ const errorHeaders: Readonly<Record<string, readonly string[]>> = {
 /** Statuses that any operation can return. */
 const everyOperation = [400, 429, 500, 503];
 
+/** The keys that may declare a status, the most specific one first. */
+export function keysOf(status: number): string[] {
+  return [String(status), `${Math.floor(status / 100)}XX`, 'default'];
+}
+
 /** Whether responses declare a status: by itself, by its range, or by `default`. */
 export function declares(keys: ReadonlySet<string>, status: number): boolean {
-  return keys.has(String(status)) || keys.has(`${Math.floor(status / 100)}XX`) || keys.has('default');
+  return keysOf(status).some((key) => keys.has(key));
 }
 
 /** Whether a media type is JSON (RFC 6839 section 3.1), or a range of types that includes it. */
@@ -170,7 +175,7 @@ function readResponse(place: Place, schemas: Schemas, key: string, use: 'respons
   const set = ['content-type', ...serverHeaders, ...(isList ? listHeaders : [])];
   const result: Result = {
     key,
-    status: /^\d+$/.test(key) ? Number(key) : key === '3XX' ? undefined : 200,
+    status: key === 'default' ? 200 : key.endsWith('XX') ? undefined : Number(key),
     content,
     rawTypes,
     isList,

@@ -1,16 +1,9 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
-import {
-  checkKeywords,
-  checkValues,
-  isNullableAlternative,
-  onlyDescribes,
-  readKeywords,
-  typeNames,
-} from './keywords.js';
+import { checkKeywords, checkValues, onlyDescribes, readKeywords } from './keywords.js';
 import type { Place } from './place.js';
 import { findShape } from './schema-shape.js';
 import { anySchema, nothing, partsOf, type Draft, type Schema, type Use } from './schema.js';
-import { anything, Shapes, type NumberForm, type TypeName } from './shape.js';
+import { anything, Shapes, typeNames, type NumberForm, type TypeName } from './shape.js';
 
 /** The maximum number of schemas inside one, with its references written out: what comes after takes that much time. */
 const maxParts = 20_000;
@@ -18,8 +11,9 @@ const maxParts = 20_000;
 /** Normalizes the schemas of one document. A schema that several places refer to is normalized once for each use. */
 export class Schemas {
   readonly #is30: boolean;
-  readonly #known = new Map<unknown, Partial<Record<Use, Schema>>>();
-  readonly #recursive = new Map<unknown, Partial<Record<Use, Schema>>>();
+  readonly #known = mapsByUse();
+  /** What stands for schemas inside themselves. */
+  readonly #recursive = mapsByUse();
   /** How many schemas are inside each one, with its references written out. */
   readonly #parts = new Map<Schema, number>();
   /** The schemas that are being normalized. */
@@ -42,7 +36,7 @@ export class Schemas {
       place.fault('must be a schema', 'Write an object with a type, or leave it out');
       return anySchema;
     }
-    const found = this.#known.get(place.value)?.[use];
+    const found = this.#known[use].get(place.value);
     if (found !== undefined) return found;
     if (this.#open.has(place.value)) return this.#repeat(place, use);
     this.#open.add(place.value);
@@ -55,7 +49,7 @@ export class Schemas {
       schema = anySchema;
     }
     this.#open.delete(place.value);
-    this.#known.set(place.value, { ...this.#known.get(place.value), [use]: schema });
+    this.#known[use].set(place.value, schema);
     if (this.#open.size === 0) {
       for (const check of this.#checks.splice(0)) check();
       this.#shapes.settle();
@@ -65,9 +59,9 @@ export class Schemas {
 
   /** Stands for a schema inside itself. */
   #repeat(place: Place, use: Use): Schema {
-    const known = this.#recursive.get(place.value);
-    if (known?.[use] !== undefined) return known[use];
-    const recursive = () => this.#known.get(place.value)![use]!;
+    const known = this.#recursive[use].get(place.value);
+    if (known !== undefined) return known;
+    const recursive = () => this.#known[use].get(place.value)!;
     const shape = this.#shapes.postpone(
       () => recursive().shape,
       () => {
@@ -75,7 +69,7 @@ export class Schemas {
       },
     );
     const schema = { recursive, shape };
-    this.#recursive.set(place.value, { ...known, [use]: schema });
+    this.#recursive[use].set(place.value, schema);
     return schema;
   }
 
@@ -130,12 +124,18 @@ export class Schemas {
     return draft;
   }
 
-  /** Reads a nullable value in the form that generators write, as if null was among its types. */
+  /** Reads anyOf or oneOf of a schema and null, as generators write for a nullable value, as if null was a type of it. */
   #nullable(place: Place, use: Use): Schema | undefined {
-    const keyword = ['anyOf', 'oneOf'].find((name) => isNullableAlternative(place, name));
+    const isNull = (part: Place) => part.at('type').value === 'null';
+    const keyword = ['anyOf', 'oneOf'].find((name) => {
+      const parts = place.list(name);
+      return parts.length === 2 && parts.filter(isNull).length === 1;
+    });
     if (keyword === undefined) return undefined;
-    const part = place.list(keyword).find((one) => one.at('type').value !== 'null')!;
-    const schema = this.normalize(part, use);
+    const schema = this.normalize(
+      place.list(keyword).find((part) => !isNull(part))!,
+      use,
+    );
     const isAlone = Object.keys(place.value as object).every(
       (name) => [keyword, 'default', 'readOnly', 'writeOnly'].includes(name) || onlyDescribes(name),
     );
@@ -169,7 +169,7 @@ export class Schemas {
       );
     }
     const names: unknown[] = [type.value].flat();
-    const wrong = names.find((name) => typeof name !== 'string' || !typeNames.includes(name));
+    const wrong = names.find((name) => !typeNames.some((known) => known === name));
     if (wrong !== undefined || names.length === 0) {
       type.fault(
         `${JSON.stringify(wrong ?? [])} is not a type`,
@@ -196,6 +196,10 @@ export class Schemas {
       'Add the property, or do not require it',
     );
   }
+}
+
+function mapsByUse(): Record<Use, Map<unknown, Schema>> {
+  return { text: new Map(), request: new Map(), response: new Map(), error: new Map() };
 }
 
 /** Whether a property must not be in a request (`readOnly`) or in a response (`writeOnly`). */

@@ -67,13 +67,37 @@ export function isNothing({ not }: Schema): boolean {
   return not?.shape === anything && Object.keys(not).length === 1;
 }
 
-/** The schemas inside a schema. */
-export function partsOf(schema: Schema): Schema[] {
-  const { one, list, named } = schemaKeywords;
-  const parts = [
-    ...one.map((keyword) => schema[keyword]),
-    ...list.flatMap((keyword) => schema[keyword] ?? []),
-    ...named.flatMap((keyword) => Object.values(schema[keyword] ?? {})),
-  ];
-  return parts.filter((part) => part !== undefined);
+type SchemaKeyword = (typeof schemaKeywords)[keyof typeof schemaKeywords][number];
+const allSchemaKeywords: readonly SchemaKeyword[] = Object.values(schemaKeywords).flat();
+const isNamed = (keyword: SchemaKeyword) => schemaKeywords.named.some((one) => one === keyword);
+
+/** Returns the keywords of those given that a schema has, with the result of a function in place of each schema. */
+export function mapSchemas(
+  schema: Schema,
+  keywords: readonly SchemaKeyword[],
+  map: (part: Schema, name: string) => unknown,
+): Record<string, unknown> {
+  const written: Record<string, unknown> = {};
+  for (const keyword of keywords) {
+    const given: unknown = schema[keyword];
+    if (given === undefined) continue;
+    if (Array.isArray(given)) written[keyword] = given.map((part: Schema) => map(part, keyword));
+    else if (isNamed(keyword)) written[keyword] = mapValues(given as Record<string, Schema>, map);
+    else written[keyword] = map(given as Schema, keyword);
+  }
+  return written;
+}
+
+/** The schemas inside a schema: those of all keywords, or of the given ones. */
+export function partsOf(schema: Schema, keywords = allSchemaKeywords): Schema[] {
+  const parts: Schema[] = [];
+  mapSchemas(schema, keywords, (part) => parts.push(part));
+  return parts;
+}
+
+function mapValues<Value, Result>(
+  values: Readonly<Record<string, Value>>,
+  map: (value: Value, name: string) => Result,
+): Record<string, Result> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value, name)]));
 }

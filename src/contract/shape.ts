@@ -1,7 +1,14 @@
 // The shape of a value: what all parts of its schema together say about types and places, without the limits.
 
-/** A type of JSON Schema. */
-export type TypeName = 'null' | 'boolean' | 'integer' | 'number' | 'string' | 'array' | 'object';
+/** The types of JSON Schema. */
+export const typeNames = ['null', 'boolean', 'integer', 'number', 'string', 'array', 'object'] as const;
+export type TypeName = (typeof typeNames)[number];
+
+/** The type of a value of JSON; every number is a `number`. */
+export function typeOf(value: unknown): TypeName {
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'array' : (typeof value as TypeName);
+}
 
 /** How a number is represented in the code: as a bigint, as a safe integer, or as the nearest double. */
 export type NumberForm = 'int64' | 'integer' | 'double';
@@ -51,7 +58,7 @@ export function withoutAbsent(required: readonly string[], properties: Shape['pr
 /** Is called with what contradicts itself, and what to write instead. */
 export type Report = (message: string, fix: string) => void;
 
-const fields = [...(Object.keys(anything) as (keyof Shape)[]), 'default'] as const;
+const fields = [...Object.keys(anything), 'default', 'choice'] as (keyof Shape)[];
 
 /** Shapes that are found when they are first read, because a schema contains itself. */
 const postponed = new WeakSet<Shape>();
@@ -81,8 +88,8 @@ export class Shapes {
       return found;
     };
     const shape = {} as Shape;
-    for (const field of [...fields, 'choice'] as const)
-      Object.defineProperty(shape, field, { get: () => (found ?? read())[field] });
+    for (const field of fields)
+      Object.defineProperty(shape, field, { get: () => (found ?? read())[field], enumerable: true });
     postponed.add(shape);
     this.#unread.push(() => found ?? read());
     return shape;
@@ -111,10 +118,7 @@ export class Shapes {
 
   /** Returns a shape with a choice. */
   choose(shape: Shape, choice: () => Choice): Shape {
-    const copy = () => ({
-      ...(Object.fromEntries(fields.map((field) => [field, shape[field]])) as unknown as Shape),
-      choice: choice(),
-    });
+    const copy = () => ({ ...shape, choice: choice() });
     return postponed.has(shape) ? this.postpone(copy, () => undefined) : copy();
   }
 

@@ -1,5 +1,5 @@
 // Checks every error against the contract, and writes errors as the service renders them.
-import type { ErrorContent } from '../contract/responses.js';
+import { keysOf, type ErrorContent } from '../contract/responses.js';
 import {
   ApiError,
   catalogue,
@@ -90,7 +90,7 @@ function createCheck(compiler: Compiler, contents: readonly ErrorContent[]) {
     contents.map((one) => [`${schemas.indexOf(one.schema)} ${one.key} ${one.mediaType}`, one]),
   );
   return (status: number, { mediaType, text }: WrittenError): string | undefined => {
-    const keys = [String(status), `${Math.floor(status / 100)}XX`, 'default'];
+    const keys = keysOf(status);
     for (const { key, mediaType: declared, schema, isJson } of distinct.values()) {
       if (!keys.includes(key)) continue;
       if (mediaType !== declared) return `it is ${mediaType}, not ${declared}`;

@@ -1,11 +1,11 @@
 // What operators can add to responses: ETags, compression, CORS and security headers, without changing what they say.
 import { once } from 'node:events';
 import { randomBytes } from 'node:crypto';
-import type { Socket } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import t from 'tap';
 import { checkResponse, type HttpResponse } from '../support/contract-check.js';
 import { engines } from '../support/engines.js';
+import { listRequest } from '../support/raw-connection.js';
 import { injectFaults, startListening, startService } from '../support/service.js';
 import { loadContract } from '../../dist/contract/contract.js';
 import type { Page } from '../../dist/storage/interface.js';
@@ -130,16 +130,13 @@ t.test('responses are compressed for clients that accept it, with Vary for cache
 });
 
 t.test('a compressed list that stalls is aborted like any other', async (t) => {
-  const request = (token: string) =>
-    `GET /plants HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+  const request = (lines: string) => listRequest(`${lines}Accept-Encoding: gzip\r\n`);
   const plugins = { compression: true };
 
   const stalled = await startListening(t, { plugins, limits: { stallTimeout: 100 }, wrap: endless(200_000) });
-  const connected = once(stalled.app.server, 'connection') as Promise<[Socket]>;
-  const reader = await stalled.open();
-  const [socket] = await connected;
+  const { connection: reader, served: socket } = await stalled.openBoth();
   reader.socket.pause();
-  reader.send(request(stalled.token));
+  reader.send(request(stalled.authorized));
   await once(socket, 'close');
 
   let left = 5;
@@ -153,7 +150,7 @@ t.test('a compressed list that stalls is aborted like any other', async (t) => {
   }));
   const broken = await startListening(t, { plugins, wrap: failing });
   const connection = await broken.open();
-  connection.send(request(broken.token));
+  connection.send(request(broken.authorized));
   const whole = await connection.receive('GET', '/plants');
   t.match(
     whole,
@@ -162,7 +159,7 @@ t.test('a compressed list that stalls is aborted like any other', async (t) => {
   );
 
   left = 100_000;
-  connection.send(request(broken.token));
+  connection.send(request(broken.authorized));
   t.notMatch(await connection.rest(), /\r\n0\r\n\r\n$/, 'after it, it does not end as if it were whole');
 });
 

@@ -37,7 +37,13 @@ export type ResponseCheck = (method: string, url: string, response: HttpResponse
 
 /** Creates the check for a contract. */
 export function responseCheck({ document, operations, securitySchemes }: Contract): ResponseCheck {
-  const ajv = new Ajv2020({ ownProperties: true, allErrors: true, strictTypes: false, strictTuples: false });
+  const ajv = new Ajv2020({
+    ownProperties: true,
+    allErrors: true,
+    strictTypes: false,
+    strictTuples: false,
+    allowMatchingProperties: true,
+  });
   addFormats.default(ajv);
   const validators = new Map<object, ReturnType<typeof ajv.compile>>();
 

@@ -5,6 +5,18 @@ import { setImmediate } from 'node:timers/promises';
 import { checkResponse, type HttpResponse } from './contract-check.js';
 import { dial, type Connection } from './transport.js';
 
+/** A response on a connection; `json` is its body if that is JSON. */
+export interface RawResponse extends HttpResponse {
+  readonly json?: unknown;
+}
+
+/** The bytes of requests, with the given header lines, each with its end. */
+export const listRequest = (lines: string) => `GET /plants HTTP/1.1\r\n${lines}\r\n`;
+export const createHead = (lines: string) =>
+  `POST /plants HTTP/1.1\r\n${lines}Content-Type: application/json\r\n`;
+export const createRequest = (lines: string, body: string) =>
+  `${createHead(lines)}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+
 /** A client's side of a connection. */
 export class RawConnection {
   readonly socket: Socket;
@@ -64,7 +76,7 @@ export class RawConnection {
    * @param method - The method of its request.
    * @param url - Its target.
    */
-  async receive(method = 'GET', url = '/unknown'): Promise<HttpResponse | undefined> {
+  async receive(method = 'GET', url = '/unknown'): Promise<RawResponse | undefined> {
     let end: number;
     while ((end = this.#unread().indexOf('\r\n\r\n')) < 0) {
       if (this.#ended) return undefined;
@@ -85,7 +97,8 @@ export class RawConnection {
     const text = bodiless ? '' : await this.#body(headers);
     const response = { status, headers, text };
     checkResponse(method, url, response);
-    return response;
+    const isJson = text !== '' && headers['content-type'] === 'application/json';
+    return isJson ? { ...response, json: JSON.parse(text) as unknown } : response;
   }
 
   async #body(headers: Record<string, string>): Promise<string> {

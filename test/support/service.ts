@@ -1,5 +1,6 @@
 // The service under test: the real app on a store of its own, and the one way in which tests talk to it.
-import type { AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import type { AddressInfo, Socket } from 'node:net';
 import type { FastifyInstance, InjectOptions } from 'fastify';
 import type { Test } from 'tap';
 import { responseCheck, checkResponse, type HttpResponse } from './contract-check.js';
@@ -7,6 +8,7 @@ import { engines, sharedStorage, type Engine } from './engines.js';
 import { RawConnection } from './raw-connection.js';
 import { issueToken, scopes, type PlantRepository, type Storage } from './store.js';
 import { tls } from './transport.js';
+import { withResolvers } from './wait.js';
 import { buildApp, type AppOptions } from '../../dist/app.js';
 import type { TokenRepository } from '../../dist/storage/interface.js';
 import { plantOperations } from '../../dist/plants/operations.js';
@@ -36,6 +38,8 @@ export interface Service {
   readonly token: string;
   /** Makes a token. */
   issue(subject: string, options?: { scopes?: readonly string[]; expiresAt?: number }): Promise<string>;
+  /** Stores as many plants of the subject, with ids from 0 on. */
+  fill(count: number, nameOf: (i: number) => string): Promise<void>;
   /** Sends a request and checks the response against the contract. */
   call(method: string, url: string, options?: CallOptions): Promise<JsonResponse>;
 }
@@ -78,6 +82,10 @@ export async function startService(t: Test, engine: Engine, options: ServiceOpti
     subject,
     token,
     issue,
+    fill: async (count, nameOf) => {
+      const create = (i: number) => storage.plants.create(subject, BigInt(i), { name: nameOf(i) });
+      await Promise.all(Array.from({ length: count }, (_, i) => create(i)));
+    },
     call: async (method, url, { token: given, body, headers = {} } = {}) => {
       const raw = typeof body === 'string' || Buffer.isBuffer(body);
       const payload = body === undefined ? undefined : raw ? body : jsonText(body);
@@ -108,6 +116,8 @@ export interface ListeningService extends Service {
   readonly port: number;
   /** Opens a connection that is gone with the test. */
   open(): Promise<RawConnection>;
+  /** The same, with the server's side of it. */
+  openBoth(): Promise<{ connection: RawConnection; served: Socket }>;
   /** The header lines of an authorized request. */
   readonly authorized: string;
 }
@@ -122,7 +132,14 @@ export async function startListening(t: Test, options: ServiceOptions = {}): Pro
     t.teardown(() => connection.socket.destroy());
     return connection;
   };
-  return { ...service, port, open, authorized: `Host: x\r\nAuthorization: Bearer ${service.token}\r\n` };
+  const openBoth = async () => {
+    const accepted = once(service.app.server, 'connection') as Promise<[Socket]>;
+    const connection = await open();
+    const [served] = await accepted;
+    return { connection, served };
+  };
+  const authorized = `Host: x\r\nAuthorization: Bearer ${service.token}\r\n`;
+  return { ...service, port, open, openBoth, authorized };
 }
 
 /** Injects faults into a storage: methods that fail, hang, return something else, or count their calls. */
@@ -148,6 +165,28 @@ export const injectFaults =
       },
     };
   };
+
+/** A store whose creates wait until they are released. The promises resolve when the first one starts and ends. */
+export function holdCreates() {
+  const [gate, started, finished] = [withResolvers(), withResolvers(), withResolvers()];
+  const wrap = injectFaults(({ plants }) => ({
+    plants: {
+      create: async (...all) => {
+        started.resolve();
+        await gate.promise;
+        return plants.create(...all).finally(finished.resolve);
+      },
+    },
+  }));
+  return { wrap, release: gate.resolve, started: started.promise, finished: finished.promise };
+}
+
+/** A logger, and the lines that it has written. */
+export function captureLog(level = 'info') {
+  const lines: Record<string, unknown>[] = [];
+  const write = (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>);
+  return { lines, logger: { level, stream: { write } } };
+}
 
 /** An object with some of its methods replaced; the others are called on the object itself. */
 function withMethods<T extends object>(object: T, replaced: Partial<T> = {}): T {

@@ -46,3 +46,10 @@ export async function repeatUntil(
     Object.assign(() => result, { toString: () => String(holds) }),
   );
 }
+
+/** A promise, and the function that resolves it, as of Promise.withResolvers, which Node.js 20 lacks. */
+export function withResolvers<T = void>(): { promise: Promise<T>; resolve: (value: T) => void } {
+  let resolve: (value: T) => void = () => undefined;
+  const promise = new Promise<T>((settle) => (resolve = settle));
+  return { promise, resolve };
+}

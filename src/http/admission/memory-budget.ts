@@ -1,5 +1,15 @@
 // Limits the memory that all requests hold together, and shares it fairly between subjects.
-import { LedgerEntry, type Account, type Ledger, type Reservation } from './reservation.js';
+import { ApiError } from '../../errors.js';
+
+/** The reservations of one subject. */
+interface Account {
+  readonly subject: string;
+  /** What they hold together, in bytes, without the oldest reservation of all. */
+  held: number;
+  reservations: number;
+  /** Those that wait, in the order in which they started waiting. */
+  readonly waiting: Set<Reservation>;
+}
 
 /**
  * The number of bytes that requests may hold together. Each subject is entitled to the capacity divided by the number
@@ -9,45 +19,33 @@ import { LedgerEntry, type Account, type Ledger, type Reservation } from './rese
  *
  * If a reservation within its subject's share does not fit, the subject that holds most loses the reservation that has
  * made no progress for longest. The oldest reservation of all may always proceed and does not count, so there is no
- * deadlock.
+ * deadlock. A budget contains only the reservations that have not ended. Its methods but `reserve` and `admits` are for
+ * them.
  */
-export interface MemoryBudget {
-  /** Adds a reservation for a request of a subject. The caller must release it when the request ends. */
-  reserve(subject: string): Reservation;
-  /**
-   * Whether a new request of a subject could hold this many bytes at once. If so, it need not reserve them beforehand.
-   */
-  admits(subject: string, bytes: number): boolean;
-}
-
-/**
- * Creates a budget.
- * @param capacity - In bytes.
- * @param patience - How long a reservation may wait, in ms. After that, the subject that holds most loses a reservation
- *   that has made no progress in that time; if none exists or that does not help, the waiting one is evicted.
- */
-export function createMemoryBudget(capacity: number, patience: number): MemoryBudget {
-  return new SharedLedger(capacity, patience);
-}
-
-/** The sums of a budget, and the order of its reservations. It contains only those that have not ended. */
-class SharedLedger implements MemoryBudget, Ledger {
+export class MemoryBudget {
   readonly patience: number;
+  /** The number of times that any reservation has made progress. */
+  progress = 0;
+  /** The accounts with waiting reservations. */
+  readonly waiting = new Set<Account>();
   readonly #capacity: number;
   readonly #accounts = new Map<string, Account>();
-  /** The accounts with waiting reservations. */
-  readonly #waiting = new Set<Account>();
-  #oldest: LedgerEntry | undefined;
-  #newest: LedgerEntry | undefined;
+  #oldest: Reservation | undefined;
+  #newest: Reservation | undefined;
   /** What all reservations but the oldest hold, in bytes. */
   #held = 0;
-  #progress = 0;
 
+  /**
+   * @param capacity - In bytes.
+   * @param patience - How long a reservation may wait, in ms. After that, the subject that holds most loses a reservation
+   *   that has made no progress in that time; if none exists or that does not help, the waiting one is evicted.
+   */
   constructor(capacity: number, patience: number) {
     this.#capacity = capacity;
     this.patience = patience;
   }
 
+  /** Adds a reservation for a request of a subject. The caller must release it when the request ends. */
   reserve(subject: string): Reservation {
     let account = this.#accounts.get(subject);
     if (account === undefined) {
@@ -56,13 +54,14 @@ class SharedLedger implements MemoryBudget, Ledger {
     }
     account.reservations++;
     const older = this.#newest;
-    const entry = new LedgerEntry(this, account, older, ++this.#progress);
+    const entry = new Reservation(this, account, older);
     if (older === undefined) this.#oldest = entry;
     else older.newer = entry;
     this.#newest = entry;
     return entry;
   }
 
+  /** Whether a new request of a subject could hold this many bytes at once, and so need not reserve them beforehand. */
   admits(subject: string, bytes: number): boolean {
     if (this.#oldest === undefined) return true;
     const account = this.#accounts.get(subject);
@@ -70,61 +69,56 @@ class SharedLedger implements MemoryBudget, Ledger {
     return (account?.held ?? 0) + bytes <= Math.max(share, this.#capacity - this.#held - bytes);
   }
 
-  get progress(): number {
-    return this.#progress;
-  }
-
-  fits(entry: LedgerEntry, bytes: number): boolean {
+  fits(entry: Reservation, bytes: number): boolean {
     if (entry === this.#oldest) return true;
     const more = bytes - entry.held;
     const free = this.#capacity - this.#held - more;
     return entry.account.held + more <= Math.max(this.#share(), free);
   }
 
-  resize(entry: LedgerEntry, bytes: number): boolean {
+  /**
+   * Records what a reservation holds, and evicts others as long as that is too much.
+   * @returns false when it has evicted this one instead.
+   */
+  resize(entry: Reservation, bytes: number): boolean {
     const { account } = entry;
     const more = bytes - entry.held;
     entry.held = bytes;
-    entry.progress = ++this.#progress;
+    this.progress++;
+    if (entry.state !== 'waiting') entry.progress = this.progress;
     if (entry === this.#oldest) return true;
     account.held += more;
     this.#held += more;
     while (this.#held > this.#capacity) {
       const victim = account.held > this.#share() ? undefined : this.stalest();
-      if (victim === undefined || victim.account.held <= this.#share()) return false;
+      if (victim === undefined || victim.account.held <= this.#share()) {
+        entry.end('evicted');
+        return false;
+      }
       victim.evict();
     }
     return true;
   }
 
-  stalest(): LedgerEntry | undefined {
-    let stalest: LedgerEntry | undefined;
+  /** Of the subject that holds most, the reservation without progress for longest; the newest if all of them wait. */
+  stalest(): Reservation | undefined {
+    let stalest: Reservation | undefined;
     for (let entry = this.#oldest?.newer; entry !== undefined; entry = entry.newer) {
-      if (entry.pinned || entry.held === 0) continue;
+      if (entry.onEvicted === undefined || entry.held === 0) continue;
       const { account } = entry;
       const ahead = stalest === undefined ? 1 : account.held - stalest.account.held;
-      if (ahead > 0 || (account === stalest?.account && entry.lastProgress <= stalest.lastProgress)) {
+      if (ahead > 0 || (account === stalest?.account && entry.progress <= stalest.progress)) {
         stalest = entry;
       }
     }
     return stalest;
   }
 
-  enqueue(entry: LedgerEntry): void {
-    entry.account.waiting.add(entry);
-    this.#waiting.add(entry.account);
-  }
-
-  dequeue(entry: LedgerEntry): void {
-    const { waiting } = entry.account;
-    waiting.delete(entry);
-    if (waiting.size === 0) this.#waiting.delete(entry.account);
-  }
-
+  /** Grants as many of the waiting reservations as fit. */
   grantWaiting(): void {
     const oldest = this.#oldest;
     if (oldest?.state === 'waiting') oldest.grant();
-    for (const { waiting } of this.#waiting) {
+    for (const { waiting } of this.waiting) {
       for (const entry of waiting) {
         if (!this.fits(entry, entry.awaited)) break;
         entry.grant();
@@ -132,7 +126,8 @@ class SharedLedger implements MemoryBudget, Ledger {
     }
   }
 
-  remove(entry: LedgerEntry): void {
+  /** Removes a reservation that has ended, and what it holds. */
+  remove(entry: Reservation): void {
     const { account, older, newer } = entry;
     if (newer === undefined) this.#newest = older;
     else newer.older = older;
@@ -148,12 +143,158 @@ class SharedLedger implements MemoryBudget, Ledger {
     if (--account.reservations === 0) this.#accounts.delete(account.subject);
   }
 
-  #subtract({ account, held }: LedgerEntry): void {
+  #subtract({ account, held }: Reservation): void {
     account.held -= held;
     this.#held -= held;
   }
 
   #share(): number {
     return this.#capacity / (this.#accounts.size + 1);
+  }
+}
+
+/**
+ * What one request holds of a budget: nothing at first. It is active or waits for memory until its owner releases it or
+ * the budget evicts it. After this end it holds nothing, and further calls have no effect. Owners use what precedes
+ * `grant`; the rest is for the budget. Methods with # would make each one slower to create.
+ */
+export class Reservation {
+  state: 'active' | 'waiting' | 'released' | 'evicted' = 'active';
+  /** In bytes. */
+  held = 0;
+  /** The bytes that it waits for, while it waits. */
+  awaited = 0;
+  readonly account: Account;
+  /** The budget's number when it last made progress; infinite while it waits, and so cannot make any. */
+  progress: number;
+  /** Neighbors in the order of arrival; a Set finds its first element slowly after deletions. */
+  older: Reservation | undefined;
+  newer: Reservation | undefined;
+  /** Defined while the reservation may be evicted. */
+  onEvicted: (() => void) | undefined;
+  readonly #budget: MemoryBudget;
+  /** Settles the wait; defined exactly while the state is `waiting`. */
+  #settle: ((error?: ApiError) => void) | undefined;
+
+  constructor(budget: MemoryBudget, account: Account, older: Reservation | undefined) {
+    this.#budget = budget;
+    this.account = account;
+    this.older = older;
+    this.progress = ++budget.progress;
+  }
+
+  /**
+   * Lets the budget evict the reservation when another subject needs its memory; at first it must not.
+   * @param onEvicted - Ends the request. It is called only if no method of the reservation reports the eviction.
+   */
+  allowEviction(onEvicted: () => void): void {
+    if (!this.ended) this.onEvicted = onEvicted;
+  }
+
+  /** Forbids eviction from now on. */
+  pin(): void {
+    this.onEvicted = undefined;
+  }
+
+  /** Whether it may proceed until it holds this many bytes. */
+  fits(bytes: number): boolean {
+    return !this.ended && this.#budget.fits(this, bytes);
+  }
+
+  /**
+   * Records that the request has made progress and how many bytes it now holds. Other reservations may be evicted to
+   * make room.
+   * @returns false when this reservation is evicted, or has ended before.
+   */
+  hold(bytes: number): boolean {
+    if (this.ended) return false;
+    const less = bytes < this.held;
+    const kept = this.#budget.resize(this, bytes);
+    if (less || !kept) this.#budget.grantWaiting();
+    return kept;
+  }
+
+  /**
+   * Waits until the request may proceed; from then on it holds this many bytes. Only one call may wait at a time.
+   * @throws ApiError `overloaded` when the reservation is evicted, as it is after the budget's patience;
+   *   `malformedRequest` when it is released.
+   */
+  wait(bytes: number): Promise<void> {
+    if (this.ended) return Promise.reject(this.reason());
+    return new Promise((resolve, reject) => {
+      if (this.state === 'waiting') throw new Error('The reservation waits already');
+      const budget = this.#budget;
+      const since = budget.progress;
+      const timer = setTimeout(() => {
+        const stalest = budget.stalest();
+        if (stalest !== undefined && stalest.progress <= since) {
+          stalest.evict();
+          budget.grantWaiting();
+        }
+        if (this.state !== 'waiting') return;
+        this.end('evicted');
+        budget.grantWaiting();
+      }, budget.patience);
+      this.#settle = (error) => {
+        clearTimeout(timer);
+        if (error === undefined) resolve();
+        else reject(error);
+      };
+      this.state = 'waiting';
+      this.awaited = bytes;
+      this.progress = Infinity;
+      this.account.waiting.add(this);
+      budget.waiting.add(this.account);
+      budget.grantWaiting();
+    });
+  }
+
+  /** Ends the reservation. */
+  release(): void {
+    if (this.ended) return;
+    this.end('released');
+    this.#budget.grantWaiting();
+  }
+
+  /** Ends the wait with what it waited for; or evicts the reservation, if that has become too much. */
+  grant(): void {
+    const settle = this.stopWaiting();
+    settle?.(this.#budget.resize(this, this.awaited) ? undefined : this.reason());
+  }
+
+  get ended(): boolean {
+    return this.state === 'released' || this.state === 'evicted';
+  }
+
+  /** Makes room for another reservation. */
+  evict(): void {
+    const onEvicted = this.state === 'waiting' ? undefined : this.onEvicted;
+    this.end('evicted');
+    onEvicted?.();
+  }
+
+  /** Returns the function that settles the wait that has ended; undefined if it did not wait. */
+  stopWaiting(): ((error?: ApiError) => void) | undefined {
+    const settle = this.#settle;
+    if (settle === undefined) return undefined;
+    this.#settle = undefined;
+    this.state = 'active';
+    const { waiting } = this.account;
+    waiting.delete(this);
+    if (waiting.size === 0) this.#budget.waiting.delete(this.account);
+    return settle;
+  }
+
+  end(state: 'released' | 'evicted'): void {
+    const settle = this.stopWaiting();
+    this.state = state;
+    this.onEvicted = undefined;
+    this.#budget.remove(this);
+    settle?.(this.reason());
+  }
+
+  /** Why a call fails after the end. After a release, the client has disconnected and does not receive the error. */
+  reason(): ApiError {
+    return new ApiError(this.state === 'evicted' ? 'overloaded' : 'malformedRequest');
   }
 }

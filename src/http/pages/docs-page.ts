@@ -1,15 +1,12 @@
 // Serves Swagger UI for the contract without external resources, under a strict Content-Security-Policy.
-import { negotiate } from '@fastify/accept-negotiator';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
 import type { Contract } from '../../contract/contract.js';
+import { acceptsGzip, compressFile } from '../response/compression.js';
 
 const { resolve } = createRequire(import.meta.url);
-const compress = promisify(gzip);
 
 /**
  * Runs in the browser. Requests go to the page's origin, including a proxy's path prefix. The token is stored for the
@@ -112,12 +109,6 @@ const page = (files: string, title: string) => `<!doctype html>
 </html>
 `;
 
-/** A file of the page, as it is and compressed with gzip. */
-interface Content {
-  plain: Buffer;
-  gzipped: Buffer;
-}
-
 /**
  * Serves the page at /docs/ without authentication; / redirects to it. Each file is read and compressed at its first
  * request. The folder name changes with the files, so that browsers can cache them permanently.
@@ -136,18 +127,15 @@ export function serveDocsPage(app: FastifyInstance, { document, basePaths }: Con
   }
 
   const serve = (name: string, type: string, caching: string, read: () => Promise<Buffer>) => {
-    let content: Promise<Content> | undefined;
-    const load = async () => {
-      const plain = await read();
-      return { plain, gzipped: await compress(plain) };
-    };
+    let content: Promise<Buffer> | undefined;
     const handler = async (request: FastifyRequest, reply: FastifyReply) => {
-      content ??= load().catch((error: unknown) => {
+      content ??= read().catch((error: unknown) => {
         // The failure may be temporary, such as a lack of file descriptors.
         content = undefined;
         throw error;
       });
-      const { plain, gzipped } = await content;
+      const file = await content;
+      const gzipped = type !== types.png && acceptsGzip(request) ? await compressFile(file) : undefined;
       reply
         .headers({
           'content-security-policy': contentSecurityPolicy,
@@ -157,8 +145,7 @@ export function serveDocsPage(app: FastifyInstance, { document, basePaths }: Con
           vary: 'accept-encoding',
         })
         .type(type);
-      const takesGzip = negotiate(request.headers['accept-encoding'] ?? '', ['gzip']) !== null;
-      if (!takesGzip || type === types.png) return reply.send(plain);
+      if (gzipped === undefined) return reply.send(file);
       return reply.header('content-encoding', 'gzip').send(gzipped);
     };
     app.route({ method, url: `/docs/${name}`, handler });

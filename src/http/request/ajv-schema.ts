@@ -1,6 +1,13 @@
 // Rewrites schemas of the normal form for Ajv.
 import type { AnySchemaObject } from 'ajv';
-import { countKeywords, isNothing, numericKeywords, partsOf, type Schema } from '../../contract/schema.js';
+import {
+  countKeywords,
+  isNothing,
+  mapSchemas,
+  numericKeywords,
+  partsOf,
+  type Schema,
+} from '../../contract/schema.js';
 import {
   anything,
   propertyOf,
@@ -17,27 +24,33 @@ import type { NumericRule } from './numeric.js';
 const plainKeywords = ['enum', ...countKeywords, 'uniqueItems', 'dependentRequired'] as const;
 const requestKeywords = [...plainKeywords, 'format', 'pattern'] as const;
 
-/** Rewrites schemas for Ajv. */
-export class Rewriter {
+/** How a schema is rewritten. */
+export interface RewriteOptions {
+  /** Whether the effort of checks is counted, and how many faults validation finds. */
+  readonly counted?: 'all faults' | 'first fault' | undefined;
+  /** Whether responses are checked, only to find which alternative they have. */
+  readonly isLenient?: boolean;
+}
+
+/** Rewrites a schema for Ajv, with the schemas that contain themselves in `$defs`. */
+export function rewrite(schema: Schema, source: Source, options: RewriteOptions): AnySchemaObject {
+  const rewriter = new Rewriter(source, options);
+  const written = rewriter.rewrite(schema);
+  const isPlain = Object.keys(rewriter.defs).length === 0;
+  return isPlain ? written : { ...written, $defs: rewriter.defs };
+}
+
+class Rewriter {
   readonly #source: Source;
-  readonly #isLenient: boolean;
-  readonly #counted: 'all faults' | 'first fault' | undefined;
+  readonly #options: RewriteOptions;
   /** The schemas that contain themselves, by their names in `$defs`. */
   readonly #names = new Map<Schema, string>();
   readonly defs: Record<string, AnySchemaObject> = {};
   readonly #shapes = new Shapes();
 
-  /**
-   * @param options.counted - Whether the effort of checks is counted, and how many faults validation finds.
-   * @param options.isLenient - Whether responses are checked, only to find which alternative they have.
-   */
-  constructor(
-    source: Source,
-    options: { counted?: 'all faults' | 'first fault' | undefined; isLenient?: boolean } = {},
-  ) {
+  constructor(source: Source, options: RewriteOptions) {
     this.#source = source;
-    this.#counted = options.counted;
-    this.#isLenient = options.isLenient ?? false;
+    this.#options = options;
   }
 
   /**
@@ -47,17 +60,20 @@ export class Rewriter {
    */
   rewrite(schema: Schema, shape = schema.shape, isTest = false): AnySchemaObject {
     if (schema.recursive !== undefined) return this.#refer(schema.recursive());
+    const { counted, isLenient = false } = this.#options;
     const { type, enum: values } = schema;
     const isNumeric =
       (type?.some((name) => name === 'integer' || name === 'number') ?? false) ||
       numericKeywords.some((keyword) => schema[keyword] !== undefined);
-    const takesString = !isTest && (type?.includes('string') ?? true);
+    const takes = (name: TypeName) => type?.includes(name) ?? true;
+    const isContainer = takes('object') || takes('array');
+    const weight = weigh(schema, counted === 'all faults');
     const written: AnySchemaObject = {
-      ...pick(schema, this.#isLenient ? plainKeywords : requestKeywords),
+      ...pick(schema, isLenient ? plainKeywords : requestKeywords),
       ...(type !== undefined && { type: type.length === 1 ? type[0] : type }),
-      ...(takesString && { wellFormed: true }),
+      ...(!isTest && takes('string') && { wellFormed: true }),
       ...this.#inner(schema, shape, isTest),
-      ...this.#combined(schema, shape, isTest),
+      ...(counted && (isContainer || weight.own + weight.text > 0) && { counted: weight }),
     };
     if (!isNumeric) return written;
     delete written['type'];
@@ -77,59 +93,32 @@ export class Rewriter {
     return { $ref: `#/$defs/${name}` };
   }
 
-  /** Rewrites what a schema says about items and properties. */
+  /** Rewrites the schemas inside a schema. */
   #inner(schema: Schema, shape: Shape, isTest: boolean): AnySchemaObject {
-    const { properties, patternProperties, required, prefixItems, contains, propertyNames } = schema;
-    const inner = (one: Schema, at = one.shape) => this.rewrite(one, at, isTest);
-    const property = (one: Schema, name: string) => {
-      if (one.refused) return this.#isLenient ? {} : { refused: true };
-      return inner(one, propertyOf(shape, name));
-    };
-    const rests = { items: shape.items, additionalProperties: shape.additional || anything };
-    const written: AnySchemaObject = {
-      ...(prefixItems && { prefixItems: prefixItems.map((one) => inner(one)) }),
-      ...(contains && { contains: this.rewrite(contains, contains.shape, true) }),
-      ...(properties && { properties: mapValues(properties, property) }),
-      ...(patternProperties && { patternProperties: mapValues(patternProperties, (one) => inner(one)) }),
-      ...(required && { required: withoutAbsent(required, shape.properties) }),
-      ...(propertyNames && { propertyNames: inner(propertyNames) }),
-    };
-    for (const keyword of [
-      'items',
-      'additionalProperties',
-      'unevaluatedItems',
-      'unevaluatedProperties',
-    ] as const) {
-      const one = schema[keyword];
-      const at = keyword in rests ? rests[keyword as keyof typeof rests] : undefined;
-      if (one !== undefined) written[keyword] = !isNothing(one) && inner(one, at);
-    }
-    return written;
-  }
-
-  /** Rewrites what a schema combines. */
-  #combined(schema: Schema, shape: Shape, isTest: boolean): AnySchemaObject {
-    const { allOf, anyOf, oneOf, not, if: condition, then, else: otherwise, dependentSchemas } = schema;
-    const part = (one: Schema) => this.rewrite(one, this.#shapes.merge(shape, one.shape, ignore), isTest);
-    const alternative = (one: Schema) => guard(one, part(one));
+    const at = (place: Shape | undefined) => (one: Schema) =>
+      !isNothing(one) && this.rewrite(one, place ?? one.shape, isTest);
+    const inner = (one: Schema) => this.rewrite(one, one.shape, isTest);
     const test = (one: Schema) => this.rewrite(one, one.shape, true);
+    const part = (one: Schema) => this.rewrite(one, this.#shapes.merge(shape, one.shape, ignore), isTest);
+    const property = (one: Schema, name: string) => {
+      if (one.refused) return this.#options.isLenient ? {} : { refused: true };
+      return this.rewrite(one, propertyOf(shape, name), isTest);
+    };
     // As parts of allOf, since Ajv forgets what has been evaluated before these keywords in the same schema.
-    const all: AnySchemaObject[] = (allOf ?? []).map((one) => this.rewrite(one, shape, isTest));
-    if (then ?? otherwise)
-      all.push({
-        if: test(condition!),
-        ...(then && { then: part(then) }),
-        ...(otherwise && { else: part(otherwise) }),
-      });
-    if (dependentSchemas) all.push({ dependentSchemas: mapValues(dependentSchemas, part) });
-    const weight = weigh(schema, this.#counted === 'all faults');
-    const isContainer = ['object', 'array'].some((name) => schema.type?.includes(name as TypeName) ?? true);
+    const all: unknown[] = schema.allOf?.map((one) => this.rewrite(one, shape, isTest)) ?? [];
+    if (schema.then ?? schema.else)
+      all.push({ ...mapSchemas(schema, ['if'], test), ...mapSchemas(schema, ['then', 'else'], part) });
+    if (schema.dependentSchemas) all.push(mapSchemas(schema, ['dependentSchemas'], part));
     return {
-      ...(this.#counted && (isContainer || weight.own + weight.text > 0) && { counted: weight }),
+      ...mapSchemas(schema, ['prefixItems', 'patternProperties', 'propertyNames'], inner),
+      ...mapSchemas(schema, ['properties'], property),
+      ...mapSchemas(schema, ['items'], at(shape.items)),
+      ...mapSchemas(schema, ['additionalProperties'], at(shape.additional || anything)),
+      ...mapSchemas(schema, ['unevaluatedItems', 'unevaluatedProperties'], at(undefined)),
+      ...mapSchemas(schema, ['contains', 'not'], test),
+      ...mapSchemas(schema, ['anyOf', 'oneOf'], (one) => guard(one, part(one))),
       ...(all.length > 0 && { allOf: all }),
-      ...(anyOf && { anyOf: anyOf.map(alternative) }),
-      ...(oneOf && { oneOf: oneOf.map(alternative) }),
-      ...(not && { not: test(not) }),
+      ...(schema.required && { required: withoutAbsent(schema.required, shape.properties) }),
     };
   }
 }
@@ -164,11 +153,4 @@ function pick<Keyword extends keyof Schema>(
 ): Pick<Schema, Keyword> {
   const given = keywords.map((keyword) => [keyword, schema[keyword]] as const);
   return Object.fromEntries(given.filter(([, value]) => value !== undefined)) as Pick<Schema, Keyword>;
-}
-
-function mapValues<Value, Result>(
-  values: Readonly<Record<string, Value>>,
-  map: (value: Value, name: string) => Result,
-): Record<string, Result> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value, name)]));
 }

@@ -4,8 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import type { DoneFuncWithErrOrRes, FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError } from '../../errors.js';
 import { continueIfExpected } from '../connection/host-and-expect.js';
-import type { MemoryBudget } from '../admission/memory-budget.js';
-import type { Reservation } from '../admission/reservation.js';
+import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
 import { parseExactJson } from '../../contract/exact-json.js';
 import { findExcess, unboundedLength } from './json-bounds.js';
 

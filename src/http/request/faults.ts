@@ -55,14 +55,14 @@ function describeFault(
 ): string {
   const { missingProperty, additionalProperty, unevaluatedProperty, allowedValues, passingSchemas, type } =
     (params as FaultParams | undefined) ?? {};
+  const unknown = additionalProperty ?? unevaluatedProperty;
   const steps = instancePath.slice(1).split('/').map(unescape);
   const inside = (name: string) => (steps[0] === '' ? name : `${steps.join('.')}.${name}`);
   const place = propertyName === undefined ? steps.join('.') : `the name ${inside(quote(propertyName))}`;
   if (keyword === 'required') return `${inside(missingProperty ?? '')} is missing`;
-  if (keyword === 'additionalProperties') return `${inside(quote(additionalProperty ?? ''))} is unknown`;
+  if (unknown !== undefined) return `${inside(quote(unknown))} is unknown`;
   if (keyword === 'anyOf' || (keyword === 'oneOf' && passingSchemas === null))
     return `${place === '' ? 'it' : place} must match one of the alternatives`;
-  if (keyword === 'unevaluatedProperties') return `${inside(quote(unevaluatedProperty ?? ''))} is unknown`;
   let fault = allowedValues === undefined ? message : `must be one of ${allowedValues.join(', ')}`;
   if (type !== undefined) {
     const wanted = [type].flat().map((name) => typeNames[name] ?? name);

@@ -2,6 +2,7 @@
 import type { ErrorObject, FuncKeywordDefinition } from 'ajv';
 import { integerRanges, isInexact, parseDecimal, toDouble } from '../../contract/exact-json.js';
 import type { numericKeywords, Schema } from '../../contract/schema.js';
+import { typeOf, type TypeName } from '../../contract/shape.js';
 import { decimalNumber, notNumber, type Source } from './faults.js';
 
 type NumericSchema = Pick<Schema, 'type' | 'enum' | (typeof numericKeywords)[number]> & {
@@ -35,7 +36,9 @@ export function numericFaults({ schema, data }: ErrorObject): Fault[] {
 /** Creates the function that checks the type of a value, and if it is a number, its limits. */
 function createCheck({ schema, source }: NumericRule): (data: unknown) => Fault[] | undefined {
   const { type, enum: values } = schema;
-  const others = type?.filter((name) => name !== 'integer' && name !== 'number');
+  const others: readonly TypeName[] | undefined = type?.filter(
+    (name) => name !== 'integer' && name !== 'number',
+  );
   const isInteger = type !== undefined && !type.includes('number');
   const { check, rule } = isInteger ? integerCheck(schema) : numberCheck(schema);
   const hint = isInteger ? ', in canonical decimal digits' : type === undefined ? '' : ', in decimal digits';
@@ -45,9 +48,8 @@ function createCheck({ schema, source }: NumericRule): (data: unknown) => Fault[
   };
   return (data) => {
     const isNumber = typeof data === 'number' || typeof data === 'bigint' || isInexact(data);
-    if (!isNumber && (others === undefined || others.includes(typeOf(data) as never))) {
-      if (others === undefined || values === undefined || values.includes(data)) return undefined;
-    }
+    if (!isNumber && others === undefined) return undefined;
+    if (!isNumber && others?.includes(typeOf(data)) && (values?.includes(data) ?? true)) return undefined;
     const faults = isNumber ? check(data) : wrongType;
     if (faults !== wrongType) return faults;
     return [{ message: `${rule}${notNumber(data, source, hint, accepts)}` }];
@@ -56,12 +58,6 @@ function createCheck({ schema, source }: NumericRule): (data: unknown) => Fault[
 
 /** Stands for a value that is not of the type, or outside its range. */
 const wrongType: Fault[] = [];
-
-/** The type of JSON Schema that a value has, unless it is a number. */
-function typeOf(data: unknown): string {
-  if (data === null) return 'null';
-  return Array.isArray(data) ? 'array' : typeof data;
-}
 
 type Numeric = number | bigint | symbol;
 

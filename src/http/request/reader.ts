@@ -41,15 +41,13 @@ export function createRequestReader(operation: Operation, options: ReaderOptions
   const body = bodyReader(operation, options);
   const params = paramsOf(operation);
   return (request) => {
+    // In the order in which their faults are reported.
     const input: { -readonly [Name in keyof Input]: Input[Name] } = {
       caller: request.caller,
       params: path === undefined ? request.params : path(params(request.params as Values)),
-      body: undefined,
-      query: undefined,
+      body: body(request),
+      query: query?.(request.query as Values),
     };
-    // In the order in which their faults are reported.
-    input.body = body(request);
-    input.query = query?.(request.query as Values);
     if (header !== undefined) input.headers = header(pick(request.headers, operation));
     if (cookie !== undefined) input.cookies = cookie(parseCookies(request.headers.cookie ?? ''));
     return input;

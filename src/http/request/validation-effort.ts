@@ -8,6 +8,9 @@ import { ApiError } from '../../errors.js';
 const maxChecks = 30_000;
 /** A text of this length counts as another value, since it takes time to match. */
 const textLength = 64;
+/** The keywords whose schemas apply to the value itself, and those that apply to each item or name. */
+const combining = ['not', 'if', 'then', 'else', 'allOf', 'anyOf', 'oneOf', 'dependentSchemas'] as const;
+const ofEach = ['contains', 'propertyNames', 'unevaluatedItems', 'unevaluatedProperties'] as const;
 /** What is cheap for one value, in checks, and so need not be counted for each item of a plain array. */
 const cheap = 2;
 
@@ -28,21 +31,8 @@ export interface Weight {
  * @param allErrors - Whether validation goes on after the first fault.
  */
 export function weigh(schema: Schema, allErrors: boolean): Weight {
-  const { not, if: condition, then, else: otherwise, allOf = [], anyOf = [], oneOf = [] } = schema;
-  const { contains, propertyNames, unevaluatedItems, unevaluatedProperties } = schema;
-  const { properties = {}, patternProperties = {}, dependentSchemas = {}, dependentRequired = {} } = schema;
-  const parts = [
-    not,
-    condition,
-    then,
-    otherwise,
-    ...allOf,
-    ...anyOf,
-    ...oneOf,
-    ...Object.values(dependentSchemas),
-  ];
-  const schemas = parts.filter((part) => part !== undefined).length;
-  const rest = [contains, propertyNames, unevaluatedItems, unevaluatedProperties];
+  const { properties = {}, patternProperties = {}, dependentRequired = {} } = schema;
+  const schemas = partsOf(schema, combining).length;
   return {
     own:
       schemas +
@@ -52,7 +42,7 @@ export function weigh(schema: Schema, allErrors: boolean): Weight {
       sum(Object.values(schema.shape.properties).map((shape) => weighDefault(shape.default))),
     text: schemas + (schema.pattern === undefined ? 0 : weighPattern(schema.pattern)),
     each:
-      rest.filter((part) => part !== undefined).length +
+      partsOf(schema, ofEach).length +
       sum(Object.keys(patternProperties).map((pattern) => 1 + weighPattern(pattern))),
     required: (allErrors && schema.required) || [],
   };
@@ -83,24 +73,22 @@ export function isCostly(schema: Schema, isRepeated = false): boolean {
   return partsOf(schema).some((part) => isCostly(part, repeats));
 }
 
-/** Counts the checks of one validation: it runs to its end before another one starts. */
-export class Effort {
-  #checks = 0;
+/** The checks of the validation that is running: it runs to its end before another one starts. */
+let checks = 0;
 
-  start(): void {
-    this.#checks = 0;
-  }
+/** Begins to count the checks of a validation. */
+export function startCounting(): void {
+  checks = 0;
+}
 
-  /**
-   * Counts a value and what is directly in it, by the weight of the schema.
-   * @throws ApiError when there are too many.
-   */
-  readonly count = (weight: Weight, data: unknown): true => {
-    this.#checks +=
-      weight.own + (typeof data === 'string' ? weight.text * sizeOfText(data) : sizeOf(data, weight));
-    if (this.#checks <= maxChecks) return true;
-    throw new ApiError('invalidBody', { detail: 'it takes too long to check: send fewer values at a time' });
-  };
+/**
+ * Counts a value and what is directly in it, by the weight of the schema.
+ * @throws ApiError when there are too many checks.
+ */
+export function count(weight: Weight, data: unknown): true {
+  checks += weight.own + (typeof data === 'string' ? weight.text * sizeOfText(data) : sizeOf(data, weight));
+  if (checks <= maxChecks) return true;
+  throw new ApiError('invalidBody', { detail: 'it takes too long to check: send fewer values at a time' });
 }
 
 function sizeOf(data: unknown, { each, required }: Weight): number {

@@ -2,8 +2,8 @@
 import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Schema } from '../../contract/schema.js';
-import { isChoosing, Rewriter } from './ajv-schema.js';
-import { Effort, isCostly, limitDepth } from './validation-effort.js';
+import { isChoosing, rewrite, type RewriteOptions } from './ajv-schema.js';
+import { count, isCostly, limitDepth, startCounting } from './validation-effort.js';
 import { describe, type Source } from './faults.js';
 import { addTextFormats } from './formats.js';
 import { numericFaults, numericKeyword } from './numeric.js';
@@ -29,11 +29,9 @@ export class Compiler {
   }
 
   /** Compiles a schema; one with alternatives reports only the first fault, since there could be very many. */
-  compile(schema: Schema, rewriter: Rewriter) {
-    const written = rewriter.rewrite(schema);
-    const isPlain = Object.keys(rewriter.defs).length === 0;
+  compile(schema: Schema, source: Source, options: RewriteOptions) {
     const ajv = isChoosing(schema) ? (this.#first ??= createAjv(this.#text, false)) : this.#all;
-    return ajv.compile(isPlain ? written : { ...written, $defs: rewriter.defs });
+    return ajv.compile(rewrite(schema, source, options));
   }
 }
 
@@ -52,6 +50,7 @@ function createAjv(text: string, allErrors: boolean): Ajv | Ajv2020 {
     // Parts of a composition may leave the type to another part.
     strictTypes: false,
     strictTuples: false,
+    allowMatchingProperties: true,
     // Slower, and needed only for properties with names that objects inherit, such as "constructor".
     ownProperties: inheritedNames.some((name) => text.includes(`"${name}"`)),
   });
@@ -69,12 +68,9 @@ function createAjv(text: string, allErrors: boolean): Ajv | Ajv2020 {
     validate: () => false,
   });
   // Before the keywords that combine schemas.
-  ajv.addKeyword({ keyword: 'counted', before: 'not', validate: effort.count });
+  ajv.addKeyword({ keyword: 'counted', before: 'not', validate: count });
   return ajv;
 }
-
-/** The effort of the validation that is running. */
-const effort = new Effort();
 
 /**
  * Compiles the validator of a part of a request.
@@ -84,16 +80,15 @@ const effort = new Effort();
 export function createValidator(compiler: Compiler, schema: Schema, source: Source): Validator {
   const isCounted = isCostly(schema);
   const counted = isCounted ? (isChoosing(schema) ? 'first fault' : 'all faults') : undefined;
-  const rewriter = new Rewriter(source, { counted });
-  const validate = compiler.compile(schema, rewriter);
+  const validate = compiler.compile(schema, source, { counted });
   compileEagerly(validate);
   const check: Validator = (data) =>
     validate(data) ? undefined : describe(validate.errors ?? [], source, numericFaults);
   if (!isCounted) return check;
-  const isRecursive = Object.keys(rewriter.defs).length > 0;
+  const isRecursive = Object.hasOwn(validate.schema as object, '$defs');
   return (data) => {
     if (isRecursive) limitDepth(data);
-    effort.start();
+    startCounting();
     return check(data);
   };
 }
@@ -103,7 +98,7 @@ export function createValidator(compiler: Compiler, schema: Schema, source: Sour
  * properties would wait for that.
  */
 function compileEagerly(validate: (data: unknown) => unknown): void {
-  effort.start();
+  startCounting();
   try {
     validate({});
   } catch {
@@ -113,5 +108,5 @@ function compileEagerly(validate: (data: unknown) => unknown): void {
 
 /** Compiles the function that returns whether a part of a response has an alternative of its schema. */
 export function createMatcher(compiler: Compiler, schema: Schema): (data: unknown) => boolean {
-  return compiler.compile(schema, new Rewriter('json', { isLenient: true }));
+  return compiler.compile(schema, 'json', { isLenient: true });
 }

@@ -1,6 +1,6 @@
 // Compresses responses with gzip and respects backpressure, which Fastify's plugin ignores.
 import { negotiate } from '@fastify/accept-negotiator';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { createGzip, gzip } from 'node:zlib';
@@ -11,8 +11,13 @@ const minLength = 1024;
 const compress = promisify(gzip);
 const compressedFiles = new WeakMap<Buffer, Promise<Buffer>>();
 
+/** Whether a client accepts gzip (RFC 9110 section 12.5.3). */
+export function acceptsGzip({ headers }: FastifyRequest): boolean {
+  return negotiate(headers['accept-encoding'] ?? '', ['gzip']) !== null;
+}
+
 /** Compresses a file once, since large files take long; tries again only after a failure. */
-function compressFile(file: Buffer): Promise<Buffer> {
+export function compressFile(file: Buffer): Promise<Buffer> {
   const known = compressedFiles.get(file);
   if (known !== undefined) return known;
   const compressed = compress(file);
@@ -36,12 +41,7 @@ export function compressResponses(app: FastifyInstance): void {
       const worthIt = whole ? payload.length >= minLength : payload instanceof Readable;
       const isImage = String(reply.getHeader('content-type')).startsWith('image/');
       const isCoded = reply.hasHeader('content-encoding');
-      if (
-        !worthIt ||
-        isImage ||
-        isCoded ||
-        negotiate(request.headers['accept-encoding'] ?? '', ['gzip']) === null
-      ) {
+      if (!worthIt || isImage || isCoded || !acceptsGzip(request)) {
         done(null, payload);
         return;
       }

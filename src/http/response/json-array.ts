@@ -4,8 +4,7 @@ import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { JsonArray } from '../../contract/handlers.js';
 import { ApiError } from '../../errors.js';
-import type { MemoryBudget } from '../admission/memory-budget.js';
-import type { Reservation } from '../admission/reservation.js';
+import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
 
 /** The expected length of a page before it is read, in bytes. */
 const expectedPage = 64 * 1024;

@@ -4,15 +4,14 @@ import openapiGlue from 'fastify-openapi-glue';
 import type { Contract } from '../../contract/contract.js';
 import type { AnyHandlers } from '../../contract/handlers.js';
 import type { Operation } from '../../contract/operations.js';
+import type { Schema } from '../../contract/schema.js';
 import { ContractError } from '../../contract/source.js';
 import { ApiError } from '../../errors.js';
-import type { MemoryBudget } from '../admission/memory-budget.js';
-import { admitBody, createBodyParser, releaseBody } from '../request/body.js';
-import { createRequestReader, type RequestReader } from '../request/reader.js';
+import { admitBody, createBodyParser, releaseBody, type BodyBounds } from '../request/body.js';
+import { createRequestReader } from '../request/reader.js';
 import { createMatcher, type Compiler } from '../request/validation.js';
 import type { ListBounds } from '../response/json-array.js';
 import { createSender, responseSchemas } from '../response/results.js';
-import type { MatcherOf } from '../response/serializer.js';
 import { authenticate, findUnverified, type AuthenticationOptions } from '../security/authenticate.js';
 import type { RateLimitHook } from '../admission/rate-limit.js';
 
@@ -23,11 +22,7 @@ export interface RoutesOptions {
   compiler: Compiler;
   handlers: AnyHandlers;
   authentication: AuthenticationOptions;
-  bodies: {
-    /** Maximum length of a body, in bytes. */
-    limit: number;
-    budget: MemoryBudget;
-  };
+  bodies: Omit<BodyBounds, 'maxDepth'>;
   lists: ListBounds;
   /** Limits the request rate of authenticated callers. */
   countCaller?: RateLimitHook | undefined;
@@ -53,7 +48,7 @@ type Handle = (request: object) => Promise<unknown>;
  * @throws ContractError naming every operation without a handler, security scheme without a verifier and unknown scope.
  */
 export async function registerRoutes(app: FastifyInstance, options: RoutesOptions): Promise<void> {
-  const { contract, compiler, authentication, countCaller } = options;
+  const { contract, authentication, countCaller } = options;
   refuseMissing(options);
   const bodies = { ...options.bodies, maxDepth: contract.bodyDepth + spareDepth };
   const operations = new Map(contract.operations.map((operation) => [operation.operationId, operation]));
@@ -87,12 +82,7 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
           preParsing: admitBody(bodies),
           onSend: releaseBody,
         }),
-        handler: operationHandler(
-          operation,
-          options,
-          createRequestReader(operation, readerOptions(operation, contract, compiler)),
-          (schema) => createMatcher(compiler, schema),
-        ),
+        handler: operationHandler(operation, options),
       };
     },
   });
@@ -137,11 +127,8 @@ function isFirst({ url, method }: RouteOptions, operation: Operation): boolean {
   return url === urlsOf(operation)[0] && method === operation.method;
 }
 
-function readerOptions(
-  { security }: Operation,
-  { securitySchemes, bodyTypes }: Contract,
-  compiler: Compiler,
-) {
+function readerOptions({ security }: Operation, { contract, compiler }: RoutesOptions) {
+  const { securitySchemes, bodyTypes } = contract;
   const schemes = security.flat().map(({ scheme }) => securitySchemes[scheme]);
   const credentials = schemes.flatMap((scheme) =>
     scheme?.type === 'apiKey' && scheme.in === 'query' ? [scheme.name] : [],
@@ -149,13 +136,11 @@ function readerOptions(
   return { compiler, credentials, checksType: bodyTypes.length > 1 };
 }
 
-function operationHandler(
-  operation: Operation,
-  { handlers, lists }: RoutesOptions,
-  read: RequestReader,
-  matcherOf: MatcherOf,
-): RouteHandlerMethod {
+function operationHandler(operation: Operation, options: RoutesOptions): RouteHandlerMethod {
+  const { handlers, lists, compiler } = options;
   const handle = handlers[operation.operationId] as Handle;
+  const read = createRequestReader(operation, readerOptions(operation, options));
+  const matcherOf = (schema: Schema) => createMatcher(compiler, schema);
   const send = createSender(operation, { ...lists, matcherOf });
   return async (request, reply) => {
     const input = read(request);

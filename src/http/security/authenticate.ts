@@ -1,6 +1,6 @@
 // Derives authentication from the contract: which verifiers an operation uses, and which scopes it requires.
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
-import type { Requirement, SchemeUse, SecurityScheme } from '../../contract/security.js';
+import type { SchemeUse, SecurityScheme } from '../../contract/security.js';
 import type { Contract } from '../../contract/contract.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Finding } from '../../contract/source.js';
@@ -16,14 +16,7 @@ export interface AuthenticationOptions {
   scopes: readonly string[];
 }
 
-type Done = (error?: Error) => void;
-interface AdmissionOptions {
-  realm: string;
-  verifiers: Verifiers;
-  requiredScope: string | undefined;
-}
-
-type Admission = (request: FastifyRequest, reply: unknown, done: Done) => void;
+type Admission = (request: FastifyRequest, reply: unknown, done: (error?: Error) => void) => void;
 
 /** Finds the security schemes of an operation without a verifier, and its scopes that no caller can have. */
 export function findUnverified(
@@ -32,30 +25,23 @@ export function findUnverified(
 ): Finding[] {
   const { operationId, security, requiredScope, find } = operation;
   const uses = security.flat();
-  const schemes = [...new Set(uses.map(({ scheme }) => scheme))];
-  const needed = [
-    ...new Set([
-      ...(requiredScope === undefined ? [] : [requiredScope]),
-      ...uses.flatMap((use) => use.scopes),
-    ]),
-  ];
+  const schemes = new Set(uses.map(({ scheme }) => scheme));
+  const needed = new Set([requiredScope ?? [], uses.map((use) => use.scopes)].flat(2));
+  const unverified = [...schemes].filter((scheme) => !Object.hasOwn(verifiers, scheme));
+  const unknown = [...needed].filter((scope) => !scopes.includes(scope));
   return [
-    ...schemes
-      .filter((scheme) => !Object.hasOwn(verifiers, scheme))
-      .map((scheme) =>
-        find(
-          `Operation ${operationId} uses security scheme ${scheme}, which has no verifier`,
-          `Pass a verifier for ${scheme}`,
-        ),
+    ...unverified.map((scheme) =>
+      find(
+        `Operation ${operationId} uses security scheme ${scheme}, which has no verifier`,
+        `Pass a verifier for ${scheme}`,
       ),
-    ...needed
-      .filter((scope) => !scopes.includes(scope))
-      .map((scope) =>
-        find(
-          `Operation ${operationId} requires scope ${scope}, which no caller can have`,
-          'Correct the scope, or add it to those of the service',
-        ),
+    ),
+    ...unknown.map((scope) =>
+      find(
+        `Operation ${operationId} requires scope ${scope}, which no caller can have`,
+        'Correct the scope, or add it to those of the service',
       ),
+    ),
   ];
 }
 
@@ -74,7 +60,13 @@ export function authenticate(
   const named = security.filter((requirement) => requirement.length > 0);
   if (named.length === 0) return undefined;
   const isOptional = named.length < security.length;
-  const groups = named.map((requirement) => admissions(requirement, { realm, verifiers, requiredScope }));
+  const groups = named.map((requirement) =>
+    requirement.map((use, i) => {
+      const isLast = i === requirement.length - 1;
+      const options = { realm, joins: i > 0, requiredScope: isLast ? requiredScope : undefined };
+      return admission(verifiers[use.scheme]!, use, options);
+    }),
+  );
   const [only] = groups;
   if (groups.length === 1 && only?.length === 1 && !isOptional) return app.auth(only);
 
@@ -115,21 +107,10 @@ function isBearer(scheme: SecurityScheme | undefined): boolean {
     : scheme !== undefined && scheme.type !== 'apiKey';
 }
 
-/** Returns the functions that admit a request by each scheme of a requirement; the last one checks the scope, too. */
-function admissions(
-  requirement: Requirement,
-  { realm, verifiers, requiredScope }: AdmissionOptions,
-): Admission[] {
-  return requirement.map((use, i) => {
-    const isLast = i === requirement.length - 1;
-    const options = { realm, joins: i > 0, requiredScope: isLast ? requiredScope : undefined };
-    return admission(verifiers[use.scheme]!, use, options);
-  });
-}
-
 /**
  * Returns the function that admits a request by one verifier, if the caller has the scopes.
  * @param joins - Whether another scheme has admitted the caller: that one identifies the caller, and scopes add up.
+ * @param requiredScope - The scope that the schemes so far must grant together.
  */
 function admission(
   verify: Verifier,

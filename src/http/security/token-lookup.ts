@@ -1,5 +1,5 @@
 // Looks up tokens in the repository and at the identity provider, so that invented ones delay no known caller.
-import fastq, { type queueAsPromised } from 'fastq';
+import fastq from 'fastq';
 import { ApiError } from '../../errors.js';
 import { hashSecret } from '../../storage/access-token.js';
 import type { TokenRepository } from '../../storage/interface.js';
@@ -18,13 +18,16 @@ const maxWait = 5_000;
 /** Created once, so that a flood of requests without a valid token costs little. */
 const overloaded = new ApiError('overloaded');
 
+/** Returns what a token grants; undefined when it is invalid. */
+type Find = (token: string) => Promise<Grant | undefined>;
+
 /** Where tokens are looked up. */
 export interface TokenSources {
   tokens: TokenRepository;
   /** Whether a token has the form of those in the repository. */
   isSecret: (token: string) => boolean;
   /** Returns what any other token grants; undefined when it is invalid. */
-  verifyForeign?: ((token: string) => Promise<Grant | undefined>) | undefined;
+  verifyForeign?: Find | undefined;
   /** A monotonic time in milliseconds. */
   monotonic: () => number;
 }
@@ -39,18 +42,17 @@ export class TokenLookup {
   /** The cache's own `fetch` measurably slows short lists. */
   readonly #inFlight = new Map<string, Promise<Grant | undefined>>();
   /** Separate queues: a slow identity provider does not delay the repository's tokens. */
-  readonly #queues: { own: LookupQueue; foreign: LookupQueue };
+  readonly #findOwnLater: Find;
+  readonly #findForeignLater: Find;
   readonly #aging = new Set<string>();
   #nextRefresh = -Infinity;
 
   constructor(cache: GrantCache, sources: TokenSources) {
     this.#cache = cache;
     this.#sources = sources;
-    const createQueue = () =>
-      new LookupQueue((token, deadline) =>
-        sources.monotonic() > deadline ? Promise.reject(overloaded) : this.#findNow(token),
-      );
-    this.#queues = { own: createQueue(), foreign: createQueue() };
+    const findNow: Find = (token) => this.#findNow(token);
+    this.#findOwnLater = createQueue(findNow, sources.monotonic);
+    this.#findForeignLater = createQueue(findNow, sources.monotonic);
   }
 
   /**
@@ -61,9 +63,9 @@ export class TokenLookup {
   find(token: string): Promise<Grant | undefined> {
     let found = this.#inFlight.get(token);
     if (found === undefined) {
-      found = (this.#cache.isRecognized(token) ? this.#findNow(token) : this.#findQueued(token)).finally(() =>
-        this.#inFlight.delete(token),
-      );
+      const findLater = this.#sources.isSecret(token) ? this.#findOwnLater : this.#findForeignLater;
+      found = this.#cache.isRecognized(token) ? this.#findNow(token) : findLater(token);
+      found = found.finally(() => this.#inFlight.delete(token));
       this.#inFlight.set(token, found);
     }
     return found;
@@ -89,11 +91,6 @@ export class TokenLookup {
       });
   }
 
-  #findQueued(token: string): Promise<Grant | undefined> {
-    const { isSecret, monotonic } = this.#sources;
-    return (isSecret(token) ? this.#queues.own : this.#queues.foreign).push(token, monotonic() + maxWait);
-  }
-
   async #findNow(token: string): Promise<Grant | undefined> {
     const { isSecret, verifyForeign, monotonic } = this.#sources;
     if (isSecret(token)) return (await this.#findOwn([token]))[0];
@@ -117,23 +114,21 @@ export class TokenLookup {
   }
 }
 
-/** Looks up tokens, a few at a time. It counts those that wait, since the queue itself would walk over all of them. */
-class LookupQueue {
-  readonly #queue: queueAsPromised<{ token: string; deadline: number }, Grant | undefined>;
-  #waiting = 0;
-
-  /** @param find - Looks up a token; it rejects after the deadline, on the monotonic clock. */
-  constructor(find: (token: string, deadline: number) => Promise<Grant | undefined>) {
-    this.#queue = fastq.promise(({ token, deadline }: { token: string; deadline: number }) => {
-      this.#waiting--;
-      return find(token, deadline);
-    }, maxLookups);
-  }
-
-  /** @throws ApiError `overloaded` when too many wait. */
-  push(token: string, deadline: number): Promise<Grant | undefined> {
-    if (this.#waiting >= maxWaiting) return Promise.reject(overloaded);
-    this.#waiting++;
-    return this.#queue.push({ token, deadline });
-  }
+/**
+ * Returns the function that looks up a token when its turn comes, a few at a time. It counts those that wait, since the
+ * queue itself would walk over all of them. It rejects with ApiError `overloaded` when too many wait, or one for too long.
+ * @param find - Looks up a token.
+ * @param monotonic - Returns a monotonic time in milliseconds.
+ */
+function createQueue(find: Find, monotonic: () => number): Find {
+  let waiting = 0;
+  const queue = fastq.promise(({ token, deadline }: { token: string; deadline: number }) => {
+    waiting--;
+    return monotonic() > deadline ? Promise.reject(overloaded) : find(token);
+  }, maxLookups);
+  return (token) => {
+    if (waiting >= maxWaiting) return Promise.reject(overloaded);
+    waiting++;
+    return queue.push({ token, deadline: monotonic() + maxWait });
+  };
 }

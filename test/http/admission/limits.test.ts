@@ -8,9 +8,16 @@ import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import type { HttpResponse } from '../../support/contract-check.js';
 import { engines } from '../../support/engines.js';
-import { startListening, startService, injectFaults, type ServiceOptions } from '../../support/service.js';
+import { createHead, createRequest, listRequest } from '../../support/raw-connection.js';
+import {
+  captureLog,
+  holdCreates,
+  injectFaults,
+  startListening,
+  startService,
+  type ServiceOptions,
+} from '../../support/service.js';
 import { repeatUntil, until } from '../../support/wait.js';
-import type { Creation } from '../../../dist/plants/repository.js';
 import { loadContract } from '../../../dist/contract/contract.js';
 import { createConverter } from '../../../dist/http/request/conversion.js';
 import { findExcess } from '../../../dist/http/request/json-bounds.js';
@@ -249,14 +256,12 @@ async function startTenants(t: Test, options: ServiceOptions) {
     sockets,
     /** Sends a create, and resolves when the server has read the given number of bytes, or all. */
     send: async (token: string, framing: string, part: string, read = 60_000) => {
-      const head = `POST /plants HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer ${token}`;
-      const arrives = once(service.app.server, 'connection') as Promise<[Socket]>;
-      const connection = await service.open();
-      const [socket] = await arrives;
-      const bytes = `${head}\r\n${framing}\r\n\r\n${part}`;
+      const { connection, served } = await service.openBoth();
+      const head = createHead(`Host: x\r\nAuthorization: Bearer ${token}\r\n`);
+      const bytes = `${head}${framing}\r\n\r\n${part}`;
       connection.send(bytes);
       await repeatUntil(
-        () => socket.bytesRead >= Math.min(bytes.length, read),
+        () => served.bytesRead >= Math.min(bytes.length, read),
         () => setImmediate(),
       );
       return connection;
@@ -365,18 +370,13 @@ t.test('the memory of all lists is bounded, and stalled readers do not block oth
   }));
   const service = await startTenants(t, { wrap, limits: { listBudget, stallTimeout: 600_000 } });
   const passTimeUntil = controlTime(t);
-  const { storage, subject, issue, authorized, port, app, open, sockets } = service;
-  const fill = (subject: string, count: number) =>
-    Promise.all(
-      Array.from({ length: count }, (_, i) =>
-        storage.plants.create(subject, BigInt(i), { name: 'x'.repeat(100_000) }),
-      ),
-    );
-  await fill('who stalls', 100);
-  await fill(subject, 20);
+  const { storage, fill, issue, authorized, port, app, open, openBoth, sockets } = service;
+  const name = 'x'.repeat(100_000);
+  await Promise.all(many(100, (i) => storage.plants.create('who stalls', BigInt(i), { name })));
+  await fill(20, () => name);
   const hostile = await issue('who stalls');
   const request = (token: string) =>
-    `GET /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+    listRequest(`Host: x\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\n`);
   const ends: Promise<unknown>[] = [];
   for (let i = 0; i < 16; i++) {
     const arrives = once(app.server, 'connection') as Promise<[Socket]>;
@@ -387,21 +387,18 @@ t.test('the memory of all lists is bounded, and stalled readers do not block oth
     const [served] = await arrives;
     ends.push(once(served, 'close'));
   }
-  const arrives = once(app.server, 'connection') as Promise<[Socket]>;
-  const good = await open();
-  const [served] = await arrives;
+  const { connection: good, served } = await openBoth();
   // No time passes for the server while the reader reads.
   const runs = () => served.writableLength === 0;
   for (let i = 0; i < 5; i++) {
-    good.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
-    const response = await passTimeUntil(good.receive('GET', '/plants'), runs);
-    t.equal((JSON.parse(response?.text ?? '') as unknown[]).length, 20);
+    good.send(listRequest(authorized));
+    t.match(await passTimeUntil(good.receive('GET', '/plants'), runs), { json: { length: 20 } });
   }
   await passTimeUntil(Promise.all(ends));
   t.ok(most <= listBudget + page, `at most ${most} bytes lay unsent`);
   const own = await open();
   own.send(request(hostile));
-  t.equal((JSON.parse((await own.receive('GET', '/plants'))?.text ?? '') as unknown[]).length, 100);
+  t.match(await own.receive('GET', '/plants'), { json: { length: 100 } });
 });
 
 t.test('the text of the pages read in one iteration of the event loop is bounded', async (t) => {
@@ -565,13 +562,10 @@ t.test('every request of an address is counted', async (t) => {
 
 t.test('the address of a client behind trusted proxies is the forwarded one', async (t) => {
   const limits = { rates: { ...noRates, perAddress: 1 } };
-  const addresses: unknown[] = [];
-  const stream = {
-    write: (line: string) => addresses.push((JSON.parse(line) as Record<string, unknown>)['address']),
-  };
+  const { lines, logger } = captureLog();
   const behind = await startService(t, engine, {
     limits,
-    logger: { stream },
+    logger,
     trustedProxies: ['127.0.0.0/8', '10.0.0.1'],
   });
   const status = async (forwarded: string) =>
@@ -590,7 +584,7 @@ t.test('the address of a client behind trusted proxies is the forwarded one', as
   t.equal(await status('[2001:db8:1:2::3]:443'), 429, 'nor are brackets');
   t.equal(await status('2001:db8:1:3::1'), 200);
   t.strictSame(
-    addresses.slice(0, 5),
+    lines.slice(0, 5).map(({ address }) => address),
     ['1.1.1.1', '2.2.2.2', '1.1.1.1', '2.2.2.2', '2.2.2.2'],
     'in the log too',
   );
@@ -655,35 +649,23 @@ t.test('connections beyond the limit are closed immediately', async (t) => {
 t.test(
   'a client that takes none of its responses is cut off, one whose response takes time is not',
   async (t) => {
-    let finish: (creation: Creation) => void = () => undefined;
-    const gate = new Promise<Creation>((resolve) => (finish = resolve));
-    let start: () => void = () => undefined;
-    const started = new Promise<void>((resolve) => (start = resolve));
+    const { wrap, release, started } = holdCreates();
     const limits = { stallTimeout: 400_000, requestTimeout: 300_000 };
-    const { app, open, token } = await startListening(t, {
-      limits,
-      wrap: injectFaults(() => ({ plants: { create: () => (start(), gate) } })),
-    });
+    const { app, openBoth, authorized } = await startListening(t, { limits, wrap });
     t.equal(app.server.timeout, limits.stallTimeout);
     // Only where nothing can move, and not before, is the limit a short one.
     const shorten = (socket: Socket) => socket.setTimeout(100);
-    const arrives = once(app.server, 'connection') as Promise<[Socket]>;
-    const waiting = await open();
-    const body = '{"id":1,"name":"a"}';
+    const { connection: waiting, served } = await openBoth();
     const nothingMoves = once(app.server, 'timeout');
-    waiting.send(
-      `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-    );
+    waiting.send(createRequest(authorized, '{"id":1,"name":"a"}'));
     await started;
-    shorten((await arrives)[0]);
+    shorten(served);
     await nothingMoves;
-    finish('created');
+    release();
     t.equal((await waiting.receive('POST', '/plants'))?.status, 200);
 
     const [, bundle] = /"([^"]+bundle.js)"/.exec((await app.inject('/docs/')).payload) ?? [];
-    const connected = once(app.server, 'connection') as Promise<[Socket]>;
-    const stalling = await open();
-    const [socket] = await connected;
+    const { connection: stalling, served: socket } = await openBoth();
     stalling.socket.pause();
     // More than the buffers between client and server can hold.
     stalling.send(`GET /docs/${bundle} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(16));

@@ -2,16 +2,15 @@
 // called after the end of a reservation has no effect, and clients that leave keep no memory reserved.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
 import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import t from 'tap';
-import { injectFaults, startListening } from '../../support/service.js';
+import { createHead, listRequest } from '../../support/raw-connection.js';
+import { captureLog, injectFaults, startListening } from '../../support/service.js';
 import { repeatUntil } from '../../support/wait.js';
 import type { ApiError } from '../../../dist/errors.js';
-import { createMemoryBudget, type MemoryBudget } from '../../../dist/http/admission/memory-budget.js';
-import type { Reservation } from '../../../dist/http/admission/reservation.js';
+import { MemoryBudget, type Reservation } from '../../../dist/http/admission/memory-budget.js';
 
 const capacity = 1_000;
 const subject = fc.constantFrom('a', 'a', 'b', 'c', 'd');
@@ -42,7 +41,7 @@ t.test('a memory budget is never exceeded, and every subject gets its share', as
   });
   await fc.assert(
     fc.asyncProperty(fc.array(action, { maxLength: 60 }), async (actions) => {
-      const budget = createMemoryBudget(capacity, 1_000_000);
+      const budget = new MemoryBudget(capacity, 1_000_000);
       /** In the order of their arrival: the first is the oldest. */
       let inside: Request[] = [];
       const heldNow = ({ reservation, bytes }: Request) =>
@@ -117,7 +116,7 @@ t.test('what is called after the end of a reservation changes nothing', async (t
   });
   type Action = typeof action extends fc.Arbitrary<infer T> ? T : never;
   /** A budget with the reservations that were ever made, ended ones included. */
-  const create = () => ({ budget: createMemoryBudget(capacity, patience), all: [] as Reservation[] });
+  const create = () => ({ budget: new MemoryBudget(capacity, patience), all: [] as Reservation[] });
   const hasEnded = (reservation: Reservation | undefined) =>
     reservation?.state === 'released' || reservation?.state === 'evicted';
   const apply = ({ budget, all }: ReturnType<typeof create>, { kind, subject, at, bytes }: Action) => {
@@ -175,7 +174,7 @@ t.test('what is called after the end of a reservation changes nothing', async (t
 });
 
 t.test('waiting for memory ends with the reservation', async (t) => {
-  const budget = createMemoryBudget(capacity, 1_000_000);
+  const budget = new MemoryBudget(capacity, 1_000_000);
   const kindOf = (wait: Promise<void>) => wait.catch((error: unknown) => (error as ApiError).kind);
   const oldest = budget.reserve('a');
   const holding = budget.reserve('a');
@@ -209,20 +208,14 @@ t.test('a client that leaves while its next page is read leaves no memory reserv
   }));
   // No timeout takes effect in this test.
   const limits = { listBudget: 1_000_000, stallTimeout: 600_000 };
-  const { app, open, authorized, storage, subject } = await startListening(t, { wrap, limits });
+  const { open, openBoth, authorized, fill } = await startListening(t, { wrap, limits });
   // The first page is short, the others are long.
   const count = 30;
-  await Promise.all(
-    Array.from({ length: count }, (_, i) =>
-      storage.plants.create(subject, BigInt(i), { name: 'x'.repeat(i === 0 ? 1_000 : 260_000) }),
-    ),
-  );
-  const list = `GET /plants HTTP/1.1\r\n${authorized}\r\n`;
+  await fill(count, (i) => 'x'.repeat(i === 0 ? 1_000 : 260_000));
+  const list = listRequest(authorized);
   for (let i = 0; i < 8; i++) {
     const reading = new Promise<() => void>((resolve) => (onNextPage = resolve));
-    const accepted = once(app.server, 'connection') as Promise<[Socket]>;
-    const leaving = await open();
-    const [served] = await accepted;
+    const { connection: leaving, served } = await openBoth();
     leaving.send(list);
     const release = await reading;
     const closed = new Promise((resolve) => served.once('close', resolve));
@@ -238,27 +231,22 @@ t.test('a client that leaves while its next page is read leaves no memory reserv
   oldest.socket.pause();
   const other = await open();
   other.send(list);
-  const response = await other.receive('GET', '/plants');
-  t.equal(response?.status, 200);
-  t.equal((JSON.parse(response?.text ?? '') as unknown[]).length, count);
+  t.match(await other.receive('GET', '/plants'), { status: 200, json: { length: count } });
 });
 
 t.test('a request whose client leaves while its body waits for memory ends once', async (t) => {
-  const lines: Record<string, unknown>[] = [];
-  const stream = { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) };
+  const { lines, logger } = captureLog();
   // No timeout takes effect in this test.
   const limits = { bodyBudget: 1_000_000, bodyLimit: 200_000, requestTimeout: 600_000 };
-  const { app, open, authorized } = await startListening(t, { limits, logger: { stream } });
-  const head = `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\nContent-Length: 150000\r\n`;
+  const { open, openBoth, authorized } = await startListening(t, { limits, logger });
+  const head = `${createHead(authorized)}Content-Length: 150000\r\n`;
   const other = await open();
   /** Sends a part of a body, and resolves when the server has processed it. */
   const send = async (requestId: string, length: number) => {
-    const accepted = once(app.server, 'connection') as Promise<[Socket]>;
-    const connection = await open();
-    const [served] = await accepted;
+    const { connection, served } = await openBoth();
     connection.send(`${head}X-Request-Id: ${requestId}\r\n\r\n${'x'.repeat(length)}`);
     await repeatUntil(() => served.bytesRead >= length);
-    other.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+    other.send(listRequest(authorized));
     await other.receive('GET', '/plants');
     return connection;
   };

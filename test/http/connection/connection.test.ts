@@ -7,37 +7,13 @@ import type { Socket } from 'node:net';
 import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
-import { injectFaults, startListening } from '../../support/service.js';
+import { createHead, createRequest, listRequest } from '../../support/raw-connection.js';
+import { captureLog, holdCreates, injectFaults, startListening } from '../../support/service.js';
 import { dial } from '../../support/transport.js';
-import { repeatUntil } from '../../support/wait.js';
+import { repeatUntil, withResolvers } from '../../support/wait.js';
 import { shutDown } from '../../../dist/http/connection/shutdown.js';
 import { createMetrics } from '../../../dist/observability/metrics.js';
 import { service as definition } from '../../../dist/service.js';
-
-const postHead = (authorized: string) =>
-  `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\n`;
-const post = (authorized: string, body: string) =>
-  `${postHead(authorized)}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
-
-/** A store whose creates wait until they are released; `finished` resolves when they are complete. */
-function gated() {
-  let release: () => void = () => undefined;
-  let start: () => void = () => undefined;
-  let finish: () => void = () => undefined;
-  const gate = new Promise<void>((resolve) => (release = resolve));
-  const started = new Promise<void>((resolve) => (start = resolve));
-  const finished = new Promise<void>((resolve) => (finish = resolve));
-  const wrap = injectFaults(({ plants }) => ({
-    plants: {
-      create: async (...all) => {
-        start();
-        await gate;
-        return plants.create(...all).finally(finish);
-      },
-    },
-  }));
-  return { wrap, release, started, finished };
-}
 
 /** A list that is sent in one chunk, larger than the buffers between client and server. */
 const onePiece = injectFaults(() => ({
@@ -55,7 +31,7 @@ t.test('malformed HTTP returns an Error body, and closes the connection', async 
     ['GET / HTTP/9.9\r\nHost: x\r\n\r\n', 400, 40000],
     ['FOO /plants HTTP/1.1\r\nHost: x\r\n\r\n', 400, 40000],
     ['PRI *-HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 40000],
-    [`PRI *\r\n\r\n${post(authorized, '{"id":1,"name":"a"}')}`, 400, 40000],
+    [`PRI *\r\n\r\n${createRequest(authorized, '{"id":1,"name":"a"}')}`, 400, 40000],
     ['PRI /plants HTTP/1.1\r\nHost: x\r\n\r\n', 400, 40000],
     ['GET /plants HTTP/1.1\r\nHost: x\r\nBad Header: 1\r\n\r\n', 400, 40000],
     ['GET /plants HTTP/1.1\r\nHost: x\r\nX: a\u0000b\r\n\r\n', 400, 40000],
@@ -67,7 +43,7 @@ t.test('malformed HTTP returns an Error body, and closes the connection', async 
       400,
       40000,
     ],
-    [`${postHead(authorized)}Transfer-Encoding: chunked\r\n\r\nzz\r\n`, 400, 40000],
+    [`${createHead(authorized)}Transfer-Encoding: chunked\r\n\r\nzz\r\n`, 400, 40000],
     [`GET /plants HTTP/1.1\r\nHost: x\r\nX: ${'a'.repeat(20_000)}\r\n\r\n`, 431, 43100],
     [`GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 431, 43100],
     ['CONNECT example.com:80 HTTP/1.1\r\nHost: x\r\n\r\n', 404, 40401],
@@ -76,8 +52,7 @@ t.test('malformed HTTP returns an Error body, and closes the connection', async 
     const connection = await open();
     connection.send(bytes);
     const response = await connection.receive();
-    t.equal(response?.status, status, JSON.stringify(bytes.slice(0, 60)));
-    t.match(JSON.parse(response?.text ?? '{}'), { error: code });
+    t.match(response, { status, json: { error: code } }, JSON.stringify(bytes.slice(0, 60)));
     t.equal(await connection.rest(), '', 'and nothing more');
   }
   t.equal(
@@ -111,7 +86,7 @@ t.test('requests that are valid HTTP but cannot be served get responses of the c
     const connection = await open();
     connection.send(bytes);
     const response = await connection.receive(bytes.split(' ', 1)[0], url);
-    t.match(JSON.parse(response?.text ?? '{}'), { error: code }, JSON.stringify(bytes.slice(0, 60)));
+    t.match(response, { json: { error: code } }, JSON.stringify(bytes.slice(0, 60)));
   }
   const old = await open();
   old.send(`GET /plants HTTP/1.0\r\nAuthorization: ${authorized.split('Authorization: ')[1]}\r\n`);
@@ -147,8 +122,8 @@ t.test('pipelined requests take effect in their order', async (t) => {
   const { open, authorized } = await startListening(t);
   const connection = await open();
   const remove = `DELETE /plants/1 HTTP/1.1\r\n${authorized}\r\n`;
-  const list = `GET /plants HTTP/1.1\r\n${authorized}\r\n`;
-  const create = post(authorized, '{"id":1,"name":"a"}');
+  const list = listRequest(authorized);
+  const create = createRequest(authorized, '{"id":1,"name":"a"}');
   connection.send(create + remove + list + remove + create + list + create);
   const statuses: unknown[] = [];
   for (const [method, url] of [
@@ -173,25 +148,24 @@ t.test(
     const connection = await open();
     const count = 3_000;
     connection.send(
-      Array.from({ length: count }, (_, i) => post(authorized, `{"id":${i},"name":"${i}"}`)).join(''),
+      Array.from({ length: count }, (_, i) => createRequest(authorized, `{"id":${i},"name":"${i}"}`)).join(
+        '',
+      ),
     );
     for (let i = 0; i < count; i++) {
       const response = await connection.receive('POST', '/plants');
       if (response?.text !== `{"name":"${i}"}`) t.fail(`response ${i} is ${response?.text}`);
     }
-    connection.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
-    t.equal(
-      (JSON.parse((await connection.receive('GET', '/plants'))?.text ?? '') as unknown[]).length,
-      count,
-    );
+    connection.send(listRequest(authorized));
+    t.match(await connection.receive('GET', '/plants'), { json: { length: count } });
   },
 );
 
 t.test('a connection error is sent after all pending responses', async (t) => {
-  const { wrap, release, started } = gated();
+  const { wrap, release, started } = holdCreates();
   const { open, authorized } = await startListening(t, { wrap });
   const connection = await open();
-  connection.send(`${post(authorized, '{"id":1,"name":"a"}')}nonsense\r\n\r\n`);
+  connection.send(`${createRequest(authorized, '{"id":1,"name":"a"}')}nonsense\r\n\r\n`);
   await started;
   release();
   const first = await connection.receive('POST', '/plants');
@@ -215,12 +189,8 @@ t.test('a failed connection sends its pending responses, one error, and closes',
     },
   }));
   const { app, open, authorized, call, token } = await startListening(t, { wrap });
-  const create = (id: number) => {
-    const body = `{"id":${id},"name":"a"}`;
-    const head = `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\n`;
-    return `${head}Content-Length: ${body.length}\r\n\r\n${body}`;
-  };
-  const list = `GET /plants HTTP/1.1\r\n${authorized}\r\n`;
+  const create = (id: number) => createRequest(authorized, `{"id":${id},"name":"a"}`);
+  const list = listRequest(authorized);
   // What fails the connection, with and without a request of its own.
   for (const [index, last] of [
     'nonsense\r\n\r\n',
@@ -250,12 +220,12 @@ t.test(
   async (t) => {
     // A malformed target must not bypass the hooks, or an error would follow the response.
     for (const target of ['/%zz', '/nothing', '/plants?limit=0']) {
-      const { wrap, release, started } = gated();
+      const { wrap, release, started } = holdCreates();
       const { open, authorized } = await startListening(t, { wrap });
       const connection = await open();
       const last = `GET ${target} HTTP/1.1\r\n${authorized}Connection: close\r\n\r\n`;
       connection.send(
-        `${post(authorized, '{"id":1,"name":"a"}')}${last}GET /plants HTTP/1.1\r\n${authorized}\r\n`,
+        `${createRequest(authorized, '{"id":1,"name":"a"}')}${last}GET /plants HTTP/1.1\r\n${authorized}\r\n`,
       );
       await started;
       release();
@@ -267,10 +237,10 @@ t.test(
 );
 
 t.test('a client that hangs up does not cancel its queued write', async (t) => {
-  const { wrap, release, started, finished } = gated();
+  const { wrap, release, started, finished } = holdCreates();
   const { open, authorized, call, token } = await startListening(t, { wrap });
   const connection = await open();
-  connection.send(post(authorized, '{"id":1,"name":"a"}'));
+  connection.send(createRequest(authorized, '{"id":1,"name":"a"}'));
   await started;
   connection.socket.destroy();
   await once(connection.socket, 'close');
@@ -282,7 +252,7 @@ t.test('a client that hangs up does not cancel its queued write', async (t) => {
 t.test(
   'each request leaves one line in the log, also when its client does not wait for the response',
   async (t) => {
-    const { wrap, release, started } = gated();
+    const { wrap, release, started } = holdCreates();
     const lines: Record<string, unknown>[] = [];
     let written: () => void = () => undefined;
     const stream = {
@@ -292,32 +262,29 @@ t.test(
       },
     };
     const metrics = createMetrics(definition);
-    const { app, open, authorized, storage, subject } = await startListening(t, {
+    const { app, open, authorized, fill } = await startListening(t, {
       wrap,
       metrics,
       logger: { stream },
     });
-    const name = 'x'.repeat(100_000);
-    await Promise.all(
-      Array.from({ length: 300 }, (_, i) => storage.plants.create(subject, BigInt(i), { name })),
-    );
+    await fill(300, () => 'x'.repeat(100_000));
     const named = (id: string) => `${authorized}X-Request-Id: ${id}\r\n`;
-    const list = (id: string) => `GET /plants HTTP/1.1\r\n${named(id)}\r\n`;
+    const list = (id: string) => listRequest(named(id));
 
     const early = ['early', 'behind-it', 'behind-both'];
     const resetting = await open();
-    resetting.send(post(named('early'), '{"id":-1,"name":"a"}') + list('behind-it') + list('behind-both'));
+    resetting.send(
+      createRequest(named('early'), '{"id":-1,"name":"a"}') + list('behind-it') + list('behind-both'),
+    );
     await started;
     resetting.reset();
     // A client that only half-closes its connection may still want the response.
     const silent = await open();
-    silent.send(post(named('silent'), '{"id":-2,"name":"a"}'));
+    silent.send(createRequest(named('silent'), '{"id":-2,"name":"a"}'));
     silent.socket.destroy();
     const sending = await open();
     const arrives = once(app.server, 'request');
-    sending.send(
-      `POST /plants HTTP/1.1\r\n${named('sending')}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{`,
-    );
+    sending.send(`${createHead(named('sending'))}Content-Length: 9\r\n\r\n{`);
     await arrives;
     sending.socket.destroy();
     const reading = await open();
@@ -366,8 +333,7 @@ t.test(
 );
 
 t.test('a response that was not sent completely is logged as aborted, even in one chunk', async (t) => {
-  let tell: (line: Record<string, unknown>) => void = () => undefined;
-  const logged = new Promise<Record<string, unknown>>((resolve) => (tell = resolve));
+  const { promise: logged, resolve: tell } = withResolvers<Record<string, unknown>>();
   const stream = {
     write: (text: string) => {
       const line = JSON.parse(text) as Record<string, unknown>;
@@ -377,7 +343,7 @@ t.test('a response that was not sent completely is logged as aborted, even in on
   const metrics = createMetrics(definition);
   const { open, authorized } = await startListening(t, { wrap: onePiece, metrics, logger: { stream } });
   const reader = await open();
-  reader.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+  reader.send(listRequest(authorized));
   await once(reader.socket, 'data');
   reader.socket.destroy();
   t.match(await logged, { msg: 'request broken off', aborted: true, status: 200 });
@@ -389,7 +355,7 @@ t.test('a response that was not sent completely is logged as aborted, even in on
 
 t.test('authentication comes before the body is read', async (t) => {
   const { open } = await startListening(t);
-  const head = 'POST /plants HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
+  const head = createHead('Host: x\r\n');
   const waiting = await open();
   waiting.send(`${head}Content-Length: 10\r\n\r\n`);
   t.equal((await waiting.receive('POST', '/plants'))?.status, 401, 'without waiting for a byte of it');
@@ -445,7 +411,7 @@ t.test('a client that waits for 100 Continue receives it', async (t) => {
   const { open, authorized } = await startListening(t);
   const connection = await open();
   const body = '{"id":1,"name":"a"}';
-  connection.send(`${postHead(authorized)}Content-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`);
+  connection.send(`${createHead(authorized)}Content-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`);
   t.equal((await connection.receive())?.status, 100);
   connection.send(body);
   t.equal((await connection.receive('POST', '/plants'))?.status, 200);
@@ -455,15 +421,9 @@ t.test('a body that becomes too large is rejected at that point', async (t) => {
   const { open, authorized, call, token } = await startListening(t, { limits: { bodyLimit: 1_000 } });
   for (const framing of ['Content-Length: 2000', 'Transfer-Encoding: chunked']) {
     const connection = await open();
-    connection.send(
-      `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\n${framing}\r\n\r\n`,
-    );
+    connection.send(`${createHead(authorized)}${framing}\r\n\r\n`);
     connection.send(framing.startsWith('T') ? `7d0\r\n${'x'.repeat(2_000)}\r\n0\r\n\r\n` : 'x'.repeat(2_000));
-    t.match(
-      JSON.parse((await connection.receive('POST', '/plants'))?.text ?? '{}'),
-      { error: 40005 },
-      framing,
-    );
+    t.match(await connection.receive('POST', '/plants'), { json: { error: 40005 } }, framing);
   }
   t.equal((await call('GET', '/plants', { token })).text, '[]');
 });
@@ -471,10 +431,7 @@ t.test('a body that becomes too large is rejected at that point', async (t) => {
 t.test('a request that does not arrive in time returns 408', async (t) => {
   const limits = { requestTimeout: 300_000 };
   const { app, open, authorized } = await startListening(t, { limits });
-  const incomplete = [
-    'GET /plants HT',
-    `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{`,
-  ];
+  const incomplete = ['GET /plants HT', `${createHead(authorized)}Content-Length: 100\r\n\r\n{`];
   const connections = await Promise.all(incomplete.map(() => open()));
   for (const [i, bytes] of incomplete.entries()) connections[i]!.send(bytes);
   const { server } = app;
@@ -489,19 +446,16 @@ t.test('a request that does not arrive in time returns 408', async (t) => {
 });
 
 t.test('listPlants disconnects a stalled reader, and never ends an incomplete list', async (t) => {
-  const { open, authorized, storage, subject } = await startListening(t);
+  const { open, authorized, fill, subject } = await startListening(t);
   // Only a reader that stalls meets this limit, or a slow machine would cut off one that reads.
   const { port, app, issue } = await startListening(t, { limits: { stallTimeout: 200 } });
   const served: Socket[] = [];
   app.server.on('connection', (socket) => served.push(socket));
-  const name = 'x'.repeat(100_000);
-  await Promise.all(
-    Array.from({ length: 300 }, (_, i) => storage.plants.create(subject, BigInt(i), { name })),
-  );
+  await fill(300, () => 'x'.repeat(100_000));
   const reader = await open();
-  reader.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+  reader.send(listRequest(authorized));
   const whole = await reader.receive('GET', '/plants');
-  t.equal((JSON.parse(whole?.text ?? '') as unknown[]).length, 300, 'one who reads gets all of it');
+  t.match(whole, { json: { length: 300 } }, 'one who reads gets all of it');
 
   const { socket: stalled } = dial({ port });
   t.teardown(() => stalled.destroy());
@@ -525,12 +479,10 @@ t.test('listPlants aborts the connection when a later page cannot be read', asyn
       list: (...all) => (++pages > 2 ? Promise.reject(new Error('the disk is gone')) : plants.list(...all)),
     },
   }));
-  const { open, authorized, storage, subject } = await startListening(t, { wrap });
-  await Promise.all(
-    Array.from({ length: 2_000 }, (_, i) => storage.plants.create(subject, BigInt(i), { name: 'a' })),
-  );
+  const { open, authorized, fill } = await startListening(t, { wrap });
+  await fill(2_000, () => 'a');
   const connection = await open();
-  connection.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+  connection.send(listRequest(authorized));
   await t.rejects(connection.receive('GET', '/plants'), {
     message: 'the connection closed in the middle of a response',
   });
@@ -560,7 +512,7 @@ t.test('a client that still sends after the last response of its connection is n
 
 t.test('a request that arrives while the service shuts down gets its response', async (t) => {
   const { app, open, authorized } = await startListening(t);
-  const list = `GET /plants HTTP/1.1\r\n${authorized}\r\n`;
+  const list = listRequest(authorized);
   const kept = await open();
   kept.send(list);
   await kept.receive('GET', '/plants');
@@ -576,14 +528,14 @@ t.test('a request that arrives while the service shuts down gets its response', 
 });
 
 t.test('while it closes, the service responds to the requests that it has accepted', async (t) => {
-  const { wrap, release, started } = gated();
+  const { wrap, release, started } = holdCreates();
   const { open, authorized, app } = await startListening(t, { wrap });
   const busy = await open();
   const idle = await open();
   idle.send(`HEAD /plants HTTP/1.1\r\n${authorized}\r\n`);
   await idle.receive('HEAD', '/plants');
   const unused = await open();
-  busy.send(post(authorized, '{"id":1,"name":"a"}'));
+  busy.send(createRequest(authorized, '{"id":1,"name":"a"}'));
   await started;
   const closed = app.close();
   await idle.rest();
@@ -598,7 +550,7 @@ t.test('while it closes, the service responds to the requests that it has accept
 t.test('while it closes, the service sends responses completely, however slow the reader', async (t) => {
   const { app, open, authorized } = await startListening(t, { wrap: onePiece });
   const reader = await open();
-  reader.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+  reader.send(listRequest(authorized));
   await once(reader.socket, 'data');
   reader.socket.pause();
   t.teardown(() => {
@@ -616,11 +568,10 @@ t.test('while it closes, the service sends responses completely, however slow th
 });
 
 t.test('a shutdown that runs out of time disconnects readers, and logs it', async (t) => {
-  const lines: Record<string, unknown>[] = [];
-  const stream = { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) };
-  const { app, open, authorized } = await startListening(t, { wrap: onePiece, logger: { stream } });
+  const { lines, logger } = captureLog();
+  const { app, open, authorized } = await startListening(t, { wrap: onePiece, logger });
   const reader = await open();
-  reader.send(`GET /plants HTTP/1.1\r\n${authorized}\r\n`);
+  reader.send(listRequest(authorized));
   await once(reader.socket, 'data');
   reader.socket.pause();
   await shutDown(app, { drainTime: 0, patience: 0 });
@@ -650,13 +601,13 @@ t.test('what is set around a request is there when its operation runs, and in no
   const connections = await Promise.all(['a', 'b', 'c'].map(async (name) => ({ name, raw: await open() })));
   for (const { name, raw } of connections) {
     raw.send(
-      `${post(named(`${name}1`), `{"id":${name.charCodeAt(0)},"name":"a"}`)}GET /plants HTTP/1.1\r\n${named(`${name}2`)}\r\n`,
+      `${createRequest(named(`${name}1`), `{"id":${name.charCodeAt(0)},"name":"a"}`)}GET /plants HTTP/1.1\r\n${named(`${name}2`)}\r\n`,
     );
   }
   // The body arrives later than the request.
   const late = await open();
   const arrives = once(app.server, 'request');
-  late.send(`${postHead(named('late'))}Content-Length: 20\r\n\r\n{`);
+  late.send(`${createHead(named('late'))}Content-Length: 20\r\n\r\n{`);
   await arrives;
   late.send('"id":1,"name": "a"}');
   for (const { raw } of connections) {

@@ -1,27 +1,21 @@
 // HTTP that clients may send and a server must not accept blindly: upgrades, header floods, framing; and public files.
 import { createHook } from 'node:async_hooks';
-import { once } from 'node:events';
 import fileSystem from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import t from 'tap';
 import { engines } from '../../support/engines.js';
-import { RawConnection } from '../../support/raw-connection.js';
-import { startListening, startService, injectFaults } from '../../support/service.js';
+import { createHead, createRequest, listRequest, RawConnection } from '../../support/raw-connection.js';
+import { captureLog, holdCreates, startListening, startService } from '../../support/service.js';
 import { createMetrics } from '../../../dist/observability/metrics.js';
 import { service as definition } from '../../../dist/service.js';
 import { buildAdminListener } from '../../../dist/observability/admin-listener.js';
 
 /** The headers with which Java's HTTP client, for example, offers HTTP/2. */
 const upgrade = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
-const create = (lines: string, id: number) => {
-  const body = `{"id":${id},"name":"${id}"}`;
-  const type = 'Content-Type: application/json\r\n';
-  return `POST /plants HTTP/1.1\r\n${lines}${type}Content-Length: ${body.length}\r\n\r\n${body}`;
-};
-const list = (lines: string) => `GET /plants HTTP/1.1\r\n${lines}\r\n`;
+const create = (lines: string, id: number) => createRequest(lines, `{"id":${id},"name":"${id}"}`);
 const remove = (lines: string, id: number) => `DELETE /plants/${id} HTTP/1.1\r\n${lines}\r\n`;
 
 /** The responses to a create, a list or a delete on a connection, as far as they arrive. */
@@ -38,7 +32,13 @@ t.test('a request with an Upgrade gets a response as if it had none, and so do t
   const { open, authorized } = await startListening(t);
   const offer = authorized + upgrade;
   const connection = await open();
-  connection.send(list(offer) + create(authorized, 1) + remove(offer, 1) + list(offer) + list(authorized));
+  connection.send(
+    listRequest(offer) +
+      create(authorized, 1) +
+      remove(offer, 1) +
+      listRequest(offer) +
+      listRequest(authorized),
+  );
   t.strictSame(
     await statuses(connection, 'GET', 'POST', 'DELETE', 'GET', 'GET'),
     [200, 200, 204, 200, 200],
@@ -46,14 +46,13 @@ t.test('a request with an Upgrade gets a response as if it had none, and so do t
   );
   const smuggled = remove(authorized, 1);
   const other = await open();
-  const head = `POST /plants HTTP/1.1\r\n${authorized}Content-Type: application/json\r\n`;
-  other.send(`${list(offer)}${head}Content-Length: ${smuggled.length}\r\n\r\n`);
+  other.send(`${listRequest(offer)}${createHead(authorized)}Content-Length: ${smuggled.length}\r\n\r\n`);
   t.strictSame(await statuses(other, 'GET'), [200]);
   other.send(smuggled);
   const refused = await other.receive('POST', '/plants');
-  t.match(JSON.parse(refused?.text ?? '{}'), { error: 40001 }, 'the body of the next request is no request');
+  t.match(refused, { json: { error: 40001 } }, 'the body of the next request is no request');
 
-  connection.socket.end(list(offer) + remove(offer, 1) + list(offer));
+  connection.socket.end(listRequest(offer) + remove(offer, 1) + listRequest(offer));
   t.strictSame(await statuses(connection, 'GET', 'DELETE', 'GET'), [200, 404, 200], 'a half-closed client');
   t.equal(await connection.rest(), '');
 });
@@ -85,17 +84,15 @@ t.test(
 );
 
 t.test('a client that offers another protocol with each request keeps its connection', async (t) => {
-  const { open, app, authorized } = await startListening(t);
+  const { openBoth, authorized } = await startListening(t);
   const warnings: Error[] = [];
   const warn = (warning: Error) => warnings.push(warning);
   process.on('warning', warn);
   t.teardown(() => process.off('warning', warn));
-  const connected = once(app.server, 'connection') as Promise<[Socket]>;
-  const connection = await open();
-  const [socket] = await connected;
+  const { connection, served: socket } = await openBoth();
   const listeners = () => socket.eventNames().reduce((sum, name) => sum + socket.listenerCount(name), 0);
   const ask = async () => {
-    connection.send(list(authorized + upgrade));
+    connection.send(listRequest(authorized + upgrade));
     const response = await connection.receive('GET', '/plants');
     t.match(response, { status: 200, headers: { connection: 'keep-alive' } });
   };
@@ -107,27 +104,14 @@ t.test('a client that offers another protocol with each request keeps its connec
 });
 
 t.test('an Upgrade waits for earlier responses, and is ignored after a closing one', async (t) => {
-  let release: () => void = () => undefined;
-  let start: () => void = () => undefined;
-  const gate = new Promise<void>((resolve) => (release = resolve));
-  const started = new Promise<void>((resolve) => (start = resolve));
-  const { open, authorized } = await startListening(t, {
-    wrap: injectFaults(({ plants }) => ({
-      plants: {
-        create: async (...all) => {
-          start();
-          await gate;
-          return plants.create(...all);
-        },
-      },
-    })),
-  });
+  const { wrap, release, started } = holdCreates();
+  const { open, authorized } = await startListening(t, { wrap });
   const offer = authorized + upgrade;
   const waiting = await open();
   // More than are read ahead, so that reading pauses and resumes before the Upgrade starts.
-  waiting.send(create(authorized, 1) + list(authorized).repeat(20) + remove(offer, 1));
+  waiting.send(create(authorized, 1) + listRequest(authorized).repeat(20) + remove(offer, 1));
   await started;
-  waiting.send(list(authorized));
+  waiting.send(listRequest(authorized));
   release();
   const methods = ['POST', ...Array.from({ length: 20 }, () => 'GET' as const), 'DELETE', 'GET'] as const;
   t.strictSame(
@@ -136,16 +120,16 @@ t.test('an Upgrade waits for earlier responses, and is ignored after a closing o
   );
 
   const closing = await open();
-  closing.send(list(`${authorized}Connection: close\r\n`) + remove(offer, 1));
+  closing.send(listRequest(`${authorized}Connection: close\r\n`) + remove(offer, 1));
   t.strictSame(await statuses(closing, 'GET'), [200]);
   t.equal(await closing.rest(), '');
 });
 
 t.test('header fields beyond the limits are rejected, and none is dropped', async (t) => {
-  const lines: string[] = [];
+  const { lines, logger } = captureLog();
   const { open, authorized } = await startListening(t, {
     trustedProxies: ['127.0.0.1'],
-    logger: { stream: { write: (line: string) => lines.push(line) } },
+    logger,
   });
   const many = (count: number) => `${authorized}${'a: b\r\n'.repeat(count)}`;
   const largest = (bytes: number) => {
@@ -153,40 +137,37 @@ t.test('header fields beyond the limits are rejected, and none is dropped', asyn
     return `${start}X:${'x'.repeat(bytes - start.length - 6)}\r\n\r\n`;
   };
   const cases: [string, string, number | undefined][] = [
-    ['as many as there may be', list(many(997) + 'Last: 1\r\n'), undefined],
-    ['one more', list(many(998) + 'Last: 1\r\n'), 43100],
-    ['many more', list(many(3_000)), 43100],
-    ['a second Host behind them', list(`${many(997)}Host: y\r\n`), 40009],
+    ['as many as there may be', listRequest(many(997) + 'Last: 1\r\n'), undefined],
+    ['one more', listRequest(many(998) + 'Last: 1\r\n'), 43100],
+    ['many more', listRequest(many(3_000)), 43100],
+    ['a second Host behind them', listRequest(`${many(997)}Host: y\r\n`), 40009],
     ['as long as they may be', largest(16_384), undefined],
     ['longer', largest(16_385), 43100],
-    ['short names without values', list(`${authorized}${'a:\r\n'.repeat(5_000)}`), 43100],
+    ['short names without values', listRequest(`${authorized}${'a:\r\n'.repeat(5_000)}`), 43100],
   ];
   for (const [what, bytes, error] of cases) {
     const connection = await open();
     connection.send(bytes);
     const response = await connection.receive('GET', '/plants');
-    if (error === undefined) t.match(response, { status: 200 }, what);
-    else t.match(JSON.parse(response?.text ?? '{}'), { error }, what);
+    t.match(response, error === undefined ? { status: 200 } : { json: { error } }, what);
     if (error === 43100) t.equal(await connection.rest(), '', 'and the connection closes');
   }
   const body = await open();
-  body.send(
-    `POST /plants HTTP/1.1\r\n${many(2_000)}Content-Type: application/json\r\nContent-Length: 9999999\r\n\r\n`,
-  );
+  body.send(`${createHead(many(2_000))}Content-Length: 9999999\r\n\r\n`);
   t.match(await body.receive('POST', '/plants'), { status: 431, headers: { connection: 'close' } }, 'a body');
   const forwarded = await open();
-  forwarded.send(list(`${many(990)}X-Forwarded-For: 192.0.2.1\r\nX-Request-Id: behind\r\n`));
+  forwarded.send(listRequest(`${many(990)}X-Forwarded-For: 192.0.2.1\r\nX-Request-Id: behind\r\n`));
   t.match(await forwarded.receive('GET', '/plants'), { headers: { 'x-request-id': 'behind' } });
   t.ok(
-    lines.some((line) => line.includes('"behind"') && line.includes('"192.0.2.1"')),
+    lines.some(({ requestId, address }) => requestId === 'behind' && address === '192.0.2.1'),
     'in the log, too',
   );
 });
 
 t.test('what the parser accepts but HTTP/1.1 forbids is rejected', async (t) => {
-  const lines: string[] = [];
+  const { lines, logger } = captureLog();
   const { open, authorized, call, token } = await startListening(t, {
-    logger: { stream: { write: (line: string) => lines.push(line) } },
+    logger,
   });
   const body = '{"id":1,"name":"a"}';
   const posted = (version: string, fields: string, content: string) =>
@@ -220,7 +201,7 @@ t.test('what the parser accepts but HTTP/1.1 forbids is rejected', async (t) => 
     const connection = await open();
     connection.send(bytes);
     const response = await connection.receive(bytes.split(' ', 1)[0], '/plants');
-    t.match(JSON.parse(response?.text ?? '{}'), { error }, what);
+    t.match(response, { json: { error } }, what);
     if (closes) t.equal(await connection.rest(), '', 'and the connection closes');
   }
   const empty = await open();
@@ -229,7 +210,7 @@ t.test('what the parser accepts but HTTP/1.1 forbids is rejected', async (t) => 
   t.equal((await empty.receive('POST', '/plants'))?.status, 400, 'no coding');
   t.equal(await empty.rest(), '');
   t.equal((await call('GET', '/plants', { token })).text, '[]', 'nothing has taken effect');
-  t.notMatch(lines.join(''), 'sec', 'no part of a password is logged');
+  t.notMatch(JSON.stringify(lines), 'sec', 'no part of a password is logged');
 
   const fine = [
     posted('1.1', 'Transfer-Encoding: CHUNKED\r\n', chunked),
@@ -249,12 +230,14 @@ t.test(
     const { open, authorized } = await startListening(t);
     for (const malformed of ['nonsense\r\n\r\n', 'GET / HT', 'GET / HTTP/1.1\r\nHost: x\r\n']) {
       const connection = await open();
-      connection.socket.end(list(authorized).repeat(20) + malformed);
+      connection.socket.end(listRequest(authorized).repeat(20) + malformed);
       for (let i = 0; i < 20; i++) await connection.receive('GET', '/plants');
       t.match(await connection.receive(), { status: 400, headers: { connection: 'close' } }, malformed);
       t.equal(await connection.rest(), '');
       const last = await open();
-      last.socket.end(list(authorized) + list(`${authorized}Connection: close\r\n`) + malformed);
+      last.socket.end(
+        listRequest(authorized) + listRequest(`${authorized}Connection: close\r\n`) + malformed,
+      );
       t.strictSame(await statuses(last, 'GET', 'GET'), [200, 200]);
       t.equal(await last.rest(), '', 'but nothing follows a response that was the last');
     }
@@ -291,8 +274,7 @@ t.test('the admin listener follows the same rules', async (t) => {
       await connection.receive('GET', '/docs'),
     ];
     t.match(alive, { status: 200, text: '{"status":"alive"}' });
-    t.equal(response?.status, status, JSON.stringify(bytes.slice(0, 60)));
-    t.match(JSON.parse(response?.text ?? '{}'), { error });
+    t.match(response, { status, json: { error } }, JSON.stringify(bytes.slice(0, 60)));
   }
 });
 

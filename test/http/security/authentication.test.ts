@@ -3,13 +3,14 @@ import { randomBytes } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import t from 'tap';
 import { engines, sharedStorage } from '../../support/engines.js';
-import { injectFaults, startService } from '../../support/service.js';
+import { captureLog, injectFaults, startService } from '../../support/service.js';
+import { withResolvers } from '../../support/wait.js';
 import { loadContract } from '../../../dist/contract/contract.js';
 import { StorageError, type Token } from '../../../dist/storage/interface.js';
 import { allErrors } from '../../../dist/plants/errors.js';
 import { hashSecret } from '../../../dist/storage/access-token.js';
 import { service as definition } from '../../../dist/service.js';
-import { issueToken, scopes, type Storage } from '../../support/store.js';
+import { issueToken, scopes } from '../../support/store.js';
 import { createBearerVerifier } from '../../../dist/http/security/bearer.js';
 
 const engine = engines[0]!;
@@ -245,8 +246,7 @@ t.test('invented tokens wait in a queue, for a limited time; known tokens do not
 t.test('50,000 tokens in use are all known during a flood of invented ones', async (t) => {
   let clock = 0;
   const valid = new Map<string, Token>();
-  let release: () => void = () => undefined;
-  const gate = new Promise<void>((resolve) => (release = resolve));
+  const { promise: gate, resolve: release } = withResolvers();
   const keyOf = (hash: Uint8Array) => Buffer.from(hash).toString('latin1');
   // Strangers are looked up slowly.
   const { tokens } = injectFaults(() => ({
@@ -301,20 +301,8 @@ t.test('50,000 tokens in use are all known during a flood of invented ones', asy
 });
 
 t.test('a failure of the token store returns 503, not 401', async (t) => {
-  const failing = (inner: Storage): Storage => ({
-    broken: inner.broken,
-    check: () => inner.check(),
-    close: () => inner.close(),
-    plants: inner.plants,
-    collection: (...all) => inner.collection(...all),
-    tokens: {
-      create: (...all) => inner.tokens.create(...all),
-      list: () => inner.tokens.list(),
-      revoke: (...all) => inner.tokens.revoke(...all),
-      prune: (...all) => inner.tokens.prune(...all),
-      find: (): Promise<(Token | undefined)[]> => Promise.reject(new StorageError('unavailable', 'secret')),
-    },
-  });
+  const find = () => Promise.reject(new StorageError('unavailable', 'secret'));
+  const failing = injectFaults(() => ({ tokens: { find } }));
   const { call, token } = await startService(t, engine, { wrap: failing });
   const response = await call('GET', '/plants', { token });
   t.strictSame(response.json, { error: 50300, message: allErrors.unavailable.message });
@@ -329,10 +317,8 @@ t.test('a subject must be a text that every engine can store', async (t) => {
 });
 
 t.test('no secret is in the log', async (t) => {
-  const lines: string[] = [];
-  const { call, token } = await startService(t, engine, {
-    logger: { level: 'trace', stream: { write: (line: string) => lines.push(line) } },
-  });
+  const { lines: requests, logger } = captureLog('trace');
+  const { call, token } = await startService(t, engine, { logger });
   await call('POST', '/plants', {
     token,
     body: { id: 1, name: 'a secret name' },
@@ -347,9 +333,8 @@ t.test('no secret is in the log', async (t) => {
     token,
     headers: { 'x-request-id': 'not a good one', traceparent: 'neither' },
   });
-  t.notMatch(lines.join(''), token);
-  t.notMatch(lines.join(''), 'a secret name');
-  const requests = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  t.notMatch(JSON.stringify(requests), token);
+  t.notMatch(JSON.stringify(requests), 'a secret name');
   t.equal(requests.length, 4, 'one line a request');
   t.match(requests, [
     { requestId: 'mine-1', method: 'POST', path: '/plants', status: 200 },

@@ -18,9 +18,9 @@ import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { engines } from '../../support/engines.js';
-import { startService } from '../../support/service.js';
+import { startService, type ServiceOptions } from '../../support/service.js';
 import { ConfigError, readConfig } from '../../../dist/config.js';
-import { createJwtVerifier } from '../../../dist/http/security/jwt.js';
+import { createJwtVerifier, type IdentityProvider } from '../../../dist/http/security/jwt.js';
 import { service as definition } from '../../../dist/service.js';
 import { scopes } from '../../support/store.js';
 
@@ -62,6 +62,13 @@ async function startIssuer(t: Test, keys: Key[]) {
       response.end(JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) }));
     },
     provider: { issuer: '', audience, jwksUrl: '' },
+    /** Starts the service, which accepts the tokens of this issuer. */
+    serve: (options: ServiceOptions = {}, provider: Partial<IdentityProvider> = {}) =>
+      startService(t, engine, {
+        identityProvider: { ...issuer.provider, ...provider },
+        now: () => start,
+        ...options,
+      }),
     /** A token of this issuer, valid for an hour unless the claims or the header say otherwise. */
     sign: (
       key: Key,
@@ -112,10 +119,7 @@ const unavailable = {
 t.test('tokens of every algorithm are accepted, and their subjects are separate from others', async (t) => {
   const keys = await Promise.all(['RS256', 'ES256', 'EdDSA', 'Ed25519'].map(makeKey));
   const issuer = await startIssuer(t, keys);
-  const { call, issue, storage } = await startService(t, engine, {
-    identityProvider: issuer.provider,
-    now: () => start,
-  });
+  const { call, issue, storage } = await issuer.serve();
   for (const [i, key] of keys.entries()) {
     const token = await issuer.sign(key);
     t.match(await call('POST', '/plants', { token, body: { ...plant, id: i } }), { status: 200 }, key.alg);
@@ -142,7 +146,7 @@ t.test('tokens of every algorithm are accepted, and their subjects are separate 
 t.test('scopes are read from scope or scp', async (t) => {
   const key = await makeKey('ES256');
   const issuer = await startIssuer(t, [key]);
-  const { call } = await startService(t, engine, { identityProvider: issuer.provider, now: () => start });
+  const { call } = await issuer.serve();
   const cases: [Record<string, unknown>, number, number][] = [
     [{ scope: 'plants:read' }, 200, 403],
     [{ scope: 'email plants:write' }, 403, 404],
@@ -163,10 +167,7 @@ t.test('scopes are read from scope or scp', async (t) => {
 t.test('an invalid token returns 401, whatever is wrong with it', async (t) => {
   const [rsa, ec, stranger, small] = await Promise.all(['RS256', 'ES256', 'RS256', 'RS384'].map(makeKey));
   const issuer = await startIssuer(t, [rsa!, ec!, small!]);
-  const { call, storage } = await startService(t, engine, {
-    identityProvider: issuer.provider,
-    now: () => start,
-  });
+  const { call, storage } = await issuer.serve();
   const now = start / 1000;
   const good = await issuer.sign(rsa!);
   const [header, payload, signature] = good.split('.') as [string, string, string];
@@ -254,11 +255,7 @@ t.test('keys rotate without a restart', async (t) => {
   const [first, second] = await Promise.all(['RS256', 'RS256'].map(makeKey));
   const issuer = await startIssuer(t, [first!]);
   let now = start;
-  const { call } = await startService(t, engine, {
-    identityProvider: { ...issuer.provider, jwksCooldown: 0 },
-    now: () => now,
-    monotonic: () => now,
-  });
+  const { call } = await issuer.serve({ now: () => now, monotonic: () => now }, { jwksCooldown: 0 });
   const old = await issuer.sign(first!, { sub: 'of rotation' });
   const fresh = await issuer.sign(second!, { sub: 'of rotation' });
   t.equal((await call('GET', '/plants', { token: old })).status, 200);
@@ -357,10 +354,7 @@ t.test(
 t.test('an issuer that does not respond causes 503, and opaque tokens still work', async (t) => {
   const key = await makeKey('EdDSA');
   const issuer = await startIssuer(t, [key]);
-  const { call, token: opaque } = await startService(t, engine, {
-    identityProvider: { ...issuer.provider, jwksCooldown: 0 },
-    now: () => start,
-  });
+  const { call, token: opaque } = await issuer.serve({}, { jwksCooldown: 0 });
   const token = await issuer.sign(key, { sub: 'of outage' });
   const good = issuer.respond;
   const failures: Record<string, typeof good> = {
@@ -389,7 +383,7 @@ t.test(
     const { respond } = issuer;
     const asked = new Promise<ServerResponse>((resolve) => (issuer.respond = resolve));
     let now = start;
-    const patient = await startService(t, engine, { identityProvider: issuer.provider, now: () => now });
+    const patient = await issuer.serve({ now: () => now });
     const token = await issuer.sign(key);
     const waiting = patient.call('GET', '/plants', { token });
     const silent = await asked;
@@ -398,10 +392,7 @@ t.test(
     silent.destroy();
     t.match(await waiting, unavailable);
 
-    const short = await startService(t, engine, {
-      identityProvider: { ...issuer.provider, jwksTimeout: 20 },
-      now: () => start,
-    });
+    const short = await issuer.serve({}, { jwksTimeout: 20 });
     t.match(await short.call('GET', '/plants', { token }), unavailable, 'the wait has an end');
     t.equal((await short.call('GET', '/plants', { token: short.token })).status, 200);
     issuer.respond = respond;
@@ -415,7 +406,7 @@ t.test('an issuer that returns no keys is asked at intervals, however many token
   const issuer = await startIssuer(t, [key]);
   const good = issuer.respond;
   let now = start;
-  const { call } = await startService(t, engine, { identityProvider: issuer.provider, now: () => now });
+  const { call } = await issuer.serve({ now: () => now });
   let tokens = 0;
   const status = async () => {
     const token = await issuer.sign(key, { sub: `${++tokens}`, exp: start / 1000 + 7_200 });
@@ -433,7 +424,7 @@ t.test('an issuer that returns no keys is asked at intervals, however many token
 
   issuer.respond = (response) => response.destroy();
   issuer.asked = 0;
-  const late = await startService(t, engine, { identityProvider: issuer.provider, now: () => now });
+  const late = await issuer.serve({ now: () => now });
   const token = await issuer.sign(key, { sub: 'of a clock' });
   t.equal((await late.call('GET', '/plants', { token })).status, 503);
   issuer.respond = good;
@@ -460,7 +451,7 @@ t.test('an issuer whose response does not end is disconnected', async (t) => {
   const cutOff = new Promise<unknown>((resolve) => {
     issuer.respond = (response) => void pipeline(endless(), response).catch(resolve);
   });
-  const { call } = await startService(t, engine, { identityProvider: issuer.provider, now: () => start });
+  const { call } = await issuer.serve();
   t.match(await call('GET', '/plants', { token: await issuer.sign(key) }), unavailable);
   await cutOff;
   t.ok(sent < 32 * 2 ** 20, `after ${sent} bytes`);
@@ -470,11 +461,7 @@ t.test('a verified token is cached for three seconds, and never beyond its expir
   const key = await makeKey('ES256');
   const issuer = await startIssuer(t, [key]);
   let now = start;
-  const { call } = await startService(t, engine, {
-    identityProvider: { ...issuer.provider, jwksCooldown: 0 },
-    now: () => now,
-    monotonic: () => now,
-  });
+  const { call } = await issuer.serve({ now: () => now, monotonic: () => now }, { jwksCooldown: 0 });
   const token = await issuer.sign(key, { sub: 'of the cache' });
   const short = await issuer.sign(key, { sub: 'of the cache', exp: start / 1000 + 1 });
   for (const each of [token, short]) t.equal((await call('GET', '/plants', { token: each })).status, 200);
