@@ -8,7 +8,7 @@ import { defaultLimits } from './defaults.js';
 import type { Service } from './definition.js';
 import type { Storage } from './storage/interface.js';
 import { shedLoad } from './http/admission/load-shedding.js';
-import { MemoryBudget } from './http/admission/memory-budget.js';
+import { createMemoryBudget } from './http/admission/memory-budget.js';
 import { countRefused, createRateLimits, type RateLimits } from './http/admission/rate-limit.js';
 import { startInOrder } from './http/connection/pipelining.js';
 import { createScheduler } from './http/admission/scheduler.js';
@@ -205,12 +205,12 @@ export async function buildApp({
     bodies: {
       limit: limits.bodyLimit,
       // After waiting, a body still has half of the request timeout to arrive.
-      budget: new MemoryBudget(limits.bodyBudget, limits.requestTimeout / 2),
+      budget: createMemoryBudget(limits.bodyBudget, limits.requestTimeout / 2),
     },
     lists: {
       stallTime: limits.stallTimeout,
       // While others wait, a stalled client is cut off after half of the stall timeout.
-      budget: new MemoryBudget(limits.listBudget, limits.stallTimeout / 2),
+      budget: createMemoryBudget(limits.listBudget, limits.stallTimeout / 2),
     },
     countCaller: rates.subject,
   });

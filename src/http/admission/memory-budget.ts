@@ -1,5 +1,21 @@
-// Limits the memory that all requests hold together, and shares it fairly between subjects.
+// Limits the memory that all requests hold together, and shares it fairly between subjects. A budget and its reservations
+// change each other in every step, so they are in one file.
 import { ApiError } from '../../errors.js';
+
+/** What requests see of a budget, and of what one of them holds of it. Only these two know the rest of each other. */
+export type MemoryBudget = Pick<Budget, 'reserve' | 'admits'>;
+export type Reservation = Readonly<
+  Pick<Entry, 'state' | 'allowEviction' | 'pin' | 'fits' | 'hold' | 'wait' | 'release'>
+>;
+
+/**
+ * @param capacity - In bytes.
+ * @param patience - How long a reservation may wait, in ms. After that, the subject that holds most loses a reservation
+ *   that has made no progress in that time; if none exists or that does not help, the waiting one is evicted.
+ */
+export function createMemoryBudget(capacity: number, patience: number): MemoryBudget {
+  return new Budget(capacity, patience);
+}
 
 /** The reservations of one subject. */
 interface Account {
@@ -8,7 +24,7 @@ interface Account {
   held: number;
   reservations: number;
   /** Those that wait, in the order in which they started waiting. */
-  readonly waiting: Set<Reservation>;
+  readonly waiting: Set<Entry>;
 }
 
 /**
@@ -19,10 +35,9 @@ interface Account {
  *
  * If a reservation within its subject's share does not fit, the subject that holds most loses the reservation that has
  * made no progress for longest. The oldest reservation of all may always proceed and does not count, so there is no
- * deadlock. A budget contains only the reservations that have not ended. Its methods but `reserve` and `admits` are for
- * them.
+ * deadlock. A budget contains only the reservations that have not ended.
  */
-export class MemoryBudget {
+class Budget {
   readonly patience: number;
   /** The number of times that any reservation has made progress. */
   progress = 0;
@@ -30,16 +45,11 @@ export class MemoryBudget {
   readonly waiting = new Set<Account>();
   readonly #capacity: number;
   readonly #accounts = new Map<string, Account>();
-  #oldest: Reservation | undefined;
-  #newest: Reservation | undefined;
+  #oldest: Entry | undefined;
+  #newest: Entry | undefined;
   /** What all reservations but the oldest hold, in bytes. */
   #held = 0;
 
-  /**
-   * @param capacity - In bytes.
-   * @param patience - How long a reservation may wait, in ms. After that, the subject that holds most loses a reservation
-   *   that has made no progress in that time; if none exists or that does not help, the waiting one is evicted.
-   */
   constructor(capacity: number, patience: number) {
     this.#capacity = capacity;
     this.patience = patience;
@@ -54,7 +64,7 @@ export class MemoryBudget {
     }
     account.reservations++;
     const older = this.#newest;
-    const entry = new Reservation(this, account, older);
+    const entry = new Entry(this, account, older);
     if (older === undefined) this.#oldest = entry;
     else older.newer = entry;
     this.#newest = entry;
@@ -69,7 +79,7 @@ export class MemoryBudget {
     return (account?.held ?? 0) + bytes <= Math.max(share, this.#capacity - this.#held - bytes);
   }
 
-  fits(entry: Reservation, bytes: number): boolean {
+  fits(entry: Entry, bytes: number): boolean {
     if (entry === this.#oldest) return true;
     const more = bytes - entry.held;
     const free = this.#capacity - this.#held - more;
@@ -80,7 +90,7 @@ export class MemoryBudget {
    * Records what a reservation holds, and evicts others as long as that is too much.
    * @returns false when it has evicted this one instead.
    */
-  resize(entry: Reservation, bytes: number): boolean {
+  resize(entry: Entry, bytes: number): boolean {
     const { account } = entry;
     const more = bytes - entry.held;
     entry.held = bytes;
@@ -101,8 +111,8 @@ export class MemoryBudget {
   }
 
   /** Of the subject that holds most, the reservation without progress for longest; the newest if all of them wait. */
-  stalest(): Reservation | undefined {
-    let stalest: Reservation | undefined;
+  stalest(): Entry | undefined {
+    let stalest: Entry | undefined;
     for (let entry = this.#oldest?.newer; entry !== undefined; entry = entry.newer) {
       if (entry.onEvicted === undefined || entry.held === 0) continue;
       const { account } = entry;
@@ -127,7 +137,7 @@ export class MemoryBudget {
   }
 
   /** Removes a reservation that has ended, and what it holds. */
-  remove(entry: Reservation): void {
+  remove(entry: Entry): void {
     const { account, older, newer } = entry;
     if (newer === undefined) this.#newest = older;
     else newer.older = older;
@@ -143,7 +153,7 @@ export class MemoryBudget {
     if (--account.reservations === 0) this.#accounts.delete(account.subject);
   }
 
-  #subtract({ account, held }: Reservation): void {
+  #subtract({ account, held }: Entry): void {
     account.held -= held;
     this.#held -= held;
   }
@@ -155,10 +165,10 @@ export class MemoryBudget {
 
 /**
  * What one request holds of a budget: nothing at first. It is active or waits for memory until its owner releases it or
- * the budget evicts it. After this end it holds nothing, and further calls have no effect. Owners use what precedes
- * `grant`; the rest is for the budget. Methods with # would make each one slower to create.
+ * the budget evicts it. After this end it holds nothing, and further calls have no effect. What only the budget uses has
+ * no #, which would make each one slower to create.
  */
-export class Reservation {
+class Entry {
   state: 'active' | 'waiting' | 'released' | 'evicted' = 'active';
   /** In bytes. */
   held = 0;
@@ -168,15 +178,15 @@ export class Reservation {
   /** The budget's number when it last made progress; infinite while it waits, and so cannot make any. */
   progress: number;
   /** Neighbors in the order of arrival; a Set finds its first element slowly after deletions. */
-  older: Reservation | undefined;
-  newer: Reservation | undefined;
+  older: Entry | undefined;
+  newer: Entry | undefined;
   /** Defined while the reservation may be evicted. */
   onEvicted: (() => void) | undefined;
-  readonly #budget: MemoryBudget;
+  readonly #budget: Budget;
   /** Settles the wait; defined exactly while the state is `waiting`. */
   #settle: ((error?: ApiError) => void) | undefined;
 
-  constructor(budget: MemoryBudget, account: Account, older: Reservation | undefined) {
+  constructor(budget: Budget, account: Account, older: Entry | undefined) {
     this.#budget = budget;
     this.account = account;
     this.older = older;

@@ -10,7 +10,11 @@ import { createHead, listRequest } from '../../support/raw-connection.js';
 import { captureLog, injectFaults, startListening } from '../../support/service.js';
 import { repeatUntil } from '../../support/wait.js';
 import type { ApiError } from '../../../dist/errors.js';
-import { MemoryBudget, type Reservation } from '../../../dist/http/admission/memory-budget.js';
+import {
+  createMemoryBudget,
+  type MemoryBudget,
+  type Reservation,
+} from '../../../dist/http/admission/memory-budget.js';
 
 const capacity = 1_000;
 const subject = fc.constantFrom('a', 'a', 'b', 'c', 'd');
@@ -41,7 +45,7 @@ t.test('a memory budget is never exceeded, and every subject gets its share', as
   });
   await fc.assert(
     fc.asyncProperty(fc.array(action, { maxLength: 60 }), async (actions) => {
-      const budget = new MemoryBudget(capacity, 1_000_000);
+      const budget = createMemoryBudget(capacity, 1_000_000);
       /** In the order of their arrival: the first is the oldest. */
       let inside: Request[] = [];
       const heldNow = ({ reservation, bytes }: Request) =>
@@ -116,7 +120,7 @@ t.test('what is called after the end of a reservation changes nothing', async (t
   });
   type Action = typeof action extends fc.Arbitrary<infer T> ? T : never;
   /** A budget with the reservations that were ever made, ended ones included. */
-  const create = () => ({ budget: new MemoryBudget(capacity, patience), all: [] as Reservation[] });
+  const create = () => ({ budget: createMemoryBudget(capacity, patience), all: [] as Reservation[] });
   const hasEnded = (reservation: Reservation | undefined) =>
     reservation?.state === 'released' || reservation?.state === 'evicted';
   const apply = ({ budget, all }: ReturnType<typeof create>, { kind, subject, at, bytes }: Action) => {
@@ -174,7 +178,7 @@ t.test('what is called after the end of a reservation changes nothing', async (t
 });
 
 t.test('waiting for memory ends with the reservation', async (t) => {
-  const budget = new MemoryBudget(capacity, 1_000_000);
+  const budget = createMemoryBudget(capacity, 1_000_000);
   const kindOf = (wait: Promise<void>) => wait.catch((error: unknown) => (error as ApiError).kind);
   const oldest = budget.reserve('a');
   const holding = budget.reserve('a');
