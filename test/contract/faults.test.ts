@@ -20,8 +20,8 @@ const about = partOf(gardenDocument, '/paths/~1about/get') as object;
 const putBed = '/paths/~1beds~1{bed}/put';
 const putOperation = partOf(gardenDocument, putBed) as Record<string, unknown>;
 const responses = `${putBed}/responses`;
-const newBed = '/components/schemas/NewBed';
-const extra = `${newBed}/properties/extra`;
+const bedSchema = '/components/schemas/Bed';
+const extra = `${bedSchema}/properties/extra`;
 const listBeds = '/paths/~1beds/get';
 const q = `${listBeds}/parameters/7`;
 const text = { type: 'string' };
@@ -97,7 +97,7 @@ const refused: Record<string, Case[]> = {
   ],
   'a property or parameter that is named `__proto__`': [
     [
-      { [newBed]: JSON.parse('{"type":"object","properties":{"__proto__":{}}}') as unknown },
+      { [bedSchema]: JSON.parse('{"type":"object","properties":{"__proto__":{}}}') as unknown },
       'the name __proto__ is not supported',
       '/properties/__proto__',
     ],
@@ -298,7 +298,7 @@ const refused: Record<string, Case[]> = {
     ],
   ],
   'a required property that is not defined, in a closed object': [
-    [{ [`${newBed}/required`]: ['heading'] }, 'requires heading, which is not one of its properties'],
+    [{ [`${bedSchema}/required`]: ['heading'] }, 'requires heading, which is not one of its properties'],
   ],
   'no success status, and statuses other than 2xx to 5xx': [
     [replaceBed({ responses: { 404: failure } }), 'no success status is declared', '/responses'],

@@ -403,7 +403,7 @@ t.test('Allow and preflight responses have the methods and headers of the contra
 
 /** The operations and schemas that the tests below change. */
 const about = partOf(gardenDocument, '/paths/~1about/get') as object;
-const newBed = '/components/schemas/NewBed/properties';
+const bedSchema = '/components/schemas/Bed/properties';
 /** Adds parameters to listSeeds, which is public. */
 const seedParams = (...parameters: readonly [name: string, place: string, schema: object][]): Edits => {
   const known = partOf(gardenDocument, '/paths/~1seeds/get/parameters') as object[];
@@ -420,8 +420,8 @@ t.test(
       edits: {
         '/paths/~1': { get: { ...about, operationId: 'root', 'x-tags': ['extension'] } },
         '/paths/~1openapi.json': { get: { ...about, operationId: 'own', security: [{ bearerAuth: [] }] } },
-        [`${newBed}/free`]: { type: 'array', items: {} },
-        [`${newBed}/extra`]: { $ref: `#${newBed}/corners/items/properties/x` },
+        [`${bedSchema}/free`]: { type: 'array', items: {} },
+        [`${bedSchema}/extra`]: { $ref: `#${bedSchema}/corners/items/properties/x` },
       },
       handlers: { root: named, own: named },
       verifiers: { bearerAuth: () => ({ subject: 'anyone', scopes: [] }) },
