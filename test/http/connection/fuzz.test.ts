@@ -349,16 +349,6 @@ t.test(
   },
 );
 
-t.test('nothing follows the response that closes a connection', async (t) => {
-  const last = `GET /openapi.yaml HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
-  t.strictSame(await statuses(last + create()), [200]);
-  t.strictSame(
-    await statuses(last + 'x'.repeat(60_000)),
-    [200],
-    'and further data from the client does not reset it',
-  );
-});
-
 t.test(
   'a request that does not wait for its body gets one response, even when the body breaks off',
   async (t) => {

@@ -250,25 +250,6 @@ t.test('the verifier handles any text', async (t) => {
   t.pass('all were refused, and none threw');
 });
 
-t.test('keys rotate without a restart', async (t) => {
-  const [first, second] = await Promise.all(['RS256', 'RS256'].map(makeKey));
-  const issuer = await startIssuer(t, [first!]);
-  let now = start;
-  const { call } = await startService(t, engine, {
-    identityProvider: { ...issuer.provider, jwksCooldown: 0 },
-    now: () => now,
-    monotonic: () => now,
-  });
-  const old = await issuer.sign(first!, { sub: 'of rotation' });
-  const fresh = await issuer.sign(second!, { sub: 'of rotation' });
-  t.equal((await call('GET', '/plants', { token: old })).status, 200);
-  t.match(await call('GET', '/plants', { token: fresh }), invalid, 'its key is not published yet');
-  issuer.keys = [second!];
-  t.equal((await call('GET', '/plants', { token: fresh })).status, 200, 'it is now');
-  now += 3_001;
-  t.match(await call('GET', '/plants', { token: old }), invalid, 'the old key is not published any more');
-});
-
 /** Starts a real identity provider with one client, which issues JWTs for any resource. */
 async function startProvider(t: Test, keys: Key[], port = 0) {
   const jwks = await Promise.all(
