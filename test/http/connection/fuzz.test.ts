@@ -18,6 +18,7 @@ import {
   mutate,
   requestBytes,
   scripts,
+  targets,
   type Script,
   type WireRequest,
 } from '../../support/wire-scripts.js';
@@ -128,16 +129,6 @@ function predict(clean: readonly WireRequest[], names: (index: number) => string
   });
   return { expected, plants };
 }
-
-const targets = {
-  create: ['POST', '/plants'],
-  list: ['GET', '/plants'],
-  head: ['HEAD', '/plants'],
-  delete: ['DELETE', '/plants/1'],
-  stranger: ['GET', '/plants'],
-  nowhere: ['GET', '/nowhere'],
-  contract: ['GET', '/openapi.json'],
-} as const;
 
 /** What else mutated requests may be: a HEAD of other resources. */
 const mutatedTargets = [
