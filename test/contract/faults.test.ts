@@ -11,7 +11,7 @@ import {
   createGarden,
   gardenBytes,
   gardenDocument,
-  load,
+  loadEdited,
   orchard,
   startGarden,
 } from '../support/garden/garden.js';
@@ -442,7 +442,7 @@ const warned: Record<string, Case[]> = {
 /** Builds the app of the garden's contract with changes; returns the faults that prevent it. */
 async function faultsOf(edits: Edits): Promise<readonly Finding[]> {
   try {
-    const contract = load(gardenDocument, edits);
+    const contract = loadEdited(gardenDocument, edits);
     const storage = await sharedStorage(engines[0]!);
     await (await buildApp({ ...createGarden().options, storage, contract })).close();
     return [];
@@ -466,12 +466,12 @@ t.test('an unsupported feature prevents startup, and the message names the place
 });
 
 t.test('what is served in another way than one may expect is a warning with a remedy', async (t) => {
-  t.strictSame(load(gardenDocument).warnings, []);
+  t.strictSame(loadEdited(gardenDocument).warnings, []);
   t.strictSame(loadContract().warnings, [], "the service's own contract has none");
   for (const [row, cases] of Object.entries(warned)) {
     for (const [edits, message, below = ''] of cases) {
       const pointer = Object.keys(edits)[0]! + below;
-      const warnings = load(gardenDocument, edits).warnings.filter((one) => one.pointer === pointer);
+      const warnings = loadEdited(gardenDocument, edits).warnings.filter((one) => one.pointer === pointer);
       t.strictSame(
         warnings.map((warning) => warning.message),
         [message],
@@ -556,7 +556,7 @@ t.test('all faults are reported at once, each with its line and column, and with
   const tabs = JSON.stringify(gardenDocument, undefined, '\t');
   t.equal(
     loadContract(Buffer.from(tabs)).operations.length,
-    load(gardenDocument).operations.length,
+    loadEdited(gardenDocument).operations.length,
     'JSON with tabs',
   );
 });
@@ -584,7 +584,7 @@ t.test(
       [`${properties}/details`]: { oneOf: [{ type: 'string', pattern: '(?i)^a' }, { type: 'object' }] },
       [`${properties}/message/pattern`]: '(?i)^a',
     };
-    t.strictSame(load(gardenDocument, edits).warnings, []);
+    t.strictSame(loadEdited(gardenDocument, edits).warnings, []);
     t.strictSame(await faultsOf(edits), []);
   },
 );
@@ -595,7 +595,7 @@ t.test('the log at startup names operations that are public because no security 
   await startGarden(t, { edits: noSecurity, logger: { level: 'warn', stream } });
   t.strictSame(
     lines.map(({ pointer }) => pointer),
-    load(gardenDocument, noSecurity).warnings.map(({ pointer }) => pointer),
+    loadEdited(gardenDocument, noSecurity).warnings.map(({ pointer }) => pointer),
   );
   const msg = 'no security is declared: the operation is public; Write security: [] if it is to be public';
   t.match(

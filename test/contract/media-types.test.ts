@@ -11,7 +11,7 @@ import type { Service } from '../../dist/definition.js';
 import type { ErrorFacts } from '../../dist/errors.js';
 import { service } from '../../dist/service.js';
 import { engines, sharedStorage } from '../support/engines.js';
-import { error, load, orchard, orchardDocument } from '../support/garden/garden.js';
+import { error, loadEdited, orchard, orchardDocument } from '../support/garden/garden.js';
 import { parseResponses } from '../support/http-responses.js';
 import { startListening, startService } from '../support/service.js';
 import { repeatUntil } from '../support/wait.js';
@@ -156,7 +156,7 @@ t.test('a body or media type that is not declared is a 500, and the log says why
   const returned = () => Promise.resolve(body);
   const handlers = { ...orchard.handlers, exportTrees: returned, getTree: returned };
   const one = await startService(t, engine, { ...orchard, handlers, logger });
-  const contract = load(orchardDocument, {
+  const contract = loadEdited(orchardDocument, {
     '/paths/~1trees/get/responses/200/content/text~1plain': {},
   });
   const two = await startService(t, engine, { ...orchard, contract, handlers, logger });
@@ -188,7 +188,7 @@ const ownTitle: Render = ({ title }) => ({ mediaType: problem, body: { title } }
 const rendering = (content: object, renderError: Render) => ({
   ...orchard,
   service: { ...service, renderError },
-  contract: load(orchardDocument, { '/components/responses/Failed/content': content }, true),
+  contract: loadEdited(orchardDocument, { '/components/responses/Failed/content': content }, true),
 });
 
 /** Serves that; `refused` sends what it refuses. */

@@ -18,9 +18,9 @@ import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { engines } from '../../support/engines.js';
-import { startService } from '../../support/service.js';
+import { startService, type ServiceOptions } from '../../support/service.js';
 import { ConfigError, readConfig } from '../../../dist/config.js';
-import { createJwtVerifier } from '../../../dist/http/security/jwt.js';
+import { createJwtVerifier, type IdentityProvider } from '../../../dist/http/security/jwt.js';
 import { service as definition } from '../../../dist/service.js';
 import { scopes } from '../../support/store.js';
 
@@ -63,6 +63,13 @@ async function startIssuer(t: Test, algorithms = ['ES256']) {
       response.end(JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) }));
     },
     provider: { issuer: '', audience, jwksUrl: '' },
+    /** Starts the service, which accepts the tokens of this issuer. */
+    serve: (options: ServiceOptions = {}, provider: Partial<IdentityProvider> = {}) =>
+      startService(t, engine, {
+        identityProvider: { ...issuer.provider, ...provider },
+        now: () => start,
+        ...options,
+      }),
     /** A token of this issuer, valid for an hour unless the claims or the header say otherwise. */
     sign: (
       claims: Record<string, unknown> = {},
@@ -113,10 +120,7 @@ const unavailable = {
 t.test('tokens of every algorithm are accepted, and their subjects are separate from others', async (t) => {
   const issuer = await startIssuer(t, ['RS256', 'ES256', 'EdDSA', 'Ed25519']);
   const { keys } = issuer;
-  const { call, issue, storage } = await startService(t, engine, {
-    identityProvider: issuer.provider,
-    now: () => start,
-  });
+  const { call, issue, storage } = await issuer.serve();
   for (const [i, key] of keys.entries()) {
     const token = await issuer.sign({}, {}, key);
     t.match(await call('POST', '/plants', { token, body: { ...plant, id: i } }), { status: 200 }, key.alg);
@@ -139,7 +143,7 @@ t.test('tokens of every algorithm are accepted, and their subjects are separate 
 
 t.test('scopes are read from scope or scp', async (t) => {
   const issuer = await startIssuer(t);
-  const { call } = await startService(t, engine, { identityProvider: issuer.provider, now: () => start });
+  const { call } = await issuer.serve();
   const cases: [Record<string, unknown>, number, number][] = [
     [{ scope: 'plants:read' }, 200, 403],
     [{ scope: 'email plants:write' }, 403, 404],
@@ -161,10 +165,7 @@ t.test('an invalid token returns 401, whatever is wrong with it', async (t) => {
   const issuer = await startIssuer(t, ['RS256', 'ES256', 'RS384']);
   const [rsa, ec, small] = issuer.keys;
   const stranger = await makeKey('RS256');
-  const { call, storage } = await startService(t, engine, {
-    identityProvider: issuer.provider,
-    now: () => start,
-  });
+  const { call, storage } = await issuer.serve();
   const now = start / 1000;
   const good = await issuer.sign();
   const [header, payload, signature] = good.split('.') as [string, string, string];
@@ -334,10 +335,7 @@ t.test(
 
 t.test('an issuer that does not respond causes 503, and opaque tokens still work', async (t) => {
   const issuer = await startIssuer(t, ['EdDSA']);
-  const { call, token: opaque } = await startService(t, engine, {
-    identityProvider: { ...issuer.provider, jwksCooldown: 0 },
-    now: () => start,
-  });
+  const { call, token: opaque } = await issuer.serve({}, { jwksCooldown: 0 });
   const token = await issuer.sign({ sub: 'of outage' });
   const good = issuer.respond;
   const failures: Record<string, typeof good> = {
@@ -365,7 +363,7 @@ t.test(
     const { respond } = issuer;
     const asked = new Promise<ServerResponse>((resolve) => (issuer.respond = resolve));
     let now = start;
-    const patient = await startService(t, engine, { identityProvider: issuer.provider, now: () => now });
+    const patient = await issuer.serve({ now: () => now });
     const token = await issuer.sign();
     const waiting = patient.call('GET', '/plants', { token });
     const silent = await asked;
@@ -374,10 +372,7 @@ t.test(
     silent.destroy();
     t.match(await waiting, unavailable);
 
-    const short = await startService(t, engine, {
-      identityProvider: { ...issuer.provider, jwksTimeout: 20 },
-      now: () => start,
-    });
+    const short = await issuer.serve({}, { jwksTimeout: 20 });
     t.match(await short.call('GET', '/plants', { token }), unavailable, 'the wait has an end');
     t.equal((await short.call('GET', '/plants', { token: short.token })).status, 200);
     issuer.respond = respond;
@@ -390,7 +385,7 @@ t.test('an issuer that returns no keys is asked at intervals, however many token
   const issuer = await startIssuer(t);
   const good = issuer.respond;
   let now = start;
-  const { call } = await startService(t, engine, { identityProvider: issuer.provider, now: () => now });
+  const { call } = await issuer.serve({ now: () => now });
   let tokens = 0;
   const status = async () => {
     const token = await issuer.sign({ sub: `${++tokens}`, exp: start / 1000 + 7_200 });
@@ -408,7 +403,7 @@ t.test('an issuer that returns no keys is asked at intervals, however many token
 
   issuer.respond = (response) => response.destroy();
   issuer.asked = 0;
-  const late = await startService(t, engine, { identityProvider: issuer.provider, now: () => now });
+  const late = await issuer.serve({ now: () => now });
   const token = await issuer.sign({ sub: 'of a clock' });
   t.equal((await late.call('GET', '/plants', { token })).status, 503);
   issuer.respond = good;
@@ -434,7 +429,7 @@ t.test('an issuer whose response does not end is disconnected', async (t) => {
   const cutOff = new Promise<unknown>((resolve) => {
     issuer.respond = (response) => void pipeline(endless(), response).catch(resolve);
   });
-  const { call } = await startService(t, engine, { identityProvider: issuer.provider, now: () => start });
+  const { call } = await issuer.serve();
   t.match(await call('GET', '/plants', { token: await issuer.sign() }), unavailable);
   await cutOff;
   t.ok(sent < 32 * 2 ** 20, `after ${sent} bytes`);
@@ -444,11 +439,7 @@ t.test('a verified token is cached for three seconds, and never beyond its expir
   const issuer = await startIssuer(t);
   const { keys } = issuer;
   let now = start;
-  const { call } = await startService(t, engine, {
-    identityProvider: { ...issuer.provider, jwksCooldown: 0 },
-    now: () => now,
-    monotonic: () => now,
-  });
+  const { call } = await issuer.serve({ now: () => now, monotonic: () => now }, { jwksCooldown: 0 });
   const token = await issuer.sign({ sub: 'of the cache' });
   const short = await issuer.sign({ sub: 'of the cache', exp: start / 1000 + 1 });
   for (const each of [token, short]) t.equal((await call('GET', '/plants', { token: each })).status, 200);

@@ -31,7 +31,7 @@ export const error = (code: number, end: string) => ({
 });
 
 /** Loads the contract of a document with changes. */
-export const load = (document: object, edits: Edits = {}, rendersErrors = false): Contract =>
+export const loadEdited = (document: object, edits: Edits = {}, rendersErrors = false): Contract =>
   loadContract(Buffer.from(JSON.stringify(edited(document, edits))), rendersErrors);
 
 const gardenContract = loadContract(gardenBytes);
@@ -145,7 +145,7 @@ export async function startGarden(t: Test, { edits, handlers, verifiers, ...more
   const service = await startService(t, engines[0]!, {
     ...options,
     ...more,
-    contract: edits === undefined ? options.contract : load(gardenDocument, edits),
+    contract: edits === undefined ? options.contract : loadEdited(gardenDocument, edits),
     handlers: { ...options.handlers, ...handlers },
     verifiers: { ...options.verifiers, ...verifiers },
   });
