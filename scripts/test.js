@@ -72,7 +72,7 @@ async function main() {
   const env = { TMPDIR: createTemporaryFolder(), ...(isQuick && { TEST_ENGINES: 'sqlite' }) };
   const results = await Promise.all([
     node([...tap, 'run', ...given, ...files.map(compiledName)], env),
-    isQuick ? checkTypes() : true,
+    isQuick ? npmRun('check:types') : true,
   ]);
   if (words.length === 0 && !isQuick) console.log(`Left out: ${leftOut}; "npm test -- deploy" runs it.`);
   return results.every(Boolean) ? 0 : 1;
@@ -139,11 +139,6 @@ async function configureTap() {
 /** @param {string} script */
 function npmRun(script) {
   return run('npm', ['run', '--silent', script]);
-}
-
-/** Checks the types, after it has generated those of the contracts of the tests. */
-async function checkTypes() {
-  return (await npmRun('build:tests')) && node([require.resolve('typescript/bin/tsc'), '--noEmit']);
 }
 
 /**
