@@ -6,7 +6,6 @@ import { fileURLToPath } from 'node:url';
 import { service } from '../../dist/service.js';
 import { loadSchema } from '../../dist/storage/migrations.js';
 import { version } from '../../dist/version.js';
-import { garden } from '../../test/support/garden/store.js';
 import { services } from '../lib/services.js';
 import { rendered } from './schema.js';
 
@@ -18,7 +17,7 @@ const plantStore = { ...service, migrations: new URL('../../src/migrations/', im
 const others = await Promise.all(
   services.map(async (folder) => (await import(`../../${folder}dist/service.js`)).service),
 );
-for (const store of [plantStore, ...others, garden]) {
+for (const store of [plantStore, ...others]) {
   for (const engine of /** @type {const} */ (['sqlite', 'postgres'])) complete(store, engine);
 }
 

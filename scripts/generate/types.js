@@ -1,4 +1,5 @@
-// Generates the TypeScript types of the contracts; with --check, only verifies that the files are current.
+// Generates the TypeScript types of the contracts; with --check, only verifies that the files are current. With --tests,
+// generates those of the contracts of the tests, which are not kept.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -8,13 +9,18 @@ import ts from 'typescript';
 import { services } from '../lib/services.js';
 
 const root = new URL('../../', import.meta.url);
-/** The contracts of the services, and those of the tests, which use more features. */
-const contracts = [
-  { contract: 'openapi.yaml', target: 'src/contract/types.gen.ts' },
-  ...services.map((folder) => ({ contract: `${folder}openapi.yaml`, target: `${folder}src/types.gen.ts` })),
-  { contract: 'test/support/garden/openapi.yaml', target: 'test/support/garden/types.gen.ts' },
-  { contract: 'test/support/garden/orchard.yaml', target: 'test/support/garden/orchard.gen.ts' },
-];
+const contracts = process.argv.includes('--tests')
+  ? [
+      { contract: 'test/support/garden/openapi.yaml', target: 'test/support/garden/types.gen.ts' },
+      { contract: 'test/support/garden/orchard.yaml', target: 'test/support/garden/orchard.gen.ts' },
+    ]
+  : [
+      { contract: 'openapi.yaml', target: 'src/contract/types.gen.ts' },
+      ...services.map((folder) => ({
+        contract: `${folder}openapi.yaml`,
+        target: `${folder}src/types.gen.ts`,
+      })),
+    ];
 
 /**
  * Loads src/contract/contract.ts, from which the server is made, too; dist/ may not be built yet.

@@ -59,6 +59,13 @@ async function needs(command: string): Promise<ReturnType<typeof skipFor>> {
   );
 }
 
+/** Runs a program of the guide with the address and the token that it expects; returns the lines that it prints. */
+async function runExample(command: string, path: string, url: string, token: string): Promise<string[]> {
+  const own = { PLANT_STORE_URL: url, PLANT_STORE_TOKEN: token, no_proxy: '127.0.0.1' };
+  const { stdout } = await run(command, [path], { env: { ...process.env, ...own } });
+  return stdout.trimEnd().split('\n');
+}
+
 /** What the examples of each language print: the guide's JSON, one line for each block. */
 const output = blocks('json')
   .split('\n\n')
@@ -67,18 +74,12 @@ const output = blocks('json')
 t.test('every example produces the output in the guide', async (t) => {
   const service = await startListening(t);
   const folder = await temporaryFolder(t);
-  /** Runs the examples of one language for a new subject, and returns the lines that they print. */
-  const examples = async (command: string, file: string, code: string): Promise<string[]> => {
+  /** Runs the examples of one language for a new subject. */
+  const examples = async (command: string, file: string, code: string) => {
     const path = join(folder, file);
     await writeFile(path, code);
-    const env = {
-      ...process.env,
-      PLANT_STORE_URL: `http://127.0.0.1:${service.port}`,
-      PLANT_STORE_TOKEN: await service.issue(`guide ${file}`),
-      no_proxy: '127.0.0.1',
-    };
-    const { stdout } = await run(command, [path], { env });
-    return stdout.trimEnd().split('\n');
+    const token = await service.issue(`guide ${file}`);
+    return runExample(command, path, `http://127.0.0.1:${service.port}`, token);
   };
 
   t.test('curl', await needs('curl'), async (t) => {
@@ -121,14 +122,7 @@ for method, body in (("DELETE", None), ("POST", {"id": 2, "name": None})):
 `,
   );
   proxy.fates.push('lose response', 'lose request', 'pass', 'cut response', 'pass', 'lose response', 'pass');
-  const env = {
-    ...process.env,
-    PLANT_STORE_URL: proxy.url,
-    PLANT_STORE_TOKEN: await service.issue('retries'),
-    no_proxy: '127.0.0.1',
-  };
-  const { stdout } = await run('python3', [path], { env });
-  t.strictSame(stdout.trimEnd().split('\n'), [
+  t.strictSame(await runExample('python3', path, proxy.url, await service.issue('retries')), [
     '{"name": "Aloe", "tag": "dry"}',
     '[{"name": "Aloe", "tag": "dry"}]',
     'None',
@@ -139,13 +133,13 @@ for method, body in (("DELETE", None), ("POST", {"id": 2, "name": None})):
 });
 
 t.test('its TypeScript is the code that the compiler checks', (t) => {
-  const checked = readFileSync(join(root, 'examples/guide.ts'), 'utf8');
+  const checked = read('examples/guide.ts');
   t.equal(checked.replace(/^\/\/ .*\n/, ''), blocks('ts'));
   t.end();
 });
 
 t.test('the commands of the README do what it describes', await needs('curl'), async (t) => {
-  const readme = readFileSync(join(root, 'README.md'), 'utf8');
+  const readme = read('README.md');
   const blockWith = (command: string) =>
     [...readme.matchAll(/^```sh\n([^]*?)^```$/gm)]
       .map(([, code = '']) => code)
@@ -205,11 +199,11 @@ t.test(
   'docs/start-your-own.md leads to a service with nothing of the Plant Store',
   await needs('curl'),
   async (t) => {
-    const page = readFileSync(join(root, 'docs/start-your-own.md'), 'utf8');
+    const page = read('docs/start-your-own.md');
     const clone = join(await temporaryFolder(t), 'clone');
     // What the steps before have made is there; only what the page changes is copied.
     const parts = ['package.json', 'tsconfig.json', 'openapi.yaml', 'src/contract', 'src/migrations'].concat(
-      ['scripts/generate', 'scripts/lib', 'scripts/build-services.js', 'test/support/garden'],
+      ['scripts/generate', 'scripts/lib', 'scripts/build-services.js'],
       ['examples/library/tsconfig.json', 'examples/library/src'],
     );
     for (const part of parts) await cp(join(root, part), join(clone, part), { recursive: true });

@@ -6,6 +6,17 @@ import fc from 'fast-check';
 export type Kind = (typeof kinds)[number];
 const kinds = ['create', 'list', 'head', 'delete', 'stranger', 'nowhere', 'contract'] as const;
 
+/** The method and the target of each kind; {id} stands for the plant's id. */
+export const targets = {
+  create: ['POST', '/plants'],
+  list: ['GET', '/plants?limit=2'],
+  head: ['HEAD', '/plants'],
+  delete: ['DELETE', '/plants/{id}'],
+  stranger: ['GET', '/plants'],
+  nowhere: ['GET', '/nowhere'],
+  contract: ['GET', '/openapi.json'],
+} as const satisfies Record<Kind, [method: string, target: string]>;
+
 /** A well-formed request. */
 export interface WireRequest {
   readonly kind: Kind;
@@ -165,16 +176,8 @@ export function requestBytes(
   { kind, name, padding, chunks, expect, extra, close }: WireRequest,
   { id, token, requestId }: { id: bigint; token: string; requestId: string },
 ): Buffer {
-  const targets: Record<Kind, string> = {
-    create: 'POST /plants',
-    list: 'GET /plants?limit=2',
-    head: 'HEAD /plants',
-    delete: `DELETE /plants/${id}`,
-    stranger: 'GET /plants',
-    nowhere: 'GET /nowhere',
-    contract: 'GET /openapi.json',
-  };
-  const head = [`${targets[kind]} HTTP/1.1`, 'Host: x', `X-Request-Id: ${requestId}`, ...extra];
+  const line = `${targets[kind].join(' ').replace('{id}', String(id))} HTTP/1.1`;
+  const head = [line, 'Host: x', `X-Request-Id: ${requestId}`, ...extra];
   if (kind !== 'stranger') head.push(`Authorization: Bearer ${token}`);
   if (close) head.push('Connection: close');
   if (kind !== 'create') return Buffer.from(`${head.join('\r\n')}\r\n\r\n`, 'latin1');

@@ -5,7 +5,7 @@ import { ApiError } from '../../errors.js';
 /** What requests see of a budget, and of what one of them holds of it. Only these two know the rest of each other. */
 export type MemoryBudget = Pick<Budget, 'reserve' | 'admits'>;
 export type Reservation = Readonly<
-  Pick<Entry, 'state' | 'allowEviction' | 'pin' | 'fits' | 'hold' | 'wait' | 'release'>
+  Pick<Entry, 'state' | 'held' | 'allowEviction' | 'pin' | 'fits' | 'hold' | 'wait' | 'release'>
 >;
 
 /**

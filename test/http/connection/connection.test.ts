@@ -141,39 +141,6 @@ t.test('pipelined requests take effect in their order', async (t) => {
   t.strictSame(statuses, [200, 204, '[]', 404, 200, '[{"name":"a"}]', 400]);
 });
 
-t.test(
-  'the responses to a long pipeline are in order, and it is read no faster than they are sent',
-  async (t) => {
-    const { open, authorized } = await startListening(t);
-    const connection = await open();
-    const count = 3_000;
-    connection.send(
-      Array.from({ length: count }, (_, i) => createRequest(authorized, `{"id":${i},"name":"${i}"}`)).join(
-        '',
-      ),
-    );
-    for (let i = 0; i < count; i++) {
-      const response = await connection.receive('POST', '/plants');
-      if (response?.text !== `{"name":"${i}"}`) t.fail(`response ${i} is ${response?.text}`);
-    }
-    connection.send(listRequest(authorized));
-    t.match(await connection.receive('GET', '/plants'), { json: { length: count } });
-  },
-);
-
-t.test('a connection error is sent after all pending responses', async (t) => {
-  const { wrap, release, started } = holdCreates();
-  const { open, authorized } = await startListening(t, { wrap });
-  const connection = await open();
-  connection.send(`${createRequest(authorized, '{"id":1,"name":"a"}')}nonsense\r\n\r\n`);
-  await started;
-  release();
-  const first = await connection.receive('POST', '/plants');
-  t.equal(first?.status, 200, 'the create gets the response for what it did');
-  t.match(await connection.receive(), { status: 400 }, 'then the nonsense');
-  t.equal(await connection.rest(), '');
-});
-
 t.test('a failed connection sends its pending responses, one error, and closes', async (t) => {
   const creates: (() => void)[] = [];
   let onCreate: () => void = () => undefined;

@@ -18,6 +18,7 @@ import {
   mutate,
   requestBytes,
   scripts,
+  targets,
   type Script,
   type WireRequest,
 } from '../../support/wire-scripts.js';
@@ -128,16 +129,6 @@ function predict(clean: readonly WireRequest[], names: (index: number) => string
   });
   return { expected, plants };
 }
-
-const targets = {
-  create: ['POST', '/plants'],
-  list: ['GET', '/plants'],
-  head: ['HEAD', '/plants'],
-  delete: ['DELETE', '/plants/1'],
-  stranger: ['GET', '/plants'],
-  nowhere: ['GET', '/nowhere'],
-  contract: ['GET', '/openapi.json'],
-} as const;
 
 /** What else mutated requests may be: a HEAD of other resources. */
 const mutatedTargets = [
@@ -348,16 +339,6 @@ t.test(
     t.strictSame(await statuses(`GET / HTTP/1.1\r\nX: ${'x'.repeat(60_000)}`), [431]);
   },
 );
-
-t.test('nothing follows the response that closes a connection', async (t) => {
-  const last = `GET /openapi.yaml HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
-  t.strictSame(await statuses(last + create()), [200]);
-  t.strictSame(
-    await statuses(last + 'x'.repeat(60_000)),
-    [200],
-    'and further data from the client does not reset it',
-  );
-});
 
 t.test(
   'a request that does not wait for its body gets one response, even when the body breaks off',

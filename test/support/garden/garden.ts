@@ -1,7 +1,12 @@
-// A second service, of a richer contract: served by the same app, with handlers and a store of its own.
+// Services of two richer contracts, the garden's of OpenAPI 3.0 and the orchard's of 3.1, served by the same app.
 import { readFileSync } from 'node:fs';
+import type { Test } from 'tap';
+import { parse } from 'yaml';
+import { edited, type Edits } from '../edited.js';
+import { engines } from '../engines.js';
+import { startService, type ServiceOptions } from '../service.js';
 import type { AppOptions } from '../../../dist/app.js';
-import { loadContract } from '../../../dist/contract/contract.js';
+import { loadContract, type Contract } from '../../../dist/contract/contract.js';
 import type { Handlers } from '../../../dist/contract/handlers.js';
 import { exactJson, JsonText } from '../../../dist/contract/json-text.js';
 import { TypedBody } from '../../../dist/contract/raw-body.js';
@@ -13,8 +18,23 @@ import type { components, operations, operationSecurity, requiredScope } from '.
 
 type Bed = components['schemas']['Bed'];
 
-/** The bytes of the garden's contract. */
+/** The bytes of the contracts, and their documents. */
 export const gardenBytes = readFileSync(new URL('./openapi.yaml', import.meta.url));
+export const gardenDocument = parse(gardenBytes.toString()) as object;
+const orchardBytes = readFileSync(new URL('./orchard.yaml', import.meta.url));
+export const orchardDocument = parse(orchardBytes.toString()) as object;
+
+/** An error response whose message ends with the given text. */
+export const error = (code: number, end: string) => ({
+  status: Math.floor(code / 100),
+  json: { error: code, message: new RegExp(`${end.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}\\.$`) },
+});
+
+/** Loads the contract of a document with changes. */
+export const loadEdited = (document: object, edits: Edits = {}, rendersErrors = false): Contract =>
+  loadContract(Buffer.from(JSON.stringify(edited(document, edits))), rendersErrors);
+
+const gardenContract = loadContract(gardenBytes);
 
 /** The key of the garden's apiKey scheme, and the one that cannot be verified. */
 export const gardenKey = 'open sesame';
@@ -86,7 +106,7 @@ export function createGarden() {
   };
   const options = {
     service,
-    contract: loadContract(gardenBytes),
+    contract: gardenContract,
     handlers,
     scopes,
     verifiers: {
@@ -109,6 +129,32 @@ export function createGarden() {
     },
   } satisfies Partial<AppOptions>;
   return { options, queries };
+}
+
+/** What a test may change about the garden. */
+export interface GardenOptions extends Pick<ServiceOptions, 'plugins' | 'verifiers' | 'logger'> {
+  /** Changes of its contract. */
+  edits?: Edits;
+  /** More handlers, for what the changes add. */
+  handlers?: Record<string, unknown>;
+}
+
+/** Serves the garden; `sow` sends a seed with more fields. */
+export async function startGarden(t: Test, { edits, handlers, verifiers, ...more }: GardenOptions = {}) {
+  const { options, queries } = createGarden();
+  const service = await startService(t, engines[0]!, {
+    ...options,
+    ...more,
+    contract: edits === undefined ? options.contract : loadEdited(gardenDocument, edits),
+    handlers: { ...options.handlers, ...handlers },
+    verifiers: { ...options.verifiers, ...verifiers },
+  });
+  const sow = (fields: string) =>
+    service.call('POST', '/seeds?key=open+sesame', {
+      token: 'seeds:sow',
+      body: `{"kind":"rose","depth":2${fields}}`,
+    });
+  return { ...service, queries, sow };
 }
 
 /** The handlers of the orchard: they return what they get. */
@@ -146,7 +192,7 @@ const orchardHandlers: Handlers<OrchardOperations, OrchardSecurity> = {
 
 /** What the app of the orchard is made of: a contract of OpenAPI 3.1. */
 export const orchard = {
-  contract: loadContract(readFileSync(new URL('./orchard.yaml', import.meta.url))),
+  contract: loadContract(orchardBytes),
   handlers: orchardHandlers,
   scopes: [],
 } satisfies Partial<AppOptions>;
