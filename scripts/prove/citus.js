@@ -3,7 +3,8 @@
 // use are moved, and while a worker is added.
 import { setTimeout as pause } from 'node:timers/promises';
 import { startLoad } from './failover-load.js';
-import { runSql, startCitus } from '../../test/support/citus-cluster.js';
+import { startCitus } from '../../test/support/citus-cluster.js';
+import { runSql } from '../../test/support/postgres-cluster.js';
 import { plantStore, startServer } from '../../test/support/server-process.js';
 
 if (process.argv.length > 2) {
