@@ -7,10 +7,10 @@ import { connect } from 'node:net';
 import t, { type Test } from 'tap';
 import { create, fillStore, list, logMuch, startServer, type ServerProcess } from '../support/processes.js';
 import { RawConnection } from '../support/raw-connection.js';
-import { skipFor } from '../support/skip.js';
+import { lacks, skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
 
-const needsPrlimit = skipFor(spawnSync('prlimit', ['-V']).error && 'there is no prlimit');
+const needsPrlimit = skipFor(lacks('prlimit'));
 const needsFullDevice = skipFor(existsSync('/dev/full') ? undefined : '/dev/full is a full disk');
 
 /** Resolves when a connection has been rejected: closed without a response. */

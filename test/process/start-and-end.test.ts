@@ -15,7 +15,7 @@ import { WorkerProcess } from '../../dist/process/worker-process.js';
 import { openStorage } from '../support/store.js';
 import { temporaryFolder } from '../support/engines.js';
 import { adminOf, fillStore, send, startServer, type ServerProcess } from '../support/processes.js';
-import { skipFor } from '../support/skip.js';
+import { lacks, skipFor } from '../support/skip.js';
 import { repeatUntil, until } from '../support/wait.js';
 import { allEnd, childrenOf, lives, noProc, startWorkers, workersOf } from '../support/workers.js';
 
@@ -27,7 +27,7 @@ const namespaces = skipFor(
     : 'only root may create a namespace of process ids',
   { alsoInCi: true },
 );
-const needsPrlimit = skipFor(spawnSync('prlimit', ['-V']).error && 'prlimit sets the limit of open files');
+const needsPrlimit = skipFor(lacks('prlimit'));
 
 /** Starts the server without waiting for it, in a folder for its data and one for its temporary files. */
 async function launch(t: Test, env: Record<string, string>, launcher: string[] = []) {

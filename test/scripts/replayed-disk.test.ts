@@ -7,9 +7,9 @@ import t, { type Test } from 'tap';
 import { readTrace, traceOptions } from '../../scripts/lib/file-trace.js';
 import { ReplayedDisk } from '../../scripts/lib/replayed-disk.js';
 import { temporaryFolder } from '../support/engines.js';
-import { skipFor } from '../support/skip.js';
+import { lacks, skipFor } from '../support/skip.js';
 
-const strace = skipFor(spawnSync('strace', ['-V']).error && 'strace shows what changes files');
+const strace = skipFor(lacks('strace'));
 
 t.test('the replay has every change of a folder', strace, async (t) => {
   const folder = await temporaryFolder(t);

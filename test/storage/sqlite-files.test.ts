@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
 import { temporaryFolder } from '../support/engines.js';
 import { adminOf, create, list, run, startServer } from '../support/processes.js';
-import { skipFor } from '../support/skip.js';
+import { lacks, skipFor } from '../support/skip.js';
 import { openStorage, type OpenStorage } from '../support/store.js';
 import { repeatUntil } from '../support/wait.js';
 import { allEnd, startWorkers, workersOf } from '../support/workers.js';
@@ -401,7 +401,7 @@ t.test('a path that is too long for SQLite prevents the start, with one line', n
 
 t.test(
   'a worker that cannot be accepted for lack of descriptors waits, and the writer serves the others',
-  skipFor(spawnSync('prlimit', ['-V']).error && 'prlimit sets the limit of open files'),
+  skipFor(lacks('prlimit')),
   async (t) => {
     const writer = await startWriter(t, await newUrl(t));
     const early = await writer.open();

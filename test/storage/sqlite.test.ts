@@ -8,7 +8,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import t, { type Test } from 'tap';
 import { readPages, temporaryFolder } from '../support/engines.js';
-import { skipFor } from '../support/skip.js';
+import { lacks, skipFor } from '../support/skip.js';
 import { failure, openStorage } from '../support/store.js';
 import { StorageError } from '../../dist/storage/interface.js';
 import { service } from '../../dist/service.js';
@@ -124,7 +124,7 @@ t.test('a store whose file is deleted or replaced acknowledges nothing until the
 
 t.test(
   'what recovery finds, and a folder that is made, is on the disk before it is acknowledged',
-  skipFor(spawnSync('strace', ['-V']).error && 'strace shows what is synced'),
+  skipFor(lacks('strace')),
   async (t) => {
     const file = await newFile(t);
     const storage = await openStorage(`file:${file}`);
