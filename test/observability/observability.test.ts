@@ -198,83 +198,57 @@ function keepLines() {
   return { lines, stream: { write } };
 }
 
-/** A worker that has counted some requests; its response waits until the test lets it go. */
-function workerWith(requests: number) {
-  const registry = new Registry();
-  new Counter({ name: 'requests_total', help: 'Requests.', registers: [registry] }).inc(requests);
-  let respond: (() => Promise<void>)[] = [];
-  const source: Source = {
-    measure: () =>
-      new Promise<Measured>((resolve) => {
-        respond.push(async () => {
-          resolve(await registry.getMetricsAsJSON());
-        });
-      }),
+/** Workers that have counted some requests, and their metrics. The test decides when a worker responds. */
+function gather(...requests: number[]) {
+  const workers = requests.map((count) => {
+    const registry = new Registry();
+    new Counter({ name: 'requests_total', help: 'Requests.', registers: [registry] }).inc(count);
+    const asked: ((measured: Promise<Measured>) => void)[] = [];
+    const source: Source = { measure: () => new Promise((resolve) => asked.push(resolve)) };
+    const respond = () => {
+      for (const resolve of asked.splice(0)) resolve(registry.getMetricsAsJSON());
+    };
+    return { source, respond };
+  });
+  const serving = new Set(workers.map(({ source }) => source));
+  const gathered = new GatheredMetrics(new Registry(), () => [...serving], service.metricPrefix);
+  /** The value of a metric in a scrape during which some steps happen. */
+  const scrape = async (steps: (() => unknown)[], name = 'requests_total') => {
+    const text = gathered.metrics();
+    for (const step of steps) {
+      step();
+      await setImmediate();
+    }
+    return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(await text)?.[1] ?? 0);
   };
-  return {
-    source,
-    respond: async () => {
-      const all = respond;
-      respond = [];
-      for (const one of all) await one();
-    },
-  };
+  return { workers, serving, gathered, scrape };
 }
 
-/** The value of a metric without labels. */
-const valueOf = (text: string, name: string) =>
-  Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
-
 t.test('a worker that dies while another one is awaited counts once', async (t) => {
-  const dying = workerWith(5);
-  const other = workerWith(2);
-  let serving = [dying.source, other.source];
-  const gathered = new GatheredMetrics(new Registry(), () => serving, service.metricPrefix);
-  const scrape = async (...between: (() => unknown)[]) => {
-    const text = gathered.metrics();
-    for (const step of between) await step();
-    return text;
-  };
-  t.equal(valueOf(await scrape(dying.respond, other.respond), 'requests_total'), 7);
+  const { workers, serving, gathered, scrape } = gather(5, 2);
+  const [dying, other] = workers as [(typeof workers)[0], (typeof workers)[0]];
+  t.equal(await scrape([dying.respond, other.respond]), 7);
   const dies = () => {
-    serving = [other.source];
+    serving.delete(dying.source);
     gathered.replace(dying.source);
   };
-  const text = await scrape(dying.respond, dies, other.respond);
-  t.equal(valueOf(text, 'requests_total'), 7);
-  t.equal(valueOf(text, 'plant_store_worker_restarts_total'), 1);
-  t.equal(
-    valueOf(await scrape(other.respond), 'requests_total'),
-    7,
-    'nor does a later scrape count it twice',
-  );
+  t.equal(await scrape([dying.respond, dies, other.respond]), 7);
+  t.equal(await scrape([other.respond]), 7, 'nor does a later scrape count it twice');
+  t.equal(await scrape([other.respond], 'plant_store_worker_restarts_total'), 1);
 });
 
-t.test('workers that die together all keep their counts', async (t) => {
-  const workers = [1, 2, 4].map(workerWith);
-  let serving = workers.map(({ source }) => source);
-  const gathered = new GatheredMetrics(new Registry(), () => serving, service.metricPrefix);
-  const first = gathered.metrics();
-  for (const { respond } of workers) await respond();
-  t.equal(valueOf(await first, 'requests_total'), 7);
-  serving = [];
-  for (const { source } of workers) gathered.replace(source);
-  const both = await Promise.all([gathered.metrics(), gathered.metrics()]);
-  for (const text of [...both, await gathered.metrics()]) t.equal(valueOf(text, 'requests_total'), 7);
-});
-
-t.test('a worker that leaves service keeps its counts until it is replaced', async (t) => {
-  const leaving = workerWith(3);
-  let serving = [leaving.source];
-  const gathered = new GatheredMetrics(new Registry(), () => serving, service.metricPrefix);
-  const first = gathered.metrics();
-  await leaving.respond();
-  t.equal(valueOf(await first, 'requests_total'), 3);
-  serving = [];
-  t.equal(valueOf(await gathered.metrics(), 'requests_total'), 3);
-  gathered.replace(leaving.source);
-  t.equal(valueOf(await gathered.metrics(), 'requests_total'), 3);
-});
+t.test(
+  'workers that leave service keep their counts, until and after they are replaced together',
+  async (t) => {
+    const { workers, serving, gathered, scrape } = gather(1, 2, 4);
+    t.equal(await scrape(workers.map(({ respond }) => respond)), 7);
+    serving.clear();
+    t.equal(await scrape([]), 7);
+    for (const { source } of workers) gathered.replace(source);
+    t.strictSame(await Promise.all([scrape([]), scrape([])]), [7, 7]);
+    t.equal(await scrape([]), 7);
+  },
+);
 
 t.test(
   'whatever is requested by whomever, it is one line of JSON in the log, in the form of all its lines',
