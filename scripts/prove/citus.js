@@ -7,7 +7,8 @@
 //
 // Needs PostgreSQL's server programs with the extension Citus. Takes about a minute.
 import { setTimeout as pause } from 'node:timers/promises';
-import { runSql, startCitus } from '../../test/support/citus-cluster.js';
+import { startCitus } from '../../test/support/citus-cluster.js';
+import { runSql } from '../../test/support/postgres-cluster.js';
 import { plantStore, startServer } from '../../test/support/server-process.js';
 import { until } from '../lib/processes.js';
 import { startLoad } from './failover-load.js';

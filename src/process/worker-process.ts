@@ -57,7 +57,7 @@ export interface Patience {
 }
 
 /** What others do when something about a worker has changed. */
-interface WorkerEvents {
+export interface WorkerEvents {
   /** It has started to serve or left service. */
   readonly changed: (worker: WorkerProcess) => void;
   /** It may be able to take another connection. */

@@ -13,7 +13,7 @@ import t, { type Test } from 'tap';
 import { parse } from 'yaml';
 import { engines, noPostgres, temporaryFolder } from '../support/engines.js';
 import { adminOf, create, send, startServer, type ServerProcess } from '../support/processes.js';
-import { skipFor } from '../support/skip.js';
+import { lacks, skipFor } from '../support/skip.js';
 import { until } from '../support/wait.js';
 import { ApiError, type ErrorKind } from '../../dist/errors.js';
 import { allErrors } from '../../dist/plants/errors.js';
@@ -23,8 +23,6 @@ import { service } from '../../dist/service.js';
 import { endWithThisProcess } from '../support/server-process.js';
 
 const projectFile = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
-const lacks = (program: string, ...args: string[]) =>
-  spawnSync(program, args).error ? `there is no ${program}` : undefined;
 
 /** Starts a program that ends with the test. What it complained about is shown if the test fails. */
 function start(t: Test, program: string, ...args: string[]): void {
@@ -41,7 +39,7 @@ function start(t: Test, program: string, ...args: string[]): void {
 
 const postgres = engines[1]!;
 const noBalancer =
-  process.platform === 'linux' ? lacks('haproxy', '-v') : 'only Linux has all of 127.0.0.0/8 on its loopback';
+  process.platform === 'linux' ? lacks('haproxy') : 'only Linux has all of 127.0.0.0/8 on its loopback';
 
 const composeFile = async () =>
   parse(await projectFile('compose.yaml'), { merge: true }) as {
@@ -337,30 +335,26 @@ t.test('the dashboard and the alert rules name metrics that exist', async (t) =>
   );
 });
 
-t.test(
-  'the alert rules are valid, and each fires when it should',
-  skipFor(lacks('promtool', '--version')),
-  async (t) => {
-    const rules = new URL('../../deploy/prometheus-rules.yaml', import.meta.url).pathname;
-    t.match(spawnSync('promtool', ['check', 'rules', rules], { encoding: 'utf8' }), {
-      status: 0,
-      stderr: '',
-    });
-    const tests = rules.replace('.yaml', '.test.yaml');
-    t.match(spawnSync('promtool', ['test', 'rules', tests], { encoding: 'utf8' }), { status: 0, stderr: '' });
-    const { tests: cases } = parse(await projectFile('deploy/prometheus-rules.test.yaml')) as RuleTests;
-    const fired = cases
-      .flatMap(({ alert_rule_test }) => alert_rule_test)
-      .filter(({ exp_alerts }) => exp_alerts.length > 0)
-      .map(({ alertname }) => alertname);
-    const alerts = (await readRules()).map(({ alert }) => alert);
-    t.strictSame([...new Set(fired)].sort(), alerts.sort(), 'none is untested');
-  },
-);
+t.test('the alert rules are valid, and each fires when it should', skipFor(lacks('promtool')), async (t) => {
+  const rules = new URL('../../deploy/prometheus-rules.yaml', import.meta.url).pathname;
+  t.match(spawnSync('promtool', ['check', 'rules', rules], { encoding: 'utf8' }), {
+    status: 0,
+    stderr: '',
+  });
+  const tests = rules.replace('.yaml', '.test.yaml');
+  t.match(spawnSync('promtool', ['test', 'rules', tests], { encoding: 'utf8' }), { status: 0, stderr: '' });
+  const { tests: cases } = parse(await projectFile('deploy/prometheus-rules.test.yaml')) as RuleTests;
+  const fired = cases
+    .flatMap(({ alert_rule_test }) => alert_rule_test)
+    .filter(({ exp_alerts }) => exp_alerts.length > 0)
+    .map(({ alertname }) => alertname);
+  const alerts = (await readRules()).map(({ alert }) => alert);
+  t.strictSame([...new Set(fired)].sort(), alerts.sort(), 'none is untested');
+});
 
 t.test(
   'Prometheus scrapes a service under load, and every panel of the dashboard has data',
-  skipFor(lacks('prometheus', '--version')),
+  skipFor(lacks('prometheus')),
   async (t) => {
     const server = await startServer(t, { env: { OPS_PORT: '0', WORKERS: '2' } });
     const admin = adminOf(server);
@@ -521,20 +515,16 @@ for (const { name, engine, env, expected, httpAlone } of [
   });
 }
 
-t.test(
-  'the systemd unit is valid and restricts privileges',
-  skipFor(lacks('systemd-analyze', '--version')),
-  async (t) => {
-    const unit = await projectFile('deploy/plant-store.service');
-    const file = join(await temporaryFolder(t), 'plant-store.service');
-    // The verification wants a program and a user that this machine has.
-    await writeFile(
-      file,
-      unit.replace('/usr/bin/node', process.execPath).replaceAll('=plant-store\n', '=root\n'),
-    );
-    const verified = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
-    t.match(verified, { status: 0, stderr: '' });
-    const rated = spawnSync('systemd-analyze', ['security', '--offline=true', '--threshold=20', file]);
-    t.equal(rated.status, 0, 'exposed to 2.0 at most');
-  },
-);
+t.test('the systemd unit is valid and restricts privileges', skipFor(lacks('systemd-analyze')), async (t) => {
+  const unit = await projectFile('deploy/plant-store.service');
+  const file = join(await temporaryFolder(t), 'plant-store.service');
+  // The verification wants a program and a user that this machine has.
+  await writeFile(
+    file,
+    unit.replace('/usr/bin/node', process.execPath).replaceAll('=plant-store\n', '=root\n'),
+  );
+  const verified = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
+  t.match(verified, { status: 0, stderr: '' });
+  const rated = spawnSync('systemd-analyze', ['security', '--offline=true', '--threshold=20', file]);
+  t.equal(rated.status, 0, 'exposed to 2.0 at most');
+});

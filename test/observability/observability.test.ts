@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { Counter, Registry } from 'prom-client';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { StorageError } from '../../dist/storage/interface.js';
 import { GatheredMetrics, type Measured, type Source } from '../../dist/observability/gathered-metrics.js';
 import { createMetrics } from '../../dist/observability/metrics.js';
@@ -14,7 +14,7 @@ import { issueToken, openStorage, scopes } from '../support/store.js';
 import { version } from '../../dist/version.js';
 import { engines } from '../support/engines.js';
 import { fillStore, adminOf, samples, send, startServer } from '../support/processes.js';
-import { injectFaults, startListening, startService } from '../support/service.js';
+import { captureLog, injectFaults, startListening, startService } from '../support/service.js';
 import { repeatUntil } from '../support/wait.js';
 
 t.test('probes and metrics', async (t) => {
@@ -191,83 +191,57 @@ t.test(
   },
 );
 
-/** A worker that has counted some requests; its response waits until the test lets it go. */
-function workerWith(requests: number) {
-  const registry = new Registry();
-  new Counter({ name: 'requests_total', help: 'Requests.', registers: [registry] }).inc(requests);
-  let respond: (() => Promise<void>)[] = [];
-  const source: Source = {
-    measure: () =>
-      new Promise<Measured>((resolve) => {
-        respond.push(async () => {
-          resolve(await registry.getMetricsAsJSON());
-        });
-      }),
+/** Workers that have counted some requests, and their metrics. The test decides when a worker responds. */
+function gather(...requests: number[]) {
+  const workers = requests.map((count) => {
+    const registry = new Registry();
+    new Counter({ name: 'requests_total', help: 'Requests.', registers: [registry] }).inc(count);
+    const asked: ((measured: Promise<Measured>) => void)[] = [];
+    const source: Source = { measure: () => new Promise((resolve) => asked.push(resolve)) };
+    const respond = () => {
+      for (const resolve of asked.splice(0)) resolve(registry.getMetricsAsJSON());
+    };
+    return { source, respond };
+  });
+  const serving = new Set(workers.map(({ source }) => source));
+  const gathered = new GatheredMetrics(new Registry(), () => [...serving], service.metricPrefix);
+  /** The value of a metric in a scrape during which some steps happen. */
+  const scrape = async (steps: (() => unknown)[], name = 'requests_total') => {
+    const text = gathered.metrics();
+    for (const step of steps) {
+      step();
+      await setImmediate();
+    }
+    return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(await text)?.[1] ?? 0);
   };
-  return {
-    source,
-    respond: async () => {
-      const all = respond;
-      respond = [];
-      for (const one of all) await one();
-    },
-  };
+  return { workers, serving, gathered, scrape };
 }
 
-/** The value of a metric without labels. */
-const valueOf = (text: string, name: string) =>
-  Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
-
 t.test('a worker that dies while another one is awaited counts once', async (t) => {
-  const dying = workerWith(5);
-  const other = workerWith(2);
-  let serving = [dying.source, other.source];
-  const gathered = new GatheredMetrics(new Registry(), () => serving, service.metricPrefix);
-  const scrape = async (...between: (() => unknown)[]) => {
-    const text = gathered.metrics();
-    for (const step of between) await step();
-    return text;
-  };
-  t.equal(valueOf(await scrape(dying.respond, other.respond), 'requests_total'), 7);
+  const { workers, serving, gathered, scrape } = gather(5, 2);
+  const [dying, other] = workers as [(typeof workers)[0], (typeof workers)[0]];
+  t.equal(await scrape([dying.respond, other.respond]), 7);
   const dies = () => {
-    serving = [other.source];
+    serving.delete(dying.source);
     gathered.replace(dying.source);
   };
-  const text = await scrape(dying.respond, dies, other.respond);
-  t.equal(valueOf(text, 'requests_total'), 7);
-  t.equal(valueOf(text, 'plant_store_worker_restarts_total'), 1);
-  t.equal(
-    valueOf(await scrape(other.respond), 'requests_total'),
-    7,
-    'nor does a later scrape count it twice',
-  );
+  t.equal(await scrape([dying.respond, dies, other.respond]), 7);
+  t.equal(await scrape([other.respond]), 7, 'nor does a later scrape count it twice');
+  t.equal(await scrape([other.respond], 'plant_store_worker_restarts_total'), 1);
 });
 
-t.test('workers that die together all keep their counts', async (t) => {
-  const workers = [1, 2, 4].map(workerWith);
-  let serving = workers.map(({ source }) => source);
-  const gathered = new GatheredMetrics(new Registry(), () => serving, service.metricPrefix);
-  const first = gathered.metrics();
-  for (const { respond } of workers) await respond();
-  t.equal(valueOf(await first, 'requests_total'), 7);
-  serving = [];
-  for (const { source } of workers) gathered.replace(source);
-  const both = await Promise.all([gathered.metrics(), gathered.metrics()]);
-  for (const text of [...both, await gathered.metrics()]) t.equal(valueOf(text, 'requests_total'), 7);
-});
-
-t.test('a worker that leaves service keeps its counts until it is replaced', async (t) => {
-  const leaving = workerWith(3);
-  let serving = [leaving.source];
-  const gathered = new GatheredMetrics(new Registry(), () => serving, service.metricPrefix);
-  const first = gathered.metrics();
-  await leaving.respond();
-  t.equal(valueOf(await first, 'requests_total'), 3);
-  serving = [];
-  t.equal(valueOf(await gathered.metrics(), 'requests_total'), 3);
-  gathered.replace(leaving.source);
-  t.equal(valueOf(await gathered.metrics(), 'requests_total'), 3);
-});
+t.test(
+  'workers that leave service keep their counts, until and after they are replaced together',
+  async (t) => {
+    const { workers, serving, gathered, scrape } = gather(1, 2, 4);
+    t.equal(await scrape(workers.map(({ respond }) => respond)), 7);
+    serving.clear();
+    t.equal(await scrape([]), 7);
+    for (const { source } of workers) gathered.replace(source);
+    t.strictSame(await Promise.all([scrape([]), scrape([])]), [7, 7]);
+    t.equal(await scrape([]), 7);
+  },
+);
 
 t.test(
   'whatever is requested by whomever, it is one line of JSON in the log, in the form of all its lines',
@@ -304,19 +278,20 @@ t.test(
   },
 );
 
-t.test("a request's line passes through the logger's redaction and mixin", async (t) => {
-  const lines: Record<string, unknown>[] = [];
-  const { app, open, authorized } = await startListening(t, {
-    logger: {
-      redact: ['subject', 'address'],
-      mixin: () => ({ region: 'north' }),
-      stream: { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) },
-    },
-  });
+/** The lines that a service logs of a request, and of a warning after it. */
+async function logOfList(t: Test, logger: object) {
+  const { lines, logger: kept } = captureLog();
+  const { app, open, authorized } = await startListening(t, { logger: { ...kept, ...logger } });
   const connection = await open();
   connection.send(`GET /plants HTTP/1.1\r\n${authorized}Connection: close\r\n\r\n`);
   await connection.rest();
   await app.close();
+  app.log.warn('the rest');
+  return lines;
+}
+
+t.test("a request's line passes through the logger's redaction and mixin", async (t) => {
+  const lines = await logOfList(t, { redact: ['subject', 'address'], mixin: () => ({ region: 'north' }) });
   t.match(
     lines.find(({ msg }) => msg === 'request'),
     { path: '/plants', region: 'north', subject: '[Redacted]', address: '[Redacted]' },
@@ -324,23 +299,17 @@ t.test("a request's line passes through the logger's redaction and mixin", async
 });
 
 t.test('a log above level info has no line per request', async (t) => {
-  const lines: string[] = [];
-  const { app, open } = await startListening(t, {
-    logger: { level: 'warn', stream: { write: (line: string) => lines.push(line) } },
-  });
-  const connection = await open();
-  connection.send('GET /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
-  await connection.rest();
-  await app.close();
-  app.log.warn('the rest');
-  t.equal(lines.length, 1);
-  t.match(lines, [/"msg":"the rest"/]);
+  const lines = await logOfList(t, { level: 'warn' });
+  t.strictSame(
+    lines.map(({ msg }) => msg),
+    ['the rest'],
+  );
 });
 
 t.test('an outage is logged once, then once a minute with a count, and when it is over', async (t) => {
   let clock = 0;
   let failure: Error | undefined;
-  let lines: Record<string, unknown>[] = [];
+  const { lines, logger } = captureLog();
   const { call, token } = await startService(t, engines[0]!, {
     wrap: injectFaults(({ plants }) => ({
       plants: {
@@ -348,11 +317,11 @@ t.test('an outage is logged once, then once a minute with a count, and when it i
       },
     })),
     monotonic: () => clock,
-    logger: { stream: { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) } },
+    logger,
   });
   /** Sends a request, and returns what it adds to the log: at least so many lines. */
   const logged = async (count = 1) => {
-    lines = [];
+    lines.length = 0;
     await call('GET', '/plants', { token });
     await repeatUntil(() => lines.length >= count);
     return lines.map(({ level, method, msg, error, requests, seconds, err }) => ({
@@ -398,21 +367,19 @@ t.test('an outage is over in the log when the store responds again, and not befo
   const gone = new StorageError('unavailable', 'PostgreSQL: gone');
   const failing = { creates: true, checks: true };
   let checks = 0;
-  let lines: Record<string, unknown>[] = [];
+  const { lines, logger } = captureLog();
   const { call, token } = await startService(t, engines[0]!, {
-    wrap: (storage) => ({
-      ...injectFaults(({ plants }) => ({
-        plants: {
-          create: (...all) => (failing.creates ? Promise.reject(gone) : plants.create(...all)),
-        },
-      }))(storage),
+    wrap: injectFaults((storage) => ({
+      plants: {
+        create: (...all) => (failing.creates ? Promise.reject(gone) : storage.plants.create(...all)),
+      },
       check: () => {
         checks++;
         return failing.checks ? Promise.reject(gone) : storage.check();
       },
-    }),
+    })),
     monotonic: () => clock,
-    logger: { stream: { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) } },
+    logger,
   });
   const create = async (id: number) =>
     (await call('POST', '/plants', { token, body: { id, name: 'a' } })).status;
@@ -422,7 +389,7 @@ t.test('an outage is over in the log when the store responds again, and not befo
     // A store that responds does so without delay.
     await setImmediate();
     const over = lines.filter(({ msg }) => msg === 'requests fail no longer');
-    lines = [];
+    lines.length = 0;
     return over;
   };
 

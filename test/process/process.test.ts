@@ -12,25 +12,17 @@ import t, { type Test } from 'tap';
 import { surviveKills } from '../support/crashes.js';
 import { temporaryFolder } from '../support/engines.js';
 import {
-  create,
+  fillStore,
   list,
+  logMuch,
   newDatabase,
-  run,
   samples,
   startServer,
   type ServerProcess,
 } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
-import { childrenOf } from '../support/workers.js';
-
-/** Creates a token for `alice` with the command, and the store if it does not exist. */
-async function createToken(env: Record<string, string>, ...args: string[]): Promise<string> {
-  await run('cli.js', ['migrate'], env);
-  const { stdout, stderr, code } = await run('cli.js', ['token', 'create', 'alice', ...args], env);
-  if (code !== 0) throw new Error(stderr);
-  return stdout.trim();
-}
+import { childrenOf, startWorkers } from '../support/workers.js';
 
 t.test('the first start creates the store and shows a working token once', async (t) => {
   const { file, env } = await newDatabase(t);
@@ -80,25 +72,9 @@ t.test('the first start creates the store and shows a working token once', async
 });
 
 t.test('acknowledged writes survive SIGKILL at any moment', async (t) => {
-  const { file, env } = await newDatabase(t);
-  const token = await createToken(env);
+  const store = await fillStore(t, 0, String);
   const kill = ({ child }: ServerProcess) => Promise.resolve(!child.kill('SIGKILL'));
-  await surviveKills(t, { file, env, token, rounds: 3, kill });
-});
-
-t.test('the log has a complete line for every request, up to the last', async (t) => {
-  const { env } = await newDatabase(t);
-  const token = await createToken(env);
-  const server = await startServer(t, { env });
-  const closed = once(server.child, 'close');
-  const bodies = Array.from({ length: 300 }, (_, i) => JSON.stringify({ id: i, name: `Plant ${i}` }));
-  await Promise.all(bodies.map((body) => create(server, token, body)));
-  t.equal(await server.end('SIGTERM'), 0);
-  await closed;
-  const requests = server.log.filter(({ msg }) => msg === 'request');
-  t.equal(requests.length, 300);
-  t.equal(new Set(requests.map(({ requestId }) => requestId)).size, 300);
-  t.match(server.log.at(-1), { msg: 'plant-store has shut down' });
+  await surviveKills(t, { ...store, kill });
 });
 
 t.test(
@@ -125,22 +101,6 @@ t.test(
 );
 
 const linux = skipFor(process.platform === 'linux' ? undefined : 'a pipe can be opened again only on Linux');
-
-/** Sends a request whose line in the log is long, on a new connection, so that each worker gets some. */
-async function request({ origin }: Pick<ServerProcess, 'origin'>): Promise<void> {
-  const { status } = await fetch(`${origin}/${'x'.repeat(3_000)}`, {
-    headers: { connection: 'close' },
-    signal: AbortSignal.timeout(60_000),
-  });
-  if (status !== 404) throw new Error(`status ${status}`);
-}
-
-/** Logs more than a pipe holds; every request must get its response. */
-async function logMuch(server: Pick<ServerProcess, 'origin'>): Promise<number> {
-  const requests = 300;
-  for (let i = 0; i < requests; i += 10) await Promise.all(Array.from({ length: 10 }, () => request(server)));
-  return requests;
-}
 
 /** A pipe whose reader has stalled. */
 async function stalledPipe(t: Test): Promise<number> {
@@ -173,7 +133,7 @@ t.test('with a stalled reader, a worker that dies and is replaced stops no proce
   const OPS_PORT = String(await getPort());
   const admin = `http://127.0.0.1:${OPS_PORT}`;
   t.test('standard output is a socket', async (t) => {
-    const server = await startServer(t, { env: { WORKERS: '2', OPS_PORT } });
+    const server = await startWorkers(t, { OPS_PORT });
     server.child.stdout?.pause();
     await logMuch(server);
     await replaceOne(admin, server.child.pid!);

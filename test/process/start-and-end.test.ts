@@ -14,10 +14,10 @@ import { workerVariable } from '../../dist/process/messages.js';
 import { WorkerProcess } from '../../dist/process/worker-process.js';
 import { openStorage } from '../support/store.js';
 import { temporaryFolder } from '../support/engines.js';
-import { fillStore, adminOf, send, startServer, type ServerProcess } from '../support/processes.js';
-import { skipFor } from '../support/skip.js';
-import { repeatUntil } from '../support/wait.js';
-import { childrenOf, lives, noProc, workersOf } from '../support/workers.js';
+import { adminOf, fillStore, send, startServer, type ServerProcess } from '../support/processes.js';
+import { lacks, skipFor } from '../support/skip.js';
+import { repeatUntil, until } from '../support/wait.js';
+import { allEnd, childrenOf, lives, noProc, startWorkers, workersOf } from '../support/workers.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const linux = skipFor(noProc);
@@ -27,7 +27,7 @@ const namespaces = skipFor(
     : 'only root may create a namespace of process ids',
   { alsoInCi: true },
 );
-const needsPrlimit = skipFor(spawnSync('prlimit', ['-V']).error && 'prlimit sets the limit of open files');
+const needsPrlimit = skipFor(lacks('prlimit'));
 
 /** Starts the server without waiting for it, in a folder for its data and one for its temporary files. */
 async function launch(t: Test, env: Record<string, string>, launcher: string[] = []) {
@@ -59,12 +59,15 @@ async function silentDatabase(t: Test) {
   return { url: `postgres://127.0.0.1:${(server.address() as AddressInfo).port}/x`, connected };
 }
 
-/** Waits until all processes have ended. */
-const allEnd = (processes: readonly number[]) =>
-  repeatUntil(async () => {
-    for (const pid of processes) if (await lives(pid)) return false;
-    return true;
-  });
+/** Stops processes, until the test ends or the function that it returns is called. */
+function pauseAll(t: Test, processes: readonly number[]) {
+  for (const pid of processes) process.kill(pid, 'SIGSTOP');
+  const resume = async () => {
+    for (const pid of processes) if (await lives(pid)) process.kill(pid, 'SIGCONT');
+  };
+  t.teardown(resume);
+  return resume;
+}
 
 /** Starts a supervisor and stops its workers while they start. */
 async function launchStopped(t: Test) {
@@ -73,19 +76,8 @@ async function launchStopped(t: Test) {
   const isWorker = (pid: number) => readFileSync(`/proc/${pid}/environ`, 'latin1').includes(workerVariable);
   await repeatUntil(() => childrenOf(server.pid).filter(isWorker).length === 2);
   const workers = childrenOf(server.pid);
-  for (const pid of workers) process.kill(pid, 'SIGSTOP');
-  t.teardown(async () => {
-    for (const pid of workers) if (await lives(pid)) process.kill(pid, 'SIGKILL');
-  });
-  return { ...server, workers };
-}
-
-for (const WORKERS of ['1', '2']) {
-  t.test(`SIGHUP ends the service gracefully, of ${WORKERS}`, async (t) => {
-    const server = await startServer(t, { env: { WORKERS } });
-    t.equal(await server.end('SIGHUP'), 0);
-    t.match(server.log.at(-1), { msg: 'plant-store has shut down' });
-  });
+  const resume = pauseAll(t, workers);
+  return { ...server, workers, resume };
 }
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
@@ -122,10 +114,10 @@ t.test(
 );
 
 t.test('workers that start end with their supervisor, whatever ends it', linux, async (t) => {
-  const { child, ended, workers } = await launchStopped(t);
+  const { child, ended, workers, resume } = await launchStopped(t);
   child.kill('SIGKILL');
   t.strictSame(await ended, [null, 'SIGKILL']);
-  for (const pid of workers) process.kill(pid, 'SIGCONT');
+  await resume();
   await allEnd(workers);
 });
 
@@ -141,13 +133,13 @@ t.test('a start that fails leaves no process and nothing else', linux, async (t)
   t.strictSame(left(), []);
 });
 
-/** Opens a connection, and resolves to whether a request on it gets a response. */
-async function isServed(t: Test, port: number): Promise<boolean> {
+/** Sends a request on a new connection. It is served, or the connection is closed. */
+function request(t: Test, port: number) {
   const socket = connect(port, '127.0.0.1');
   t.teardown(() => socket.destroy());
   socket.on('error', () => undefined);
   socket.write('GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n');
-  return new Promise((resolve) => {
+  const served = new Promise<boolean>((resolve) => {
     socket
       .once('data', () => {
         resolve(true);
@@ -156,7 +148,10 @@ async function isServed(t: Test, port: number): Promise<boolean> {
         resolve(false);
       });
   });
+  return { socket, served };
 }
+
+const isServed = (t: Test, port: number) => request(t, port).served;
 
 t.test('limits hold for all workers together, even if there are more workers', async (t) => {
   const server = await startServer(t, {
@@ -166,39 +161,30 @@ t.test('limits hold for all workers together, even if there are more workers', a
     server.log.find(({ workers }) => workers !== undefined),
     { level: 40, workers: 3 },
   );
-  const served: boolean[] = [];
-  for (let i = 0; i < 9; i++) served.push(await isServed(t, server.port));
+  const first = request(t, server.port);
+  const served = [await first.served];
+  while (served.length < 9) served.push(await isServed(t, server.port));
   t.strictSame(served, [true, true, true, false, false, false, false, false, false]);
-  t.equal(await server.end(), 0);
-});
-
-t.test('connections that wait in the supervisor count toward MAX_CONNECTIONS', needsPrlimit, async (t) => {
-  const server = await startServer(t, {
-    env: { WORKERS: '2', MAX_CONNECTIONS: '10', WORKER_TIMEOUT_SECONDS: '0' },
-  });
-  const workers = childrenOf(server.child.pid!);
-  for (const pid of workers) process.kill(pid, 'SIGSTOP');
-  t.teardown(async () => {
-    for (const pid of workers) if (await lives(pid)) process.kill(pid, 'SIGKILL');
-  });
-  const first = Array.from({ length: 10 }, () => isServed(t, server.port));
-  t.equal(await isServed(t, server.port), false, 'the eleventh is closed at once');
-  for (const pid of workers) process.kill(pid, 'SIGCONT');
-  t.strictSame(await Promise.all(first), Array<boolean>(10).fill(true), 'those that waited are served');
+  first.socket.destroy();
+  await until(() => isServed(t, server.port));
   t.equal(await server.end(), 0);
 });
 
 /** Starts a service of two workers, which are stopped until `resume` is called. */
-async function startStopped(t: Test) {
-  const server = await startServer(t, { env: { WORKERS: '2', WORKER_TIMEOUT_SECONDS: '0' } });
+async function startStopped(t: Test, env: Record<string, string> = {}) {
+  const server = await startWorkers(t, { WORKER_TIMEOUT_SECONDS: '0', ...env });
   const workers = childrenOf(server.child.pid!);
-  for (const pid of workers) process.kill(pid, 'SIGSTOP');
-  const resume = async () => {
-    for (const pid of workers) if (await lives(pid)) process.kill(pid, 'SIGCONT');
-  };
-  t.teardown(resume);
-  return { server, workers, resume };
+  return { server, workers, resume: pauseAll(t, workers) };
 }
+
+t.test('connections that wait in the supervisor count toward MAX_CONNECTIONS', linux, async (t) => {
+  const { server, resume } = await startStopped(t, { MAX_CONNECTIONS: '10' });
+  const first = Array.from({ length: 10 }, () => isServed(t, server.port));
+  t.equal(await isServed(t, server.port), false, 'the eleventh is closed at once');
+  await resume();
+  t.strictSame(await Promise.all(first), Array<boolean>(10).fill(true), 'those that waited are served');
+  t.equal(await server.end(), 0);
+});
 
 const socketsOf = (pid: number) =>
   readdirSync(`/proc/${pid}/fd`).filter((fd) => readLink(`/proc/${pid}/fd/${fd}`).startsWith('socket:'))
@@ -256,7 +242,7 @@ t.test('connections that wait when the service ends are served', linux, async (t
 });
 
 t.test('a worker that connections do not reach is replaced', needsPrlimit, async (t) => {
-  const server = await startServer(t, { env: { WORKERS: '2', WORKER_TIMEOUT_SECONDS: '20' } });
+  const server = await startWorkers(t, { WORKER_TIMEOUT_SECONDS: '20' });
   const [failing = 0] = childrenOf(server.child.pid!);
   t.equal(spawnSync('prlimit', ['--pid', String(failing), '--nofile=10:']).status, 0);
   await repeatUntil(
@@ -276,7 +262,7 @@ t.test('a worker that connections do not reach is replaced', needsPrlimit, async
 t.test(
   'in workers, too, a request that stays incomplete is ended, and a half-closed client served',
   async (t) => {
-    const server = await startServer(t, { env: { WORKERS: '2', REQUEST_TIMEOUT_SECONDS: '1' } });
+    const server = await startWorkers(t, { REQUEST_TIMEOUT_SECONDS: '1' });
     const incomplete = connect(server.port, '127.0.0.1');
     incomplete.write('GET /openapi.json HTTP/1.1\r\n');
     t.match(await text(incomplete), /^HTTP\/1\.1 408 [^]*"error":40800,/);
@@ -297,8 +283,7 @@ t.test(
     });
     const supervisor = server.child.pid!;
     const [stopped = 0, dying = 0] = childrenOf(supervisor);
-    for (const pid of [stopped, dying]) process.kill(pid, 'SIGSTOP');
-    t.teardown(async () => (await lives(stopped)) && process.kill(stopped, 'SIGKILL'));
+    const resume = pauseAll(t, [stopped, dying]);
     const waiting = Array.from({ length: 400 }, () => {
       const socket = connect(server.port, '127.0.0.1');
       t.teardown(() => socket.destroy());
@@ -308,7 +293,7 @@ t.test(
     await Promise.race(waiting);
     process.kill(dying, 'SIGKILL');
     await repeatUntil(() => server.log.filter((line) => 'workerPid' in line).length === 3);
-    process.kill(stopped, 'SIGCONT');
+    await resume();
     t.equal(await server.end(), 0);
   },
 );
@@ -355,14 +340,15 @@ t.test('a signal under load loses no acknowledged write and resets no connection
   const { file, env, token } = await fillStore(t, 0, String);
   const connections = 32;
   // The last server is still draining when it has been looked at, and a second signal ends it.
-  for (const [round, [WORKERS, drain]] of [
-    ['2', '0'],
-    ['1', '0'],
-    ['1', '600'],
-  ].entries()) {
-    const server = await startServer(t, {
-      env: { ...env, OPS_PORT: '0', DRAIN_SECONDS: drain!, LOG_LEVEL: 'info', WORKERS: WORKERS! },
-    });
+  for (const [round, [WORKERS, signal, DRAIN_SECONDS]] of (
+    [
+      ['2', 'SIGINT', '0'],
+      ['1', 'SIGHUP', '0'],
+      ['1', 'SIGTERM', '600'],
+    ] as const
+  ).entries()) {
+    const drains = DRAIN_SECONDS !== '0';
+    const server = await startServer(t, { env: { ...env, OPS_PORT: '0', DRAIN_SECONDS, WORKERS } });
     const admin = adminOf(server);
     const acknowledged: number[] = [];
     let next = round * 1_000_000;
@@ -384,9 +370,7 @@ t.test('a signal under load loses no acknowledged write and resets no connection
         if (served === connections && acknowledged.length > 500 && !signalled) {
           signalled = true;
           // As a terminal does: to every process of the group.
-          if (WORKERS === '2')
-            for (const pid of [server.child.pid!, ...workersOf(server)]) process.kill(pid, 'SIGINT');
-          else server.child.kill('SIGTERM');
+          for (const pid of [server.child.pid!, ...workersOf(server)]) process.kill(pid, signal);
         }
         if (headers.connection === 'close') break;
       }
@@ -399,7 +383,7 @@ t.test('a signal under load loses no acknowledged write and resets no connection
       [],
       'every connection got its last response',
     );
-    if (drain !== '0') {
+    if (drains) {
       const agent = new Agent();
       t.match(
         await send(agent, `${admin}/readyz`),
@@ -413,7 +397,8 @@ t.test('a signal under load loses no acknowledged write and resets no connection
         'who has not heard of it yet is served',
       );
     }
-    t.equal(drain === '0' ? await server.end('SIGCONT') : await server.end('SIGTERM'), drain === '0' ? 0 : 1);
+    t.equal(await server.end(drains ? 'SIGTERM' : 'SIGCONT'), drains ? 1 : 0);
+    if (!drains) t.match(server.log.at(-1), { msg: 'plant-store has shut down' });
 
     const database = new DatabaseSync(file, { readOnly: true });
     const rows = database.prepare('SELECT id FROM plants').all() as { id: number }[];
@@ -468,8 +453,7 @@ t.test(
 );
 
 t.test('a host name with several addresses gets one complete listener', async (t) => {
-  const { env } = await fillStore(t, 0, String);
-  const server = await startServer(t, { env: { ...env, HOST: 'localhost' } });
+  const server = await startServer(t, { env: { HOST: 'localhost' } });
   t.equal(new URL(server.origin).hostname, '127.0.0.1');
   const unexpected = get(`${server.origin}/plants`, { headers: { expect: 'nonsense' } });
   const [response] = (await once(unexpected, 'response')) as [IncomingMessage];

@@ -2,25 +2,23 @@
 // operators see what happens. First real processes from dist, then the lifecycle with a fork and a clock of the test.
 import { EventEmitter, once } from 'node:events';
 import { connect, Socket } from 'node:net';
-import { join } from 'node:path';
 import { mock } from 'node:test';
 import t, { type Test } from 'tap';
 import { Acceptor } from '../../dist/process/acceptor.js';
 import type { SupervisorMessage, WorkerMessage } from '../../dist/process/messages.js';
 import { describeFault } from '../../dist/process/start-errors.js';
-import { WorkerProcess, type Child } from '../../dist/process/worker-process.js';
-import { Workers, WorkerStartError } from '../../dist/process/workers.js';
+import { WorkerProcess, type Child, type WorkerEvents } from '../../dist/process/worker-process.js';
+import { Workers, WorkerStartError, type WorkersOptions } from '../../dist/process/workers.js';
 import { service } from '../../dist/service.js';
 import { surviveKills } from '../support/crashes.js';
-import { temporaryFolder } from '../support/engines.js';
-import { adminOf, create, list, run, samples, type ServerProcess } from '../support/processes.js';
+import { adminOf, create, fillStore, list, samples, type ServerProcess } from '../support/processes.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
 import {
+  allEnd,
   childrenOf,
   Client,
   clientsOf,
-  lives,
   noProc,
   startWorkers,
   stores,
@@ -34,30 +32,24 @@ for (const engine of stores) {
     async (t) => {
       const server = await startWorkers(t, { DATABASE_URL: await engine.createUrl(t) });
       const token = await server.createToken('alice');
+      const client = new Client(t, server, token);
+      await client.send('GET', '/plants', undefined, { 'x-request-id': 'first' });
+      const its = () => server.log.find(({ requestId }) => requestId === 'first')?.['pid'];
+      await server.logged(() => its() !== undefined);
+      const [other = 0] = childrenOf(server.child.pid!).filter((pid) => pid !== its());
+      process.kill(other, 'SIGKILL');
       let id = 0;
-      for (let round = 0; round < 2; round++) {
-        const client = new Client(t, server, token);
-        await client.send('GET', '/plants', undefined, { 'x-request-id': `round-${round}` });
-        let its: unknown;
-        await server.logged(() => {
-          its = server.log.find(({ requestId }) => requestId === `round-${round}`)?.['pid'];
-          return its !== undefined;
-        });
-        const others = childrenOf(server.child.pid!).filter((pid) => pid !== its);
-        process.kill(others[0]!, 'SIGKILL');
-        await repeatUntil(
-          () => workersOf(server).length === 3 + round,
-          async () => {
-            const { status } = await client.send('POST', '/plants', `{"id":${++id},"name":"a"}`);
-            if (status !== 200) throw new Error(`the response was ${status}`);
-          },
-        );
-        t.match(server.log.filter(({ level }) => level === 50)[round], {
-          process: 'supervisor',
-          signal: 'SIGKILL',
-          msg: /^a worker has ended/,
-        });
-      }
+      await repeatUntil(
+        () => workersOf(server).length === 3,
+        async () => {
+          const { status } = await client.send('POST', '/plants', `{"id":${++id},"name":"a"}`);
+          if (status !== 200) throw new Error(`the response was ${status}`);
+        },
+      );
+      t.match(
+        server.log.find(({ level }) => level === 50),
+        { process: 'supervisor', signal: 'SIGKILL', msg: /^a worker has ended/ },
+      );
       t.equal(((await (await list(server, token)).json()) as unknown[]).length, id);
       t.equal(await server.end('SIGTERM'), 0);
     },
@@ -73,9 +65,7 @@ t.test('the workers end with the supervisor, whatever ends it', skipFor(noProc),
   t.equal((await create(server, token, '{"id":1,"name":"a"}')).status, 200, 'alone, they obey no signal');
   t.equal(workersOf(server).length, 2);
   t.equal(await server.end('SIGKILL'), 'SIGKILL');
-  for (const worker of workers) {
-    await repeatUntil(async () => !(await lives(worker)));
-  }
+  await allEnd(workers);
   await t.rejects(fetch(server.origin), 'no process holds the port');
 });
 
@@ -89,9 +79,7 @@ t.test('a second signal does not wait for the workers', skipFor(noProc), async (
     async () => (response = await list(server, token)),
   );
   t.equal(await server.end('SIGTERM'), 1);
-  for (const worker of workersOf(server)) {
-    await repeatUntil(async () => !(await lives(worker)));
-  }
+  await allEnd(workersOf(server));
 });
 
 t.test('metrics and logs cover all workers, including those that have ended', async (t) => {
@@ -165,10 +153,7 @@ t.test('metrics and logs cover all workers, including those that have ended', as
 });
 
 t.test('acknowledged writes survive SIGKILL of workers, of the supervisor and of all', async (t) => {
-  const file = join(await temporaryFolder(t), 'plants.db');
-  const env = { DATABASE_URL: `file:${file}`, WORKERS: '2' };
-  await run('cli.js', ['migrate'], env);
-  const { stdout } = await run('cli.js', ['token', 'create', 'alice'], env);
+  const store = await fillStore(t, 0, String);
   let kills = 0;
   const kill = async (server: ServerProcess) => {
     const workers = workersOf(server);
@@ -181,7 +166,7 @@ t.test('acknowledged writes survive SIGKILL of workers, of the supervisor and of
     await server.logged(() => server.log.some(({ signal }) => signal === 'SIGKILL'));
     return true;
   };
-  await surviveKills(t, { file, env, token: stdout.trim(), rounds: 2, kill });
+  await surviveKills(t, { ...store, env: { ...store.env, WORKERS: '2' }, kill });
 });
 
 /** A process, as node:child_process presents it, that does what a test says. */
@@ -213,8 +198,19 @@ class FakeChild extends EventEmitter implements Child {
   }
 }
 
-/** A fork that creates processes in turn, each as the test wants it; by default, one that exists. */
-function fakeFork(...plan: ('process' | 'no process' | Error)[]) {
+const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const patience = { starting: 5, serving: 5 };
+const ignored = () => undefined;
+
+/** A worker whose process the test plays. */
+function startWorker(events: Partial<WorkerEvents> = {}) {
+  const child = new FakeChild(1);
+  const worker = new WorkerProcess(1, () => child, patience, { changed: ignored, freed: ignored, ...events });
+  return { child, worker };
+}
+
+/** Starts workers whose processes the test plays, and are created in turn as it wants; by default, they exist. */
+function startAll(options: Partial<WorkersOptions>, ...plan: ('process' | 'no process' | Error)[]) {
   const children: FakeChild[] = [];
   const slots: number[] = [];
   const fork = (slot: number) => {
@@ -225,14 +221,9 @@ function fakeFork(...plan: ('process' | 'no process' | Error)[]) {
     children.push(child);
     return child;
   };
-  return { fork, children, slots };
+  const workers = new Workers({ count: 2, maxConnections: 100, fork, timeout: 0, log: silent, ...options });
+  return { workers, started: workers.start(), children, slots };
 }
-
-const maxConnections = 100;
-const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
-const patience = { starting: 5, serving: 5 };
-const ignored = () => undefined;
-const events = { changed: ignored, freed: ignored };
 
 /** Timers that a test moves, which Workers uses. */
 function controlTime(t: Test) {
@@ -255,7 +246,7 @@ function controlTime(t: Test) {
 
 t.test('a process that the system could not create is never signalled', async (t) => {
   const child = new FakeChild(undefined);
-  const worker = new WorkerProcess(1, () => child, patience, events);
+  const worker = new WorkerProcess(1, () => child, patience, { changed: ignored, freed: ignored });
   t.equal(worker.state, 'never created');
   worker.kill();
   worker.end();
@@ -269,19 +260,8 @@ t.test('a process that the system could not create is never signalled', async (t
   t.strictSame(child.received, []);
 });
 
-t.test('a fork that throws is a process that was never created', async (t) => {
-  const fork = () => {
-    throw new Error('spawn ENOMEM');
-  };
-  const worker = new WorkerProcess(1, fork, patience, events);
-  t.equal(worker.state, 'never created');
-  worker.kill();
-  t.match(await worker.ended, { reason: 'spawn ENOMEM' });
-});
-
 t.test('a process that has exited is not signalled any more', async (t) => {
-  const child = new FakeChild(1);
-  const worker = new WorkerProcess(1, () => child, patience, events);
+  const { child, worker } = startWorker();
   child.say({ kind: 'serving' });
   t.equal(worker.state, 'serving');
   child.exit(null, 'SIGSEGV');
@@ -294,8 +274,7 @@ t.test('a process that has exited is not signalled any more', async (t) => {
 });
 
 t.test('an error of the channel does not end a process', async (t) => {
-  const child = new FakeChild(1);
-  const worker = new WorkerProcess(1, () => child, patience, events);
+  const { child, worker } = startWorker();
   child.say({ kind: 'serving' });
   child.emit('error', new Error('write EPIPE'));
   t.equal(worker.state, 'serving');
@@ -307,10 +286,8 @@ t.test('an error of the channel does not end a process', async (t) => {
 });
 
 t.test('a worker that leaves service counts neither as serving nor as ended', async (t) => {
-  const child = new FakeChild(1);
   const states: string[] = [];
-  const changed = ({ state }: WorkerProcess) => states.push(state);
-  const worker = new WorkerProcess(1, () => child, patience, { changed, freed: ignored });
+  const { child, worker } = startWorker({ changed: ({ state }) => states.push(state) });
   child.say({ kind: 'serving' });
   child.say({ kind: 'leaving', reason: 'no way to the writer' });
   const fault = worker.storageFault();
@@ -325,9 +302,7 @@ for (const [name, ...plan] of [
   ['the fork throws', 'process', new Error('spawn ENOMEM')],
 ] as const) {
   t.test(`the start fails when ${name}, and signals only processes that exist`, async (t) => {
-    const { fork, children } = fakeFork(...plan);
-    const workers = new Workers({ count: 2, maxConnections, fork, timeout: 0, log: silent });
-    const started = workers.start();
+    const { workers, started, children } = startAll({}, ...plan);
     children[1]?.emit('error', new Error('spawn EAGAIN'));
     const fault: unknown = await started.catch((error: unknown) => error);
     t.match(fault, { name: 'WorkerStartError' });
@@ -341,9 +316,7 @@ for (const [name, ...plan] of [
 }
 
 t.test('the start fails with what the worker reports', async (t) => {
-  const { fork, children } = fakeFork();
-  const workers = new Workers({ count: 1, maxConnections, fork, timeout: 0, log: silent });
-  const started = workers.start();
+  const { workers, started, children } = startAll({ count: 1 });
   children[0]?.say({ kind: 'failed', reason: 'plant-store: PORT: in use' });
   children[0]?.exit(1);
   await t.rejects(started, new WorkerStartError('plant-store: PORT: in use'));
@@ -352,18 +325,11 @@ t.test('the start fails with what the worker reports', async (t) => {
 
 t.test('a worker that cannot be created is tried again, after longer and longer pauses', async (t) => {
   const { now, pass } = controlTime(t);
-  const { fork, children, slots } = fakeFork('process', 'process', new Error('spawn ENOMEM'), 'no process');
   const replaced: (number | undefined)[] = [];
-  const workers = new Workers({
-    count: 2,
-    maxConnections,
-    fork,
-    timeout: 0,
-    log: silent,
-    now,
-    replaced: ({ id }) => replaced.push(id),
-  });
-  const started = workers.start();
+  const { workers, started, children, slots } = startAll(
+    { now, replaced: ({ id }) => replaced.push(id) },
+    ...(['process', 'process', new Error('spawn ENOMEM'), 'no process'] as const),
+  );
   for (const child of children) child.say({ kind: 'serving' });
   await started;
   t.ok(workers.open);
@@ -392,17 +358,12 @@ t.test('a worker that cannot be created is tried again, after longer and longer 
 });
 
 t.test('connections go to the free workers in turn', async (t) => {
-  const { fork, children } = fakeFork();
   let freed = 0;
-  const workers = new Workers({
+  const { workers, started, children } = startAll({
     count: 3,
     maxConnections: 4,
-    fork,
-    timeout: 0,
-    log: silent,
     freed: () => freed++,
   });
-  const started = workers.start();
   t.equal(workers.next(), undefined, 'none serves');
   for (const child of children) child.say({ kind: 'serving' });
   await started;
@@ -432,9 +393,8 @@ t.test('connections go to the free workers in turn', async (t) => {
 });
 
 t.test('a worker that serves only after the drain has begun drains, too', async (t) => {
-  const { fork, children } = fakeFork();
-  const workers = new Workers({ count: 2, maxConnections, fork, timeout: 0, log: silent });
-  workers.start().catch(ignored);
+  const { workers, started, children } = startAll({});
+  started.catch(ignored);
   children[0]?.say({ kind: 'serving' });
   workers.drain();
   children[1]?.say({ kind: 'serving' });
@@ -497,8 +457,7 @@ t.test('an acceptor that was closed before it listened never does', async (t) =>
 });
 
 t.test('connections on their way to a worker that ends are closed', async (t) => {
-  const child = new FakeChild(1);
-  const worker = new WorkerProcess(1, () => child, patience, events);
+  const { child, worker } = startWorker();
   child.say({ kind: 'serving' });
   const [received, lost] = [new Socket(), new Socket()];
   worker.take(received);
@@ -513,9 +472,7 @@ t.test('connections on their way to a worker that ends are closed', async (t) =>
 
 t.test('a worker that does not serve in time is killed and replaced, also at the first start', async (t) => {
   const { now, pass } = controlTime(t);
-  const { fork, children } = fakeFork();
-  const workers = new Workers({ count: 2, maxConnections, fork, timeout: 30_000, log: silent, now });
-  const started = workers.start();
+  const { workers, started, children } = startAll({ timeout: 30_000, now });
   children[0]?.say({ kind: 'serving' });
   for (let i = 0; i < 5; i++) {
     await pass(6_000);
@@ -534,9 +491,7 @@ t.test('a worker that does not serve in time is killed and replaced, also at the
 
 t.test('a worker that does not respond is killed, and not before it has missed five checks', async (t) => {
   const { now, pass } = controlTime(t);
-  const { fork, children } = fakeFork();
-  const workers = new Workers({ count: 1, maxConnections, fork, timeout: 1_000, log: silent, now });
-  const started = workers.start();
+  const { workers, started, children } = startAll({ count: 1, timeout: 1_000, now });
   // A slow machine may take longer than the timeout to start.
   for (let i = 0; i < 10; i++) await pass(200);
   t.strictSame(children[0]?.signals, []);
@@ -552,9 +507,8 @@ t.test('a worker that does not respond is killed, and not before it has missed f
 
 t.test('the end waits for all, kills those that start, and in the end all', async (t) => {
   const { now, pass } = controlTime(t);
-  const { fork, children } = fakeFork('process', 'process', 'no process');
-  const workers = new Workers({ count: 3, maxConnections, fork, timeout: 0, log: silent, now });
-  workers.start().catch(ignored);
+  const { workers, started, children } = startAll({ count: 3, now }, 'process', 'process', 'no process');
+  started.catch(ignored);
   const [serving, starting, none] = children;
   serving?.say({ kind: 'serving' });
   let ended = false;
@@ -575,9 +529,7 @@ t.test('the end waits for all, kills those that start, and in the end all', asyn
 });
 
 t.test('the service is ready if half of the workers can use their storage', async (t) => {
-  const { fork, children } = fakeFork();
-  const workers = new Workers({ count: 3, maxConnections, fork, timeout: 0, log: silent });
-  const started = workers.start();
+  const { workers, started, children } = startAll({ count: 3 });
   for (const child of children) child.say({ kind: 'serving' });
   await started;
   const [one, two, three] = children;

@@ -1,12 +1,8 @@
 // Several processes that serve as one, from dist: what one acknowledges, the others show, and limits hold for all.
-import { connect } from 'node:net';
-import { join } from 'node:path';
 import { Client as Database } from 'pg';
 import t from 'tap';
-import { temporaryFolder } from '../support/engines.js';
-import { list, run, startServer } from '../support/processes.js';
-import { skipFor } from '../support/skip.js';
-import { Client, clientsOf, noProc, startWorkers, stores } from '../support/workers.js';
+import { list, run } from '../support/processes.js';
+import { Client, clientsOf, startWorkers, stores } from '../support/workers.js';
 import { repeatUntil, until } from '../support/wait.js';
 
 for (const engine of stores) {
@@ -114,59 +110,5 @@ t.test('the write queue is bounded over all workers together', async (t) => {
   const refused = responses.filter(({ text }) => text.includes('"error":50301,'));
   t.equal(created + refused.length, responses.length);
   t.equal(((await (await list(server, token)).json()) as unknown[]).length, created);
-  t.equal(await server.end(), 0);
-});
-
-t.test(
-  'connections beyond the bound are closed, and are not passed to other workers',
-  skipFor(noProc),
-  async (t) => {
-    const server = await startWorkers(t, { MAX_CONNECTIONS: '2' });
-    const open = () => {
-      const socket = connect(server.port, '127.0.0.1');
-      t.teardown(() => socket.destroy());
-      socket.on('error', () => undefined);
-      const outcome = new Promise<string>((resolve) => {
-        for (const event of ['close', 'data']) {
-          socket.once(event, () => {
-            resolve(event);
-          });
-        }
-      });
-      socket.write('GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n');
-      return { socket, outcome };
-    };
-    const first = [open(), open()];
-    t.strictSame(await Promise.all(first.map(({ outcome }) => outcome)), ['data', 'data']);
-    const further = Array.from({ length: 6 }, open);
-    t.strictSame(
-      await Promise.all(further.map(({ outcome }) => outcome)),
-      further.map(() => 'close'),
-      'a connection that one worker after another returned would never close',
-    );
-    first[0]!.socket.destroy();
-    let outcome = 'close';
-    await repeatUntil(
-      () => outcome === 'data',
-      async () => (outcome = await open().outcome),
-    );
-    t.equal(await server.end(), 0);
-  },
-);
-
-t.test('what prevents the workers from starting is reported once, and ends the service', async (t) => {
-  const server = await startServer(t, {});
-  const folder = await temporaryFolder(t);
-  const other = { DATABASE_URL: `file:${join(folder, 'plants.db')}`, PORT: String(server.port) };
-  t.match(await run('main.js', [], { ...other, WORKERS: '2' }), {
-    code: 1,
-    stderr: `plant-store: PORT: port ${server.port} of 127.0.0.1 is already in use; choose another one\n`,
-  });
-  for (const WORKERS of ['0', '1.5', 'many']) {
-    t.match(await run('main.js', [], { ...other, WORKERS }), {
-      code: 1,
-      stderr: /^plant-store: WORKERS must be a whole number from 1 to 999, or auto, not "\S+"\n$/,
-    });
-  }
   t.equal(await server.end(), 0);
 });

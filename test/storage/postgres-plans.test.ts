@@ -56,23 +56,25 @@ const tokens = `INSERT INTO tokens
 const distinct = (number: number) =>
   `ALTER TABLE plants ALTER subject SET (n_distinct = ${number}), ALTER id SET (n_distinct = ${number})`;
 
-/** How a table is filled, and what statistics PostgreSQL has then. */
-const statistics: readonly [name: string, table: Table, statements: string[]][] = [
-  ...[int64, text].flatMap((table): [string, Table, string[]][] => [
-    ['no statistics', table, [table.small, table.large, tokens]],
-    ['statistics of an empty table', table, ['ANALYZE', table.small, table.large, tokens]],
-    ['statistics that are right', table, [table.small, table.large, tokens, 'ANALYZE']],
+/** How tables are filled, and what statistics PostgreSQL has after each step. */
+const databases: readonly [Table, [statistics: string, ...statements: string[]][]][] = [
+  ...[int64, text].flatMap((table): typeof databases => [
+    [
+      table,
+      [
+        ['no statistics', table.small, table.large, tokens],
+        ['statistics that are right', 'ANALYZE'],
+      ],
+    ],
+    [table, [['statistics of an empty table', 'ANALYZE', table.small, table.large, tokens]]],
   ]),
-  ['statistics from before the tenant has grown', int64, [int64.small, 'ANALYZE', int64.large, tokens]],
   [
-    'statistics that hold all plants for one',
     int64,
-    [int64.small, int64.large, tokens, distinct(1), 'ANALYZE'],
-  ],
-  [
-    'statistics that hold every subject for another',
-    int64,
-    [int64.small, int64.large, tokens, distinct(-1), 'ANALYZE'],
+    [
+      ['statistics from before the tenant has grown', int64.small, 'ANALYZE', int64.large, tokens],
+      ['statistics that hold all plants for one', distinct(1), 'ANALYZE'],
+      ['statistics that hold every subject for another', distinct(-1), 'ANALYZE'],
+    ],
   ],
 ];
 
@@ -87,15 +89,15 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
     'auto_explain.log_parameter_max_length': '0',
     'auto_explain.log_format': 'json',
   });
-  for (const [name, { store, definition, idOf, count }, statements] of statistics) {
+  for (const [{ store, definition, idOf, count }, steps] of databases) {
     const url = await server.createDatabase(t, { schema: false });
     await migrateStorage(store, url);
-    await server.sql(statements.join(';'), new URL(url).pathname.slice(1));
-    for (const prepared of [false, true]) {
-      const title = `${definition.name}, ${name}${prepared ? ', statements prepared' : ''}`;
-      // Awaited, because the next database must not be filled while the log shows the statements of this one.
-      await t.test(title, async (t) => {
-        const storage = await openStorage(store, url, {}, { timeout: 90_000, poolSize: 1, prepared });
+    for (const [statistics, ...statements] of steps) {
+      await server.sql(statements.join(';'), new URL(url).pathname.slice(1));
+      // Awaited, because the next step must not run while the log shows the statements of this one.
+      await t.test(`${definition.name}, ${statistics}`, async (t) => {
+        // PostgreSQL plans the first executions of a prepared statement for their values, as if it were not prepared.
+        const storage = await openStorage(store, url, {}, { timeout: 90_000, poolSize: 1, prepared: true });
         t.teardown(() => storage.close());
         const documents = storage.collection(definition);
 

@@ -1,7 +1,7 @@
 // PostgreSQL with faults: each is provoked on a real server, and must have a true outcome.
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { cp, readFile, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
+import { cp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Client } from 'pg';
@@ -12,13 +12,20 @@ import * as processes from '../support/processes.js';
 import { startService } from '../support/service.js';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil, until } from '../support/wait.js';
-import { type Collection, StorageError } from '../../dist/storage/interface.js';
+import type { Collection } from '../../dist/storage/interface.js';
 import { plants } from '../../dist/plants/repository.js';
 import { service } from '../../dist/service.js';
 import type { Migration } from '../../dist/storage/migrations.js';
 import { openStorage } from '../../dist/storage/open.js';
 import type { PostgresOptions } from '../../dist/storage/postgres/pool.js';
-import { failure, loadMigrations, migratePostgres, openPostgres, type Storage } from '../support/store.js';
+import {
+  failure,
+  loadMigrations,
+  migratePostgres,
+  openPostgres,
+  outcomeOf,
+  type Storage,
+} from '../support/store.js';
 
 /** The maximum time that a request may wait for the database in these tests, in ms; a statement may take a third. */
 const timeout = 90_000;
@@ -26,30 +33,52 @@ const timeout = 90_000;
 const shortTimeout = 1_500;
 const postgres = engines.find(({ name }) => name === 'postgres')!;
 const plant = { name: 'Ficus' };
+const token = {
+  id: 'x',
+  subject: 's',
+  scopes: [],
+  createdAt: 0,
+  expiresAt: undefined,
+  revokedAt: undefined,
+} as const;
 const remove = { when: 'any', text: null } as const;
 const put = (name: string) => ({ when: 'any', text: `{"name":"${name}"}` }) as const;
+
+/** The name of the database of a URL. */
+const nameIn = (url: string) => new URL(url).pathname.slice(1);
+
+/** Repeats what may fail until it succeeds. */
+const untilDone = async <T>(work: () => Promise<T>): Promise<T> =>
+  (await until(() => work().catch(() => undefined))) as T;
 
 t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
   const server = await startServer(t);
 
-  /** A store in its own database. */
-  async function openStore(
-    t: Test,
-    options: Partial<PostgresOptions> = {},
-  ): Promise<Storage & { url: string; database: string }> {
-    const url = await server.createDatabase(t);
+  /** Opens a store that closes with the test. */
+  async function open(t: Test, url: string, options: Partial<PostgresOptions> = {}): Promise<Storage> {
     const storage = await openPostgres({ url, timeout, ...options });
     t.teardown(() => storage.close());
-    return Object.assign(storage, { url, database: new URL(url).pathname.slice(1) });
+    return storage;
+  }
+
+  /** A database with the schema, and its settings. */
+  async function createDatabase(t: Test, settings?: string): Promise<{ url: string; database: string }> {
+    const url = await server.createDatabase(t);
+    const database = nameIn(url);
+    if (settings !== undefined) await server.sql(`ALTER DATABASE ${database} SET ${settings}`);
+    return { url, database };
+  }
+
+  /** A store in its own database. */
+  async function openStore(t: Test, options?: Partial<PostgresOptions>, settings?: string) {
+    const { url, database } = await createDatabase(t, settings);
+    return Object.assign(await open(t, url, options), { url, database });
   }
 
   /** A store that gives up soon, for what can only fail. */
-  async function openHasty(t: Test, url: string, options: Partial<PostgresOptions> = {}): Promise<Storage> {
+  function openHasty(t: Test, url: string, options: Partial<PostgresOptions> = {}): Promise<Storage> {
     // A slow machine may need several attempts.
-    const open = () => openPostgres({ url, timeout: shortTimeout, ...options }).catch(() => undefined);
-    const storage = (await until(open))!;
-    t.teardown(() => storage.close());
-    return storage;
+    return untilDone(() => open(t, url, { timeout: shortTimeout, ...options }));
   }
 
   /** A client with an open transaction. */
@@ -74,11 +103,9 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
        CREATE POLICY watch ON tokens USING (watch(subject));
        ALTER TABLE plants ENABLE ROW LEVEL SECURITY;
        ALTER TABLE tokens ENABLE ROW LEVEL SECURITY`,
-      new URL(url).pathname.slice(1),
+      nameIn(url),
     );
-    const storage = await openPostgres({ url: url.replace('postgres@', 'watched@'), timeout });
-    t.teardown(() => storage.close());
-    return storage;
+    return open(t, url.replace('postgres@', 'watched@'));
   }
 
   /** Waits until a session of the store has this state in pg_stat_activity, and returns its process id. */
@@ -117,8 +144,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     async (t) => {
       const own = await startServer(t);
       const url = await own.createDatabase(t);
-      const store = await openPostgres({ url, timeout });
-      t.teardown(() => store.close());
+      const store = await open(t, url);
       const { plants, tokens } = store;
       t.equal(await plants.create('s', 1n, plant), 'created');
 
@@ -156,8 +182,17 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     },
   );
 
-  // A device without space stands in for a full disk, since mounting one requires privileges.
   const noFullDevice = existsSync('/dev/full') ? undefined : 'there is no /dev/full';
+
+  /**
+   * Lets a device without space stand in for a file on a full disk, since mounting one requires privileges.
+   * @returns A function that puts the file back.
+   */
+  async function fillDisk(file: string): Promise<() => Promise<void>> {
+    await rename(file, `${file}.aside`);
+    await symlink('/dev/full', file);
+    return () => rename(`${file}.aside`, file);
+  }
 
   t.test(
     'a full disk: writes have no effect, and what needs no space continues',
@@ -165,20 +200,17 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     async (t) => {
       const own = await startServer(t);
       const url = await own.createDatabase(t);
-      const database = new URL(url).pathname.slice(1);
       const [toast] = await own.sql(
         "SELECT pg_relation_filepath(reltoastrelid) AS file FROM pg_class WHERE relname = 'plants'",
-        database,
+        nameIn(url),
       );
       // The file in which PostgreSQL stores long texts that it cannot compress. It does not exist yet.
       const file = join(own.data, toast!['file'] as string);
       const long = { name: randomBytes(50_000).toString('base64') };
       await own.stop('SIGINT');
-      await rename(file, `${file}.aside`);
-      await symlink('/dev/full', file);
+      const makeSpace = await fillDisk(file);
       await own.start();
-      const storage = await openPostgres({ url, timeout });
-      const { call, token } = await startService(t, postgres, { storage });
+      const { call, token } = await startService(t, postgres, { storage: await open(t, url) });
       const create = (id: number, plant: object) =>
         call('POST', '/plants', { token, body: { id, ...plant } });
       t.equal((await create(1, plant)).status, 200);
@@ -190,8 +222,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       t.strictSame((await call('GET', '/plants', { token })).json, [plant]);
 
       await own.stop('SIGINT');
-      await unlink(file);
-      await rename(`${file}.aside`, file);
+      await makeSpace();
       await own.start();
       t.equal((await create(2, long)).status, 200, 'there is space again');
       t.strictSame((await call('GET', '/plants', { token })).json, [long, plant]);
@@ -210,21 +241,15 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       await first.close();
       const [wal] = await own.sql('SELECT pg_walfile_name(pg_current_wal_lsn()) AS file');
       const file = join(own.data, 'pg_wal', wal!['file'] as string);
-      const { plants, close } = await openPostgres({ url, timeout }).then((store) => ({
-        plants: store.plants,
-        close: () => store.close(),
-      }));
-      t.teardown(close);
-      await rename(file, `${file}.aside`);
-      await symlink('/dev/full', file);
+      const { plants } = await open(t, url);
+      const makeSpace = await fillDisk(file);
       const provoked = own.logged('53100');
       t.equal(await failure(plants.create('s', 2n, plant)), 'unknown-outcome');
       await provoked;
       await own.ended();
       t.equal(await failure(plants.delete('s', 1n)), 'unavailable', 'the server has given up');
 
-      await unlink(file);
-      await rename(`${file}.aside`, file);
+      await makeSpace();
       await own.start();
       t.equal(await plants.create('s', 2n, plant), 'created', 'there is space again');
       t.equal(await plants.delete('s', 1n), true);
@@ -265,14 +290,14 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
   );
 
   t.test('serialization failure 40001: the write is retried', async (t) => {
-    const url = await server.createDatabase(t);
-    const database = new URL(url).pathname.slice(1);
-    await server.sql(`ALTER DATABASE ${database} SET default_transaction_isolation = 'repeatable read'`);
-    const store = await openPostgres({ url, timeout });
-    t.teardown(() => store.close());
-    for (const id of [1n, 2n]) await store.plants.create('s', id, plant);
+    const { plants, url, database } = await openStore(
+      t,
+      {},
+      "default_transaction_isolation = 'repeatable read'",
+    );
+    for (const id of [1n, 2n]) await plants.create('s', id, plant);
     const blocker = await begin(t, url, 'DELETE FROM plants WHERE id = 1');
-    const both = Promise.all([store.plants.delete('s', 1n), store.plants.delete('s', 2n)]);
+    const both = Promise.all([plants.delete('s', 1n), plants.delete('s', 2n)]);
     await session(database, waitsForLock);
     const provoked = server.logged('40001');
     await blocker.query('COMMIT');
@@ -281,15 +306,11 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
   });
 
   t.test('deadlock 40P01: the write is retried', async (t) => {
-    const url = await server.createDatabase(t);
-    const database = new URL(url).pathname.slice(1);
     // Of two transactions in a deadlock, the one whose timeout expires first is rolled back.
-    await server.sql(`ALTER DATABASE ${database} SET deadlock_timeout = '1s'`);
-    const store = await openPostgres({ url, timeout: 60_000 });
-    t.teardown(() => store.close());
-    for (const id of [1n, 2n]) await store.plants.create('s', id, plant);
+    const { plants, url, database } = await openStore(t, {}, "deadlock_timeout = '1s'");
+    for (const id of [1n, 2n]) await plants.create('s', id, plant);
     const blocker = await begin(t, url, "SET deadlock_timeout = '1h'", 'DELETE FROM plants WHERE id = 2');
-    const both = Promise.all([store.plants.delete('s', 1n), store.plants.delete('s', 2n)]);
+    const both = Promise.all([plants.delete('s', 1n), plants.delete('s', 2n)]);
     await session(database, waitsForLock);
     const provoked = server.logged('40P01');
     await blocker.query('DELETE FROM plants WHERE id = 1');
@@ -301,19 +322,15 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
   t.test(
     'a stopped server process: the outcome is unknown, and its statement never takes effect',
     async (t) => {
-      const url = await server.createDatabase(t);
-      const database = new URL(url).pathname.slice(1);
+      const { url, database } = await createDatabase(t);
       const { plants: hasty } = await openHasty(t, url);
-      const create = () => hasty.create('s', 1n, plant).catch(() => undefined);
-      await until(create);
+      const create = () => untilDone(() => hasty.create('s', 1n, plant));
+      await create();
       const stopped = await session(database, "query LIKE 'INSERT%'");
       process.kill(stopped, 'SIGSTOP');
       t.equal(await failure(hasty.delete('s', 1n)), 'unknown-outcome');
-      t.equal(await until(create), 'identical', 'it did not take effect');
-      const { plants } = await openPostgres({ url, timeout }).then((store) => {
-        t.teardown(() => store.close());
-        return store;
-      });
+      t.equal(await create(), 'identical', 'it did not take effect');
+      const { plants } = await open(t, url);
       t.equal(await plants.delete('s', 1n), true);
       t.equal(await plants.create('s', 1n, plant), 'created');
       process.kill(stopped, 'SIGCONT');
@@ -329,8 +346,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
   t.test(
     'all reading connections busy: reads are rejected, and writes have their own connection',
     async (t) => {
-      const url = await server.createDatabase(t);
-      const database = new URL(url).pathname.slice(1);
+      const { url, database } = await createDatabase(t);
       const { plants, tokens } = await openHasty(t, url, { poolSize: 1 });
       const reader = await session(database, "query LIKE '%migrations%'");
       process.kill(reader, 'SIGSTOP');
@@ -340,12 +356,11 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
         failure(plants.list('s', { limit: 1 })),
         failure(plants.list('s', { after: 0n, limit: 1 })),
       ];
-      const written = await until(() => plants.create('s', 1n, plant).catch(() => undefined));
+      const written = await untilDone(() => plants.create('s', 1n, plant));
       t.match(written, /created|identical/);
       t.strictSame(await Promise.all(reads), ['unavailable', 'overloaded', 'overloaded', 'overloaded']);
       process.kill(reader, 'SIGCONT');
-      const page = await until(() => plants.list('s', { limit: 1 }).catch(() => undefined));
-      t.equal(page!.count, 1);
+      t.equal((await untilDone(() => plants.list('s', { limit: 1 }))).count, 1);
     },
   );
 
@@ -354,8 +369,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     async (t) => {
       const one = await openStore(t);
       const { url, database } = one;
-      const two = await openPostgres({ url, timeout });
-      t.teardown(() => two.close());
+      const two = await open(t, url);
       const keys = Array.from({ length: 100 }, (_, i) => BigInt(i));
       const rounds = 150;
       const seen = new Set<string>();
@@ -412,53 +426,33 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     const stuck = await pages(hasty, 1n);
     t.strictSame([...new Set(stuck)].sort(), ['overloaded', 'unavailable']);
     await blocker.query('ROLLBACK');
-    await until(() => hasty.list('s', { limit: 9 }).catch(() => undefined));
+    await untilDone(() => hasty.list('s', { limit: 9 }));
     t.strictSame(
       new Set([...(await pages(plants, 1n)), ...(await pages(plants, undefined))]),
       new Set(['no failure']),
     );
   });
 
-  t.test('a page that cannot be read fails alone', async (t) => {
-    const { plants, url } = await openStore(t);
-    const subjects = Array.from({ length: 100 }, (_, i) => (i % 40 === 7 ? `broken ${i}` : `whole ${i}`));
-    await Promise.all(subjects.map((subject) => plants.create(subject, 1n, plant)));
-    const { plants: read } = await openWatched(
-      t,
-      url,
-      "IF subject LIKE 'broken%' THEN RAISE 'broken'; END IF",
-    );
-    const outcomes = subjects.map((subject) => failure(read.list(subject, { limit: 1 })));
-    t.strictSame(
-      await Promise.all(outcomes),
-      subjects.map((subject) => (subject.startsWith('broken') ? 'unavailable' : 'no failure')),
-    );
-  });
-
-  t.test('a token that cannot be read fails alone', async (t) => {
-    const { tokens, url } = await openStore(t);
+  t.test('a page or a token that cannot be read fails alone', async (t) => {
+    const { plants, tokens, url } = await openStore(t);
     const subjects = Array.from({ length: 100 }, (_, i) => (i % 40 === 7 ? `broken ${i}` : `whole ${i}`));
     const hashOf = (subject: string) => createHash('sha256').update(subject).digest();
-    const common = {
-      scopes: ['plants:read'],
-      createdAt: 0,
-      expiresAt: undefined,
-      revokedAt: undefined,
-    } as const;
     for (const subject of subjects) {
-      await tokens.create({ id: subject, subject, ...common }, hashOf(subject));
+      await plants.create(subject, 1n, plant);
+      await tokens.create({ ...token, id: subject, subject }, hashOf(subject));
     }
-    const { tokens: read } = await openWatched(
-      t,
-      url,
-      "IF subject LIKE 'broken%' THEN RAISE 'broken'; END IF",
-    );
-    const outcomes = await Promise.allSettled(subjects.map((subject) => read.find([hashOf(subject)])));
+    const read = await openWatched(t, url, "IF subject LIKE 'broken%' THEN RAISE 'broken'; END IF");
+    const isBroken = (subject: string) => subject.startsWith('broken');
     t.strictSame(
-      outcomes.map((outcome) =>
-        outcome.status === 'rejected' ? 'rejected' : outcome.value.map((token) => token?.subject),
-      ),
-      subjects.map((subject) => (subject.startsWith('broken') ? 'rejected' : [subject])),
+      await Promise.all(subjects.map((subject) => failure(read.plants.list(subject, { limit: 1 })))),
+      subjects.map((subject) => (isBroken(subject) ? 'unavailable' : 'no failure')),
+    );
+    const found = await Promise.allSettled(
+      subjects.map(async (subject) => (await read.tokens.find([hashOf(subject)]))[0]?.subject),
+    );
+    t.strictSame(
+      found.map((outcome) => (outcome.status === 'rejected' ? 'rejected' : outcome.value)),
+      subjects.map((subject) => (isBroken(subject) ? 'rejected' : subject)),
     );
   });
 
@@ -503,8 +497,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
   t.test(
     'prepared statements: repeated unnamed if the session does not know the name, or already has it',
     async (t) => {
-      const url = await server.createDatabase(t);
-      const database = new URL(url).pathname.slice(1);
+      const { url, database } = await createDatabase(t);
       const warnings: Error[] = [];
       const onWarning = (warning: Error) => warnings.push(warning);
       // Replaces the listener that prints warnings.
@@ -514,11 +507,6 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
         process.off('warning', onWarning);
         for (const listener of printing) process.on('warning', listener);
       });
-      const open = async (prepared: boolean) => {
-        const storage = await openPostgres({ url, timeout, prepared });
-        t.teardown(() => storage.close());
-        return storage.plants;
-      };
       /** Runs SQL in the session of every insert, as if a pooler had assigned another one to the service. */
       const onInsert = (statements: string) =>
         server.sql(
@@ -531,10 +519,10 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       const names = 'SELECT DISTINCT name FROM names';
 
       await onInsert('INSERT INTO names SELECT name FROM pg_prepared_statements;');
-      const unnamed = await open(false);
+      const { plants: unnamed } = await open(t, url);
       t.equal(await unnamed.create('s', 1n, plant), 'created');
       t.strictSame(await server.sql(names, database), [], 'they are off unless they are asked for');
-      const named = await open(true);
+      const { plants: named } = await open(t, url, { prepared: true });
       t.equal(await named.delete('s', 1n), true);
       t.equal(await named.create('s', 1n, plant), 'created');
       t.equal((await server.sql(names, database)).length, 2);
@@ -553,7 +541,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
          EXECUTE format('PREPARE %I AS SELECT 1', it);
        END LOOP;`,
       );
-      const late = await open(true);
+      const { plants: late } = await open(t, url, { prepared: true });
       for (const id of [1n, 2n, 3n]) t.equal(await late.create('s', id, plant), 'created');
       for (const id of [1n, 2n]) t.equal(await late.delete('s', id), true);
       t.match(warnings, [{ message: /"[\w-]+" already exists/ }]);
@@ -565,13 +553,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     const { url, database } = await openStore(t);
     await server.sql(`CREATE ROLE one LOGIN CONNECTION LIMIT 1; GRANT ALL ON DATABASE ${database} TO one`);
     await server.sql('GRANT ALL ON ALL TABLES IN SCHEMA public TO one', database);
-    const { plants, close } = await openPostgres({ url: url.replace('postgres@', 'one@'), timeout }).then(
-      (store) => ({
-        plants: store.plants,
-        close: () => store.close(),
-      }),
-    );
-    t.teardown(close);
+    const { plants } = await open(t, url.replace('postgres@', 'one@'));
     const provoked = server.logged('53300');
     t.equal(await failure(plants.create('s', 1n, plant)), 'unavailable');
     await provoked;
@@ -651,9 +633,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     await server.sql("ALTER TABLE plants ADD CHECK (plant NOT LIKE '%forbidden%')", database);
     const outcomes = await Promise.all(
       Array.from({ length: 100 }, (_, i) =>
-        plants
-          .create('s', BigInt(i), { name: i % 40 === 7 ? 'forbidden' : 'allowed' })
-          .catch((error: unknown) => (error instanceof StorageError ? error.failure : error)),
+        outcomeOf(plants.create('s', BigInt(i), { name: i % 40 === 7 ? 'forbidden' : 'allowed' })),
       ),
     );
     t.strictSame(
@@ -680,78 +660,73 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
   t.test(
     'a role with exactly the documented grants can do everything; without one, /readyz and the start fail and name it',
     async (t) => {
-      const url = await server.createDatabase(t);
-      const database = new URL(url).pathname.slice(1);
+      const { url, database } = await createDatabase(t);
       const document = await readFile(new URL('../../docs/postgres.md', import.meta.url), 'utf8');
-      const block = /```sql\n(CREATE ROLE [^]*?)```/.exec(document)?.[1] ?? '';
+      const block = (/```sql\n(CREATE ROLE [^]*?)```/.exec(document)?.[1] ?? '').replace(
+        'DATABASE plants',
+        `DATABASE ${database}`,
+      );
       await server.sql(
         `REVOKE ALL ON DATABASE ${database} FROM PUBLIC; REVOKE ALL ON SCHEMA public FROM PUBLIC;
          REVOKE ALL ON ALL TABLES IN SCHEMA public FROM PUBLIC;
          REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC;
-         ${block.replace('DATABASE plants', `DATABASE ${database}`)}`,
+         ${block}`,
         database,
       );
+      const [ofService = '', ofCommands = ''] = block.split(/^--.*$/m);
       const printed = (await processes.run('cli.js', ['migrate'], { DATABASE_URL: url })).stderr;
-      const [ofService = ''] = block.replace('DATABASE plants', `DATABASE ${database}`).split(/^--/m);
       for (const grant of ofService.match(/^GRANT .+;$/gm) ?? []) {
         t.match(printed.replaceAll('"', ''), grant, 'migrate prints it');
       }
       const env = { DATABASE_URL: url.replace('postgres@', 'plant_store@'), OPS_PORT: '0' };
       const running = await processes.startServer(t, { env });
-      const admin = processes.adminOf(running);
-      const ready = async () => (await fetch(`${admin}/readyz`)).status;
-      const token = await running.createToken('s');
-      t.equal((await processes.create(running, token, '{"id":1,"name":"Ficus"}')).status, 200);
-      t.equal((await processes.create(running, token, '{"id":1,"name":"Ficus"}')).status, 400, 'it compares');
-      t.equal(await (await processes.list(running, token)).text(), '[{"name":"Ficus"}]');
-      t.equal((await processes.remove(running, token, 1)).status, 204);
+      const ready = async () => (await fetch(`${processes.adminOf(running)}/readyz`)).status;
+      const secret = await running.createToken('s');
+      t.equal((await processes.create(running, secret, '{"id":1,"name":"Ficus"}')).status, 200);
+      t.equal(
+        (await processes.create(running, secret, '{"id":1,"name":"Ficus"}')).status,
+        400,
+        'it compares',
+      );
+      t.equal(await (await processes.list(running, secret)).text(), '[{"name":"Ficus"}]');
+      t.equal((await processes.remove(running, secret, 1)).status, 204);
       t.equal(await ready(), 200);
-      const store = await openPostgres({ url: env.DATABASE_URL, timeout });
+      const store = await open(t, env.DATABASE_URL);
       await t.rejects(store.collection(plants).write('s', 1n, put('Ficus')), {
         message: /GRANT UPDATE ON plants TO "plant_store"/,
       });
-      await store.close();
 
-      for (const { privilege, object, forCommands } of grantsOf(block, database)) {
-        const what = `${privilege} ON ${object}`;
+      for (const what of privilegesOf(ofService)) {
         await server.sql(`REVOKE ${what} FROM plant_store`, database);
-        if (forCommands) {
-          const store = await openPostgres({ url: env.DATABASE_URL, timeout });
-          const fault = new RegExp(`GRANT ${what} TO "plant_store"`);
-          const token = {
-            id: 'x',
-            subject: 's',
-            scopes: [],
-            createdAt: 0,
-            expiresAt: undefined,
-            revokedAt: undefined,
-          };
-          const commands: Record<string, () => Promise<unknown>> = {
-            INSERT: () => store.tokens.create(token, randomBytes(32)),
-            UPDATE: () => store.tokens.revoke('x', 0),
-            DELETE: () => store.tokens.prune(0),
-          };
-          await t.rejects(commands[privilege]!(), { message: fault });
-          await store.close();
-          if (privilege === 'INSERT') {
-            const { code, stderr } = await processes.run('cli.js', ['token', 'create', 's'], env);
-            t.match({ code, stderr }, { code: 1, stderr: fault }, 'the command prints the statement');
-          }
-        } else {
-          t.equal(await ready(), 503, what);
-          const error: unknown = await openPostgres({ url: env.DATABASE_URL, timeout }).catch(
-            (error: unknown) => error,
-          );
-          const statement = /GRANT .*$/.exec((error as Error).message)?.[0];
-          t.equal(statement?.replaceAll('"', ''), `GRANT ${what} TO plant_store`);
-          const names = ({ reason }: Record<string, unknown>) =>
-            String(reason).replaceAll('"', '').includes(what);
-          await running.logged(() => running.log.some(names));
-          if (object.startsWith('FUNCTION plants_delete')) {
-            await t.rejects(processes.startServer(t, { env }), { message: new RegExp(`GRANT ${what}`) });
-          }
-          await server.sql(String(statement), database);
-          t.equal(await ready(), 200, 'the statement is all that was missing');
+        t.equal(await ready(), 503, what);
+        const error = (await openPostgres({ url: env.DATABASE_URL, timeout }).catch(
+          (error: unknown) => error,
+        )) as Error;
+        const statement = /GRANT .*$/.exec(error.message)?.[0] ?? '';
+        t.equal(statement.replaceAll('"', ''), `GRANT ${what} TO plant_store`);
+        await running.logged(() =>
+          running.log.some(({ reason }) => String(reason).replaceAll('"', '').includes(what)),
+        );
+        if (what.includes('FUNCTION plants_delete')) {
+          await t.rejects(processes.startServer(t, { env }), { message: new RegExp(`GRANT ${what}`) });
+        }
+        await server.sql(statement, database);
+        t.equal(await ready(), 200, 'the statement is all that was missing');
+        await server.sql(`GRANT ${what} TO plant_store`, database);
+      }
+
+      const commands: Record<string, () => Promise<unknown>> = {
+        INSERT: () => store.tokens.create(token, randomBytes(32)),
+        UPDATE: () => store.tokens.revoke('x', 0),
+        DELETE: () => store.tokens.prune(0),
+      };
+      for (const what of privilegesOf(ofCommands)) {
+        await server.sql(`REVOKE ${what} FROM plant_store`, database);
+        const fault = new RegExp(`GRANT ${what} TO "plant_store"`);
+        await t.rejects(commands[what.split(' ', 1)[0]!]!(), { message: fault });
+        if (what.startsWith('INSERT')) {
+          const { code, stderr } = await processes.run('cli.js', ['token', 'create', 's'], env);
+          t.match({ code, stderr }, { code: 1, stderr: fault }, 'the command prints the statement');
         }
         await server.sql(`GRANT ${what} TO plant_store`, database);
       }
@@ -759,9 +734,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
   );
 
   t.test('a server with unsafe settings is rejected', async (t) => {
-    const url = await server.createDatabase(t);
-    const database = new URL(url).pathname.slice(1);
-    await server.sql(`ALTER DATABASE ${database} SET synchronous_commit = off`);
+    const { url } = await createDatabase(t, 'synchronous_commit = off');
     await t.rejects(openPostgres({ url, timeout }), { message: /would not be durable/ });
     await server.sql("CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0");
     await t.rejects(openPostgres({ url: server.url('ascii'), timeout }), { message: /encoding SQL_ASCII/ });
@@ -775,19 +748,9 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       const url = await server.createDatabase(t, { schema: false });
       await t.rejects(openPostgres({ url, timeout }), { message: /run "plant-store migrate"/ });
       const applied = await Promise.all(Array.from({ length: 8 }, () => migratePostgres(url)));
-      t.strictSame(applied.map((migrations) => migrations.length).sort(), [
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        loadMigrations('postgres').length,
-      ]);
-      const store = await openPostgres({ url, timeout });
-      t.equal(await store.plants.create('s', 1n, plant), 'created');
-      await store.close();
+      const all = loadMigrations('postgres').length;
+      t.strictSame(applied.map(({ length }) => length).sort(), [0, 0, 0, 0, 0, 0, 0, all]);
+      t.equal(await (await open(t, url)).plants.create('s', 1n, plant), 'created');
     },
   );
 
@@ -817,9 +780,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       t.strictSame(applied, [second]);
       t.strictSame(new Set(outcomes), new Set(['created']));
       await store.check();
-      const again = await openPostgres({ url, timeout });
-      t.equal(await again.plants.delete('s', 1n), true);
-      await again.close();
+      t.equal(await (await open(t, url)).plants.delete('s', 1n), true);
 
       const third: Migration = {
         ...second,
@@ -872,22 +833,14 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
   });
 });
 
-/** The single privileges that the block of docs/postgres.md grants on the objects of a database. */
-function grantsOf(block: string, database: string) {
-  const [service = '', commands = ''] = block.split(/^--.*$/m);
-  return [service, commands].flatMap((part) =>
-    [...part.matchAll(/^GRANT (.+) ON (?:(DATABASE|SCHEMA|FUNCTION) )?(.+) TO/gm)].flatMap(
-      ([, privileges = '', kind, names = '']) =>
-        privileges.split(', ').flatMap((privilege) =>
-          names.split(', ').map((name) => ({
-            privilege,
-            object: kind === undefined ? name : `${kind} ${kind === 'DATABASE' ? database : name}`,
-            forCommands: part === commands,
-          })),
-        ),
-    ),
+/** The single privileges that statements grant, each with what it is for. */
+const privilegesOf = (grants: string) =>
+  [...grants.matchAll(/^GRANT (.+) ON ((?:[A-Z]+ )?)(.+) TO/gm)].flatMap(
+    ([, privileges = '', kind = '', names = '']) =>
+      privileges
+        .split(', ')
+        .flatMap((privilege) => names.split(', ').map((name) => `${privilege} ON ${kind}${name}`)),
   );
-}
 
 /** Queries until there is a row. */
 async function firstRow(server: PostgresServer, query: string): Promise<Record<string, unknown>> {

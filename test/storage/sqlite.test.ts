@@ -1,17 +1,15 @@
-// What is specific to the embedded engine: how it writes, its schema, its file, and other processes that use it.
+// What is specific to the embedded engine: how it writes, its schema, its file, and other programs that use it.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { copyFile, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
-import { dirname, join, relative } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import t, { type Test } from 'tap';
 import { readPages, temporaryFolder } from '../support/engines.js';
-import { skipFor } from '../support/skip.js';
-import { openStorage } from '../support/store.js';
+import { lacks, skipFor } from '../support/skip.js';
+import { failure, openStorage } from '../support/store.js';
 import { StorageError } from '../../dist/storage/interface.js';
 import { service } from '../../dist/service.js';
 import { loadSchema, pendingMigrations } from '../../dist/storage/migrations.js';
@@ -84,10 +82,7 @@ t.test(
     t.teardown(() => storage.close());
     const other = new DatabaseSync(file);
     other.exec('BEGIN IMMEDIATE');
-    const refused: unknown = await storage.plants
-      .create('s', 1n, { name: 'a' })
-      .catch((error: unknown) => error);
-    t.match(refused, { name: 'StorageError', failure: 'unavailable' });
+    t.equal(await failure(storage.plants.create('s', 1n, { name: 'a' })), 'unavailable');
     t.equal((await storage.plants.list('s', { limit: 1 })).count, 0, 'reading goes on meanwhile');
     other.exec('ROLLBACK');
     other.close();
@@ -129,7 +124,7 @@ t.test('a store whose file is deleted or replaced acknowledges nothing until the
 
 t.test(
   'what recovery finds, and a folder that is made, is on the disk before it is acknowledged',
-  skipFor(spawnSync('strace', ['-V']).error && 'strace shows what is synced'),
+  skipFor(lacks('strace')),
   async (t) => {
     const file = await newFile(t);
     const storage = await openStorage(`file:${file}`);
@@ -157,39 +152,6 @@ t.test(
     const made = ['', 'new', 'new/folder/plants.db', 'new/folder'];
     t.match((await synced('new/folder/plants.db', 'migrate')).slice(0, 4), made);
     await storage.close();
-  },
-);
-
-t.test(
-  'the writes of other processes arrive on a socket that only this user can reach, until it is closed',
-  { skip: process.platform === 'win32' && 'a named pipe has no mode' },
-  async (t) => {
-    const url = `file:${await newFile(t)}`;
-    const storage = await openStorage(url, {}, {}, { forWorkers: true });
-    const writerAddress = storage.writerAddress ?? '';
-    t.equal((await stat(dirname(writerAddress))).mode & 0o777, 0o700);
-
-    // A process that exits in the middle of a message.
-    const dying = connect(writerAddress).end('{"conditions":"0","subjects":"s","ids":"1"');
-    await once(dying.resume(), 'close');
-    const worker = await openStorage(url, {}, {}, { writerAddress });
-    t.equal(await worker.plants.create('s', 2n, { name: 'a' }), 'created');
-    t.equal(await storage.plants.create('s', 2n, { name: 'a' }), 'identical', 'both have one writer');
-    t.equal((await storage.plants.list('s', { limit: 9 })).json, '{"name":"a"}');
-    await worker.close();
-
-    const late = await openStorage(url, {}, {}, { writerAddress });
-    await storage.close();
-    t.notOk(existsSync(dirname(writerAddress)));
-    t.match(await late.broken, { failure: 'unavailable', message: 'the process that writes has exited' });
-    await t.rejects(late.plants.create('s', 3n, { name: 'a' }), {
-      message: 'the process that writes has exited',
-    });
-    await late.close();
-    await t.rejects(openStorage(url, {}, {}, { writerAddress }), {
-      name: 'StorageError',
-      message: /^the process that writes: .*ENOENT/,
-    });
   },
 );
 

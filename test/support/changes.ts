@@ -1,67 +1,74 @@
-// Every condition of a change in every state of a document, for any collection on any engine.
-import type { Test } from 'tap';
+// Random changes of documents, and reads, which any collection on any engine must carry out as a map would.
+import fc from 'fast-check';
 import type { Change, Collection, Id, Outcome } from '../../dist/storage/interface.js';
 
-const [a, b, c] = ['{"name":"a"}', '{"name":"b"}', '{"name":"é\\\\"}'];
-/** What is stored before, the change, its outcome, and what is stored afterwards. */
-type Case = [string | null, Change, Outcome, string | null];
-const cases: readonly Case[] = [
-  [null, { when: 'absent', text: a }, 'inserted', a],
-  [a, { when: 'absent', text: a }, 'same', a],
-  [b, { when: 'absent', text: a }, 'other', b],
-  [null, { when: 'present', text: a }, 'missing', null],
-  [a, { when: 'present', text: a }, 'same', a],
-  [b, { when: 'present', text: a }, 'replaced', a],
-  [null, { when: 'present', text: null }, 'missing', null],
-  [a, { when: 'present', text: null }, 'deleted', null],
-  [null, { when: 'any', text: a }, 'inserted', a],
-  [a, { when: 'any', text: a }, 'same', a],
-  [b, { when: 'any', text: a }, 'replaced', a],
-  [null, { when: 'any', text: null }, 'missing', null],
-  [a, { when: 'any', text: null }, 'deleted', null],
-  [null, { when: 'equals', expected: c, text: a }, 'missing', null],
-  [a, { when: 'equals', expected: c, text: a }, 'same', a],
-  [b, { when: 'equals', expected: c, text: a }, 'other', b],
-  [c, { when: 'equals', expected: c, text: a }, 'replaced', a],
-  [a, { when: 'equals', expected: a, text: a }, 'same', a],
-  [null, { when: 'equals', expected: c, text: null }, 'missing', null],
-  [b, { when: 'equals', expected: c, text: null }, 'other', b],
-  [c, { when: 'equals', expected: c, text: null }, 'deleted', null],
-];
+// The last is long enough that its page is read differently.
+const text = fc.constantFrom('{"name":"a"}', '{"name":"é\\\\"}', `{"name":"${'x'.repeat(600)}"}`);
+const textOrNull = fc.option(text, { nil: null });
+const change: fc.Arbitrary<Change> = fc.oneof(
+  fc.record({ when: fc.constant('absent' as const), text }),
+  fc.record({ when: fc.constantFrom('present' as const, 'any' as const), text: textOrNull }),
+  fc.record({ when: fc.constant('equals' as const), expected: text, text: textOrNull }),
+);
+
+/** The outcome of a change, by what is stored: 'inserted', 'replaced' and 'deleted' if it has an effect. */
+function expectedOutcome(change: Change, stored: string | undefined): Outcome {
+  if (stored === undefined) {
+    return change.text !== null && (change.when === 'absent' || change.when === 'any')
+      ? 'inserted'
+      : 'missing';
+  }
+  if (change.text === stored) return 'same';
+  if (change.when === 'absent' || (change.when === 'equals' && change.expected !== stored)) return 'other';
+  return change.text === null ? 'deleted' : 'replaced';
+}
 
 /**
- * Makes every change in every state, one after the other and all together, and repeats what was stored.
+ * Makes random changes, many at once, and reads between them, and compares everything with a map.
  * @param newSubject - Returns a subject without documents.
- * @param idOf - Returns different ids in ascending order.
+ * @param ids - Ids in ascending order.
+ * @throws Error with the shortest sequence of steps that has another result.
  */
 export async function checkChanges<I extends Id>(
-  t: Test,
   documents: Collection<I>,
   newSubject: () => string,
-  idOf: (i: number) => I,
+  ids: readonly I[],
 ): Promise<void> {
-  for (const together of [false, true]) {
-    const subject = newSubject();
-    const make = async (i: number, [before, change, outcome]: Case) => {
-      if (before !== null) await documents.write(subject, idOf(i), { when: 'absent', text: before });
-      t.equal(
-        await documents.write(subject, idOf(i), change),
-        outcome,
-        `${JSON.stringify(change)} of ${before}`,
-      );
-    };
-    if (together) await Promise.all(cases.map((one, i) => make(100 + i, one)));
-    else for (const [i, one] of cases.entries()) await make(100 + i, one);
-    const after = cases.map(([, , , after]) => after);
-    const stored = after.filter((text) => text !== null);
-    t.equal((await documents.page(subject, { limit: cases.length })).json, stored.join());
-    t.strictSame(
-      await Promise.all(cases.map((_, i) => documents.get(subject, idOf(100 + i)))),
-      after.map((text) => text ?? undefined),
-    );
-    const repeated = cases.flatMap(([, change, outcome], i) =>
-      outcome === 'replaced' || outcome === 'inserted' ? documents.write(subject, idOf(100 + i), change) : [],
-    );
-    t.strictSame(new Set(await Promise.all(repeated)), new Set(['same']));
-  }
+  const id = fc.constantFrom(...ids);
+  const step = fc.oneof(
+    { weight: 8, arbitrary: fc.record({ kind: fc.constant('change' as const), id, change }) },
+    // Earlier changes have been acknowledged; the others are in flight together.
+    fc.record({ kind: fc.constant('get' as const), id }),
+    fc.record({ kind: fc.constant('page' as const), limit: fc.integer({ min: 1, max: ids.length }) }),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      const subject = newSubject();
+      const model = new Map<I, string>();
+      const list = () => ids.flatMap((id) => model.get(id) ?? []);
+      let inFlight: Promise<void>[] = [];
+      const expect = async (call: Promise<unknown>, expected: unknown) => {
+        const result = await call;
+        if (result !== expected) throw new Error(`${String(result)} instead of ${String(expected)}`);
+      };
+      const page = async (limit: number) => (await documents.page(subject, { limit })).json;
+      for (const step of steps) {
+        if (step.kind === 'change') {
+          const { id, change } = step;
+          const outcome = expectedOutcome(change, model.get(id));
+          if (outcome === 'deleted') model.delete(id);
+          else if (outcome === 'inserted' || outcome === 'replaced') model.set(id, change.text!);
+          inFlight.push(expect(documents.write(subject, id, change), outcome));
+          continue;
+        }
+        await Promise.all(inFlight);
+        inFlight = [];
+        if (step.kind === 'get') await expect(documents.get(subject, step.id), model.get(step.id));
+        else await expect(page(step.limit), list().slice(0, step.limit).join());
+      }
+      await Promise.all(inFlight);
+      await expect(page(ids.length), list().join());
+    }),
+    { numRuns: 60 },
+  );
 }

@@ -1,7 +1,6 @@
 // Starts Citus clusters from the system's PostgreSQL, where the extension is installed, for tests and scripts.
 import { existsSync } from 'node:fs';
-import { Client } from 'pg';
-import { systemPostgres } from './postgres-cluster.js';
+import { runSql, systemPostgres } from './postgres-cluster.js';
 
 /** @typedef {import('./postgres-cluster.js').PostgresServer} PostgresServer */
 
@@ -62,21 +61,5 @@ export async function joinNodes({ coordinator, workers, nodes }, database = 'pos
   );
   for (const { port } of workers) {
     await runSql(coordinator.url(database), `SELECT citus_add_node('127.0.0.1', ${port})`);
-  }
-}
-
-/**
- * Runs SQL on a connection of its own.
- * @param {string} url
- * @param {string} text
- * @returns {Promise<Record<string, any>[]>}
- */
-export async function runSql(url, text) {
-  const client = new Client({ connectionString: url });
-  await client.connect();
-  try {
-    return (await client.query(text)).rows;
-  } finally {
-    await client.end();
   }
 }

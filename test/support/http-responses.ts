@@ -1,4 +1,4 @@
-// Parses everything that a server sent on one connection, and accepts only well-formed HTTP/1.1 responses.
+// Parses what a server sends on a connection, and accepts only well-formed HTTP/1.1 responses.
 import { strict as assert } from 'node:assert';
 import { STATUS_CODES } from 'node:http';
 import type { HttpResponse } from './contract-check.js';
@@ -7,54 +7,58 @@ import type { HttpResponse } from './contract-check.js';
 export interface ParsedResponses {
   /** The final responses, in order. */
   readonly responses: HttpResponse[];
-  /** The number of 100 (Continue) responses. */
-  readonly continues: number;
   /** The beginning of a response that is incomplete. */
   readonly rest: Buffer;
 }
 
 const crlf = '\r\n';
 
+/** Whether the response with an X-Request-Id is to a HEAD request; if it is undefined, a missing body shows it. */
+type IsHead = (requestId: string) => boolean | undefined;
+
 /**
  * Parses the responses of a connection.
  * @param bytes - Everything that the server sent.
- * @param isHead - Whether the response with an X-Request-Id is to a HEAD request; if it returns undefined, a missing
- *   body shows it.
  * @throws AssertionError if the bytes are not HTTP/1.1 (RFC 9112), or data follows a response with Connection: close.
  */
-export function parseResponses(
-  bytes: Buffer,
-  isHead: (requestId: string) => boolean | undefined,
-): ParsedResponses {
+export function parseResponses(bytes: Buffer, isHead: IsHead): ParsedResponses {
   const responses: HttpResponse[] = [];
-  let continues = 0;
-  let last = false;
-  let position = 0;
-  for (;;) {
-    const rest = bytes.subarray(position);
-    if (rest.length === 0) return { responses, continues, rest };
-    assert.ok(!last, `something follows the last response: ${show(rest)}`);
-    const end = rest.indexOf('\r\n\r\n');
-    if (end < 0) return { responses, continues, rest };
-    const [statusLine = '', ...lines] = rest.subarray(0, end).toString('latin1').split(crlf);
-    const [, digits, reason] = /^HTTP\/1\.1 ([1-5]\d\d) ([ -~]*)$/.exec(statusLine) ?? [];
-    assert.ok(digits !== undefined, `no status line: ${show(rest)}`);
-    const status = Number(digits);
-    assert.equal(reason, STATUS_CODES[status], `an odd reason: ${statusLine}`);
-    const headers = readHeaders(lines);
-    position += end + 4;
-    if (status === 100) {
-      continues++;
-      continue;
-    }
-    assert.ok(status >= 200, `an unexpected interim response: ${statusLine}`);
-
-    const body = readBody(bytes.subarray(position), status, headers, isHead(headers['x-request-id'] ?? ''));
-    if (body === undefined) return { responses, continues, rest };
-    position += body.length;
-    responses.push({ status, headers, text: body.bytes.toString('utf8') });
-    last = headers['connection']?.toLowerCase() === 'close';
+  for (let rest = bytes; ;) {
+    const isLast = responses.at(-1)?.headers['connection'] === 'close';
+    assert.ok(!isLast || rest.length === 0, `something follows the last response: ${show(rest)}`);
+    const parsed = parseResponse(rest, isHead);
+    if (parsed === undefined) return { responses, rest };
+    const { response, length } = parsed;
+    rest = rest.subarray(length);
+    if (response.status === 100) continue;
+    assert.ok(response.status >= 200, `an unexpected interim response: ${response.status}`);
+    responses.push(response);
   }
+}
+
+/**
+ * Parses the first response in bytes.
+ * @returns The response and its length in bytes; undefined if it is incomplete.
+ * @throws AssertionError if the bytes are not HTTP/1.1.
+ */
+export function parseResponse(
+  bytes: Buffer,
+  isHead: IsHead,
+): { response: HttpResponse; length: number } | undefined {
+  const end = bytes.indexOf('\r\n\r\n');
+  if (end < 0) return undefined;
+  const [statusLine = '', ...lines] = bytes.subarray(0, end).toString('latin1').split(crlf);
+  const [, digits, reason] = /^HTTP\/1\.1 ([1-5]\d\d) ([ -~]*)$/.exec(statusLine) ?? [];
+  assert.ok(digits !== undefined, `no status line: ${show(bytes)}`);
+  const status = Number(digits);
+  assert.equal(reason, STATUS_CODES[status], `an odd reason: ${statusLine}`);
+  const headers = readHeaders(lines);
+  const start = end + 4;
+  if (status < 200) return { response: { status, headers, text: '' }, length: start };
+  const body = readBody(bytes.subarray(start), status, headers, isHead(headers['x-request-id'] ?? ''));
+  if (body === undefined) return undefined;
+  const text = body.bytes.toString('utf8');
+  return { response: { status, headers, text }, length: start + body.length };
 }
 
 function readHeaders(lines: string[]): Record<string, string> {

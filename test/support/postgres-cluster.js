@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import getPort from 'get-port';
+import { Client } from 'pg';
 import { endWithThisProcess } from './server-process.js';
 
 /** PostgreSQL refuses to run as root; this is the user "nobody", which needs no entry in /etc/passwd. */
@@ -213,5 +214,21 @@ export class PostgresServer {
   processes() {
     const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', `${this.pid}`], { encoding: 'utf8' });
     return [this.pid, ...stdout.trim().split(/\s+/).filter(Boolean).map(Number)];
+  }
+}
+
+/**
+ * Runs SQL on a connection of its own.
+ * @param {string} url
+ * @param {string} text
+ * @returns {Promise<Record<string, any>[]>}
+ */
+export async function runSql(url, text) {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query(text)).rows;
+  } finally {
+    await client.end();
   }
 }

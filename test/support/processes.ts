@@ -77,6 +77,19 @@ export function list(server: ServerProcess, token: string): Promise<Response> {
   return fetch(`${server.origin}/plants`, { headers: authorized(token) });
 }
 
+/** Sends requests with long lines in the log, on new connections, so that each worker gets some. All must get responses. */
+export async function logMuch({ origin }: Pick<ServerProcess, 'origin'>, requests = 60): Promise<number> {
+  const request = async () => {
+    const { status } = await fetch(`${origin}/${'x'.repeat(15_000)}`, {
+      headers: { connection: 'close' },
+      signal: AbortSignal.timeout(60_000),
+    });
+    if (status !== 404) throw new Error(`status ${status}`);
+  };
+  for (let i = 0; i < requests; i += 10) await Promise.all(Array.from({ length: 10 }, request));
+  return requests;
+}
+
 /** The samples of a scrape of metrics, by name and labels. */
 export function samples(text: string): Record<string, number> {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
@@ -98,7 +111,7 @@ export async function newDatabase(t: Test): Promise<{ file: string; env: { DATAB
 export async function fillStore(t: Test, count: number, name: (i: number) => string) {
   const file = join(await temporaryFolder(t), 'plants.db');
   const env = { DATABASE_URL: `file:${file}` };
-  const storage = await openStorage(env.DATABASE_URL);
+  const storage = await openStorage(env.DATABASE_URL, { queueRows: Infinity, queueBytes: Infinity });
   const { secret } = await issueToken(storage.tokens, { subject: 'alice', scopes, now: Date.now() });
   await Promise.all(
     Array.from({ length: count }, (_, i) => storage.plants.create('alice', BigInt(i), { name: name(i) })),

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { checkResponse, type HttpResponse } from './contract-check.js';
+import { parseResponse } from './http-responses.js';
 import { dial, type Connection } from './transport.js';
 
 /** A response on a connection; `json` is its body if that is JSON. */
@@ -22,7 +23,6 @@ export class RawConnection {
   readonly socket: Socket;
   /** What has arrived and is not read; joined only when it is looked at, since joining copies it. */
   #chunks: Buffer[] = [];
-  #length = 0;
   #ended = false;
   #arrived: () => void = () => undefined;
 
@@ -33,7 +33,6 @@ export class RawConnection {
     this.#tcp = tcp;
     socket.on('data', (chunk: Buffer) => {
       this.#chunks.push(chunk);
-      this.#length += chunk.length;
       this.#arrived();
     });
     const end = () => {
@@ -77,71 +76,22 @@ export class RawConnection {
    * @param url - Its target.
    */
   async receive(method = 'GET', url = '/unknown'): Promise<RawResponse | undefined> {
-    let end: number;
-    while ((end = this.#unread().indexOf('\r\n\r\n')) < 0) {
-      if (this.#ended) return undefined;
+    let parsed: ReturnType<typeof parseResponse>;
+    while ((parsed = parseResponse(this.#unread(), () => method === 'HEAD')) === undefined) {
+      if (this.#ended && this.#unread().length === 0) return undefined;
+      if (this.#ended) throw new Error('the connection closed in the middle of a response');
       await this.#more();
     }
-    const [statusLine = '', ...lines] = this.#take(end + 4)
-      .toString('latin1')
-      .trimEnd()
-      .split('\r\n');
-    const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1]);
-    const headers: Record<string, string> = {};
-    for (const line of lines) {
-      const colon = line.indexOf(':');
-      headers[line.slice(0, colon).toLowerCase()] = line.slice(colon + 1).trim();
-    }
-    if (status < 200) return { status, headers, text: '' };
-    const bodiless = method === 'HEAD' || status === 204 || status === 304;
-    const text = bodiless ? '' : await this.#body(headers);
-    const response = { status, headers, text };
-    checkResponse(method, url, response);
-    const isJson = text !== '' && headers['content-type'] === 'application/json';
-    return isJson ? { ...response, json: JSON.parse(text) as unknown } : response;
-  }
-
-  async #body(headers: Record<string, string>): Promise<string> {
-    if (headers['transfer-encoding'] === 'chunked') {
-      const chunks: Buffer[] = [];
-      for (;;) {
-        const size = parseInt(await this.#line(), 16);
-        chunks.push(await this.#bytes(size));
-        await this.#line();
-        if (size === 0) return Buffer.concat(chunks).toString('utf8');
-      }
-    }
-    return (await this.#bytes(Number(headers['content-length']))).toString('utf8');
-  }
-
-  async #line(): Promise<string> {
-    let end: number;
-    while ((end = this.#unread().indexOf('\r\n')) < 0) await this.#needMore();
-    return this.#take(end + 2)
-      .toString('latin1')
-      .slice(0, -2);
-  }
-
-  async #bytes(length: number): Promise<Buffer> {
-    while (this.#length < length) await this.#needMore();
-    return this.#take(length);
+    const { response, length } = parsed;
+    this.#chunks = [this.#unread().subarray(length)];
+    if (response.status >= 200) checkResponse(method, url, response);
+    const isJson = response.text !== '' && response.headers['content-type'] === 'application/json';
+    return isJson ? { ...response, json: JSON.parse(response.text) as unknown } : response;
   }
 
   #unread(): Buffer {
     if (this.#chunks.length !== 1) this.#chunks = [Buffer.concat(this.#chunks)];
     return this.#chunks[0]!;
-  }
-
-  #take(length: number): Buffer {
-    const all = this.#unread();
-    this.#chunks = [all.subarray(length)];
-    this.#length -= length;
-    return all.subarray(0, length);
-  }
-
-  async #needMore(): Promise<void> {
-    if (this.#ended) throw new Error('the connection closed in the middle of a response');
-    await this.#more();
   }
 
   #more(): Promise<void> {

@@ -6,10 +6,11 @@ import type { Test } from 'tap';
 import { responseCheck, checkResponse, type HttpResponse } from './contract-check.js';
 import { engines, sharedStorage, type Engine } from './engines.js';
 import { RawConnection } from './raw-connection.js';
-import { issueToken, scopes, type PlantRepository, type Storage } from './store.js';
+import { issueToken, scopes, withMethods, type PlantRepository, type Storage } from './store.js';
 import { tls } from './transport.js';
 import { withResolvers } from './wait.js';
 import { buildApp, type AppOptions } from '../../dist/app.js';
+import { exactJson } from '../../dist/contract/json-text.js';
 import type { TokenRepository } from '../../dist/storage/interface.js';
 import { plantOperations } from '../../dist/plants/operations.js';
 import type { PlantRepository as Repository } from '../../dist/plants/repository.js';
@@ -88,7 +89,7 @@ export async function startService(t: Test, engine: Engine, options: ServiceOpti
     },
     call: async (method, url, { token: given, body, headers = {} } = {}) => {
       const raw = typeof body === 'string' || Buffer.isBuffer(body);
-      const payload = body === undefined ? undefined : raw ? body : jsonText(body);
+      const payload = body === undefined ? undefined : raw ? body : exactJson(body);
       const injected = await app.inject({
         method: method as NonNullable<InjectOptions['method']>,
         url,
@@ -145,25 +146,18 @@ export async function startListening(t: Test, options: ServiceOptions = {}): Pro
 /** Injects faults into a storage: methods that fail, hang, return something else, or count their calls. */
 export const injectFaults =
   (
-    change: (storage: Storage) => { plants?: Partial<PlantRepository>; tokens?: Partial<TokenRepository> },
+    change: (storage: Storage) => Pick<Partial<Storage>, 'check'> & {
+      plants?: Partial<PlantRepository>;
+      tokens?: Partial<TokenRepository>;
+    },
   ): ((storage: Storage) => Storage) =>
   (storage) => {
-    const { plants, tokens } = change(storage);
-    return {
-      collection: (...all) => storage.collection(...all),
-      broken: storage.broken,
-      check: () => storage.check(),
-      close: () => storage.close(),
+    const { plants, tokens, ...own } = change(storage);
+    return withMethods<Storage>(storage, {
+      ...own,
       plants: withMethods(storage.plants, plants),
-      tokens: {
-        create: (...all) => storage.tokens.create(...all),
-        find: (...all) => storage.tokens.find(...all),
-        list: () => storage.tokens.list(),
-        revoke: (...all) => storage.tokens.revoke(...all),
-        prune: (...all) => storage.tokens.prune(...all),
-        ...tokens,
-      },
-    };
+      tokens: withMethods(storage.tokens, tokens),
+    });
   };
 
 /** A store whose creates wait until they are released. The promises resolve when the first one starts and ends. */
@@ -186,22 +180,4 @@ export function captureLog(level = 'info') {
   const lines: Record<string, unknown>[] = [];
   const write = (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>);
   return { lines, logger: { level, stream: { write } } };
-}
-
-/** An object with some of its methods replaced; the others are called on the object itself. */
-function withMethods<T extends object>(object: T, replaced: Partial<T> = {}): T {
-  return new Proxy(object, {
-    get(target, name) {
-      const value: unknown = Reflect.get(name in replaced ? replaced : target, name);
-      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
-    },
-  });
-}
-
-/** JSON in which a bigint stands as bare digits. */
-export function jsonText(value: unknown): string {
-  const marked = JSON.stringify(value, (_, item: unknown) =>
-    typeof item === 'bigint' ? `\u0001${item}\u0001` : item,
-  );
-  return marked.replace(/"\\u0001(-?\d+)\\u0001"/g, '$1');
 }

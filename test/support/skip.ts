@@ -1,4 +1,9 @@
 // The one way in which a test is skipped: loudly, for want of a thing that it names.
+import { spawnSync } from 'node:child_process';
+
+/** What is lacking if a program is not installed. */
+export const lacks = (program: string) =>
+  spawnSync(program, ['--version']).error ? `there is no ${program}` : undefined;
 
 /**
  * Options for a test that needs something this machine may lack.

@@ -66,10 +66,23 @@ export function issueToken(
   return accessToken.issueToken(tokens, { prefix: service.tokenPrefix, ...token });
 }
 
+/** The outcome of a call of the store, or the reason for its failure. */
+export async function outcomeOf(call: Promise<unknown>): Promise<unknown> {
+  return call.catch((error: unknown) => {
+    if (error instanceof StorageError) return error.failure;
+    throw error;
+  });
+}
+
 /** The reason for which a call of the store failed. */
-export async function failure(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => 'no failure',
-    (error: unknown) => (error instanceof StorageError ? error.failure : error),
-  );
+export const failure = (call: Promise<unknown>) => outcomeOf(call.then(() => 'no failure'));
+
+/** An object with some of its methods replaced; the others are called on the object itself. */
+export function withMethods<T extends object>(object: T, replaced: Partial<T> = {}): T {
+  return new Proxy(object, {
+    get(target, name) {
+      const value: unknown = Reflect.get(name in replaced ? replaced : target, name);
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
 }

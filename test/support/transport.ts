@@ -3,15 +3,13 @@ import { execFile } from 'node:child_process';
 import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { promisify } from 'node:util';
+import { lacks } from './skip.js';
 import type { Tls } from '../../dist/http/connection/server.js';
 
 const openssl = async (args: string) => promisify(execFile)('openssl', args.split(' '));
 
 /** Why no certificate can be made here; undefined when one can. */
-export const certificateLack = await openssl('version').then(
-  () => undefined,
-  () => 'openssl, which makes the certificate, is not installed',
-);
+export const certificateLack = lacks('openssl');
 
 /** Makes a certificate for localhost and its key, both in one PEM. */
 export async function makeCertificate(): Promise<string> {

@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { Agent } from 'node:http';
-import { join } from 'node:path';
 import type { Test } from 'tap';
-import { engines, temporaryFolder } from './engines.js';
+import { engines } from './engines.js';
 import { send, startServer, type HttpResponse, type ServerProcess } from './processes.js';
+import { repeatUntil } from './wait.js';
 
 /** What a test lacks that looks at processes. */
 export const noProc = process.platform === 'linux' ? undefined : 'only Linux shows processes in /proc';
@@ -13,12 +13,9 @@ export const noProc = process.platform === 'linux' ? undefined : 'only Linux sho
 /** What several processes can share: the third engine is how they share the first. */
 export const stores = engines.filter(({ name }) => name !== 'sqlite through a supervisor');
 
-/** Starts a service of two workers on a store of its own. */
-export async function startWorkers(t: Test, env: Record<string, string> = {}, ...args: string[]) {
-  const databaseUrl = env['DATABASE_URL'] ?? `file:${join(await temporaryFolder(t), 'plants.db')}`;
-  const server = await startServer(t, { env: { WORKERS: '2', ...env, DATABASE_URL: databaseUrl }, args });
-  return { ...server, databaseUrl };
-}
+/** Starts a service of two workers. */
+export const startWorkers = (t: Test, env: Record<string, string> = {}, ...args: string[]) =>
+  startServer(t, { env: { WORKERS: '2', ...env }, args });
 
 /** The processes of the workers that serve or have served, the oldest first. */
 export const workersOf = ({ log }: ServerProcess) =>
@@ -39,6 +36,10 @@ export const lives = async (pid: number) => {
   const status = await readFile(`/proc/${pid}/status`, 'latin1').catch(() => 'State:\tX');
   return !/^State:\t[XZ]/m.test(status);
 };
+
+/** Waits until all processes have ended. */
+export const allEnd = (processes: readonly number[]) =>
+  repeatUntil(async () => !(await Promise.all(processes.map(lives))).includes(true));
 
 /** A client with one connection. */
 export class Client {

@@ -3,6 +3,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import type { Test } from 'tap';
 import type { StoreDefinition } from '../../dist/storage/interface.js';
+import type { GroupWriterLimits } from '../../dist/storage/group-writer.js';
 import { openStorage, type OpenStorage } from './store.js';
 
 /** The process of a writer. */
@@ -11,7 +12,7 @@ export interface WriterProcess {
   readonly address: string;
   readonly pid: number | undefined;
   /** Opens the store as a worker does. It closes with the test. */
-  readonly open: () => Promise<OpenStorage>;
+  readonly open: (limits?: Partial<GroupWriterLimits>) => Promise<OpenStorage>;
   /** Closes the store, and resolves when the process has exited. */
   readonly close: () => Promise<void>;
   /** Kills the process, and resolves when it has exited. */
@@ -37,13 +38,13 @@ export async function startWriter(
   return {
     address,
     pid: child.pid,
-    open: async () => {
-      const storage = await openStorage(url, {}, {}, { writerAddress: address });
+    open: async (limits) => {
+      const storage = await openStorage(url, limits, {}, { writerAddress: address });
       t.teardown(() => storage.close());
       return storage;
     },
     close: async () => {
-      child.disconnect();
+      if (child.connected) child.disconnect();
       await exited;
     },
     kill: async () => {
