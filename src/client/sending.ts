@@ -2,7 +2,7 @@
 import createFetchClient from 'openapi-fetch';
 import { exactJson } from '../contract/json-text.js';
 import type { components, operations } from '../contract/types.gen.js';
-import { readBody, type ParsedJson } from './bodies.js';
+import { readBody, type ParsedJson } from './response-body.js';
 import { Fault, type Answer, type ErrorKind } from './errors.js';
 import { checkLimits, Limits } from './limits.js';
 import { routes } from './operations.gen.js';

@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { readSchemes, type SecurityScheme } from './security.js';
 import { methods, readOperations, type Operation } from './operations.js';
-import { Place } from './place.js';
+import { ContractNode } from './contract-node.js';
 import { Schemas } from './schema-normalizer.js';
 import { depthOf } from './shape.js';
-import { Source, type Finding } from './source.js';
+import { ContractText, type Finding } from './contract-text.js';
 
 /** The parts of an OpenAPI document that the project reads itself. */
 export interface OpenApiDocument {
@@ -43,8 +43,8 @@ export function loadContract(
   bytes: Buffer = readFileSync(new URL('../../openapi.yaml', import.meta.url)),
   hasOwnErrors = false,
 ): Contract {
-  const source = new Source(bytes.toString('utf8'));
-  const document = new Place(source, source.value, []);
+  const source = new ContractText(bytes.toString('utf8'));
+  const document = new ContractNode(source, source.value, []);
   source.throwFaults();
   const is30 = readVersion(document);
   // Nothing else can be read without the version.
@@ -74,7 +74,7 @@ export function loadContract(
 }
 
 /** Returns whether the document is of OpenAPI 3.0; otherwise it is of 3.1. */
-function readVersion(document: Place): boolean {
+function readVersion(document: ContractNode): boolean {
   const version = document.scalar('openapi') ?? document.scalar('swagger') ?? '(none)';
   if (!/^3\.[01]\.\d+/.test(version)) {
     document.at('openapi').fault(`the version ${version} is not supported`, 'Write openapi: 3.0.3 or 3.1.0');
@@ -83,7 +83,7 @@ function readVersion(document: Place): boolean {
 }
 
 /** Checks the outermost fields. */
-function checkDocument(document: Place, is30: boolean): void {
+function checkDocument(document: ContractNode, is30: boolean): void {
   const newer = is30 ? '' : ' webhooks jsonSchemaDialect';
   document.allow(`openapi info servers paths components security tags externalDocs${newer}`);
   const kinds = 'schemas responses parameters examples requestBodies headers securitySchemes links callbacks';

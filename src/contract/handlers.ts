@@ -42,8 +42,8 @@ type RawType<Response> = Response extends { content: infer Content }
   ? Exclude<keyof Content, JsonType<keyof Content>>
   : never;
 
-type Parameters<Operation, Place extends 'path' | 'query' | 'header' | 'cookie'> = Operation extends {
-  parameters: { [_ in Place]?: infer Given };
+type Parameters<Operation, ContractNode extends 'path' | 'query' | 'header' | 'cookie'> = Operation extends {
+  parameters: { [_ in ContractNode]?: infer Given };
 }
   ? NonNullable<Given>
   : never;

@@ -1,6 +1,6 @@
 // Reads the keywords of a schema, and reports those that the server does not support.
 import { isFast } from './pattern.js';
-import type { Place } from './place.js';
+import type { ContractNode } from './contract-node.js';
 import { countKeywords, isOfRequests, schemaKeywords, type Draft, type Schema, type Use } from './schema.js';
 import { absent, typeOf, type TypeName } from './shape.js';
 
@@ -42,84 +42,84 @@ export function onlyDescribes(keyword: string): boolean {
 }
 
 /** Reports keywords that the server does not support. */
-export function checkKeywords(place: Place, is30: boolean): void {
-  for (const name of Object.keys(place.value as object)) {
+export function checkKeywords(node: ContractNode, is30: boolean): void {
+  for (const name of Object.keys(node.value as object)) {
     if (unsupported.includes(name)) {
-      place.at(name).fault(`${name} is not supported`, 'Refer to the schema as #/components/schemas/Name');
+      node.at(name).fault(`${name} is not supported`, 'Refer to the schema as #/components/schemas/Name');
     } else if (is30 && newer.includes(name)) {
-      place.at(name).fault(`OpenAPI 3.0 has no ${name}`, 'Write openapi: 3.1.0');
+      node.at(name).fault(`OpenAPI 3.0 has no ${name}`, 'Write openapi: 3.1.0');
     }
   }
-  place.allow(known);
+  node.allow(known);
 }
 
 /** Refuses the one name that JavaScript cannot handle like any other. */
-export function checkName(place: Place, name: string): void {
-  if (name === '__proto__') place.fault('the name __proto__ is not supported', 'Write another name');
+export function checkName(node: ContractNode, name: string): void {
+  if (name === '__proto__') node.fault('the name __proto__ is not supported', 'Write another name');
 }
 
-/** What a reader of keywords needs beside the place of the schema. */
+/** What a reader of keywords needs beside the node of the schema. */
 export interface Context {
   readonly use: Use;
   readonly is30: boolean;
   readonly types: readonly TypeName[] | undefined;
   /** Normalizes a schema inside the one that is being read. */
-  readonly normalize: (place: Place) => Schema;
+  readonly normalize: (node: ContractNode) => Schema;
 }
 
 /** Reads all keywords of a schema but `type`. */
-export function readKeywords(place: Place, context: Context): Partial<Draft> {
-  warnWithoutEffect(place, context.types);
-  checkMapping(place.at('discriminator'));
+export function readKeywords(node: ContractNode, context: Context): Partial<Draft> {
+  warnWithoutEffect(node, context.types);
+  checkMapping(node.at('discriminator'));
   return {
-    ...readSchemas(place, context),
-    ...readTexts(place, context),
-    ...readNumbers(place, context.is30),
-    ...readValues(place),
-    ...Object.fromEntries(countKeywords.flatMap((keyword) => readCount(place, keyword))),
-    ...readRequired(place),
+    ...readSchemas(node, context),
+    ...readTexts(node, context),
+    ...readNumbers(node, context.is30),
+    ...readValues(node),
+    ...Object.fromEntries(countKeywords.flatMap((keyword) => readCount(node, keyword))),
+    ...readRequired(node),
   };
 }
 
 /** Reads the schemas inside a schema. */
-function readSchemas(place: Place, { use, normalize }: Context): Partial<Draft> {
+function readSchemas(node: ContractNode, { use, normalize }: Context): Partial<Draft> {
   const { one, list, named } = schemaKeywords;
   const draft: Partial<Draft> = {};
   for (const keyword of one) {
-    const isUsed = place.has(keyword) && (place.has('if') || !['then', 'else'].includes(keyword));
-    const part = place.at(keyword);
+    const isUsed = node.has(keyword) && (node.has('if') || !['then', 'else'].includes(keyword));
+    const part = node.at(keyword);
     if (keyword === 'additionalProperties' && isUsed && !part.isObject && typeof part.value !== 'boolean')
       part.fault('must be true, false or a schema', 'Write false to allow no other properties');
     else if (isUsed) draft[keyword] = normalize(part);
   }
   for (const keyword of list) {
-    const parts = place.list(keyword).map(normalize);
+    const parts = node.list(keyword).map(normalize);
     if (parts.length > 0) draft[keyword] = parts;
-    else if (place.has(keyword) && ['anyOf', 'oneOf'].includes(keyword))
-      place.at(keyword).fault('allows no value', 'List the alternatives');
+    else if (node.has(keyword) && ['anyOf', 'oneOf'].includes(keyword))
+      node.at(keyword).fault('allows no value', 'List the alternatives');
   }
   for (const keyword of named) {
-    const schemas = place.entries(keyword).map(([name, part]) => {
+    const schemas = node.entries(keyword).map(([name, part]) => {
       checkName(part, name);
       if (keyword === 'patternProperties') checkPattern(part, name, use);
       const schema = normalize(part);
       const isAbsent = keyword === 'properties' && schema.refused;
       return [name, isAbsent ? { refused: schema.refused, shape: absent } : schema] as const;
     });
-    if (place.has(keyword)) draft[keyword] = Object.fromEntries(schemas);
+    if (node.has(keyword)) draft[keyword] = Object.fromEntries(schemas);
   }
-  const unique = place.flag('uniqueItems') === true;
+  const unique = node.flag('uniqueItems') === true;
   // Of requests: Ajv compares all items in pairs, unless the schema of the items itself says that they are texts.
-  const mayBeArray = !place.has('type') || [place.at('type').value].flat().includes('array');
+  const mayBeArray = !node.has('type') || [node.at('type').value].flat().includes('array');
   if (unique && mayBeArray && isOfRequests(use) && draft.items?.type?.join() !== 'string') {
     const fix = 'Leave it out, and compare the items in the handler';
-    place.at('uniqueItems').fault('uniqueItems is supported only for items of type string', fix);
+    node.at('uniqueItems').fault('uniqueItems is supported only for items of type string', fix);
   }
   return { ...draft, ...(unique && { uniqueItems: true }) };
 }
 
 /** Checks what a discriminator refers to: by itself it only describes. */
-function checkMapping(discriminator: Place): void {
+function checkMapping(discriminator: ContractNode): void {
   if (discriminator.value === undefined) return;
   discriminator.allow('propertyName mapping');
   discriminator.require('propertyName', 'Write the name of the property');
@@ -129,23 +129,23 @@ function checkMapping(discriminator: Place): void {
   }
 }
 
-function readTexts(place: Place, { use, types }: Context): Partial<Draft> {
-  const pattern = place.text('pattern');
+function readTexts(node: ContractNode, { use, types }: Context): Partial<Draft> {
+  const pattern = node.text('pattern');
   const isUsable =
-    pattern !== undefined && (use === 'response' || checkPattern(place.at('pattern'), pattern, use));
-  const format = place.text('format') ?? '';
+    pattern !== undefined && (use === 'response' || checkPattern(node.at('pattern'), pattern, use));
+  const format = node.text('format') ?? '';
   const isOfNumbers = types?.some((type) => numberFormats[type]?.includes(format));
   const isChecked = textFormats.includes(format) && (types?.includes('string') ?? true);
-  if (place.has('format') && !isChecked && isOfNumbers !== true && !freeFormats.includes(format)) {
+  if (node.has('format') && !isChecked && isOfNumbers !== true && !freeFormats.includes(format)) {
     const fix = 'Add a pattern, or check it in the handler';
-    place.at('format').warn(`the format ${format} is not checked`, fix);
+    node.at('format').warn(`the format ${format} is not checked`, fix);
   }
   return { ...(isChecked && { format }), ...(isUsable && { pattern }) };
 }
 
 /** Reads the names of properties that must be there. */
-function readRequired(place: Place): Partial<Draft> {
-  const namesIn = (owner: Place, keyword: string) => {
+function readRequired(node: ContractNode): Partial<Draft> {
+  const namesIn = (owner: ContractNode, keyword: string) => {
     const fix = 'List the names of the required properties, next to properties';
     const names = owner.list(keyword, fix).flatMap((one) => {
       if (typeof one.value === 'string') return one.value;
@@ -154,10 +154,10 @@ function readRequired(place: Place): Partial<Draft> {
     });
     return [...new Set(names)];
   };
-  const required = namesIn(place, 'required');
-  const dependent = place
+  const required = namesIn(node, 'required');
+  const dependent = node
     .entries('dependentRequired')
-    .map(([name]) => [name, namesIn(place.at('dependentRequired'), name)] as const);
+    .map(([name]) => [name, namesIn(node.at('dependentRequired'), name)] as const);
   return {
     ...(required.length > 0 && { required }),
     ...(dependent.length > 0 && { dependentRequired: Object.fromEntries(dependent) }),
@@ -165,16 +165,16 @@ function readRequired(place: Place): Partial<Draft> {
 }
 
 /** Reads what limits numbers. */
-function readNumbers(place: Place, is30: boolean): Partial<Draft> {
-  const types = [place.at('type').value].flat();
+function readNumbers(node: ContractNode, is30: boolean): Partial<Draft> {
+  const types = [node.at('type').value].flat();
   const isInteger = types.includes('integer');
   // The range of other integers is narrower in any case.
-  const isWide = types[0] === undefined || (isInteger && place.at('format').value === 'int64');
+  const isWide = types[0] === undefined || (isInteger && node.at('format').value === 'int64');
   const bound = (end: 'minimum' | 'maximum') => {
     const exclusive = end === 'minimum' ? 'exclusiveMinimum' : 'exclusiveMaximum';
-    const own = place.number(end);
-    if (own !== undefined && isWide) checkExact(place.at(end), own, true);
-    const given = place.at(exclusive);
+    const own = node.number(end);
+    if (own !== undefined && isWide) checkExact(node.at(end), own, true);
+    const given = node.at(exclusive);
     if (given.value === undefined || given.value === false) return own === undefined ? {} : { [end]: own };
     if (is30 !== (given.value === true)) {
       const fix = is30 ? `Write ${exclusive}: true next to ${end}` : 'Write the bound itself, a number';
@@ -182,86 +182,85 @@ function readNumbers(place: Place, is30: boolean): Partial<Draft> {
       return {};
     }
     if (given.value === true) return own === undefined ? {} : { [exclusive]: own };
-    const value = place.number(exclusive);
+    const value = node.number(exclusive);
     if (value !== undefined && isWide) checkExact(given, value, true);
     return { ...(own !== undefined && { [end]: own }), ...(value !== undefined && { [exclusive]: value }) };
   };
-  const multipleOf = place.number('multipleOf');
-  if (multipleOf !== undefined && isInteger) checkExact(place.at('multipleOf'), multipleOf, false);
+  const multipleOf = node.number('multipleOf');
+  if (multipleOf !== undefined && isInteger) checkExact(node.at('multipleOf'), multipleOf, false);
   if (multipleOf !== undefined && multipleOf <= 0) {
-    place.at('multipleOf').fault('must be above 0', 'Write a positive number');
+    node.at('multipleOf').fault('must be above 0', 'Write a positive number');
   }
   return { ...bound('minimum'), ...bound('maximum'), ...(multipleOf !== undefined && { multipleOf }) };
 }
 
 /** Reads the only values that are allowed. */
-function readValues(place: Place): Partial<Draft> {
-  const isNumber = [place.at('type').value].flat().includes('number');
-  const values = place.has('const') ? [place.at('const')] : place.list('enum');
-  if (values.length === 0 && !place.has('enum')) return {};
-  if (values.length === 0) place.at('enum').fault('allows no value', 'List the allowed values');
+function readValues(node: ContractNode): Partial<Draft> {
+  const isNumber = [node.at('type').value].flat().includes('number');
+  const values = node.has('const') ? [node.at('const')] : node.list('enum');
+  if (values.length === 0 && !node.has('enum')) return {};
+  if (values.length === 0) node.at('enum').fault('allows no value', 'List the allowed values');
   for (const one of values) if (typeof one.value === 'number' && !isNumber) checkExact(one, one.value, false);
   return { enum: [...new Set(values.map(({ value }) => value))] };
 }
 
 /** Checks that the values that a schema names have its type. */
-export function checkValues(place: Place, types: readonly TypeName[] | undefined): void {
+export function checkValues(node: ContractNode, types: readonly TypeName[] | undefined): void {
   if (types === undefined) return;
   const isWrong = (value: unknown) => {
     return !types.includes(typeOf(value)) && !(Number.isSafeInteger(value) && types.includes('integer'));
   };
-  for (const one of place.list('enum').filter(({ value }) => isWrong(value)))
+  for (const one of node.list('enum').filter(({ value }) => isWrong(value)))
     one.warn(
       `no value of the type ${types.join(', ')} equals it`,
       'Write a text in quotes, or correct the type',
     );
-  if (place.has('default') && isWrong(place.at('default').value))
-    place
+  if (node.has('default') && isWrong(node.at('default').value))
+    node
       .at('default')
       .fault(`the default is not of the type ${types.join(', ')}`, 'Write a value that the schema allows');
 }
 
 /** Warns of keywords that say nothing about values of the given types. */
-function warnWithoutEffect(place: Place, types: readonly TypeName[] | undefined): void {
+function warnWithoutEffect(node: ContractNode, types: readonly TypeName[] | undefined): void {
   if (types === undefined) return;
   for (const [type, keywords] of Object.entries(keywordsOf)) {
     if (types.includes(type as TypeName) || (type === 'number' && types.includes('integer'))) continue;
-    for (const name of keywords.split(' ').filter((one) => place.has(one))) {
-      place
+    for (const name of keywords.split(' ').filter((one) => node.has(one))) {
+      node
         .at(name)
         .warn(`${name} has no effect on the type ${types.join(', ')}`, 'Leave it out, or correct the type');
     }
   }
 }
 
-function readCount(place: Place, keyword: string): [string, number][] {
-  const value = place.number(keyword);
+function readCount(node: ContractNode, keyword: string): [string, number][] {
+  const value = node.number(keyword);
   if (value === undefined) return [];
-  if (!Number.isSafeInteger(value) || value < 0)
-    place.at(keyword).fault('must be a count', 'Write 0 or more');
-  return place.has('contains') || !keyword.endsWith('Contains') ? [[keyword, value]] : [];
+  if (!Number.isSafeInteger(value) || value < 0) node.at(keyword).fault('must be a count', 'Write 0 or more');
+  return node.has('contains') || !keyword.endsWith('Contains') ? [[keyword, value]] : [];
 }
 
 /** Checks an integer that the parser may have rounded; bounds beyond the range of int64 have no effect in any case. */
-function checkExact(place: Place, value: number, isBound: boolean): void {
+function checkExact(node: ContractNode, value: number, isBound: boolean): void {
   if (!Number.isInteger(value) || Number.isSafeInteger(value)) return;
   if (isBound && Math.abs(value) >= 2 ** 63) return;
-  place.fault(
+  node.fault(
     'is an integer that programs round',
     'Leave it out: the format gives the range, and the handler can check more',
   );
 }
 
 /** Checks a pattern that is applied to requests, or to the server's errors; returns whether it is one. */
-function checkPattern(place: Place, pattern: string, use: Use): boolean {
+function checkPattern(node: ContractNode, pattern: string, use: Use): boolean {
   try {
     new RegExp(pattern, 'u');
   } catch (error) {
-    place.fault((error as Error).message, 'Write a regular expression of ECMAScript, with the flag u');
+    node.fault((error as Error).message, 'Write a regular expression of ECMAScript, with the flag u');
     return false;
   }
   if (!isOfRequests(use) || isFast(pattern)) return true;
-  place.fault(
+  node.fault(
     `${pattern} could take too long to match`,
     'Begin it with ^, repeat at most one part without a limit, limit the others as in {1,20}, ' +
       'and repeat no part that can match in several ways',

@@ -2,11 +2,11 @@
 import { readRequirements, type Requirement, type SecurityScheme } from './security.js';
 import { readBasePaths } from './servers.js';
 import { readParameters, readRoute, type Parameter, type Route } from './parameters.js';
-import { scopeExtension, type Place } from './place.js';
+import { scopeExtension, type ContractNode } from './contract-node.js';
 import { declares, readContent, readResponses, type ErrorContent, type Result } from './responses.js';
 import type { Schema } from './schema.js';
 import type { Schemas } from './schema-normalizer.js';
-import type { Finding } from './source.js';
+import type { Finding } from './contract-text.js';
 
 /** A request body in the normal form: JSON of one or several media types. */
 export interface Body {
@@ -57,7 +57,7 @@ const otherMethods: Readonly<Record<string, string>> = {
 
 /** What operations need to know of the rest of the document. */
 export interface Surroundings {
-  readonly document: Place;
+  readonly document: ContractNode;
   readonly schemes: Readonly<Record<string, SecurityScheme>>;
   readonly schemas: Schemas;
   readonly is30: boolean;
@@ -74,19 +74,19 @@ export function readOperations(surroundings: Surroundings): Operation[] {
     .flatMap(([path, given]) => readPath(path, given.target(), surroundings));
   const ids = new Set<string>();
   const routes = new Set<string>();
-  return found.map(({ operation, place }) => {
+  return found.map(({ operation, node }) => {
     const { operationId, method, route, basePaths } = operation;
     if (ids.has(operationId))
-      place.fault(`the operationId ${operationId} is not unique`, 'Write another operationId');
+      node.fault(`the operationId ${operationId} is not unique`, 'Write another operationId');
     ids.add(operationId);
     const key = `${method} ${basePaths.join()} ${route.path.replaceAll(/(?<=\/):(?!:)\w+/g, ':')}`;
-    if (routes.has(key)) place.fault('another path with this method matches the same URLs', 'Leave one out');
+    if (routes.has(key)) node.fault('another path with this method matches the same URLs', 'Leave one out');
     routes.add(key);
     return operation;
   });
 }
 
-function readPath(path: string, item: Place, surroundings: Surroundings) {
+function readPath(path: string, item: ContractNode, surroundings: Surroundings) {
   const verbs = [...methods, ...Object.keys(otherMethods)].join(' ');
   item.allow(`summary description servers parameters $ref ${verbs}`);
   for (const [name, fix] of Object.entries(otherMethods)) {
@@ -96,8 +96,8 @@ function readPath(path: string, item: Place, surroundings: Surroundings) {
   if (declared.length === 0) return [];
   const route = readRoute(item, path);
   return declared.map((method) => {
-    const place = item.at(method).target();
-    return { place, operation: readOperation({ method, path, route, item, place }, surroundings) };
+    const node = item.at(method).target();
+    return { node, operation: readOperation({ method, path, route, item, node }, surroundings) };
   });
 }
 
@@ -105,59 +105,54 @@ interface Given {
   method: string;
   path: string;
   route: Route;
-  item: Place;
-  place: Place;
+  item: ContractNode;
+  node: ContractNode;
 }
 
-function readOperation({ method, path, route, item, place }: Given, surroundings: Surroundings): Operation {
+function readOperation({ method, path, route, item, node }: Given, surroundings: Surroundings): Operation {
   const { document, schemas } = surroundings;
-  place.allow(
+  node.allow(
     'operationId tags summary description externalDocs deprecated servers parameters requestBody responses security ' +
       `callbacks ${scopeExtension}`,
   );
-  if (surroundings.is30) place.require('responses', 'Write responses with a success status');
-  const security = readSecurity(place, surroundings);
-  const requiredScope = place.text(scopeExtension);
+  if (surroundings.is30) node.require('responses', 'Write responses with a success status');
+  const security = readSecurity(node, surroundings);
+  const requiredScope = node.text(scopeExtension);
   const needsCaller = security.length > 0 && security.every((requirement) => requirement.length > 0);
   if (requiredScope !== undefined && !needsCaller) {
-    place
-      .at(scopeExtension)
-      .fault('an operation that needs no caller cannot require a scope', 'Leave it out');
+    node.at(scopeExtension).fault('an operation that needs no caller cannot require a scope', 'Leave it out');
   }
   const isScoped = requiredScope !== undefined || security.flat().some(({ scopes }) => scopes.length > 0);
   const own = [...(security.length > 0 ? [401] : []), ...(isScoped ? [403] : [])];
-  const { results, keys, headers, errors } = readResponses(place, schemas, own, surroundings.hasOwnErrors);
+  const { results, keys, headers, errors } = readResponses(node, schemas, own, surroundings.hasOwnErrors);
   const isConditional = keys.has('304') && results.some(({ isList }) => isList);
-  const servers = [place, item].find((owner) => owner.has('servers')) ?? document;
+  const servers = [node, item].find((owner) => owner.has('servers')) ?? document;
   return {
-    operationId: place.text('operationId') ?? deriveId(method, path),
+    operationId: node.text('operationId') ?? deriveId(method, path),
     method: method.toUpperCase(),
     path,
     basePaths: readBasePaths(servers),
     route,
     security,
     requiredScope,
-    parameters: readParameters(item, place, path, schemas).filter(
+    parameters: readParameters(item, node, path, schemas).filter(
       // The server reads it itself, and returns 304.
       (one) => !(isConditional && one.in === 'header' && one.name.toLowerCase() === 'if-none-match'),
     ),
-    body: readBody(place, method, schemas),
+    body: readBody(node, method, schemas),
     results,
     isConditional,
     responseHeaders: headers,
     errors,
-    find: (message, fix) => place.find(message, fix),
+    find: (message, fix) => node.find(message, fix),
     declares: (status) => declares(keys, status),
   };
 }
 
-function readSecurity(place: Place, { document, schemes, is30 }: Surroundings): Requirement[] {
-  const owner = [place, document].find((one) => one.has('security'));
+function readSecurity(node: ContractNode, { document, schemes, is30 }: Surroundings): Requirement[] {
+  const owner = [node, document].find((one) => one.has('security'));
   if (owner === undefined) {
-    place.warn(
-      'no security is declared: the operation is public',
-      'Write security: [] if it is to be public',
-    );
+    node.warn('no security is declared: the operation is public', 'Write security: [] if it is to be public');
     return [];
   }
   return readRequirements(owner, schemes, document.at('components'), !is30);
@@ -171,9 +166,9 @@ const jsonFixes: readonly [RegExp, string][] = [
 ];
 const bytesAsJson = ', with the bytes as a text in Base64 (format: byte)';
 
-function readBody(place: Place, method: string, schemas: Schemas): Body | undefined {
-  if (!place.has('requestBody')) return undefined;
-  const given = place.at('requestBody');
+function readBody(node: ContractNode, method: string, schemas: Schemas): Body | undefined {
+  if (!node.has('requestBody')) return undefined;
+  const given = node.at('requestBody');
   if (!methodsWithBody.includes(method)) {
     given.fault(
       `a body is not supported for ${method.toUpperCase()}`,

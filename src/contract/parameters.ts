@@ -1,6 +1,6 @@
 // Reads the parameters of an operation, and the template of its path.
 import { checkName } from './keywords.js';
-import type { Place } from './place.js';
+import type { ContractNode } from './contract-node.js';
 import { anySchema, type Schema } from './schema.js';
 import type { Schemas } from './schema-normalizer.js';
 
@@ -27,7 +27,12 @@ const styles: Readonly<Record<ParameterPlace, Readonly<Record<string, string>>>>
 };
 
 /** Reads the parameters of an operation and those of its path item, which the operation may replace. */
-export function readParameters(item: Place, operation: Place, path: string, schemas: Schemas): Parameter[] {
+export function readParameters(
+  item: ContractNode,
+  operation: ContractNode,
+  path: string,
+  schemas: Schemas,
+): Parameter[] {
   const all = new Map<string, Parameter>();
   for (const owner of [item, operation]) {
     const keys = new Set<string>();
@@ -58,53 +63,53 @@ export function readParameters(item: Place, operation: Place, path: string, sche
   return parameters;
 }
 
-function readParameter(place: Place, schemas: Schemas): Parameter | undefined {
-  place.allow(
+function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefined {
+  node.allow(
     'name in description required deprecated schema example examples style explode allowReserved allowEmptyValue content',
   );
-  const name = place.text('name');
-  const where = place.text('in');
+  const name = node.text('name');
+  const where = node.text('in');
   if (name === undefined || where === undefined || !Object.hasOwn(styles, where)) {
-    place.fault('name or in is missing or not valid', 'Write a name, and in: path, query, header or cookie');
+    node.fault('name or in is missing or not valid', 'Write a name, and in: path, query, header or cookie');
     return undefined;
   }
-  checkName(place, name);
+  checkName(node, name);
   const at = where as ParameterPlace;
   if (at === 'header' && reservedHeaders.includes(name.toLowerCase())) {
-    place.warn(`OpenAPI ignores a parameter ${name}`, 'Leave it out: the server reads this header itself');
+    node.warn(`OpenAPI ignores a parameter ${name}`, 'Leave it out: the server reads this header itself');
     return undefined;
   }
-  if (place.has('content')) {
+  if (node.has('content')) {
     const fix = 'Write schema with type: string, and parse the text in the handler';
-    place.at('content').fault('content is not supported here', fix);
+    node.at('content').fault('content is not supported here', fix);
     return undefined;
   }
-  if (place.at('style').value === 'deepObject') {
+  if (node.at('style').value === 'deepObject') {
     const fix = `Write a parameter for each property, named as in ${name}[color]: clients send the same`;
-    place.at('style').fault('the style deepObject is not supported', fix);
+    node.at('style').fault('the style deepObject is not supported', fix);
     return undefined;
   }
-  place.require('schema', 'Write schema with a type');
-  if (place.flag('allowEmptyValue') === true) {
-    place
+  node.require('schema', 'Write schema with a type');
+  if (node.flag('allowEmptyValue') === true) {
+    node
       .at('allowEmptyValue')
       .fault('allowEmptyValue is not supported', 'Write type: string without minLength');
   }
-  const required = place.flag('required') === true;
-  if (at === 'path' && !required) place.fault('a path parameter is always required', 'Write required: true');
-  const schema = place.has('schema') ? schemas.normalize(place.at('schema'), 'text') : anySchema;
-  checkText(place.at('schema'), schema, at);
-  return { name, in: at, required, schema: asText(schema), separator: readSeparator(place, at) };
+  const required = node.flag('required') === true;
+  if (at === 'path' && !required) node.fault('a path parameter is always required', 'Write required: true');
+  const schema = node.has('schema') ? schemas.normalize(node.at('schema'), 'text') : anySchema;
+  checkText(node.at('schema'), schema, at);
+  return { name, in: at, required, schema: asText(schema), separator: readSeparator(node, at) };
 }
 
 /** Returns what separates the items of an array in one text; undefined if the parameter is repeated instead. */
-function readSeparator(place: Place, where: ParameterPlace): string | undefined {
+function readSeparator(node: ContractNode, where: ParameterPlace): string | undefined {
   const separators = new Map(Object.entries(styles[where]));
   const names = [...separators.keys()];
-  const style = place.text('style') ?? names[0]!;
+  const style = node.text('style') ?? names[0]!;
   if (!separators.has(style))
-    place.at('style').fault(`the style ${style} is not supported here`, `Write ${names.join(' or ')}`);
-  const isRepeated = where === 'query' && (place.flag('explode') ?? style === 'form');
+    node.at('style').fault(`the style ${style} is not supported here`, `Write ${names.join(' or ')}`);
+  const isRepeated = where === 'query' && (node.flag('explode') ?? style === 'form');
   return isRepeated ? undefined : separators.get(style);
 }
 
@@ -115,18 +120,15 @@ function asText(schema: Schema): Schema {
 }
 
 /** Checks that a text can be read in only one way. */
-function checkText(place: Place, { shape }: Schema, where: ParameterPlace): void {
+function checkText(node: ContractNode, { shape }: Schema, where: ParameterPlace): void {
   const types = (shape.types ?? ['string']).filter((type) => type !== 'null');
-  if (types.length !== 1) place.fault('a text could have several types', 'Write one type');
+  if (types.length !== 1) node.fault('a text could have several types', 'Write one type');
   if (types[0] !== 'array') return;
   if (where === 'cookie')
-    place.fault('an array in a cookie is not supported', 'Write type: string, and split it in the handler');
+    node.fault('an array in a cookie is not supported', 'Write type: string, and split it in the handler');
   const items = (shape.items?.types ?? ['string']).filter((type) => type !== 'null');
   if (items.length !== 1 || items[0] === 'array' || items[0] === 'object') {
-    place.fault(
-      'the items could have several types',
-      'Write items with one type that is not array or object',
-    );
+    node.fault('the items could have several types', 'Write items with one type that is not array or object');
   }
 }
 
@@ -143,13 +145,13 @@ export interface Route {
 
 /**
  * Translates a path template for the router.
- * @param place - The path item.
+ * @param node - The path item.
  */
-export function readRoute(place: Place, path: string): Route {
+export function readRoute(node: ContractNode, path: string): Route {
   const segments = path.split('/');
   const isSupported = segments.every((segment) => /^([\w.~:@!$&'+=,;-]*|{[^{}]+})$/.test(segment));
   if (!path.startsWith('/') || !isSupported || path.includes('//')) {
-    place.fault(
+    node.fault(
       'a path of this form is not supported',
       'Begin it with /, and let each parameter be a whole segment, as in /books/{id}',
     );
@@ -157,7 +159,7 @@ export function readRoute(place: Place, path: string): Route {
   const names: Record<string, string> = {};
   for (const name of namesOf(path)) {
     if (Object.hasOwn(names, name))
-      place.fault(`the path parameter ${name} is there twice`, 'Give each parameter its own name');
+      node.fault(`the path parameter ${name} is there twice`, 'Give each parameter its own name');
     const plain = /^\w+$/.test(name) ? name : `p${Object.keys(names).length}_${name.replaceAll(/\W/g, '_')}`;
     names[name] = plain;
   }

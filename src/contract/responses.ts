@@ -1,5 +1,5 @@
 // Reads the responses of an operation: what its handler may return, and what the server returns by itself.
-import type { Place } from './place.js';
+import type { ContractNode } from './contract-node.js';
 import { anySchema, type Schema, type Use } from './schema.js';
 import type { Schemas } from './schema-normalizer.js';
 import { propertyOf } from './shape.js';
@@ -74,7 +74,7 @@ function jsonType(mediaType: string): string | undefined {
 }
 
 /** Reads a `content`: first `application/json`, then other JSON types, then the others, with a warning if they are ignored. */
-export function readContent(owner: Place, schemas: Schemas, use: Use): Content[] {
+export function readContent(owner: ContractNode, schemas: Schemas, use: Use): Content[] {
   const all = owner.entries('content').map(([name, given]): Content => {
     given.allow('schema example examples encoding');
     const type = jsonType(name);
@@ -100,12 +100,12 @@ function rawTypesOf(contents: readonly Content[]): string[] {
  * @param hasOwnErrors - Whether the service renders errors itself.
  */
 export function readResponses(
-  operation: Place,
+  operation: ContractNode,
   schemas: Schemas,
   own: readonly number[],
   hasOwnErrors: boolean,
 ): Responses {
-  const place = operation.at('responses');
+  const node = operation.at('responses');
   const declared = operation.entries('responses').filter(([key]) => !key.startsWith('x-'));
   const hasSuccess = declared.some(([key]) => /^[23]/.test(key));
   const read = declared.map(([key, given]) => {
@@ -124,7 +124,7 @@ export function readResponses(
   if (results.length === 0 && fallback && !isError(fallback)) results.push(fallback);
   else for (const failure of failures) checkError(failure, isError);
   if (results.length === 0 && operation.has('responses')) {
-    place.fault('no success status is declared', 'Declare 200, 201, 202 or 204');
+    node.fault('no success status is declared', 'Declare 200, 201, 202 or 204');
   } else if (results.length === 0) {
     operation.warn('no responses are declared: success is 200, without content', 'Declare responses');
     const nothing = { content: undefined, rawTypes: [], isList: false, handlerHeaders: [] };
@@ -132,7 +132,7 @@ export function readResponses(
   }
   const missing = [...everyOperation, ...own].sort().filter((status) => !declares(keys, status));
   if (missing.length > 0) {
-    place.warn(
+    node.warn(
       `${missing.join(', ')} can be returned but ${missing.length === 1 ? 'is' : 'are'} not declared`,
       'Declare the status, its range or default',
     );
@@ -144,28 +144,33 @@ export function readResponses(
 }
 
 interface ReadResponse {
-  readonly place: Place;
+  readonly node: ContractNode;
   readonly result: Result;
   readonly headers: readonly string[];
 }
 
-function readResponse(place: Place, schemas: Schemas, key: string, use: 'response' | 'error'): ReadResponse {
+function readResponse(
+  node: ContractNode,
+  schemas: Schemas,
+  key: string,
+  use: 'response' | 'error',
+): ReadResponse {
   if (!/^([2-5]\d\d|[2-5]XX|default)$/.test(key)) {
-    place.fault(`${key} is not supported`, 'Write a status from 200 to 599, a range such as 4XX, or default');
+    node.fault(`${key} is not supported`, 'Write a status from 200 to 599, a range such as 4XX, or default');
   }
-  place.allow('description summary headers content links');
-  const headers = place.entries('headers').map(([name, given]) => {
+  node.allow('description summary headers content links');
+  const headers = node.entries('headers').map(([name, given]) => {
     const header = given.target();
     header.allow('description required deprecated style explode schema content example examples');
     if (header.has('schema')) schemas.normalize(header.at('schema'), 'response');
     if (/^content-type$/i.test(name)) given.warn('OpenAPI ignores a header Content-Type', 'Leave it out');
     return name;
   });
-  const contents = readContent(place, schemas, use);
+  const contents = readContent(node, schemas, use);
   const [content] = contents;
   const rawTypes = rawTypesOf(contents);
   const range = rawTypes.find((mediaType) => mediaType.includes('*'));
-  const at = place.at('content');
+  const at = node.at('content');
   if (content !== undefined && ['204', '205', '304'].includes(key)) {
     at.fault(`${key} has no content`, 'Leave content out, or declare 200');
   } else if (range !== undefined && /^[23]/.test(key)) {
@@ -181,21 +186,21 @@ function readResponse(place: Place, schemas: Schemas, key: string, use: 'respons
     isList,
     handlerHeaders: headers.filter((name) => !set.includes(name.toLowerCase())),
   };
-  return { place, result, headers };
+  return { node, result, headers };
 }
 
 /** Warns if the server's own errors are not what a response declares. */
-function checkError({ place, result, headers }: ReadResponse, isError: (result: Result) => boolean): void {
+function checkError({ node, result, headers }: ReadResponse, isError: (result: Result) => boolean): void {
   if (result.content !== undefined && !isError(result)) {
     const message = 'errors of the server have another body: an integer "error" and a text "message"';
-    place
+    node
       .at('content')
       .warn(message, 'Declare application/json with these two properties, or render errors with renderError');
   }
   const set = [...serverHeaders, ...(errorHeaders[result.key] ?? [])];
   for (const name of headers) {
     if (set.includes(name.toLowerCase()) || result.key === 'default') continue;
-    place.at('headers').at(name).warn('errors of the server do not have this header', 'Leave it out');
+    node.at('headers').at(name).warn('errors of the server do not have this header', 'Leave it out');
   }
 }
 

@@ -1,6 +1,6 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
 import { checkKeywords, checkValues, onlyDescribes, readKeywords } from './keywords.js';
-import type { Place } from './place.js';
+import type { ContractNode } from './contract-node.js';
 import { findShape } from './schema-shape.js';
 import { anySchema, nothing, partsOf, type Draft, type Schema, type Use } from './schema.js';
 import { anything, Shapes, typeNames, type NumberForm, type TypeName } from './shape.js';
@@ -27,29 +27,29 @@ export class Schemas {
     this.#is30 = is30;
   }
 
-  normalize(given: Place, use: Use): Schema {
+  normalize(given: ContractNode, use: Use): Schema {
     // The server sends errors of its own: what it does not support in their schemas has no effect.
-    const place = use === 'error' && !given.has('$ref') ? given.quiet : given;
-    if (place.value === true) return anySchema;
-    if (place.value === false) return nothing;
-    if (!place.isObject) {
-      place.fault('must be a schema', 'Write an object with a type, or leave it out');
+    const node = use === 'error' && !given.has('$ref') ? given.quiet : given;
+    if (node.value === true) return anySchema;
+    if (node.value === false) return nothing;
+    if (!node.isObject) {
+      node.fault('must be a schema', 'Write an object with a type, or leave it out');
       return anySchema;
     }
-    const found = this.#known[use].get(place.value);
+    const found = this.#known[use].get(node.value);
     if (found !== undefined) return found;
-    if (this.#open.has(place.value)) return this.#repeat(place, use);
-    this.#open.add(place.value);
-    let schema = place.has('$ref') ? this.#reference(place, use) : this.#inline(place, use);
+    if (this.#open.has(node.value)) return this.#repeat(node, use);
+    this.#open.add(node.value);
+    let schema = node.has('$ref') ? this.#reference(node, use) : this.#inline(node, use);
     if (this.#countParts(schema) > maxParts) {
-      place.fault(
+      node.fault(
         `has more than ${maxParts} parts when its references are written out`,
         'Refer to fewer schemas that refer to others',
       );
       schema = anySchema;
     }
-    this.#open.delete(place.value);
-    this.#known[use].set(place.value, schema);
+    this.#open.delete(node.value);
+    this.#known[use].set(node.value, schema);
     if (this.#open.size === 0) {
       for (const check of this.#checks.splice(0)) check();
       this.#shapes.settle();
@@ -58,18 +58,18 @@ export class Schemas {
   }
 
   /** Stands for a schema inside itself. */
-  #repeat(place: Place, use: Use): Schema {
-    const known = this.#recursive[use].get(place.value);
+  #repeat(node: ContractNode, use: Use): Schema {
+    const known = this.#recursive[use].get(node.value);
     if (known !== undefined) return known;
-    const recursive = () => this.#known[use].get(place.value)!;
+    const recursive = () => this.#known[use].get(node.value)!;
     const shape = this.#shapes.postpone(
       () => recursive().shape,
       () => {
-        place.fault('the schema contains itself', 'Refer to it only in a property or in items');
+        node.fault('the schema contains itself', 'Refer to it only in a property or in items');
       },
     );
     const schema = { recursive, shape };
-    this.#recursive[use].set(place.value, schema);
+    this.#recursive[use].set(node.value, schema);
     return schema;
   }
 
@@ -79,86 +79,91 @@ export class Schemas {
     return parts;
   }
 
-  #reference(place: Place, use: Use): Schema {
-    const target = this.normalize(place.target(), use);
-    const siblings = Object.keys(place.value as object).filter(
+  #reference(node: ContractNode, use: Use): Schema {
+    const target = this.normalize(node.target(), use);
+    const siblings = Object.keys(node.value as object).filter(
       (name) => name !== '$ref' && !onlyDescribes(name),
     );
     if (siblings.length === 0) return target;
     if (this.#is30) {
-      place.warn(
+      node.warn(
         `OpenAPI 3.0 ignores what is next to $ref (${siblings.join(', ')})`,
         'Write allOf with the reference, and the rest next to it',
       );
       return target;
     }
-    return this.#inline(place, use, target);
+    return this.#inline(node, use, target);
   }
 
   /** @param referenced - What a `$ref` next to the keywords refers to. */
-  #inline(place: Place, use: Use, referenced?: Schema): Schema {
-    checkKeywords(place, this.#is30);
-    const nullable = this.#nullable(place, use);
+  #inline(node: ContractNode, use: Use, referenced?: Schema): Schema {
+    checkKeywords(node, this.#is30);
+    const nullable = this.#nullable(node, use);
     if (nullable !== undefined) return nullable;
-    const types = this.#types(place, use);
-    const isArray = place.at('type').value === 'array';
-    if (isArray && this.#is30) place.require('items', 'Write items with the schema of the items');
-    const context = { use, is30: this.#is30, types, normalize: (part: Place) => this.normalize(part, use) };
+    const types = this.#types(node, use);
+    const isArray = node.at('type').value === 'array';
+    if (isArray && this.#is30) node.require('items', 'Write items with the schema of the items');
+    const context = {
+      use,
+      is30: this.#is30,
+      types,
+      normalize: (part: ContractNode) => this.normalize(part, use),
+    };
     const draft: Draft = {
       ...(types !== undefined && { type: types }),
-      ...readKeywords(place, context),
+      ...readKeywords(node, context),
       shape: anything,
     };
-    const number = numberForm(place, types);
-    if (number === 'integer' && place.at('format').value === 'int32') {
+    const number = numberForm(node, types);
+    if (number === 'integer' && node.at('format').value === 'int32') {
       draft.minimum = Math.max(draft.minimum ?? -Infinity, -(2 ** 31));
       draft.maximum = Math.min(draft.maximum ?? Infinity, 2 ** 31 - 1);
     }
     if (referenced !== undefined) draft.allOf = [referenced, ...(draft.allOf ?? [])];
-    if (isLeftOut(place, use) || draft.allOf?.some((part) => part.refused)) draft.refused = true;
-    draft.shape = findShape({ schema: draft, number, place, use }, this.#shapes);
+    if (isLeftOut(node, use) || draft.allOf?.some((part) => part.refused)) draft.refused = true;
+    draft.shape = findShape({ schema: draft, number, node, use }, this.#shapes);
     this.#checks.push(() => {
-      this.#checkRequired(place, draft);
-      checkValues(place, draft.shape.types);
+      this.#checkRequired(node, draft);
+      checkValues(node, draft.shape.types);
     });
     return draft;
   }
 
   /** Reads anyOf or oneOf of a schema and null, as generators write for a nullable value, as if null was a type of it. */
-  #nullable(place: Place, use: Use): Schema | undefined {
-    const isNull = (part: Place) => part.at('type').value === 'null';
+  #nullable(node: ContractNode, use: Use): Schema | undefined {
+    const isNull = (part: ContractNode) => part.at('type').value === 'null';
     const keyword = ['anyOf', 'oneOf'].find((name) => {
-      const parts = place.list(name);
+      const parts = node.list(name);
       return parts.length === 2 && parts.filter(isNull).length === 1;
     });
     if (keyword === undefined) return undefined;
     const schema = this.normalize(
-      place.list(keyword).find((part) => !isNull(part))!,
+      node.list(keyword).find((part) => !isNull(part))!,
       use,
     );
-    const isAlone = Object.keys(place.value as object).every(
+    const isAlone = Object.keys(node.value as object).every(
       (name) => [keyword, 'default', 'readOnly', 'writeOnly'].includes(name) || onlyDescribes(name),
     );
     const { allOf, anyOf, oneOf, not, if: condition, type: types } = schema;
     if (!isAlone || types === undefined || (allOf ?? anyOf ?? oneOf ?? not ?? condition)) return undefined;
     const withNull: TypeName[] = [...new Set<TypeName>([...types, 'null'])];
-    const own = place.has('default') ? { default: place.at('default').value } : {};
+    const own = node.has('default') ? { default: node.at('default').value } : {};
     const shape = { ...schema.shape, ...own, types: withNull };
-    checkValues(place, withNull);
+    checkValues(node, withNull);
     return {
       ...schema,
       type: withNull,
       ...(schema.enum !== undefined && { enum: [...new Set([...schema.enum, null])] }),
-      ...(isLeftOut(place, use) && { refused: true }),
+      ...(isLeftOut(node, use) && { refused: true }),
       shape,
     };
   }
 
-  #types(place: Place, use: Use): readonly TypeName[] | undefined {
-    const type = place.at('type');
+  #types(node: ContractNode, use: Use): readonly TypeName[] | undefined {
+    const type = node.at('type');
     if (type.value === undefined) {
-      const isVain = place.flag('nullable') === true && !place.has('$ref');
-      if (isVain) place.at('nullable').warn('nullable has no effect without a type', 'Write type next to it');
+      const isVain = node.flag('nullable') === true && !node.has('$ref');
+      if (isVain) node.at('nullable').warn('nullable has no effect without a type', 'Write type next to it');
       return undefined;
     }
     const isList = Array.isArray(type.value);
@@ -181,16 +186,16 @@ export class Schemas {
       type.fault('an object is not supported here', 'Write a parameter for each property, or a body');
     }
     const types = [...new Set(names)] as TypeName[];
-    if (place.flag('nullable') !== true || types.includes('null')) return types;
+    if (node.flag('nullable') !== true || types.includes('null')) return types;
     if (!this.#is30)
-      place.at('nullable').warn('OpenAPI 3.1 has no nullable', `Write type: [${types.join(', ')}, "null"]`);
+      node.at('nullable').warn('OpenAPI 3.1 has no nullable', `Write type: [${types.join(', ')}, "null"]`);
     return [...types, 'null'];
   }
 
-  #checkRequired(place: Place, { shape, allOf }: Schema): void {
+  #checkRequired(node: ContractNode, { shape, allOf }: Schema): void {
     const missing = shape.required.find((name) => !Object.hasOwn(shape.properties, name));
     if (missing === undefined || shape.additional !== false) return;
-    const at = allOf === undefined ? place.at('required') : place;
+    const at = allOf === undefined ? node.at('required') : node;
     at.fault(
       `requires ${missing}, which is not one of its properties`,
       'Add the property, or do not require it',
@@ -203,12 +208,12 @@ function mapsByUse(): Record<Use, Map<unknown, Schema>> {
 }
 
 /** Whether a property must not be in a request (`readOnly`) or in a response (`writeOnly`). */
-function isLeftOut(place: Place, use: Use): boolean {
-  return use !== 'text' && place.flag(use === 'request' ? 'readOnly' : 'writeOnly') === true;
+function isLeftOut(node: ContractNode, use: Use): boolean {
+  return use !== 'text' && node.flag(use === 'request' ? 'readOnly' : 'writeOnly') === true;
 }
 
-function numberForm(place: Place, types: readonly TypeName[] | undefined): NumberForm | undefined {
+function numberForm(node: ContractNode, types: readonly TypeName[] | undefined): NumberForm | undefined {
   if (types?.includes('number')) return 'double';
   if (!types?.includes('integer')) return undefined;
-  return place.at('format').value === 'int64' ? 'int64' : 'integer';
+  return node.at('format').value === 'int64' ? 'int64' : 'integer';
 }

@@ -1,5 +1,5 @@
 // Finds the shape that follows from a schema.
-import type { Place } from './place.js';
+import type { ContractNode } from './contract-node.js';
 import { isNothing, isOfRequests, type Schema, type Use } from './schema.js';
 import { anything, withoutAbsent, type NumberForm, type Report, type Shape, type Shapes } from './shape.js';
 
@@ -7,15 +7,15 @@ import { anything, withoutAbsent, type NumberForm, type Report, type Shape, type
 interface Given {
   readonly schema: Omit<Schema, 'shape'>;
   readonly number: NumberForm | undefined;
-  readonly place: Place;
+  readonly node: ContractNode;
   readonly use: Use;
 }
 
 /** Finds the shape of a value that matches a schema. */
 export function findShape(given: Given, shapes: Shapes): Shape {
-  const { schema, use, place } = given;
+  const { schema, use, node } = given;
   const report: Report = (message, fix) => {
-    place.fault(message, fix);
+    node.fault(message, fix);
   };
   // Only values that the server converts must have one format.
   const reportChoice: Report = isOfRequests(use) ? report : () => undefined;
@@ -36,9 +36,9 @@ export function findShape(given: Given, shapes: Shapes): Shape {
   }));
 }
 
-function ownShape({ schema, number, place, use }: Given, unite: (all: Shape[]) => Shape): Shape {
+function ownShape({ schema, number, node, use }: Given, unite: (all: Shape[]) => Shape): Shape {
   const { type, required = [], items, prefixItems = [], patternProperties = {} } = schema;
-  const fill = isOfRequests(use) ? place.at('default').value : undefined;
+  const fill = isOfRequests(use) ? node.at('default').value : undefined;
   const properties = Object.fromEntries(
     Object.entries(schema.properties ?? {}).map(([name, { shape }]) => [name, shape]),
   );

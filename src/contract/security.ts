@@ -1,5 +1,5 @@
 // Reads from a contract who may call its operations: security schemes and requirements.
-import { scopeExtension, type Place } from './place.js';
+import { scopeExtension, type ContractNode } from './contract-node.js';
 
 /** A security scheme. */
 export type SecurityScheme =
@@ -17,7 +17,7 @@ export interface SchemeUse {
 export type Requirement = readonly SchemeUse[];
 
 /** Reads the security schemes of the components. */
-export function readSchemes(components: Place): Record<string, SecurityScheme> {
+export function readSchemes(components: ContractNode): Record<string, SecurityScheme> {
   const schemes = components
     .entries('securitySchemes')
     .map(([name, given]) => [name, readScheme(given.target())] as const);
@@ -26,27 +26,27 @@ export function readSchemes(components: Place): Record<string, SecurityScheme> {
   );
 }
 
-function readScheme(place: Place): SecurityScheme | undefined {
+function readScheme(node: ContractNode): SecurityScheme | undefined {
   const common = 'type description';
-  const type = place.text('type');
+  const type = node.text('type');
   if (type === 'http') {
-    place.allow(`${common} scheme bearerFormat`);
-    place.require('scheme', 'Write scheme: bearer or scheme: basic');
-    return { type, scheme: (place.text('scheme') ?? '').toLowerCase() };
+    node.allow(`${common} scheme bearerFormat`);
+    node.require('scheme', 'Write scheme: bearer or scheme: basic');
+    return { type, scheme: (node.text('scheme') ?? '').toLowerCase() };
   }
   if (type === 'apiKey') {
-    place.allow(`${common} name in`);
-    place.require('name', 'Write the name of the header, query parameter or cookie');
-    const where = place.text('in');
+    node.allow(`${common} name in`);
+    node.require('name', 'Write the name of the header, query parameter or cookie');
+    const where = node.text('in');
     if (where === 'header' || where === 'query' || where === 'cookie') {
-      return { type, name: place.text('name') ?? '', in: where };
+      return { type, name: node.text('name') ?? '', in: where };
     }
-    place.fault('an apiKey is in a header, query or cookie', 'Write in: header, in: query or in: cookie');
+    node.fault('an apiKey is in a header, query or cookie', 'Write in: header, in: query or in: cookie');
   } else if (type === 'oauth2' || type === 'openIdConnect') {
-    place.allow(`${common} ${type === 'oauth2' ? 'flows oauth2MetadataUrl' : 'openIdConnectUrl'}`);
+    node.allow(`${common} ${type === 'oauth2' ? 'flows oauth2MetadataUrl' : 'openIdConnectUrl'}`);
     return { type };
   } else {
-    place.fault(
+    node.fault(
       `the security scheme ${JSON.stringify(type ?? null)} is not supported`,
       'Write type: http, apiKey, oauth2 or openIdConnect',
     );
@@ -56,14 +56,14 @@ function readScheme(place: Place): SecurityScheme | undefined {
 
 /**
  * Reads the security requirements of an operation, one of which a caller must satisfy.
- * @param place - The field `security` of the operation, or of the document.
+ * @param node - The field `security` of the operation, or of the document.
  * @param takesRoles - Whether schemes other than OAuth's may have scopes, as in OpenAPI 3.1.
  * @returns An empty list for a public operation.
  */
 export function readRequirements(
-  owner: Place,
+  owner: ContractNode,
   schemes: Readonly<Record<string, SecurityScheme>>,
-  components: Place,
+  components: ContractNode,
   takesRoles: boolean,
 ): Requirement[] {
   return owner.list('security').map((requirement) => {

@@ -1,5 +1,5 @@
 // Reads from a contract where its operations are: the base paths of its servers.
-import type { Place } from './place.js';
+import type { ContractNode } from './contract-node.js';
 
 /**
  * Reads the path prefixes under which the operations are served, without a slash at the end; variables have their
@@ -7,7 +7,7 @@ import type { Place } from './place.js';
  * @param owner - The document, a path item or an operation.
  * @returns One empty prefix if there are no servers.
  */
-export function readBasePaths(owner: Place): string[] {
+export function readBasePaths(owner: ContractNode): string[] {
   const paths = owner.list('servers').map((server) => {
     server.allow('url description variables name');
     server.require('url', 'Write url: /');

@@ -8,7 +8,7 @@ import { checkHeaders } from '../http/connection/host-and-expect.js';
 import { addRequestId, requestId } from '../http/connection/request-id.js';
 import { createServer } from '../http/connection/server.js';
 import { settleUnreadBody } from '../http/connection/unread-body.js';
-import { createErrorHandler } from '../http/response/error-response.js';
+import { createErrorHandler } from '../http/response/error-handler.js';
 import { declareMediaType } from '../http/response/media-type.js';
 import { refuseUnknownRoutes, rewriteTarget } from '../http/routing/unknown-routes.js';
 import { within } from './time-limit.js';

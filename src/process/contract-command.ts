@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { ConfigError } from '../config.js';
 import { loadContract } from '../contract/contract.js';
-import { ContractError, formatFinding, type Finding } from '../contract/source.js';
+import { ContractError, formatFinding, type Finding } from '../contract/contract-text.js';
 import type { Service } from '../definition.js';
 
 /** Adds the command to the program of a service. */

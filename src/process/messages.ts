@@ -1,4 +1,4 @@
-// The messages between the supervisor and its workers. Writes have a channel of their own (storage/sqlite/relay-protocol.ts).
+// The messages between the supervisor and its workers. Writes have a channel of their own (storage/sqlite/writer-protocol.ts).
 
 /** The environment variable in which the supervisor tells workers where to send their writes. */
 export const writerVariable = 'SERVICE_WRITER';

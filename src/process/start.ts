@@ -1,7 +1,7 @@
 // Starts what this process is: the whole service, the supervisor of its workers, or one of them.
 import '../node/tick-object.js';
 import { readConfig, type Config } from '../config.js';
-import { ContractError } from '../contract/source.js';
+import { ContractError } from '../contract/contract-text.js';
 import type { Service } from '../definition.js';
 import { shutDown } from '../http/connection/shutdown.js';
 import { readCommandLine } from './command-line.js';
@@ -10,7 +10,7 @@ import { workerVariable, writerVariable } from './messages.js';
 import { endOnSignal, shutdownTimes } from './signals.js';
 import { describeFault } from './start-errors.js';
 import { listen, openAdminListener, reportReady } from './listening.js';
-import { buildService, loadMetrics, warnOfConfiguration } from './service.js';
+import { buildService, loadMetrics, warnOfConfiguration } from './configured-service.js';
 
 /**
  * Starts this process. If it cannot, prints why to standard error, and exits with status 1.

@@ -20,7 +20,7 @@ import {
   maxConnectionsOf,
   openConfiguredStorage,
   warnOfConfiguration,
-} from './service.js';
+} from './configured-service.js';
 import { countWorkers, shareLimits } from './shared-limits.js';
 import { Workers, type WorkersOptions } from './workers.js';
 

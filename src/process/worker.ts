@@ -10,7 +10,7 @@ import type { Metrics } from '../observability/metrics.js';
 import { logDescriptor, type SupervisorMessage, type WorkerMessage } from './messages.js';
 import { shutdownTimes } from './signals.js';
 import { describeFault } from './start-errors.js';
-import { buildService, loadMetrics } from './service.js';
+import { buildService, loadMetrics } from './configured-service.js';
 
 /** How long a worker that leaves service stays to finish its open connections, in ms. */
 const leaveTime = 5_000;

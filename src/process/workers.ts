@@ -1,7 +1,7 @@
 // Keeps a number of worker processes running: starts them, replaces those that end, and ends them all.
 import type { FastifyBaseLogger } from 'fastify';
 import { StorageError } from '../storage/interface.js';
-import { WorkerProcess, type Child, type WorkerEnd } from './worker-process.js';
+import { SupervisedWorker, type Child, type WorkerEnd } from './supervised-worker.js';
 
 /** The pause before the first restart of a worker, in ms. It doubles with each further restart. */
 const firstPause = 100;
@@ -47,7 +47,7 @@ export interface WorkersOptions {
   readonly timeout: number;
   readonly log: Pick<FastifyBaseLogger, 'info' | 'warn' | 'error'>;
   /** Called when another worker is to take the place of one that has ended. */
-  readonly replaced?: (worker: WorkerProcess) => void;
+  readonly replaced?: (worker: SupervisedWorker) => void;
   /** Called when a worker may be able to take another connection. */
   readonly freed?: () => void;
   /** A monotonic clock, in ms. */
@@ -57,7 +57,7 @@ export interface WorkersOptions {
 /** The workers of a service. */
 export class Workers {
   readonly #options: Required<WorkersOptions>;
-  readonly #workers = new Set<WorkerProcess>();
+  readonly #workers = new Set<SupervisedWorker>();
   #phase: 'starting' | 'serving' | 'ending' = 'starting';
   #created = 0;
   #checking: NodeJS.Timeout | undefined;
@@ -96,7 +96,7 @@ export class Workers {
   }
 
   /** The workers that serve. */
-  serving(): readonly WorkerProcess[] {
+  serving(): readonly SupervisedWorker[] {
     return [...this.#workers].filter(({ state }) => state === 'serving');
   }
 
@@ -113,7 +113,7 @@ export class Workers {
    * @param last - Whether the connection is one of the last, which workers need not be free for.
    * @returns Undefined if none is free.
    */
-  next(last = false): WorkerProcess | undefined {
+  next(last = false): SupervisedWorker | undefined {
     for (const worker of this.#workers) {
       if (last ? worker.state !== 'serving' : !worker.isFree) continue;
       if (worker.connections >= this.#options.maxConnections) continue;
@@ -191,10 +191,10 @@ export class Workers {
         : { starting: Infinity, serving: Infinity };
     const since = now();
     const id = ++this.#created;
-    const changed = (worker: WorkerProcess) => {
+    const changed = (worker: SupervisedWorker) => {
       this.#report(worker);
     };
-    const worker = new WorkerProcess(id, () => fork(slot, id), patience, { changed, freed });
+    const worker = new SupervisedWorker(id, () => fork(slot, id), patience, { changed, freed });
     this.#workers.add(worker);
     void worker.ended.then((end) => {
       this.#workers.delete(worker);
@@ -202,7 +202,7 @@ export class Workers {
     });
   }
 
-  #report(worker: WorkerProcess): void {
+  #report(worker: SupervisedWorker): void {
     const { id, pid, state, reason } = worker;
     const { log, count, freed } = this.#options;
     if (state !== 'serving') {
@@ -217,7 +217,12 @@ export class Workers {
     this.#started.resolve();
   }
 
-  #replace(worker: WorkerProcess, { code, signal, reason, overdue }: WorkerEnd, slot: number, pause: number) {
+  #replace(
+    worker: SupervisedWorker,
+    { code, signal, reason, overdue }: WorkerEnd,
+    slot: number,
+    pause: number,
+  ) {
     if (this.#phase === 'ending') return;
     if (this.#phase === 'starting' && !overdue) {
       const what = worker.state === 'never created' ? 'could not be created' : 'exited during startup';

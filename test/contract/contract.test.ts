@@ -9,7 +9,7 @@ import t from 'tap';
 import { parse } from 'yaml';
 import { loadContract } from '../../dist/contract/contract.js';
 import type { ErrorEntry } from '../../dist/errors.js';
-import { createErrorWriter } from '../../dist/http/error-rendering.js';
+import { createErrorWriter } from '../../dist/http/error-writer.js';
 import { Compiler, createValidator } from '../../dist/http/request/validation.js';
 import { breakingChanges } from '../support/breaking-changes.js';
 import { edited, partOf, type Edits } from '../support/edited.js';

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { buildApp } from '../../dist/app.js';
 import { loadContract } from '../../dist/contract/contract.js';
-import { ContractError, type Finding } from '../../dist/contract/source.js';
+import { ContractError, type Finding } from '../../dist/contract/contract-text.js';
 import { partOf, type Edits } from '../support/edited.js';
 import { engines, sharedStorage } from '../support/engines.js';
 import {

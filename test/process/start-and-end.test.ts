@@ -11,7 +11,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { workerVariable } from '../../dist/process/messages.js';
-import { WorkerProcess } from '../../dist/process/worker-process.js';
+import { SupervisedWorker } from '../../dist/process/supervised-worker.js';
 import { openStorage } from '../support/store.js';
 import { temporaryFolder } from '../support/engines.js';
 import { adminOf, fillStore, send, startServer, type ServerProcess } from '../support/processes.js';
@@ -314,7 +314,7 @@ t.test('a worker that has lost its way to the writer leaves service', async (t) 
   const states: string[] = [];
   let changed: () => void = () => undefined;
   const serves = new Promise<void>((resolve) => (changed = resolve));
-  const worker = new WorkerProcess(
+  const worker = new SupervisedWorker(
     1,
     () => fork(main, { env, execArgv: [], stdio: ['ignore', 'ignore', 'ignore', 'ipc', 'ignore'] }),
     patience,

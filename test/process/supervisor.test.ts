@@ -7,7 +7,7 @@ import t, { type Test } from 'tap';
 import { Acceptor } from '../../dist/process/acceptor.js';
 import type { SupervisorMessage, WorkerMessage } from '../../dist/process/messages.js';
 import { describeFault } from '../../dist/process/start-errors.js';
-import { WorkerProcess, type Child, type WorkerEvents } from '../../dist/process/worker-process.js';
+import { SupervisedWorker, type Child, type WorkerEvents } from '../../dist/process/supervised-worker.js';
 import { Workers, WorkerStartError, type WorkersOptions } from '../../dist/process/workers.js';
 import { service } from '../../dist/service.js';
 import { surviveKills } from '../support/crashes.js';
@@ -205,7 +205,11 @@ const ignored = () => undefined;
 /** A worker whose process the test plays. */
 function startWorker(events: Partial<WorkerEvents> = {}) {
   const child = new FakeChild(1);
-  const worker = new WorkerProcess(1, () => child, patience, { changed: ignored, freed: ignored, ...events });
+  const worker = new SupervisedWorker(1, () => child, patience, {
+    changed: ignored,
+    freed: ignored,
+    ...events,
+  });
   return { child, worker };
 }
 
@@ -246,7 +250,7 @@ function controlTime(t: Test) {
 
 t.test('a process that the system could not create is never signalled', async (t) => {
   const child = new FakeChild(undefined);
-  const worker = new WorkerProcess(1, () => child, patience, { changed: ignored, freed: ignored });
+  const worker = new SupervisedWorker(1, () => child, patience, { changed: ignored, freed: ignored });
   t.equal(worker.state, 'never created');
   worker.kill();
   worker.end();

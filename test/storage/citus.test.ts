@@ -7,7 +7,7 @@ import { joinNodes, startCitus } from '../support/citus-cluster.js';
 import { runSql } from '../support/postgres-cluster.js';
 import type { Change, CollectionDefinition, Id, Outcome } from '../../dist/storage/interface.js';
 import { migrateStorage, openStorage } from '../../dist/storage/open.js';
-import { checkChanges } from '../support/changes.js';
+import { checkChanges } from '../support/document-model.js';
 import { garden } from '../support/garden/store.js';
 import { failure, migratePostgres, openPostgres, type Storage } from '../support/store.js';
 

@@ -4,7 +4,7 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import fc from 'fast-check';
 import { Client } from 'pg';
 import t from 'tap';
-import { checkChanges } from '../support/changes.js';
+import { checkChanges } from '../support/document-model.js';
 import { engines, enginesToTest, openEmptyStorage, readPages, sharedStorage } from '../support/engines.js';
 import { Documents } from '../../dist/documents.js';
 import { exactJson } from '../../dist/contract/json-text.js';

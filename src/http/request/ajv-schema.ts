@@ -17,8 +17,8 @@ import {
   type TypeName,
 } from '../../contract/shape.js';
 import { weigh } from './validation-effort.js';
-import type { Source } from './faults.js';
-import type { NumericRule } from './numeric.js';
+import type { ValueSource } from './fault-messages.js';
+import type { NumericRule } from './numeric-keyword.js';
 
 /** The keywords that Ajv gets as they are. `format` and `pattern` can be wrong in the schema of a response. */
 const plainKeywords = ['enum', ...countKeywords, 'uniqueItems', 'dependentRequired'] as const;
@@ -33,7 +33,7 @@ export interface RewriteOptions {
 }
 
 /** Rewrites a schema for Ajv, with the schemas that contain themselves in `$defs`. */
-export function rewrite(schema: Schema, source: Source, options: RewriteOptions): AnySchemaObject {
+export function rewrite(schema: Schema, source: ValueSource, options: RewriteOptions): AnySchemaObject {
   const rewriter = new Rewriter(source, options);
   const written = rewriter.rewrite(schema);
   const isPlain = Object.keys(rewriter.defs).length === 0;
@@ -41,14 +41,14 @@ export function rewrite(schema: Schema, source: Source, options: RewriteOptions)
 }
 
 class Rewriter {
-  readonly #source: Source;
+  readonly #source: ValueSource;
   readonly #options: RewriteOptions;
   /** The schemas that contain themselves, by their names in `$defs`. */
   readonly #names = new Map<Schema, string>();
   readonly defs: Record<string, AnySchemaObject> = {};
   readonly #shapes = new Shapes();
 
-  constructor(source: Source, options: RewriteOptions) {
+  constructor(source: ValueSource, options: RewriteOptions) {
     this.#source = source;
     this.#options = options;
   }

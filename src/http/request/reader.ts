@@ -7,7 +7,7 @@ import { anything, type Shape } from '../../contract/shape.js';
 import { ApiError, type ErrorKind } from '../../errors.js';
 import { createConverter } from './conversion.js';
 import { parseDecimal } from '../../contract/exact-json.js';
-import { decimalNumber, type Source } from './faults.js';
+import { decimalNumber, type ValueSource } from './fault-messages.js';
 import { createValidator, type Compiler } from './validation.js';
 
 /** What a handler receives. */
@@ -103,7 +103,7 @@ function partReader(
 function partChecker(
   compiler: Compiler,
   kind: ErrorKind,
-  source: Source,
+  source: ValueSource,
   schema: Schema,
 ): (data: unknown) => unknown {
   const validate = createValidator(compiler, schema, source);

@@ -4,9 +4,9 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Schema } from '../../contract/schema.js';
 import { isChoosing, rewrite, type RewriteOptions } from './ajv-schema.js';
 import { count, isCostly, limitDepth, startCounting } from './validation-effort.js';
-import { describe, type Source } from './faults.js';
+import { describe, type ValueSource } from './fault-messages.js';
 import { addTextFormats } from './formats.js';
-import { numericFaults, numericKeyword } from './numeric.js';
+import { numericFaults, numericKeyword } from './numeric-keyword.js';
 
 /** Returns a description of all faults of a value, or undefined if it is valid. */
 export type Validator = (data: unknown) => string | undefined;
@@ -29,7 +29,7 @@ export class Compiler {
   }
 
   /** Compiles a schema; one with alternatives reports only the first fault, since there could be very many. */
-  compile(schema: Schema, source: Source, options: RewriteOptions) {
+  compile(schema: Schema, source: ValueSource, options: RewriteOptions) {
     const ajv = isChoosing(schema) ? (this.#first ??= createAjv(this.#text, false)) : this.#all;
     return ajv.compile(rewrite(schema, source, options));
   }
@@ -77,7 +77,7 @@ function createAjv(text: string, allErrors: boolean): Ajv | Ajv2020 {
  * @param schema - Its schema in the normal form.
  * @param source - Whether the part is JSON, or texts that have been read as what the schema says.
  */
-export function createValidator(compiler: Compiler, schema: Schema, source: Source): Validator {
+export function createValidator(compiler: Compiler, schema: Schema, source: ValueSource): Validator {
   const isCounted = isCostly(schema);
   const counted = isCounted ? (isChoosing(schema) ? 'first fault' : 'all faults') : undefined;
   const validate = compiler.compile(schema, source, { counted });

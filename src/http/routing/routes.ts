@@ -5,7 +5,7 @@ import type { Contract } from '../../contract/contract.js';
 import type { AnyHandlers } from '../../contract/handlers.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Schema } from '../../contract/schema.js';
-import { ContractError } from '../../contract/source.js';
+import { ContractError } from '../../contract/contract-text.js';
 import { ApiError } from '../../errors.js';
 import { admitBody, createBodyParser, releaseBody, type BodyBounds } from '../request/body.js';
 import { createRequestReader } from '../request/reader.js';

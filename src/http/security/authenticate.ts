@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fast
 import type { SchemeUse, SecurityScheme } from '../../contract/security.js';
 import type { Contract } from '../../contract/contract.js';
 import type { Operation } from '../../contract/operations.js';
-import type { Finding } from '../../contract/source.js';
+import type { Finding } from '../../contract/contract-text.js';
 import { ApiError } from '../../errors.js';
 import { bearerChallenge, type Verifier, type Verifiers, type AuthenticatedCaller } from './verifier.js';
 

@@ -19,7 +19,7 @@ import {
   type Schema,
 } from '../migrations.js';
 import { pageRows } from '../page-size.js';
-import { CitusStatements } from './citus.js';
+import { CitusStatements } from './citus-statements.js';
 import { CitusNodes } from './citus-nodes.js';
 import { distribute, isDistributed, Placements } from './citus-tables.js';
 import { isMissingTable } from './failures.js';

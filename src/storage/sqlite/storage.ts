@@ -22,7 +22,7 @@ import { checkFiles, identifyFiles, type StoreFile } from './files.js';
 import { PageReader } from './pages.js';
 import { SqliteTokens } from './tokens.js';
 import { createWorkerFolder, removeStaleFolders, type WorkerFolder } from './worker-folder.js';
-import { connectToWriter, startWriter } from './writer.js';
+import { connectToWriter, startWriter } from './writer-client.js';
 
 /** The options of the SQLite engine. */
 interface SqliteOptions {

@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { messageOf } from '../interface.js';
 import { checkFiles, logOf, realPathOf, sizeOf, suffixes, type StoreFile } from './files.js';
-import { openSocketPath } from './relay-protocol.js';
+import { openSocketPath } from './writer-protocol.js';
 
 /**
  * A folder beside the database that only this user can enter. Workers open the writer's files by links in it. So they

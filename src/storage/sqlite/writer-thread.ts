@@ -6,9 +6,9 @@ import { isMainThread, parentPort, workerData } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { type CollectionDefinition, messageOf, type Outcome } from '../interface.js';
 import type { Write } from '../writes.js';
-import { Packer, packOutcomes, type PackedBatch, type PackedResults, type Reply } from './batch-messages.js';
+import { Packer, packOutcomes, type PackedBatch, type PackedResults, type Reply } from './packed-batches.js';
 import { checkFiles, existing, identifyFiles, type StoreFile } from './files.js';
-import { lineOf, onLine, openSocketPath, parseBatch, type Greeting } from './relay-protocol.js';
+import { lineOf, onLine, openSocketPath, parseBatch, type Greeting } from './writer-protocol.js';
 import { linkFiles, type WorkerFolder } from './worker-folder.js';
 
 /** How workers reach the thread. */

@@ -3,7 +3,7 @@ import { closeSync, openSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { basename, dirname } from 'node:path';
 import type { StorageFailure } from '../interface.js';
-import type { PackedBatch, PackedResults, Reply } from './batch-messages.js';
+import type { PackedBatch, PackedResults, Reply } from './packed-batches.js';
 import type { StoreFile } from './files.js';
 
 /** The writer's first message. */

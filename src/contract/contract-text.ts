@@ -44,7 +44,7 @@ export function formatFinding({ line, column, pointer, message, fix }: Finding):
 }
 
 /** The text of a contract, and what has been found in it so far. */
-export class Source {
+export class ContractText {
   /** The parsed value, with JSON's types only; undefined if the syntax is wrong. */
   readonly value: unknown;
   readonly #document: Document;

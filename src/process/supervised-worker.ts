@@ -59,13 +59,13 @@ export interface Patience {
 /** What others do when something about a worker has changed. */
 export interface WorkerEvents {
   /** It has started to serve or left service. */
-  readonly changed: (worker: WorkerProcess) => void;
+  readonly changed: (worker: SupervisedWorker) => void;
   /** It may be able to take another connection. */
   readonly freed: () => void;
 }
 
 /** One worker process. */
-export class WorkerProcess implements Source {
+export class SupervisedWorker implements Source {
   /** Identifies the process in the log. */
   readonly id: number;
   /** Resolves when there is no process, or no longer one. Never rejects. */

@@ -3,7 +3,7 @@ import type { ErrorObject, FuncKeywordDefinition } from 'ajv';
 import { integerRanges, isInexact, parseDecimal, toDouble } from '../../contract/exact-json.js';
 import type { numericKeywords, Schema } from '../../contract/schema.js';
 import { typeOf, type TypeName } from '../../contract/shape.js';
-import { decimalNumber, notNumber, type Source } from './faults.js';
+import { decimalNumber, notNumber, type ValueSource } from './fault-messages.js';
 
 type NumericSchema = Pick<Schema, 'type' | 'enum' | (typeof numericKeywords)[number]> & {
   readonly isInt64: boolean;
@@ -13,7 +13,7 @@ type NumericSchema = Pick<Schema, 'type' | 'enum' | (typeof numericKeywords)[num
 export interface NumericRule {
   /** A schema without the schemas inside it, which Ajv would walk through. */
   readonly schema: NumericSchema;
-  readonly source: Source;
+  readonly source: ValueSource;
 }
 
 type CompiledKeyword = ReturnType<NonNullable<FuncKeywordDefinition['compile']>>;

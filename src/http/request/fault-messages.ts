@@ -2,7 +2,7 @@
 import type { ErrorObject } from 'ajv';
 
 /** The source of a value: JSON has types, the other parts of a request have only text. */
-export type Source = 'json' | 'text';
+export type ValueSource = 'json' | 'text';
 
 /** How many faults a message describes; it only counts the others, since a long body can have very many. */
 const describedFaults = 10;
@@ -21,7 +21,7 @@ const summaries = ['if', 'propertyNames', 'false schema'];
  */
 export function describe(
   errors: readonly ErrorObject[],
-  source: Source,
+  source: ValueSource,
   explain: (error: ErrorObject) => Partial<ErrorObject>[],
 ): string {
   const described = errors.filter(({ keyword }) => !summaries.includes(keyword));
@@ -51,7 +51,7 @@ interface FaultParams {
 
 function describeFault(
   { instancePath, keyword, params, message = 'is not valid', data, propertyName }: ErrorObject,
-  source: Source,
+  source: ValueSource,
 ): string {
   const { missingProperty, additionalProperty, unevaluatedProperty, allowedValues, passingSchemas, type } =
     (params as FaultParams | undefined) ?? {};
@@ -94,7 +94,7 @@ function kindOf(data: unknown): string {
  */
 export function notNumber(
   data: unknown,
-  source: Source,
+  source: ValueSource,
   hint: string,
   accepts: (digits: string) => boolean,
 ): string {

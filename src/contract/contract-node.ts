@@ -1,6 +1,6 @@
-// A place in a contract: reads what is there, follows references, and reports faults where they are.
+// A node of a contract: reads what is there, follows references, and reports faults where they are.
 import leven from 'leven';
-import type { Finding, Path, Source } from './source.js';
+import type { Finding, Path, ContractText } from './contract-text.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -8,23 +8,23 @@ type Fields = Readonly<Record<string, unknown>>;
 export const scopeExtension = 'x-required-scope';
 
 /** A value of a contract, and where it is. */
-export class Place {
+export class ContractNode {
   readonly value: unknown;
   readonly path: Path;
-  readonly #source: Source;
+  readonly #source: ContractText;
   /** Whether nothing is reported here, as where a reference led nowhere: nothing else can be said about that. */
   readonly #isQuiet: boolean;
 
-  constructor(source: Source, value: unknown, path: Path, isQuiet = false) {
+  constructor(source: ContractText, value: unknown, path: Path, isQuiet = false) {
     this.#source = source;
     this.value = value;
     this.path = path;
     this.#isQuiet = isQuiet;
   }
 
-  /** The same place, for a reader whose findings do not matter. */
-  get quiet(): Place {
-    return new Place(this.#source, this.value, this.path, true);
+  /** The same node, for a reader whose findings do not matter. */
+  get quiet(): ContractNode {
+    return new ContractNode(this.#source, this.value, this.path, true);
   }
 
   find(message: string, fix: string): Finding {
@@ -48,31 +48,31 @@ export class Place {
   }
 
   /** A field of an object or an item of an array; its value is undefined if there is none. */
-  at(key: string | number): Place {
+  at(key: string | number): ContractNode {
     const fields = (this.value ?? {}) as Fields;
     const value = Object.hasOwn(fields, key) ? fields[key] : undefined;
-    return new Place(this.#source, value, [...this.path, key], this.#isQuiet);
+    return new ContractNode(this.#source, value, [...this.path, key], this.#isQuiet);
   }
 
   /** Checks the value of a discriminator's mapping: a reference, or the name of a schema. */
   refer(text: string): void {
     const $ref = /[#/.]/.test(text) ? text : `#/components/schemas/${text}`;
-    new Place(this.#source, { $ref }, this.path, this.#isQuiet).target();
+    new ContractNode(this.#source, { $ref }, this.path, this.#isQuiet).target();
   }
 
   /** Follows a reference within the document, and a reference there. A reference to nothing is a fault. */
-  target(seen: readonly unknown[] = []): Place {
+  target(seen: readonly unknown[] = []): ContractNode {
     const text = this.scalar('$ref');
     if (text === undefined) return this;
     const reference = this.at('$ref');
-    const lost = new Place(this.#source, {}, this.path, true);
+    const lost = new ContractNode(this.#source, {}, this.path, true);
     if (!text.startsWith('#')) {
       const fix = 'Bundle the contract into one file, as "redocly bundle" does';
       reference.fault(`${text} is outside of this document`, fix);
       return lost;
     }
     const next = [...seen, this.value];
-    const root = new Place(this.#source, this.#source.value, []);
+    const root = new ContractNode(this.#source, this.#source.value, []);
     const steps = text.slice(1).split('/').slice(1).map(unescape);
     const found = seen.includes(this.value)
       ? lost
@@ -129,25 +129,25 @@ export class Place {
   }
 
   #typed(key: string, type: string, name: string): unknown {
-    const place = this.at(key);
-    if (place.value === undefined || typeof place.value === type) return place.value;
-    place.fault(`must be ${name}`, `Write ${name} here${type === 'string' ? ', in quotes' : ''}`);
+    const node = this.at(key);
+    if (node.value === undefined || typeof node.value === type) return node.value;
+    node.fault(`must be ${name}`, `Write ${name} here${type === 'string' ? ', in quotes' : ''}`);
     return undefined;
   }
 
   /** The items of a field that must be an array if it is there. */
-  list(key: string, fix = 'Write an array here'): Place[] {
-    const place = this.at(key);
-    if (Array.isArray(place.value)) return place.value.map((_, i) => place.at(i));
-    if (place.value !== undefined) place.fault('must be an array', fix);
+  list(key: string, fix = 'Write an array here'): ContractNode[] {
+    const node = this.at(key);
+    if (Array.isArray(node.value)) return node.value.map((_, i) => node.at(i));
+    if (node.value !== undefined) node.fault('must be an array', fix);
     return [];
   }
 
   /** The entries of a field that must be an object if it is there. */
-  entries(key: string): [string, Place][] {
-    const place = this.at(key);
-    if (place.isObject) return Object.keys(place.value as Fields).map((name) => [name, place.at(name)]);
-    if (place.value !== undefined) place.fault('must be an object', 'Write an object here');
+  entries(key: string): [string, ContractNode][] {
+    const node = this.at(key);
+    if (node.isObject) return Object.keys(node.value as Fields).map((name) => [name, node.at(name)]);
+    if (node.value !== undefined) node.fault('must be an object', 'Write an object here');
     return [];
   }
 }

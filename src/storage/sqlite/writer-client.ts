@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads';
 import { type CollectionDefinition, StorageError, toStorageError } from '../interface.js';
 import type { WriteObserver } from '../group-writer.js';
 import type { Committer, Result, Write } from '../writes.js';
-import { Packer, unpackOutcomes, type Reply } from './batch-messages.js';
+import { Packer, unpackOutcomes, type Reply } from './packed-batches.js';
 import type { StoreFile } from './files.js';
 import {
   lineOf,
@@ -13,7 +13,7 @@ import {
   openSocketPath,
   parseGreeting,
   parseReply,
-} from './relay-protocol.js';
+} from './writer-protocol.js';
 import type { WriterData, WriterRequest } from './writer-thread.js';
 
 /**
