@@ -1,5 +1,5 @@
 // Reads the parameters of an operation, and the template of its path.
-import { checkName } from './keywords.js';
+import { checkName } from './schema-keywords.js';
 import type { ContractNode } from './contract-node.js';
 import { anySchema, type Schema } from './schema.js';
 import type { Schemas } from './schema-normalizer.js';

@@ -1,5 +1,5 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
-import { checkKeywords, checkValues, onlyDescribes, readKeywords } from './keywords.js';
+import { checkKeywords, checkValues, onlyDescribes, readKeywords } from './schema-keywords.js';
 import type { ContractNode } from './contract-node.js';
 import { findShape } from './schema-shape.js';
 import { anySchema, nothing, partsOf, type Draft, type Schema, type Use } from './schema.js';

@@ -1,7 +1,7 @@
 // Accepts the connections of a service with several workers, and passes each to one of them.
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import type { FastifyBaseLogger } from 'fastify';
-import type { Workers } from './workers.js';
+import type { WorkerPool } from './worker-pool.js';
 
 /** The time between two warnings about connections that cannot be accepted, in ms. */
 const warningInterval = 60_000;
@@ -22,7 +22,7 @@ interface AcceptorLimits {
  * the process.
  */
 export class Acceptor {
-  readonly #workers: Pick<Workers, 'connections' | 'next'>;
+  readonly #workers: Pick<WorkerPool, 'connections' | 'next'>;
   readonly #limits: AcceptorLimits;
   readonly #log: Pick<FastifyBaseLogger, 'warn'>;
   readonly #waiting = new Set<Socket>();
@@ -34,7 +34,7 @@ export class Acceptor {
   #warned = -Infinity;
 
   constructor(
-    workers: Pick<Workers, 'connections' | 'next'>,
+    workers: Pick<WorkerPool, 'connections' | 'next'>,
     limits: AcceptorLimits,
     log: Pick<FastifyBaseLogger, 'warn'>,
   ) {

@@ -11,7 +11,7 @@ import type { Tls } from '../http/connection/server.js';
 import { openLog, openReadableLog } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
 import { openStorage, type OpenStorage, type WriterRole } from '../storage/open.js';
-import { connectionRoom, warnOfMemory } from './container-limits.js';
+import { connectionRoom, warnOfMemory } from './system-limits.js';
 
 /** The options that differ between the processes of a service. */
 interface ProcessOptions extends WriterRole {

@@ -4,7 +4,7 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Config } from '../config.js';
 import type { Service } from '../definition.js';
 import type { Storage } from '../storage/interface.js';
-import { workerVariable } from './messages.js';
+import { workerVariable } from './worker-messages.js';
 
 /** At first there is nothing to finish. Without a handler, a process with PID 1 would ignore these signals. */
 const endAtOnce = () => process.exit(0);

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { ConfigError } from '../config.js';
 import type { Service } from '../definition.js';
 import { StorageError } from '../storage/interface.js';
-import { WorkerStartError } from './workers.js';
+import { WorkerStartError } from './worker-pool.js';
 
 /** Describes why a process cannot start: only the message if the operator can fix it, otherwise with the stack. */
 export function describeFault(error: unknown, { name }: Service): string {

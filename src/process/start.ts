@@ -1,12 +1,12 @@
 // Starts what this process is: the whole service, the supervisor of its workers, or one of them.
-import '../node/tick-object.js';
+import '../node/fast-next-tick.js';
 import { readConfig, type Config } from '../config.js';
 import { ContractError } from '../contract/contract-text.js';
 import type { Service } from '../definition.js';
 import { shutDown } from '../http/connection/shutdown.js';
 import { readCommandLine } from './command-line.js';
 import { greetDeveloper } from './development-message.js';
-import { workerVariable, writerVariable } from './messages.js';
+import { workerVariable, writerVariable } from './worker-messages.js';
 import { endOnSignal, shutdownTimes } from './signals.js';
 import { describeFault } from './start-errors.js';
 import { listen, openAdminListener, reportReady } from './listening.js';

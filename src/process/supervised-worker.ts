@@ -1,7 +1,7 @@
 // The lifecycle of one worker process, as its supervisor sees it.
 import type { Socket } from 'node:net';
 import type { Measured, Source } from '../observability/gathered-metrics.js';
-import type { SupervisorMessage, WorkerMessage } from './messages.js';
+import type { SupervisorMessage, WorkerMessage } from './worker-messages.js';
 
 /**
  * How many connections may be on their way to a worker. Node.js passes one at a time, and the next should be ready when

@@ -9,9 +9,9 @@ import { openLog, openOutput } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
 import { drained } from '../http/connection/shutdown.js';
 import { Acceptor } from './acceptor.js';
-import { connectionRoom } from './container-limits.js';
+import { connectionRoom } from './system-limits.js';
 import { greetDeveloper } from './development-message.js';
-import { workerVariable, writerVariable } from './messages.js';
+import { workerVariable, writerVariable } from './worker-messages.js';
 import { endOnSignal, shutdownTimes } from './signals.js';
 import { listen, openAdminListener, reportReady } from './listening.js';
 import {
@@ -22,7 +22,7 @@ import {
   warnOfConfiguration,
 } from './configured-service.js';
 import { countWorkers, shareLimits } from './shared-limits.js';
-import { Workers, type WorkersOptions } from './workers.js';
+import { WorkerPool, type WorkerPoolOptions } from './worker-pool.js';
 
 /** How long to wait for workers to exit after their own time limits have passed, in ms. */
 const endGrace = 5_000;
@@ -81,7 +81,7 @@ async function openLogOfSupervisor(config: Config, output: number): Promise<Fast
   return log;
 }
 
-interface WorkersParts extends Pick<WorkersOptions, 'count' | 'fork'> {
+interface WorkersParts extends Pick<WorkerPoolOptions, 'count' | 'fork'> {
   readonly log: FastifyBaseLogger;
   readonly metrics: Metrics | undefined;
 }
@@ -93,7 +93,7 @@ async function createWorkers(
   { count, fork, log, metrics }: WorkersParts,
 ) {
   const room = connectionRoom(config.DATABASE_POOL_SIZE);
-  const workers: Workers = new Workers({
+  const workers: WorkerPool = new WorkerPool({
     count,
     maxConnections: room,
     fork,
@@ -122,7 +122,7 @@ async function createWorkers(
   return { workers, acceptor, gathered };
 }
 
-async function stop(workers: Workers, acceptor: Acceptor, config: Config): Promise<void> {
+async function stop(workers: WorkerPool, acceptor: Acceptor, config: Config): Promise<void> {
   const { drainTime, patience } = shutdownTimes(config);
   if (workers.open) {
     workers.drain();

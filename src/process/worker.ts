@@ -7,7 +7,7 @@ import { messageOf, type Storage } from '../storage/interface.js';
 import { closeWithin } from '../http/connection/shutdown.js';
 import { allowHalfOpenSocket, startTimeLimits } from '../node/http.js';
 import type { Metrics } from '../observability/metrics.js';
-import { logDescriptor, type SupervisorMessage, type WorkerMessage } from './messages.js';
+import { logDescriptor, type SupervisorMessage, type WorkerMessage } from './worker-messages.js';
 import { shutdownTimes } from './signals.js';
 import { describeFault } from './start-errors.js';
 import { buildService, loadMetrics } from './configured-service.js';

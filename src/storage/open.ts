@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { type Storage, StorageError, type StoreDefinition, toStorageError } from './interface.js';
 import type { GroupWriterLimits } from './group-writer.js';
 import { loadSchema, type Migrated } from './migrations.js';
-import type { PostgresOptions } from './postgres/pool.js';
+import type { PostgresOptions } from './postgres/statement-runner.js';
 import { checkComplete } from './sqlite/worker-folder.js';
 
 // Each engine is imported only when it is used, to start faster.

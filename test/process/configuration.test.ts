@@ -11,7 +11,7 @@ import { connect as connectTls } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import * as config from '../../dist/config.js';
-import { automaticWorkers } from '../../dist/process/container-limits.js';
+import { automaticWorkers } from '../../dist/process/system-limits.js';
 import { service } from '../../dist/service.js';
 import { temporaryFolder } from '../support/engines.js';
 import { newDatabase, run, startServer } from '../support/processes.js';

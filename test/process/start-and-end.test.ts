@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { workerVariable } from '../../dist/process/messages.js';
+import { workerVariable } from '../../dist/process/worker-messages.js';
 import { SupervisedWorker } from '../../dist/process/supervised-worker.js';
 import { openStorage } from '../support/store.js';
 import { temporaryFolder } from '../support/engines.js';

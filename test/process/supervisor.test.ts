@@ -5,10 +5,10 @@ import { connect, Socket } from 'node:net';
 import { mock } from 'node:test';
 import t, { type Test } from 'tap';
 import { Acceptor } from '../../dist/process/acceptor.js';
-import type { SupervisorMessage, WorkerMessage } from '../../dist/process/messages.js';
+import type { SupervisorMessage, WorkerMessage } from '../../dist/process/worker-messages.js';
 import { describeFault } from '../../dist/process/start-errors.js';
 import { SupervisedWorker, type Child, type WorkerEvents } from '../../dist/process/supervised-worker.js';
-import { Workers, WorkerStartError, type WorkersOptions } from '../../dist/process/workers.js';
+import { WorkerPool, WorkerStartError, type WorkerPoolOptions } from '../../dist/process/worker-pool.js';
 import { service } from '../../dist/service.js';
 import { surviveKills } from '../support/crashes.js';
 import { adminOf, create, fillStore, list, samples, type ServerProcess } from '../support/processes.js';
@@ -214,7 +214,7 @@ function startWorker(events: Partial<WorkerEvents> = {}) {
 }
 
 /** Starts workers whose processes the test plays, and are created in turn as it wants; by default, they exist. */
-function startAll(options: Partial<WorkersOptions>, ...plan: ('process' | 'no process' | Error)[]) {
+function startAll(options: Partial<WorkerPoolOptions>, ...plan: ('process' | 'no process' | Error)[]) {
   const children: FakeChild[] = [];
   const slots: number[] = [];
   const fork = (slot: number) => {
@@ -225,7 +225,14 @@ function startAll(options: Partial<WorkersOptions>, ...plan: ('process' | 'no pr
     children.push(child);
     return child;
   };
-  const workers = new Workers({ count: 2, maxConnections: 100, fork, timeout: 0, log: silent, ...options });
+  const workers = new WorkerPool({
+    count: 2,
+    maxConnections: 100,
+    fork,
+    timeout: 0,
+    log: silent,
+    ...options,
+  });
   return { workers, started: workers.start(), children, slots };
 }
 

@@ -17,7 +17,7 @@ import { plants } from '../../dist/plants/repository.js';
 import { service } from '../../dist/service.js';
 import type { Migration } from '../../dist/storage/migrations.js';
 import { openStorage } from '../../dist/storage/open.js';
-import type { PostgresOptions } from '../../dist/storage/postgres/pool.js';
+import type { PostgresOptions } from '../../dist/storage/postgres/statement-runner.js';
 import {
   failure,
   loadMigrations,

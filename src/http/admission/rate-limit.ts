@@ -3,7 +3,7 @@ import { isIPv6 } from 'node:net';
 import type { FastifyInstance, FastifyRequest, FastifyReply, onRequestHookHandler } from 'fastify';
 import type { FastifyRateLimitStore, FastifyRateLimitStoreCtor } from '@fastify/rate-limit';
 import { ApiError } from '../../errors.js';
-import { WindowCounts } from './window-counts.js';
+import { WindowCounts } from './rate-limit-counts.js';
 
 /** Maximum number of requests per time window; 0 means unlimited. */
 export interface RateLimits {

@@ -2,7 +2,7 @@
 import { StorageError } from '../interface.js';
 import type { Placements } from './citus-tables.js';
 import { isRowError, storageError } from './failures.js';
-import type { PostgresPool } from './pool.js';
+import type { StatementRunner } from './statement-runner.js';
 import type { Query, Row } from './query.js';
 import { checkDurability } from './server-check.js';
 
@@ -28,9 +28,9 @@ const readNodes =
 /** The error of a statement that was not sent, because a node that it concerns cannot be reached. */
 export class UnreachableNode extends StorageError {}
 
-/** The nodes of the cluster that a pool is connected to. */
+/** The nodes of the cluster to which the connections lead. */
 export class CitusNodes {
-  readonly #pool: PostgresPool;
+  readonly #runner: StatementRunner;
   readonly #placements: Placements;
   /** When the last check ended, on the clock of performance.now(). */
   #checked: number | undefined;
@@ -46,8 +46,8 @@ export class CitusNodes {
   #fault: StorageError | undefined;
 
   /** @param placements - Are forgotten when nodes do not respond, since their subjects may be moved to others. */
-  constructor(pool: PostgresPool, placements: Placements) {
-    this.#pool = pool;
+  constructor(runner: StatementRunner, placements: Placements) {
+    this.#runner = runner;
     this.#placements = placements;
   }
 
@@ -104,7 +104,7 @@ export class CitusNodes {
 
   async #check(): Promise<void> {
     try {
-      this.#learn(await this.#pool.read(readNodes));
+      this.#learn(await this.#runner.read(readNodes));
     } catch {
       this.#suspect = true;
     } finally {

@@ -3,7 +3,7 @@ import { type CollectionDefinition, idRange } from '../interface.js';
 import { pageBytes, pageRows as stepRows } from '../page-size.js';
 import { idTypes } from './statements.js';
 import { columnsOf, type PageRange, type PageRow } from './page-reader.js';
-import type { PostgresPool } from './pool.js';
+import type { StatementRunner } from './statement-runner.js';
 
 /** A document with more bytes, including its comma, is long. A step without long ones has at most `pageBytes`. */
 const longBytes = Math.floor(pageBytes / stepRows);
@@ -109,14 +109,14 @@ function nextText({ id }: CollectionDefinition, page: string): string {
  * @throws StorageError
  */
 export async function readPagesOfShard(
-  pool: PostgresPool,
+  runner: StatementRunner,
   texts: PageTexts,
   pages: readonly PageRange[],
 ): Promise<readonly PageRow[]> {
   let rowsLeft = rowsTogether;
   const fitting = pages.filter(({ rows }, i) => (rowsLeft -= Math.min(rows, stepRows)) >= 0 || i === 0);
   const isNext = fitting.length === 1 && fitting.some(({ rows }) => rows > stepRows);
-  const rows = await pool.read(isNext ? texts.next : texts.few, columnsOf(fitting));
+  const rows = await runner.read(isNext ? texts.next : texts.few, columnsOf(fitting));
   const read: PageRow[] = [];
   let bytesRead = 0;
   for (const [i, page] of fitting.entries()) {
@@ -125,7 +125,7 @@ export async function readPagesOfShard(
     if (long === 0) {
       read.push([json, count, last]);
     } else {
-      const [row] = (await pool.read(texts.withLong, columnsOf([page]))) as readonly unknown[] as [PageRow];
+      const [row] = (await runner.read(texts.withLong, columnsOf([page]))) as readonly unknown[] as [PageRow];
       bytesRead += row[0]?.length ?? 0;
       read.push(row);
     }

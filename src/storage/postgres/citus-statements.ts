@@ -8,7 +8,7 @@ import { pageTextsOf, readPagesOfShard, type PageTexts } from './citus-pages.js'
 import type { Placements } from './citus-tables.js';
 import { bisect, isRowError } from './failures.js';
 import { PageReaders, maxInFlightIn, type PageRange } from './page-reader.js';
-import type { PostgresPool } from './pool.js';
+import type { StatementRunner } from './statement-runner.js';
 import type { Query, Row } from './query.js';
 import { idTypes, outcomeOf, type DocumentStatements } from './statements.js';
 
@@ -50,7 +50,7 @@ function writeTextsOf({ name, column, id }: CollectionDefinition) {
 export class CitusStatements implements DocumentStatements {
   /** Citus would run a function on the wrong node. */
   readonly functions = [];
-  readonly #pool: PostgresPool;
+  readonly #runner: StatementRunner;
   readonly #table: string;
   readonly #column: string;
   readonly #ids: IdRules;
@@ -64,12 +64,12 @@ export class CitusStatements implements DocumentStatements {
 
   /** @param nodes - What is known about the nodes, for all collections; `placements` likewise. */
   constructor(
-    pool: PostgresPool,
+    runner: StatementRunner,
     nodes: CitusNodes,
     placements: Placements,
     collection: CollectionDefinition,
   ) {
-    this.#pool = pool;
+    this.#runner = runner;
     this.#table = collection.name;
     this.#column = collection.column;
     this.#ids = idRules[collection.id];
@@ -87,7 +87,7 @@ export class CitusStatements implements DocumentStatements {
 
   compare(writes: readonly Write[], deadline: number): Promise<Row[]> {
     return bySubject(writes, (subject, documents) =>
-      this.#pool.read(
+      this.#runner.read(
         this.#texts.compare,
         [subject, idsOf(documents), documents.map(({ text }) => text)],
         deadline,
@@ -184,7 +184,7 @@ export class CitusStatements implements DocumentStatements {
   ): Promise<T> {
     this.#nodes.requireSafety();
     await this.#nodes.requireReachable(this.#table, subjectsOf(writes));
-    return this.#pool.transaction(settings, deadline, work);
+    return this.#runner.transaction(settings, deadline, work);
   }
 
   async #readersOf(subject: string): Promise<PageReaders> {
@@ -193,11 +193,11 @@ export class CitusStatements implements DocumentStatements {
     const key = `${placement.shard} ${placement.node}`;
     let readers = this.#pagesOfShards.get(key);
     if (readers === undefined) {
-      readers = new PageReaders(this.#pool, {
+      readers = new PageReaders(this.#runner, {
         parseId: this.#ids.parse,
         read: async (pages) => {
           await this.#nodes.requireReachable(this.#table, subjectsOf(pages));
-          return readPagesOfShard(this.#pool, this.#pageTexts, pages);
+          return readPagesOfShard(this.#runner, this.#pageTexts, pages);
         },
         maxInFlight: 1,
         run: this.#slotsOf(placement.node),
@@ -210,7 +210,7 @@ export class CitusStatements implements DocumentStatements {
   #slotsOf(node: number): (work: () => Promise<void>) => Promise<void> {
     let run = this.#slotsOfNodes.get(node);
     if (run === undefined) {
-      const slots = fastq.promise((work: () => Promise<void>) => work(), maxInFlightIn(this.#pool));
+      const slots = fastq.promise((work: () => Promise<void>) => work(), maxInFlightIn(this.#runner));
       run = (work) => slots.push(work);
       this.#slotsOfNodes.set(node, run);
     }

@@ -1,6 +1,6 @@
 // How Citus distributes our tables, and where it stores the documents of a subject.
 import { StorageError, type StoreDefinition } from '../interface.js';
-import type { PostgresPool } from './pool.js';
+import type { StatementRunner } from './statement-runner.js';
 import type { Query } from './query.js';
 
 /** The maximum number of subjects whose placements are cached. */
@@ -79,11 +79,11 @@ interface Placement {
 
 /** A cache of the placements of subjects in all tables. */
 export class Placements {
-  readonly #pool: PostgresPool;
+  readonly #runner: StatementRunner;
   readonly #known = new Map<string, Placement>();
 
-  constructor(pool: PostgresPool) {
-    this.#pool = pool;
+  constructor(runner: StatementRunner) {
+    this.#runner = runner;
   }
 
   /**
@@ -99,7 +99,7 @@ export class Placements {
       else placements.set(subject, known);
     }
     if (unknown.length === 0) return placements;
-    const rows = await this.#pool.read(
+    const rows = await this.#runner.read(
       `SELECT subject, shardid, groupid FROM unnest($1::text[]) AS subject
        JOIN pg_dist_placement ON shardid = get_shard_id_for_distribution_column($2::regclass, subject)`,
       [unknown, table],

@@ -65,6 +65,14 @@ export function hadNoEffect(error: unknown): boolean {
 }
 
 /**
+ * What to report of a failed statement.
+ * @param lost - What it means if the statement may have had an effect: for one that writes, an unknown outcome.
+ */
+export function failureOf(error: unknown, lost: StorageFailure): StorageFailure {
+  return hadNoEffect(error) ? 'unavailable' : lost;
+}
+
+/**
  * Splits items that failed together, so that some parts may succeed.
  * @returns At most one part if that cannot help.
  */

@@ -2,7 +2,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { type Id, type Page, StorageError } from '../interface.js';
 import { isolateFailures } from './failures.js';
-import type { PostgresPool } from './pool.js';
+import type { StatementRunner } from './statement-runner.js';
 
 /** The maximum number of pages that wait in a reader. */
 const maxWaiting = 10_000;
@@ -160,12 +160,12 @@ export class PageReaders {
   readonly #next: PageReader;
 
   constructor(
-    pool: PostgresPool,
+    runner: StatementRunner,
     options: Pick<PageReaderOptions, 'read' | 'parseId'> & Partial<PageReaderOptions>,
   ) {
     const common = {
-      maxAge: pool.limits.all,
-      maxInFlight: maxInFlightIn(pool),
+      maxAge: runner.limits.all,
+      maxInFlight: maxInFlightIn(runner),
       run: (work: () => Promise<void>) => work(),
       ...options,
     };
@@ -195,6 +195,6 @@ export class PageReaders {
  * The maximum number of concurrent statements of a reader. With more, each would have fewer pages; and tokens and other
  * readers need connections too.
  */
-export function maxInFlightIn({ size }: PostgresPool): number {
+export function maxInFlightIn({ size }: StatementRunner): number {
   return Math.ceil(size / 5);
 }

@@ -1,7 +1,7 @@
 // The privileges that the service's role needs, and the GRANT statements for those that it lacks.
 import { Client, DatabaseError, escapeIdentifier } from 'pg';
 import { StorageError, type StoreDefinition } from '../interface.js';
-import type { PostgresPool } from './pool.js';
+import type { StatementRunner } from './statement-runner.js';
 import { functionsOf } from './statements.js';
 
 /** A privilege on a whole table. docs/postgres.md grants the same ones. */
@@ -77,13 +77,13 @@ const readMissing = `
  * @throws StorageError with the GRANT statements for those that it lacks.
  */
 export async function checkPrivileges(
-  pool: PostgresPool,
+  runner: StatementRunner,
   store: Objects,
   url: string,
   called: () => readonly string[],
 ): Promise<void> {
   try {
-    await requirePrivileges(pool, tablePrivileges(store), allFunctions(store), called);
+    await requirePrivileges(runner, tablePrivileges(store), allFunctions(store), called);
   } catch (error) {
     if (!isDenied(error) || error.cause.severity !== 'FATAL') throw error;
     // The server refused the connection itself.
@@ -97,14 +97,14 @@ export async function checkPrivileges(
  * @throws StorageError with the GRANT statements for those that the role lacks.
  */
 async function requirePrivileges(
-  pool: PostgresPool,
+  runner: StatementRunner,
   tables: readonly TablePrivilege[],
   functions: readonly string[],
   called: () => readonly string[],
 ): Promise<void> {
   const names = tables.map(([table]) => table);
   const privileges = tables.map(([, privilege]) => privilege);
-  const rows = await pool.read(readMissing, [names, privileges, functions]);
+  const rows = await runner.read(readMissing, [names, privileges, functions]);
   const missing = (rows as [string | null, string, string][]).filter(
     ([name]) => name === null || called().includes(name),
   );
@@ -116,14 +116,14 @@ async function requirePrivileges(
  * @throws StorageError as the statement does, or with the GRANT statement if the role lacks the privilege.
  */
 export async function withPrivilege<T>(
-  pool: PostgresPool,
+  runner: StatementRunner,
   needed: TablePrivilege,
   statement: () => Promise<T>,
 ): Promise<T> {
   try {
     return await statement();
   } catch (error) {
-    if (isDenied(error)) await requirePrivileges(pool, [needed], [], () => []);
+    if (isDenied(error)) await requirePrivileges(runner, [needed], [], () => []);
     throw error;
   }
 }

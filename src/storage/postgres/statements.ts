@@ -4,7 +4,7 @@ import { expectedBy, type Write } from '../writes.js';
 import { idRules } from '../ids.js';
 import { bisect } from './failures.js';
 import { columnsOf, PageReaders, type PageRange, type PageRow } from './page-reader.js';
-import type { PostgresPool } from './pool.js';
+import type { StatementRunner } from './statement-runner.js';
 import type { Row } from './query.js';
 
 /**
@@ -29,14 +29,14 @@ const standbyHasIt = `(SELECT CASE WHEN current_setting('synchronous_standby_nam
  * its id, and the outcome, which is null if another transaction has changed the document meanwhile.
  *
  * Every statement keeps these rules:
- * - A write takes effect in time or never: it contains `begunInTime`, or belongs to a transaction of the pool.
+ * - A write takes effect in time or never: it contains `begunInTime`, or belongs to a transaction of the runner.
  * - A write whose outcome is unknown is never repeated: it would take its own rows for those of another.
  * - What a response reports is on the synchronous standby, even if this statement did not write it: `standbyHasIt`. On
  *   Citus, this holds only for what the statement wrote.
  * - All processes lock rows in one order: inserts are sorted by key, and rows that exist are locked by their place
  *   (ctid). No statement does both, since an insert waits for the deletion of a row with its key.
  * - A row that conflicts may be gone when it is looked at. Then no outcome is reported, and the write is tried again.
- *   PostgreSQL may still find a deadlock; then the statement had no effect, and the pool repeats it.
+ *   PostgreSQL may still find a deadlock; then the statement had no effect, and the runner repeats it.
  * - No plan depends on statistics, which may be missing or stale. The texts are constants of the collection, without
  *   EXECUTE.
  * - A key is one of a collection: each has a table of its own.
@@ -97,16 +97,16 @@ export function outcomeOf(stored: string, given: string): string {
 /** The statements for a table that one server stores: one statement over arrays for each condition of writes. */
 export class ServerStatements implements DocumentStatements {
   readonly functions: readonly string[];
-  readonly #pool: PostgresPool;
+  readonly #runner: StatementRunner;
   readonly #pages: PageReaders;
   readonly #texts: Readonly<Record<'insert' | 'compare' | 'delete' | 'change', string>>;
 
-  constructor(pool: PostgresPool, collection: CollectionDefinition) {
+  constructor(runner: StatementRunner, collection: CollectionDefinition) {
     const { name: table, column } = collection;
     const type = idTypes[collection.id];
     const functions = functionsOf(collection);
     this.functions = Object.values(functions);
-    this.#pool = pool;
+    this.#runner = runner;
     this.#texts = {
       insert: `INSERT INTO ${table} (subject, id, ${column})
         SELECT * FROM unnest($2::text[], $3::${type}[], $4::text[]) WHERE ${begunInTime}
@@ -126,28 +126,28 @@ export class ServerStatements implements DocumentStatements {
     };
     const readPages = `SELECT page, count, last FROM ${functions.pages}($1, $2, $3)`;
     // A function of the schema reads the pages, and also limits their size.
-    this.#pages = new PageReaders(pool, {
+    this.#pages = new PageReaders(runner, {
       parseId: idRules[collection.id].parse,
       read: async (pages) =>
-        (await pool.read(readPages, columnsOf(pages))) as readonly unknown[] as readonly PageRow[],
+        (await runner.read(readPages, columnsOf(pages))) as readonly unknown[] as readonly PageRow[],
     });
   }
 
   insert(writes: readonly Write[], deadline: number): Promise<Row[]> {
-    return this.#pool.write(this.#texts.insert, [...keyColumnsOf(writes), textsOf(writes)], deadline);
+    return this.#runner.write(this.#texts.insert, [...keyColumnsOf(writes), textsOf(writes)], deadline);
   }
 
   compare(writes: readonly Write[], deadline: number): Promise<Row[]> {
-    return this.#pool.read(this.#texts.compare, [...keyColumnsOf(writes), textsOf(writes)], deadline);
+    return this.#runner.read(this.#texts.compare, [...keyColumnsOf(writes), textsOf(writes)], deadline);
   }
 
   delete(writes: readonly Write[], deadline: number): Promise<Row[]> {
-    return this.#pool.write(this.#texts.delete, keyColumnsOf(writes), deadline);
+    return this.#runner.write(this.#texts.delete, keyColumnsOf(writes), deadline);
   }
 
   change(writes: readonly Write[], deadline: number): Promise<Row[]> {
     const values = [...keyColumnsOf(writes), textsOf(writes), writes.map(expectedBy)];
-    return this.#pool.write(this.#texts.change, values, deadline);
+    return this.#runner.write(this.#texts.change, values, deadline);
   }
 
   split(writes: readonly Write[], error: StorageError): Promise<(readonly Write[])[]> {
@@ -159,7 +159,7 @@ export class ServerStatements implements DocumentStatements {
   }
 
   check(): void {
-    // The pool checks the only server, with each connection.
+    // Each connection has checked the only server.
   }
 
   drain(): Promise<void> {

@@ -23,7 +23,7 @@ import { CitusStatements } from './citus-statements.js';
 import { CitusNodes } from './citus-nodes.js';
 import { distribute, isDistributed, Placements } from './citus-tables.js';
 import { isMissingTable } from './failures.js';
-import { PostgresPool, type PostgresOptions } from './pool.js';
+import { StatementRunner, type PostgresOptions } from './statement-runner.js';
 import { checkPrivileges, grantsOf } from './privileges.js';
 import { checkEncoding } from './server-check.js';
 import { ServerStatements, type DocumentStatements } from './statements.js';
@@ -111,7 +111,7 @@ class PostgresStorage implements Storage {
   /** Loaded once: a release that is installed over this one has other migrations. */
   readonly #schema: Schema;
   readonly #url: string;
-  readonly #pool: PostgresPool;
+  readonly #runner: StatementRunner;
   readonly #committer: PostgresWriter;
   readonly #writer: GroupWriter;
   readonly #server: Statements;
@@ -122,37 +122,37 @@ class PostgresStorage implements Storage {
   constructor(store: StoreDefinition, options: PostgresOptions, limits: GroupWriterLimits) {
     this.#schema = loadSchema(store, 'postgres');
     this.#url = options.url;
-    this.#pool = new PostgresPool(store.name, options, async (query) => {
+    this.#runner = new StatementRunner(store.name, options, async (query) => {
       const distributed = await isDistributed(query, store);
       if (distributed) await nodes.connected(query);
       this.#statements = distributed ? this.#citus : this.#server;
     });
-    const placements = new Placements(this.#pool);
-    const nodes = new CitusNodes(this.#pool, placements);
+    const placements = new Placements(this.#runner);
+    const nodes = new CitusNodes(this.#runner, placements);
     const { collections } = store;
-    this.#server = new Map(collections.map((one) => [one, new ServerStatements(this.#pool, one)]));
+    this.#server = new Map(collections.map((one) => [one, new ServerStatements(this.#runner, one)]));
     this.#citus = new Map(
-      collections.map((one) => [one, new CitusStatements(this.#pool, nodes, placements, one)]),
+      collections.map((one) => [one, new CitusStatements(this.#runner, nodes, placements, one)]),
     );
     this.#statements = this.#server;
-    this.#committer = new PostgresWriter(this.#pool, () => this.#statements, limits.observer);
-    this.#writer = new GroupWriter(this.#committer, { ...limits, maxAge: this.#pool.limits.all });
+    this.#committer = new PostgresWriter(this.#runner, () => this.#statements, limits.observer);
+    this.#writer = new GroupWriter(this.#committer, { ...limits, maxAge: this.#runner.limits.all });
     this.collection = collectionsOf(collections, this.#writer, (one) => (subject, from, limit, isFirst) => {
       const rows = Math.min(limit, isFirst ? pageRows : nextPageRows);
       // Both have statements for all collections.
       return (this.#statements.get(one) as DocumentStatements).page({ subject, from, rows, isFirst });
     });
-    this.tokens = new PostgresTokens(this.#pool);
+    this.tokens = new PostgresTokens(this.#runner);
     this.broken = this.#committer.broken;
   }
 
   async check(): Promise<void> {
     const statements = () => [...this.#statements.values()];
-    await checkPrivileges(this.#pool, this.#schema, this.#url, () =>
+    await checkPrivileges(this.#runner, this.#schema, this.#url, () =>
       statements().flatMap(({ functions }) => functions),
     );
     for (const one of statements()) one.check();
-    const rows = await this.#pool.read(selectApplied).catch((error: unknown) => {
+    const rows = await this.#runner.read(selectApplied).catch((error: unknown) => {
       if (error instanceof StorageError && isMissingTable(error.cause)) return [];
       throw error;
     });

@@ -3,7 +3,7 @@ import { AsyncResource } from 'node:async_hooks';
 import type { Token, TokenRepository } from '../interface.js';
 import { tokenColumns, toToken, toTokenRow } from '../token-row.js';
 import { isolateFailures } from './failures.js';
-import type { PostgresPool } from './pool.js';
+import type { StatementRunner } from './statement-runner.js';
 import { withPrivilege } from './privileges.js';
 import type { Row } from './query.js';
 import { begunInTime } from './statements.js';
@@ -15,15 +15,15 @@ interface Lookup {
   readonly reject: (error: unknown) => void;
 }
 
-/** The tokens in the database of a pool. */
+/** The tokens in the database. */
 export class PostgresTokens implements TokenRepository {
-  readonly #pool: PostgresPool;
+  readonly #runner: StatementRunner;
   #waiting: Lookup[] = [];
   /** Without this, a statement for several requests would belong to the trace of the first one. */
   readonly #ownContext = new AsyncResource('PostgresTokens');
 
-  constructor(pool: PostgresPool) {
-    this.#pool = pool;
+  constructor(runner: StatementRunner) {
+    this.#runner = runner;
   }
 
   async create(token: Token, hash: Uint8Array): Promise<void> {
@@ -55,7 +55,7 @@ export class PostgresTokens implements TokenRepository {
 
   /** Looks up tokens in one statement, whose fixed cost is far higher than that of a token. */
   readonly #findTogether = async (lookups: readonly Lookup[]): Promise<void> => {
-    const rows = await this.#pool.read(
+    const rows = await this.#runner.read(
       `SELECT encode(hash, 'hex'), ${tokenColumns} FROM tokens WHERE hash = ANY ($1::bytea[])`,
       [lookups.flatMap(({ hashes }) => hashes)],
     );
@@ -66,7 +66,7 @@ export class PostgresTokens implements TokenRepository {
   };
 
   async list(): Promise<Token[]> {
-    const rows = await this.#pool.read(
+    const rows = await this.#runner.read(
       `SELECT ${tokenColumns} FROM tokens ORDER BY created_at, id COLLATE "C"`,
     );
     return rows.map(toToken);
@@ -95,6 +95,6 @@ export class PostgresTokens implements TokenRepository {
     text: string,
     values: readonly unknown[],
   ): Promise<Row[]> {
-    return withPrivilege(this.#pool, ['tokens', privilege], () => this.#pool.write(text, values));
+    return withPrivilege(this.#runner, ['tokens', privilege], () => this.#runner.write(text, values));
   }
 }

@@ -3,7 +3,7 @@ import { type CollectionDefinition, type Id, type Outcome, StorageError } from '
 import type { WriteObserver } from '../group-writer.js';
 import type { Committer, Result, Write } from '../writes.js';
 import { isolateFailures } from './failures.js';
-import type { PostgresPool } from './pool.js';
+import type { StatementRunner } from './statement-runner.js';
 import { withPrivilege } from './privileges.js';
 import type { Row } from './query.js';
 import type { DocumentStatements } from './statements.js';
@@ -11,19 +11,19 @@ import type { DocumentStatements } from './statements.js';
 /** The statements for each collection. */
 export type Statements = ReadonlyMap<CollectionDefinition, DocumentStatements>;
 
-/** The writer of one process, which uses the pool's connection for writes. */
+/** The writer of one process, which uses the connection for writes. */
 export class PostgresWriter implements Committer {
   /** Never resolves: new connections may succeed after any failure of the server. */
   readonly broken = new Promise<StorageError>(() => undefined);
   readonly maxInFlight = 1;
   readonly repeatsKeys = false;
-  readonly #pool: PostgresPool;
+  readonly #runner: StatementRunner;
   readonly #statements: () => Statements;
   readonly #observer: WriteObserver | undefined;
 
   /** @param statements - Returns the statements for the next batch. */
-  constructor(pool: PostgresPool, statements: () => Statements, observer: WriteObserver | undefined) {
-    this.#pool = pool;
+  constructor(runner: StatementRunner, statements: () => Statements, observer: WriteObserver | undefined) {
+    this.#runner = runner;
     this.#statements = statements;
     this.#observer = observer;
   }
@@ -31,34 +31,34 @@ export class PostgresWriter implements Committer {
   async commit(writes: readonly Write[]): Promise<readonly Result[]> {
     const start = performance.now();
     try {
-      return await new Batch(this.#pool, this.#statements()).commit(writes);
+      return await new Batch(this.#runner, this.#statements()).commit(writes);
     } finally {
       this.#observer?.committed?.(writes.length, (performance.now() - start) / 1000);
     }
   }
 
   check(): void {
-    // The pool checks each connection.
+    // Each connection has checked its server.
   }
 
   async close(): Promise<void> {
-    await this.#pool.close();
+    await this.#runner.close();
   }
 }
 
 /** Commits the writes of one batch. */
 class Batch {
-  readonly #pool: PostgresPool;
+  readonly #runner: StatementRunner;
   readonly #statements: Statements;
   /** The deadline, on the clock of performance.now(). */
   readonly #deadline: number;
   /** The outcomes and errors that are known so far. */
   readonly #decisions = new Map<Write, Outcome | StorageError>();
 
-  constructor(pool: PostgresPool, statements: Statements) {
-    this.#pool = pool;
+  constructor(runner: StatementRunner, statements: Statements) {
+    this.#runner = runner;
     this.#statements = statements;
-    this.#deadline = pool.deadline();
+    this.#deadline = runner.deadline();
   }
 
   async commit(writes: readonly Write[]): Promise<Result[]> {
@@ -78,7 +78,7 @@ class Batch {
       // A service that only creates and deletes does not need this privilege.
       const needed = [collection.name, 'UPDATE'] as const;
       await this.#commit(statements, changes, (some) =>
-        withPrivilege(this.#pool, needed, () => this.#change(statements, some)),
+        withPrivilege(this.#runner, needed, () => this.#change(statements, some)),
       );
     }
     return writes.map((write) => this.#decisions.get(write));

@@ -22,7 +22,7 @@ import { loadContract } from '../../../dist/contract/contract.js';
 import { createConverter } from '../../../dist/http/request/conversion.js';
 import { findExcess } from '../../../dist/http/request/json-bounds.js';
 import { Compiler, createValidator } from '../../../dist/http/request/validation.js';
-import { maxKeys, WindowCounts } from '../../../dist/http/admission/window-counts.js';
+import { maxKeys, WindowCounts } from '../../../dist/http/admission/rate-limit-counts.js';
 
 const engine = engines[0]!;
 

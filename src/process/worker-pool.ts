@@ -32,7 +32,7 @@ export class WorkerStartError extends Error {
 }
 
 /** How to run the workers. */
-export interface WorkersOptions {
+export interface WorkerPoolOptions {
   /** The number of workers. */
   readonly count: number;
   /** The maximum number of connections of a worker. */
@@ -55,15 +55,15 @@ export interface WorkersOptions {
 }
 
 /** The workers of a service. */
-export class Workers {
-  readonly #options: Required<WorkersOptions>;
+export class WorkerPool {
+  readonly #options: Required<WorkerPoolOptions>;
   readonly #workers = new Set<SupervisedWorker>();
   #phase: 'starting' | 'serving' | 'ending' = 'starting';
   #created = 0;
   #checking: NodeJS.Timeout | undefined;
   #started!: { resolve: () => void; reject: (error: Error) => void };
 
-  constructor(options: WorkersOptions) {
+  constructor(options: WorkerPoolOptions) {
     this.#options = {
       now: () => performance.now(),
       replaced: () => undefined,

@@ -2,7 +2,7 @@
 import { defaultPostgres } from '../../defaults.js';
 import { StorageError, type StorageFailure } from '../interface.js';
 import { Connections, type Connection } from './connections.js';
-import { hadNoEffect, isSerializationError, isUsable, storageError } from './failures.js';
+import { failureOf, hadNoEffect, isSerializationError, isUsable, storageError } from './failures.js';
 import { Preparation, runQuery, type Query, type Row } from './query.js';
 import { TimeLimits } from './time-limits.js';
 
@@ -27,7 +27,7 @@ const maxWaiting = 1_000;
 const retryPause = 20;
 
 /** The connections of one process: some for reads, and one for writes, so that neither waits for the other. */
-export class PostgresPool {
+export class StatementRunner {
   readonly #reading: Connections;
   readonly #writing: Connections;
   /** The number of connections for reads. */
@@ -137,12 +137,11 @@ export class PostgresPool {
         if (error instanceof StorageError) throw error;
         // After some errors, the state of the connection is unknown.
         usable = isUsable(error);
-        const noEffect = hadNoEffect(error);
-        const isLost = !noEffect && lost === 'unavailable';
-        const retry = isSerializationError(error) || (isLost && attempt === 1);
+        const isFirst = lost === 'unavailable' && attempt === 1;
+        const retry = isSerializationError(error) || (isFirst && !hadNoEffect(error));
         const pause = Math.random() * retryPause * attempt;
         if (!retry || performance.now() + pause > this.limits.lastStart(deadline)) {
-          throw storageError(noEffect ? 'unavailable' : lost, error);
+          throw storageError(failureOf(error, lost), error);
         }
         await new Promise((resolve) => setTimeout(resolve, pause));
       } finally {
