@@ -1,4 +1,4 @@
-// The defaults of all variables that are not off by default, and fixed limits. Times in ms, lengths in bytes.
+// The defaults of the environment variables, apart from those that are empty or off, and fixed limits. Times in ms, lengths in bytes.
 
 /** Where the service listens. */
 export const defaultAddress = { host: '127.0.0.1', port: 3000 };

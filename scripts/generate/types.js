@@ -121,7 +121,8 @@ for (const { contract, target } of contracts) {
     alphabetize: false,
     readWriteMarkers: /\b(readOnly|writeOnly)"?: *true/.test(bytes.toString()),
   });
-  const text = `// Generated from ${contract} by "npm run generate"; do not edit.\n\n${astToString(types)}${securityTypes(loaded)}`;
+  const command = process.argv.includes('--tests') ? 'check:types' : 'generate';
+  const text = `// Generated from ${contract} by "npm run ${command}"; do not edit.\n\n${astToString(types)}${securityTypes(loaded)}`;
   const file = new URL(target, root);
   if (!process.argv.includes('--check')) {
     writeFileSync(file, text);

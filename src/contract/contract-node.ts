@@ -11,12 +11,12 @@ export const scopeExtension = 'x-required-scope';
 export class ContractNode {
   readonly value: unknown;
   readonly path: Path;
-  readonly #source: ContractText;
+  readonly #text: ContractText;
   /** Whether nothing is reported here, as where a reference led nowhere: nothing else can be said about that. */
   readonly #isQuiet: boolean;
 
-  constructor(source: ContractText, value: unknown, path: Path, isQuiet = false) {
-    this.#source = source;
+  constructor(text: ContractText, value: unknown, path: Path, isQuiet = false) {
+    this.#text = text;
     this.value = value;
     this.path = path;
     this.#isQuiet = isQuiet;
@@ -24,19 +24,19 @@ export class ContractNode {
 
   /** The same node, for a reader whose findings do not matter. */
   get quiet(): ContractNode {
-    return new ContractNode(this.#source, this.value, this.path, true);
+    return new ContractNode(this.#text, this.value, this.path, true);
   }
 
   find(message: string, fix: string): Finding {
-    return this.#source.find(this.path, message, fix);
+    return this.#text.find(this.path, message, fix);
   }
 
   fault(message: string, fix: string): void {
-    if (!this.#isQuiet) this.#source.fault(this.path, message, fix);
+    if (!this.#isQuiet) this.#text.fault(this.path, message, fix);
   }
 
   warn(message: string, fix: string): void {
-    if (!this.#isQuiet) this.#source.warn(this.path, message, fix);
+    if (!this.#isQuiet) this.#text.warn(this.path, message, fix);
   }
 
   get isObject(): boolean {
@@ -51,13 +51,13 @@ export class ContractNode {
   at(key: string | number): ContractNode {
     const fields = (this.value ?? {}) as Fields;
     const value = Object.hasOwn(fields, key) ? fields[key] : undefined;
-    return new ContractNode(this.#source, value, [...this.path, key], this.#isQuiet);
+    return new ContractNode(this.#text, value, [...this.path, key], this.#isQuiet);
   }
 
   /** Checks the value of a discriminator's mapping: a reference, or the name of a schema. */
   refer(text: string): void {
     const $ref = /[#/.]/.test(text) ? text : `#/components/schemas/${text}`;
-    new ContractNode(this.#source, { $ref }, this.path, this.#isQuiet).target();
+    new ContractNode(this.#text, { $ref }, this.path, this.#isQuiet).target();
   }
 
   /** Follows a reference within the document, and a reference there. A reference to nothing is a fault. */
@@ -65,14 +65,14 @@ export class ContractNode {
     const text = this.scalar('$ref');
     if (text === undefined) return this;
     const reference = this.at('$ref');
-    const lost = new ContractNode(this.#source, {}, this.path, true);
+    const lost = new ContractNode(this.#text, {}, this.path, true);
     if (!text.startsWith('#')) {
       const fix = 'Bundle the contract into one file, as "redocly bundle" does';
       reference.fault(`${text} is outside of this document`, fix);
       return lost;
     }
     const next = [...seen, this.value];
-    const root = new ContractNode(this.#source, this.#source.value, []);
+    const root = new ContractNode(this.#text, this.#text.value, []);
     const steps = text.slice(1).split('/').slice(1).map(unescape);
     const found = seen.includes(this.value)
       ? lost

@@ -43,22 +43,22 @@ export function loadContract(
   bytes: Buffer = readFileSync(new URL('../../openapi.yaml', import.meta.url)),
   hasOwnErrors = false,
 ): Contract {
-  const source = new ContractText(bytes.toString('utf8'));
-  const document = new ContractNode(source, source.value, []);
-  source.throwFaults();
+  const text = new ContractText(bytes.toString('utf8'));
+  const document = new ContractNode(text, text.value, []);
+  text.throwFaults();
   const is30 = readVersion(document);
   // Nothing else can be read without the version.
-  source.throwFaults();
+  text.throwFaults();
   checkDocument(document, is30);
   const components = document.at('components');
   const securitySchemes = readSchemes(components);
   const schemas = new Schemas(is30);
   const operations = readOperations({ document, schemes: securitySchemes, schemas, is30, hasOwnErrors });
-  source.throwFaults();
+  text.throwFaults();
   const bodies = operations.flatMap(({ body }) => [...(body?.schemas ?? [])]);
   return {
     bytes,
-    document: source.value as OpenApiDocument,
+    document: text.value as OpenApiDocument,
     operations,
     securitySchemes,
     methods: methods
@@ -69,7 +69,7 @@ export function loadContract(
     bodyTypes: [...new Set(['application/json', ...bodies.map(([mediaType]) => mediaType)])],
     bodyDepth: Math.max(0, ...bodies.map(([, { shape }]) => depthOf(shape))),
     basePaths: [...new Set(operations.flatMap(({ basePaths }) => basePaths))],
-    warnings: source.warnings,
+    warnings: text.warnings,
   };
 }
 

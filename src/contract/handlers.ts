@@ -42,8 +42,8 @@ type RawType<Response> = Response extends { content: infer Content }
   ? Exclude<keyof Content, JsonType<keyof Content>>
   : never;
 
-type Parameters<Operation, ContractNode extends 'path' | 'query' | 'header' | 'cookie'> = Operation extends {
-  parameters: { [_ in ContractNode]?: infer Given };
+type Parameters<Operation, Location extends 'path' | 'query' | 'header' | 'cookie'> = Operation extends {
+  parameters: { [_ in Location]?: infer Given };
 }
   ? NonNullable<Given>
   : never;
@@ -124,13 +124,13 @@ type ResultKey<All> =
       ? 'default'
       : Key
     : never;
-/** Those keys of responses that begin in one of some ways. */
-type Beginning<Start extends string, Key> = Key extends string | number
+/** The keys that begin with one of these texts. */
+type StartingWith<Start extends string, Key> = Key extends string | number
   ? `${Key}` extends `${Start}${string}`
     ? Key
     : never
   : never;
-type SuccessKey<Key> = Beginning<'2' | '3', Key>;
+type SuccessKey<Key> = StartingWith<'2' | '3', Key>;
 /** The server itself responds to conditional requests for a list. */
 type ConditionalKey<Listed> = JsonContent<Listed> extends readonly unknown[] ? 304 : never;
 
@@ -221,7 +221,7 @@ export type Handlers<
   ) => Promise<OperationResult<Operations[Id]>>;
 };
 
-type ErrorKey<Key> = Beginning<'4' | '5' | 'default', Key>;
+type ErrorKey<Key> = StartingWith<'4' | '5' | 'default', Key>;
 
 type Contents<Response> = Response extends { content: infer Content }
   ? {

@@ -63,7 +63,7 @@ export function keysOf(status: number): string[] {
 
 /** Whether responses declare a status: by itself, by its range, or by `default`. */
 export function declares(keys: ReadonlySet<string>, status: number): boolean {
-  return keysOf(status).some((key) => keys.has(key));
+  return keys.has(String(status)) || keys.has(`${Math.floor(status / 100)}XX`) || keys.has('default');
 }
 
 /** Whether a media type is JSON (RFC 6839 section 3.1), or a range of types that includes it. */

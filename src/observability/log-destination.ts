@@ -74,7 +74,7 @@ class Output {
       }
       return undefined;
     } catch (error) {
-      return (error as NodeJS.ErrnoException).code;
+      return (error as NodeJS.ErrnoException).code ?? 'unknown';
     }
   }
 }

@@ -112,14 +112,14 @@ async function createWorkers(
     total: maxConnectionsOf(config, count),
   };
   const acceptor = new Acceptor(workers, limits, log);
-  const gathered =
-    metrics &&
-    new (await import('../observability/gathered-metrics.js')).GatheredMetrics(
-      metrics.registry,
-      () => workers.serving(),
-      metricPrefix,
-    );
+  const gathered = metrics && (await gatherMetrics(metrics, workers, metricPrefix));
   return { workers, acceptor, gathered };
+}
+
+/** The module is imported on demand, because it delays the start. */
+async function gatherMetrics({ registry }: Metrics, workers: WorkerPool, prefix: string) {
+  const { GatheredMetrics } = await import('../observability/gathered-metrics.js');
+  return new GatheredMetrics(registry, () => workers.serving(), prefix);
 }
 
 async function stop(workers: WorkerPool, acceptor: Acceptor, config: Config): Promise<void> {

@@ -1,15 +1,17 @@
 // Larger contracts: what docs/contract.md lists as supported works, with JSON.
 import t from 'tap';
+import { buildApp } from '../../dist/app.js';
 import { loadContract } from '../../dist/contract/contract.js';
 import type { Handlers } from '../../dist/contract/handlers.js';
 import { TypedBody } from '../../dist/contract/raw-body.js';
+import { service } from '../../dist/service.js';
 import type { operations, operationSecurity } from '../support/garden/types.gen.js';
 import type {
   operations as OrchardOperations,
   operationSecurity as OrchardSecurity,
 } from '../support/garden/orchard.gen.js';
 import { partOf, type Edits } from '../support/edited.js';
-import { engines } from '../support/engines.js';
+import { engines, sharedStorage } from '../support/engines.js';
 import {
   error,
   gardenBytes,
@@ -505,6 +507,28 @@ t.test('a property may have a name that matches a pattern of patternProperties',
   t.match(await put(5), { status: 200 });
   t.match(await put(4), error(40002, 'from 5 to 9007199254740991'));
   t.match(await put(7), error(40002, 'from -9007199254740991 to 6'));
+});
+
+t.test('a response may have many schemas that all refer to each other', async (t) => {
+  const names = Array.from({ length: 9 }, (_, i) => `Related${i}`);
+  const properties = Object.fromEntries(
+    names.map((name) => [name, { $ref: `#/components/schemas/${name}` }]),
+  );
+  const schemas = names.map(
+    (name) => [`/components/schemas/${name}`, { type: 'object', properties }] as const,
+  );
+  const contract = loadEdited(orchardDocument, {
+    ...Object.fromEntries(schemas),
+    '/paths/~1trees~1{tree-id}/get/responses/200/content/application~1json/schema': properties['Related0'],
+  });
+  const body = { Related8: { Related1: {} } };
+  const handlers = { ...orchard.handlers, getTree: () => Promise.resolve(body) };
+  // Not by startService: what checks the responses of other tests expands all schemas.
+  const storage = await sharedStorage(engines[0]!);
+  const app = await buildApp({ ...orchard, service, handlers, contract, storage });
+  t.teardown(() => app.close());
+  const { statusCode, payload } = await app.inject('/v1/orchard/trees/a');
+  t.strictSame([statusCode, JSON.parse(payload)], [200, body]);
 });
 
 t.test('numbers are exact next to any other type, in requests and responses', async (t) => {

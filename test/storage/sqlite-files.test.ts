@@ -2,7 +2,6 @@
 // lost, and no worker creates a file. What arrives at the writer's socket and is no batch closes its connection alone.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { link, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -39,7 +38,7 @@ const others = async (folder: string) => (await readdir(folder)).filter((name) =
 
 const count = async (storage: OpenStorage) => (await storage.plants.list('s', { limit: 500 })).count;
 
-t.test('a service of several processes survives a move of its files, while a worker dies', async (t) => {
+t.test('a service of several processes survives moves of its files, while its workers die', async (t) => {
   const { folder, away, url } = await twoFolders(t);
   const temporary = await temporaryFolder(t);
   const env = { DATABASE_URL: url, TMPDIR: temporary, OPS_PORT: '0' };
@@ -60,18 +59,25 @@ t.test('a service of several processes survives a move of its files, while a wor
     ((await (await list(from, token)).json()) as { name: string }[]).map(({ name }) => name);
   for (let i = 0; i < 20; i++) t.equal(await write(), 200);
   // Beside a log without its database, SQLite would create an empty one, and delete the log.
-  await move(folder, away, ['plants.db']);
-  t.equal(await write(), 503);
-  t.equal(await readiness(), 503);
-  process.kill(workersOf(server)[0]!, 'SIGKILL');
-  await repeatUntil(() => workersOf(server).length === 3, readiness);
-  t.notOk(existsSync(join(folder, 'plants.db')), 'the new worker makes no file');
-  for (let i = 0; i < 4; i++)
-    t.strictSame(await stored(server), acknowledged, 'and reads that of the writer');
-  t.equal(await write(), 503);
-  await move(away, folder, ['plants.db']);
-  t.equal(await write(), 200, 'once it is back, the service writes');
-  t.equal(await readiness(), 200);
+  for (const moved of [['plants.db'], names, ['plants.db-wal']]) {
+    await move(folder, away, moved);
+    t.equal(await write(), 503);
+    t.equal(await readiness(), 503);
+    const started = workersOf(server).length;
+    process.kill(workersOf(server).at(-1)!, 'SIGKILL');
+    await repeatUntil(() => workersOf(server).length > started, readiness);
+    t.strictSame(
+      (await readdir(folder)).filter((name) => names.includes(name)).sort(),
+      names.filter((name) => !moved.includes(name)).sort(),
+      'the new worker makes no file',
+    );
+    for (let i = 0; i < 4; i++)
+      t.strictSame(await stored(server), acknowledged, 'and reads those of the writer');
+    t.equal(await write(), 503);
+    await move(away, folder, moved);
+    t.equal(await write(), 200, 'once they are back, the service writes');
+    t.equal(await readiness(), 200);
+  }
   t.strictSame(await readdir(temporary), [], 'it needs no folder for temporary files');
   await server.end('SIGKILL');
   await allEnd(workersOf(server));

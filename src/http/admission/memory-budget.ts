@@ -2,13 +2,14 @@
 // change each other in every step, so they are in one file.
 import { ApiError } from '../../errors.js';
 
-/** What requests see of a budget, and of what one of them holds of it. Only these two know the rest of each other. */
+/** What requests see of a budget, and of what one of them holds of it. The classes see more of each other. */
 export type MemoryBudget = Pick<Budget, 'reserve' | 'admits'>;
 export type Reservation = Readonly<
   Pick<Entry, 'state' | 'held' | 'allowEviction' | 'pin' | 'fits' | 'hold' | 'wait' | 'release'>
 >;
 
 /**
+ * Creates a budget.
  * @param capacity - In bytes.
  * @param patience - How long a reservation may wait, in ms. After that, the subject that holds most loses a reservation
  *   that has made no progress in that time; if none exists or that does not help, the waiting one is evicted.

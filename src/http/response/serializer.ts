@@ -6,38 +6,41 @@ import { absent, propertyOf, Shapes, type Choice, type Shape } from '../../contr
 /** Returns the schema for Fastify's serializer; undefined if the body is a scalar, or a part of it is not plain. */
 export function serializable(shape: Shape): object | undefined {
   const isContainer = shape.types?.some((type) => type === 'object' || type === 'array') ?? false;
-  return isContainer ? plainSchema(shape) : undefined;
+  return isContainer && isPlain(shape) ? plain(shape) : undefined;
 }
 
 /**
- * The schema of a value of which every part has one type, apart from null, and every property a name that objects do not
- * inherit; undefined for any other value: Fastify's serializer tries the types of a union without bigint, and reads
- * inherited properties.
+ * Whether every part of a value has one type, apart from null, and every property a name that objects do not inherit:
+ * Fastify's serializer tries the types of a union without bigint, and reads inherited properties.
  */
-function plainSchema(shape: Shape, outer: readonly Shape[] = []): object | undefined {
-  const { types = [], properties, required, additional, items, choice } = shape;
-  const [type, ...others] = types.filter((name) => name !== 'null');
-  if (type === undefined || others.length > 0 || choice !== undefined || outer.includes(shape))
-    return undefined;
-  const inside = (one: Shape) => plainSchema(one, [...outer, shape]);
-  const base = { type, ...(types.includes('null') && { nullable: true }) };
-  if (type === 'array') {
-    const ofItems = items && inside(items);
-    return ofItems && { ...base, items: ofItems };
-  }
-  if (type !== 'object') return base;
-  const names = Object.keys(properties);
-  const isMap = additional === undefined && names.length === 0;
-  if (isMap || names.some((name) => name in Object.prototype)) return undefined;
-  const sent = Object.entries(properties).filter(([, one]) => one !== absent);
-  const named = sent.map(([name, one]) => [name, inside(one)] as const);
-  const rest = additional && inside(additional);
-  if ((additional && rest === undefined) || named.some(([, one]) => one === undefined)) return undefined;
+function isPlain(shape: Shape, outer: readonly Shape[] = []): boolean {
+  if (shape === absent) return true;
+  if (shape.choice !== undefined || outer.includes(shape)) return false;
+  const isPlainInside = (one: Shape) => isPlain(one, [...outer, shape]);
+  const { types, properties, additional, items } = shape;
+  if (types?.filter((type) => type !== 'null').length !== 1) return false;
+  if (types.includes('array')) return items !== undefined && isPlainInside(items);
+  if (!types.includes('object')) return true;
+  const named = Object.entries(properties);
+  const isMap = additional === undefined && named.length === 0;
+  if (isMap || (additional && !isPlainInside(additional))) return false;
+  return named.every(([name, one]) => !(name in Object.prototype) && isPlainInside(one));
+}
+
+function plain({ types = [], properties, required, additional, items }: Shape): object {
   return {
-    ...base,
-    properties: Object.fromEntries(named),
-    required,
-    ...(rest && { additionalProperties: rest }),
+    type: types.find((type) => type !== 'null'),
+    ...(types.includes('null') && { nullable: true }),
+    ...(types.includes('object') && {
+      properties: Object.fromEntries(
+        Object.entries(properties).flatMap(([name, shape]) =>
+          shape === absent ? [] : [[name, plain(shape)]],
+        ),
+      ),
+      required,
+      ...(additional && { additionalProperties: plain(additional) }),
+    }),
+    ...(items !== undefined && { items: plain(items) }),
   };
 }
 

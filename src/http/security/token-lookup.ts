@@ -63,9 +63,7 @@ export class TokenLookup {
   find(token: string): Promise<Grant | undefined> {
     let found = this.#inFlight.get(token);
     if (found === undefined) {
-      const findLater = this.#sources.isSecret(token) ? this.#findOwnLater : this.#findForeignLater;
-      found = this.#cache.isRecognized(token) ? this.#findNow(token) : findLater(token);
-      found = found.finally(() => this.#inFlight.delete(token));
+      found = this.#findSoon(token).finally(() => this.#inFlight.delete(token));
       this.#inFlight.set(token, found);
     }
     return found;
@@ -89,6 +87,11 @@ export class TokenLookup {
       .finally(() => {
         this.#nextRefresh = monotonic() + refreshPause;
       });
+  }
+
+  #findSoon(token: string): Promise<Grant | undefined> {
+    if (this.#cache.isRecognized(token)) return this.#findNow(token);
+    return this.#sources.isSecret(token) ? this.#findOwnLater(token) : this.#findForeignLater(token);
   }
 
   async #findNow(token: string): Promise<Grant | undefined> {

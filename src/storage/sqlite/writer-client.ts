@@ -51,7 +51,7 @@ export async function startWriter(data: WriterData, observer?: WriteObserver): P
 }
 
 /** A connection to the writer of another process. */
-interface RelayedWriter {
+interface WriterConnection {
   readonly committer: Committer;
   /** The files that the writer has open; the first one is the database. */
   readonly files: readonly StoreFile[];
@@ -69,12 +69,12 @@ export async function connectToWriter(
   path: string,
   collections: readonly CollectionDefinition[],
   observer?: WriteObserver,
-): Promise<RelayedWriter> {
+): Promise<WriterConnection> {
   let release: (() => void) | undefined;
   try {
     const opened = openSocketPath(path);
     release = opened.release;
-    return await relayOver(connect(opened.address), collections, observer);
+    return await waitForGreeting(connect(opened.address), collections, observer);
   } catch (error) {
     throw toStorageError(peer, error);
   } finally {
@@ -83,11 +83,11 @@ export async function connectToWriter(
 }
 
 /** Resolves when the writer at the other end of a socket has sent its greeting. */
-function relayOver(
+function waitForGreeting(
   socket: Socket,
   collections: readonly CollectionDefinition[],
   observer: WriteObserver | undefined,
-): Promise<RelayedWriter> {
+): Promise<WriterConnection> {
   let fault: Error | undefined;
   let writer: RemoteWriter | undefined;
   return new Promise((resolve, reject) => {
