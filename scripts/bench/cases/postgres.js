@@ -1,4 +1,4 @@
-// Checks that a service answers in time, and keeps its memory, while PostgreSQL stalls.
+// Checks that a service responds in time, and keeps its memory, while PostgreSQL stalls.
 //
 //   npm run bench:postgres
 import { Agent } from 'node:http';
