@@ -80,13 +80,30 @@ export class RawConnection {
     while ((parsed = parseResponse(this.#unread(), () => method === 'HEAD')) === undefined) {
       if (this.#ended && this.#unread().length === 0) return undefined;
       if (this.#ended) throw new Error('the connection closed in the middle of a response');
-      await this.#more();
+      await this.#moreOfResponse();
     }
     const { response, length } = parsed;
     this.#chunks = [this.#unread().subarray(length)];
     if (response.status >= 200) checkResponse(method, url, response);
     const isJson = response.text !== '' && response.headers['content-type'] === 'application/json';
     return isJson ? { ...response, json: JSON.parse(response.text) as unknown } : response;
+  }
+
+  /** Waits for what may complete a response: parsing a long one again with each chunk would take quadratic time. */
+  async #moreOfResponse(): Promise<void> {
+    const begun = this.#unread();
+    const end = begun.indexOf('\r\n\r\n') + 4;
+    const length = /^content-length: (\d+)\r$/im.exec(begun.subarray(0, end).toString('latin1'))?.[1];
+    let missing = length === undefined ? Infinity : end + Number(length) - begun.length;
+    let tail = begun.subarray(-6).toString('latin1');
+    for (let seen = this.#chunks.length; ; seen = this.#chunks.length) {
+      await this.#more();
+      for (const chunk of this.#chunks.slice(seen)) {
+        missing -= chunk.length;
+        tail = tail.slice(-6) + chunk.toString('latin1');
+      }
+      if (this.#ended || end < 4 || missing <= 0 || tail.includes('\r\n0\r\n\r\n')) return;
+    }
   }
 
   #unread(): Buffer {
