@@ -8,11 +8,9 @@ const memory = '/dev/shm';
 /** More than all tests use at the same time, in bytes. */
 const enough = 2 * 2 ** 30;
 
-/** Creates a folder that is removed when this process exits. @returns {string} */
+/** Creates a folder. @returns {string} */
 export function createTemporaryFolder() {
-  const folder = inMemory() ?? createIn(tmpdir());
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
-  return folder;
+  return inMemory() ?? createIn(tmpdir());
 }
 
 /** Creates a folder in memory; undefined if there is too little of it, or if programs cannot run from there. */

@@ -1,11 +1,16 @@
-// Runs the tests: builds the server, the client and the tests themselves, then hands the selected files to tap.
+// Runs the tests: builds the server, the client and the tests themselves, then the selected files.
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { readdirSync, rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
+import { defaultLimits, runFiles } from './test-files.js';
 import { createTemporaryFolder } from './test-folder.js';
+import { marked } from './test-processes.js';
+import { Report } from './test-report.js';
 
 const usage = `Usage: npm test [-- [WORD...] [OPTION...]]
        npm run test:quick
@@ -14,13 +19,18 @@ Builds everything that the tests need, then runs them. Without a WORD, leaves ou
 programs that few machines have; "npm test -- deploy" runs it.
 
   WORD        run only the files whose path contains it: "connection", "storage/sqlite", "test/docs"
+  --grep=REGEX  run only the tests whose name matches; each further --grep is for the tests inside them:
+              "npm test -- plants/plants --grep=. --grep=callers"
   --quick     check the types, and run the tests of the API, the contract and the storage, on SQLite only; leaves out
               connections, processes and everything else
   --built     use dist/ as it is, and compile only the tests
   --coverage  also measure which code the tests run, in all processes, and print a summary; takes longer
-  OPTION      an option of tap, as --NAME=VALUE: --grep=REGEX runs the tests whose name matches. Each further --grep is for
-              the tests inside them: "npm test -- plants/plants --grep=. --grep=callers"
-  --help      show this help`;
+  --jobs=N    run N files simultaneously (3)
+  --cpu=N     end a file when its processes have used N minutes of processor time (30)
+  --help      show this help
+
+A file is also ended when it makes no progress for five minutes: no output, and, on Linux, its processes hardly want to
+run. How long it takes otherwise does not matter.`;
 
 /** The tests of `--quick`: what most changes can break, but none that starts the server's processes. */
 const quick = [
@@ -33,49 +43,126 @@ const quick = [
 ];
 /** What runs only when it is named. */
 const leftOut = 'test/deploy/';
-/** The options that are not passed on to tap. */
-const own = new Set(['--quick', '--built', '--coverage']);
-/** Tests use Node.js's mock timers. */
-const mockTimers = ['--disable-warning=ExperimentalWarning'];
 const source = 'test';
 const compiled = 'dist-test';
-const require = createRequire(import.meta.url);
-const tap = [join(dirname(require.resolve('tap/package.json')), 'dist/esm/run.mjs')];
-/** Has the configuration of tap with which it was last built; removed with the packages by "npm ci". */
-const tapConfiguration = 'node_modules/.tap-configuration';
+/** What is kept of the last run. */
+const results = '.tap';
+/** Tests use Node.js's mock timers, which are experimental. */
+const nodeOptions = [
+  '--enable-source-maps',
+  '--disable-warning=ExperimentalWarning',
+  '--import=./scripts/test-current.js',
+];
+/** More files at a time than cores of a small machine: much of what they do is waiting for other processes. */
+const defaultJobs = '3';
 
-const options = process.argv.slice(2).filter((argument) => argument.startsWith('-'));
-const words = process.argv.slice(2).filter((argument) => !argument.startsWith('-'));
-const isQuick = options.includes('--quick');
-if (options.includes('--help')) console.log(usage);
-else process.exitCode = await main();
+/** Of all processes that this one starts. */
+const mark = randomUUID();
+/** Aborted by a signal to this process. */
+const interrupted = new AbortController();
+const { words, options } = readArguments();
+if (options.help) console.log(usage);
+else process.exitCode = (await main()) ? 0 : 1;
 
-/** @returns {Promise<number>} The exit status. */
-async function main() {
-  if (isQuick && words.length > 0) {
-    console.error('--quick selects the tests itself; leave out the words, or --quick.');
-    return 1;
+/** Exits with the usage if the arguments are wrong. */
+function readArguments() {
+  try {
+    const { positionals, values } = parseArgs({
+      allowPositionals: true,
+      options: {
+        grep: { type: 'string', multiple: true, default: [] },
+        quick: { type: 'boolean', default: false },
+        built: { type: 'boolean', default: false },
+        coverage: { type: 'boolean', default: false },
+        jobs: { type: 'string', default: defaultJobs },
+        cpu: { type: 'string', default: String(defaultLimits.processor / 60) },
+        help: { type: 'boolean', default: false },
+      },
+    });
+    for (const name of /** @type {const} */ (['jobs', 'cpu'])) {
+      if (!/^[1-9]\d*$/.test(values[name])) throw new Error(`--${name} must be a number from 1 on.`);
+    }
+    if (values.quick && positionals.length > 0) {
+      throw new Error('--quick selects the tests itself; leave out the words, or --quick.');
+    }
+    return { words: positionals, options: values };
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`);
+    process.exit(1);
   }
-  const files = select(isQuick ? quick : words);
+}
+
+/** @returns {Promise<boolean>} Whether all is well. */
+async function main() {
+  const files = select(options.quick ? quick : words);
   if (files.length === 0) {
     console.error(`No test file has a path that contains ${words.join(' or ')}.`);
-    return 1;
+    return false;
   }
-  if (!(await buildAll()) || !(await configureTap())) return 1;
-  const given = options.filter((option) => !own.has(option));
-  const nodeOptions = ['--enable-source-maps', ...mockTimers];
-  if (!options.includes('--coverage')) {
-    given.push('--disable-coverage');
-    nodeOptions.push('--import=./scripts/test-children.js');
+  const count = files.length === 1 ? '1 test file' : `${files.length} test files`;
+  console.log(
+    `${count}. Building ${options.built ? '' : 'the server, the client, the examples and '}the tests…`,
+  );
+  const folder = createTemporaryFolder();
+  const watchdog = startWatchdog(folder);
+  const report = new Report(files.length);
+  for (const [signal, number] of /** @type {const} */ ([
+    ['SIGINT', 2],
+    ['SIGTERM', 15],
+    ['SIGHUP', 1],
+  ])) {
+    process.once(signal, async () => {
+      interrupted.abort();
+      report.interrupt(signal);
+      await watchdog.end();
+      process.exit(128 + number);
+    });
   }
-  given.push(...nodeOptions.map((option) => `--node-arg=${option}`));
-  const env = { TMPDIR: createTemporaryFolder(), ...(isQuick && { TEST_ENGINES: 'sqlite' }) };
-  const results = await Promise.all([
-    run(process.execPath, [...tap, 'run', ...given, ...files.map(compiledName)], env),
-    isQuick ? run('npm', ['run', '--silent', 'check:types']) : true,
-  ]);
-  if (words.length === 0 && !isQuick) console.log(`Left out: ${leftOut}; "npm test -- deploy" runs it.`);
-  return results.every(Boolean) ? 0 : 1;
+  try {
+    return await buildAndRun(files, report, folder);
+  } finally {
+    await watchdog.end();
+  }
+}
+
+/**
+ * @param {string[]} files
+ * @param {Report} report
+ * @param {string} folder - For the tests' files.
+ */
+async function buildAndRun(files, report, folder) {
+  const begin = Date.now();
+  if (!(await buildAll())) return false;
+  report.print(
+    `Built in ${Math.round((Date.now() - begin) / 1_000)} s. ${options.jobs} files run simultaneously.\n`,
+  );
+  rmSync(results, { recursive: true, force: true });
+  const types = options.quick ? runNpm('check:types') : true;
+  await runFiles(
+    files.map((name) => ({ name, script: name.replace(source, compiled).replace(/ts$/, 'js') })),
+    {
+      mark,
+      jobs: Number(options.jobs),
+      nodeOptions,
+      env: {
+        TMPDIR: folder,
+        ...(options.grep.length > 0 && { TAP_GREP: options.grep.join('\n') }),
+        ...(options.quick && { TEST_ENGINES: 'sqlite' }),
+        ...(options.coverage && { NODE_V8_COVERAGE: resolve(results, 'coverage') }),
+      },
+      results,
+      limits: { ...defaultLimits, processor: Number(options.cpu) * 60 },
+      report,
+      signal: interrupted.signal,
+    },
+  );
+  const isWell = [report.summarize(), await types].every(Boolean);
+  if (options.coverage)
+    await run('npx', ['c8', 'report', `--temp-directory=${results}/coverage`, '--reporter=text-summary']);
+  if (words.length === 0 && !options.quick) {
+    console.log(`Left out: ${leftOut}; "npm test -- deploy" runs it.`);
+  }
+  return isWell;
 }
 
 /**
@@ -92,11 +179,6 @@ function select(words) {
     .sort();
 }
 
-/** @param {string} path */
-function compiledName(path) {
-  return path.replace(source, compiled).replace(/ts$/, 'js');
-}
-
 /** Builds dist/, dist/client/ and dist-test/. @returns {Promise<boolean>} Whether all of it compiles. */
 async function buildAll() {
   rmSync(compiled, { recursive: true, force: true });
@@ -110,40 +192,48 @@ async function buildAll() {
     target: 'node20',
     sourcemap: true,
   });
-  const built = options.includes('--built') || (await run('npm', ['run', '--silent', 'build:all']));
+  const built = options.built || (await runNpm('build:all'));
   await tests;
   return built;
 }
 
 /**
- * Builds tap with the plugins of .taprc. It does that itself, but only after it has chosen the loaders of the first run,
- * with which each file would take several times as long.
- * @returns {Promise<boolean>}
+ * Starts the process that cleans up when this one has ended, however that happens.
+ * @param {string} folder - To be removed then.
+ * @returns {{ end(): Promise<void> }} Does it now.
  */
-async function configureTap() {
-  const wanted = readFileSync('.taprc', 'utf8');
-  if (existsSync(tapConfiguration) && readFileSync(tapConfiguration, 'utf8') === wanted) return true;
-  if (!(await run(process.execPath, [...tap, 'build'], {}, 'ignore'))) return false;
-  writeFileSync(tapConfiguration, wanted);
-  return true;
+function startWatchdog(folder) {
+  const script = fileURLToPath(new URL('./test-watchdog.js', import.meta.url));
+  const child = spawn(process.execPath, [script, mark, folder], {
+    stdio: ['pipe', 'ignore', 'inherit'],
+    // It survives Ctrl+C.
+    detached: true,
+  });
+  const ended = once(child, 'exit');
+  return {
+    async end() {
+      child.stdin.end();
+      await ended;
+    },
+  };
+}
+
+/** Runs a script of package.json. @param {string} script */
+function runNpm(script) {
+  return run('npm', ['run', '--silent', script]);
 }
 
 /**
- * Runs a program, and resolves to whether it succeeds. A signal that ends this process ends the program first.
+ * Runs a program, and resolves to whether it succeeds.
  * @param {string} program
  * @param {string[]} args
- * @param {Record<string, string>} [env]
- * @param {'inherit' | 'ignore'} [output]
  */
-async function run(program, args, env = {}, output = 'inherit') {
+async function run(program, args) {
   const child = spawn(program, args, {
-    stdio: ['inherit', output, 'inherit'],
-    env: { ...process.env, ...env },
-    shell: process.platform === 'win32' && program === 'npm',
+    stdio: ['ignore', 'inherit', 'inherit'],
+    env: marked(mark),
+    shell: process.platform === 'win32',
   });
-  const forward = (/** @type {NodeJS.Signals} */ signal) => child.kill(signal);
-  process.on('SIGINT', forward).on('SIGTERM', forward);
   const [status] = await once(child, 'exit');
-  process.off('SIGINT', forward).off('SIGTERM', forward);
   return status === 0;
 }

@@ -1,41 +1,35 @@
-// Waiting in tests: for a condition, bounded by a deadline that no slow machine reaches.
+// Waiting in tests: for a condition, for as long as it takes, since the runner ends a test that makes no progress.
+import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { inspect } from 'node:util';
-
-/** How long a test waits for anything, in ms: far longer than a slow machine takes, shorter than the runner's limit. */
-const patience = 120_000;
 
 /** How often a test looks at what gives no event, in ms: seldom enough to take no time from what it waits for. */
 const pollInterval = 10;
 
 /**
- * Repeats a step until its result is as expected, by default until it is truthy.
- * @returns That result.
- * @throws Error with the last result when it is not so after two minutes, even if a step is still under way.
+ * After how long it looks only once a second, in ms, and says what it waits for: one that waits in vain must not seem to
+ * make progress.
  */
+const eagerness = 60_000;
+
+/** Repeats a step until its result is as expected, by default until it is truthy, and returns that result. */
 export async function until<T>(step: () => Promise<T>, holds: (result: T) => boolean = Boolean): Promise<T> {
-  const over = new AbortController();
-  let last: T | undefined;
-  const deadline = pause(patience, undefined, { signal: over.signal }).then(() => {
-    const expected = holds === Boolean ? String(step) : String(holds);
-    throw new Error(`not so after two minutes: ${expected}; last: ${inspect(last)}`);
-  });
-  // It is aborted when the wait has ended.
-  deadline.catch(() => undefined);
-  try {
-    for (;;) {
-      last = await Promise.race([step(), deadline]);
-      if (holds(last)) return last;
+  const begin = performance.now();
+  let isEager = true;
+  for (;;) {
+    const last = await step();
+    if (holds(last)) return last;
+    if (performance.now() - begin < eagerness) continue;
+    if (isEager) {
+      const expected = holds === Boolean ? String(step) : String(holds);
+      console.error(`A test waits for more than a minute until ${expected}; last: ${inspect(last)}`);
     }
-  } finally {
-    over.abort();
+    isEager = false;
+    await pause(1_000);
   }
 }
 
-/**
- * Repeats a step until something holds that may hold already; without a step, just looks again.
- * @throws Error when it does not hold after two minutes.
- */
+/** Repeats a step until something holds that may hold already; without a step, just looks again. */
 export async function repeatUntil(
   holds: () => boolean | Promise<boolean>,
   step: () => Promise<unknown> = () => pause(pollInterval),

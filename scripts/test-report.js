@@ -1,0 +1,185 @@
+// The output of `npm test`: which files there are and run, one line for each that has ended, all failures with the command
+// that repeats each, and the reasons for skipped tests.
+import { createInterface } from 'node:readline';
+import { Parser } from 'tap-parser';
+import { stringify } from 'yaml';
+
+/** After how long without a line the running files are named, in ms. */
+const silence = 20_000;
+
+/**
+ * What is known of a test file that has begun.
+ * @typedef {object} State
+ * @property {number} begin - In ms.
+ * @property {string[]} path - The names of the file, and of the test that runs now and its parents, from the outside in.
+ * @property {Parser} parser - Of its output.
+ */
+
+/**
+ * The command that runs a test again.
+ * @param {string} file
+ * @param {string | undefined} test - The test's name; undefined for the file.
+ */
+function repeatCommand(file, test) {
+  const pattern = test?.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll("'", "'\\''");
+  // What selects other tests, or other data.
+  const settings = ['TEST_ENGINES', 'FUZZ_SEED', 'FUZZ_REQUESTS'].flatMap((name) =>
+    process.env[name] === undefined ? [] : [`${name}='${process.env[name]}' `],
+  );
+  return `${settings.join('')}npm test -- ${file}${pattern === undefined ? '' : ` '--grep=^${pattern}$'`}`;
+}
+
+/** @param {string} text */
+const indent = (text) => text.trimEnd().replace(/^/gm, '    ') + '\n';
+
+/** The report of a run. */
+export class Report {
+  /** The time of the last line, in ms. */
+  #spoke = Date.now();
+  #write;
+  #count;
+  #ended = 0;
+  /** The running files. @type {Map<string, State>} */
+  #running = new Map();
+  /** Files with a failure. @type {Set<string>} */
+  #failed = new Set();
+  /** The commands that repeat the failures. @type {Set<string>} */
+  #repeat = new Set();
+  /** The files of skipped tests, by reason. @type {Map<string, string[]>} */
+  #skipped = new Map();
+  /** The numbers of assertions, by result. @type {Record<string, number>} */
+  #totals = { total: 0, pass: 0 };
+
+  /** @param {number} count - The number of files. @param {(text: string) => void} write */
+  constructor(count, write = (text) => process.stdout.write(text)) {
+    this.#count = count;
+    this.#write = write;
+  }
+
+  /** Prints text that ends with a line break. @param {string} text */
+  print(text) {
+    this.#spoke = Date.now();
+    this.#write(text);
+  }
+
+  /**
+   * Begins a file.
+   * @param {string} file - Its path.
+   * @param {import('node:stream').Readable} output - Its output, in TAP.
+   * @param {import('node:stream').Readable} current - Which test is running, of test-current.js.
+   */
+  begin(file, output, current) {
+    const parser = new Parser();
+    const state = { begin: Date.now(), path: [file], parser };
+    this.#running.set(file, state);
+    output.pipe(parser);
+    createInterface(current).on('line', (line) => (state.path = [file, ...JSON.parse(line)]));
+    this.#watch(parser, [file]);
+    parser.on('comment', (comment) => {
+      // The numbers of all assertions of the file.
+      if (!comment.startsWith('# {')) return;
+      for (const [, name = '', number] of comment.matchAll(/(\w+): (\d+)/g)) {
+        this.#totals[name] = (this.#totals[name] ?? 0) + Number(number);
+      }
+    });
+  }
+
+  /**
+   * Ends a file.
+   * @param {string} file
+   * @param {number | string} status - The status with which its process has ended, or the signal that ended it.
+   * @param {readonly string[]} [faults] - Why it was ended.
+   */
+  end(file, status, faults = []) {
+    const state = this.#running.get(file);
+    if (state === undefined) return;
+    const ok = status === 0 && state.parser.results?.ok === true;
+    // What fails in a test is reported by then.
+    if (faults.length > 0 || (!ok && (typeof status === 'string' || !this.#failed.has(file)))) {
+      this.#fail(state.path, [...faults, `The process ended with ${status}.`].join('\n'));
+    }
+    this.#running.delete(file);
+    this.#ended++;
+    const seconds = ((Date.now() - state.begin) / 1000).toFixed(1);
+    this.print(`${this.#failed.has(file) ? 'FAIL' : 'ok  '} ${this.#progress()} ${file} (${seconds} s)\n`);
+  }
+
+  /** Says which files run, if nothing has been said for a while. */
+  remind() {
+    if (Date.now() - this.#spoke < silence) return;
+    this.print(`     ${this.#progress()} still running:\n${this.#listRunning()}`);
+  }
+
+  /** Says what was running when a signal arrived; nothing that follows is of interest. @param {string} signal */
+  interrupt(signal) {
+    this.print(`\nInterrupted by ${signal}; all processes are being ended.\n`);
+    if (this.#running.size > 0) this.print(`These files were running:\n${this.#listRunning()}`);
+    this.#write = () => undefined;
+  }
+
+  #listRunning() {
+    return [...this.#running]
+      .map(([file, { begin, path }]) => {
+        const seconds = Math.round((Date.now() - begin) / 1000);
+        return `       ${[`${file} (${seconds} s)`, ...path.slice(1)].join(' > ')}\n`;
+      })
+      .join('');
+  }
+
+  /** Prints the totals. @returns {boolean} Whether all is well. */
+  summarize() {
+    const passed = this.#ended - this.#failed.size;
+    this.print(`\nFiles: ${passed} passed, ${this.#failed.size} failed\n`);
+    for (const [lack, files] of this.#skipped) {
+      this.print(`Skipped, ${files.length} in ${[...new Set(files)].join(', ')}: ${lack}\n`);
+    }
+    if (this.#repeat.size > 0) this.print(`To repeat the failures:\n${indent([...this.#repeat].join('\n'))}`);
+    const totals = Object.entries(this.#totals).map(([name, number]) => `${name}: ${number}`);
+    this.print(`Full results by file: .tap/\n# { ${totals.join(', ')} }\n`);
+    const isFiltered = [...this.#skipped.keys()].some((reason) => reason.startsWith('filter:'));
+    const selectsNone = isFiltered && this.#totals['pass'] === 0 && this.#failed.size === 0;
+    if (selectsNone) {
+      this.print(
+        'The filter selects no test. Each --grep is for one level: for a test in a test, --grep=. --grep=NAME\n',
+      );
+    }
+    return this.#failed.size === 0 && !selectsNone;
+  }
+
+  #progress() {
+    return `${String(this.#ended).padStart(String(this.#count).length)}/${this.#count}`;
+  }
+
+  /**
+   * Reports failures and skips in a test.
+   * @param {Parser} test
+   * @param {string[]} path - The names of the file, of the test and its parents, from the outside in.
+   */
+  #watch(test, path) {
+    /** The last nested test, whose result follows and adds no information. @type {Parser | undefined} */
+    let inner;
+    test.on('child', (child) => {
+      inner = child;
+      this.#watch(child, [...path, child.name]);
+    });
+    test.on('assert', ({ ok, name, skip, diag }) => {
+      const results = inner !== undefined && inner.name === name ? inner.results : undefined;
+      const known = results !== undefined && results !== null && !results.ok && results.count > 0;
+      inner = undefined;
+      const [file = ''] = path;
+      if (skip) this.#skipped.set(String(skip), [...(this.#skipped.get(String(skip)) ?? []), file]);
+      if (!ok && !known) this.#fail([...path, name], diag ? stringify(diag, { lineWidth: 0 }) : '');
+    });
+    test.on('bailout', (reason) => this.#fail(path, `bailed out: ${reason}`));
+  }
+
+  /** @param {string[]} path @param {string} reason */
+  #fail(path, reason) {
+    const [file = '', test] = path;
+    // Of tests that are nested, the outermost can be run alone.
+    const command = repeatCommand(file, test);
+    this.#failed.add(file);
+    this.#repeat.add(command);
+    this.print(`not ok: ${path.join(' > ')}\n${indent(`${reason.trimEnd()}\nrepeat with: ${command}`)}`);
+  }
+}
