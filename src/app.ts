@@ -3,15 +3,16 @@ import { readFileSync } from 'node:fs';
 import fastifyAuth from '@fastify/auth';
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
 import { loadContract, type Contract } from './contract/contract.js';
-import type { AnyHandlers } from './contract/handlers.js';
-import { defaultLimits } from './defaults.js';
+import { defaultLimits, defaultProcess } from './defaults.js';
 import type { Service } from './definition.js';
+import { openService, type OpenedService } from './opened-service.js';
 import type { Storage } from './storage/interface.js';
 import { shedLoad } from './http/admission/load-shedding.js';
 import { createMemoryBudget } from './http/admission/memory-budget.js';
 import { countRefused, createRateLimits, type RateLimits } from './http/admission/rate-limit.js';
 import { startInOrder } from './http/connection/pipelining.js';
 import { createScheduler } from './http/admission/scheduler.js';
+import { createTurns } from './http/admission/turns.js';
 import { respondToClientError } from './http/connection/client-errors.js';
 import { checkHeaders } from './http/connection/host-and-expect.js';
 import { addRequestId, requestId } from './http/connection/request-id.js';
@@ -28,10 +29,10 @@ import { addSecurityHeaders } from './http/response/security-headers.js';
 import { allowOrigins } from './http/routing/cors.js';
 import { registerRoutes } from './http/routing/routes.js';
 import { refuseUnknownRoutes, rewriteTarget } from './http/routing/unknown-routes.js';
-import { createBearerVerifier } from './http/security/bearer.js';
 import type { IdentityProvider } from './http/security/jwt.js';
-import type { Verifiers } from './http/security/verifier.js';
+import { createSchemes } from './http/security/schemes.js';
 import type { Metrics } from './observability/metrics.js';
+import { RejectionLog } from './observability/rejection-log.js';
 import { RequestLog } from './observability/request-log.js';
 
 /** Limits on the size, duration and rate of requests. Lengths in bytes, times in ms. */
@@ -61,14 +62,16 @@ export interface PluginOptions {
 export interface AppOptions {
   service: Service;
   storage: Storage;
+  /** Which of the worker processes this is, from 1. */
+  worker?: number;
+  /** How long the service may take to open, in ms. */
+  openTimeout?: number;
   /** The contract to serve; the service's by default. */
   contract?: Contract;
-  /** The handlers of its operations; the service's by default. */
-  handlers?: AnyHandlers;
   /** All scopes that a caller can have; by default those of the service's access tokens. */
   scopes?: readonly string[];
-  /** Verifiers of further security schemes; `bearerAuth` is built in, and may be replaced. */
-  verifiers?: Verifiers;
+  /** How long a verifier of the service may take, in ms. */
+  verifyTimeout?: number;
   limits?: Partial<Limits>;
   /** An identity provider whose tokens are accepted in addition to those in the storage. */
   identityProvider?: IdentityProvider | undefined;
@@ -86,35 +89,62 @@ export interface AppOptions {
   monotonic?: () => number;
 }
 
-/** Stands for Fastify's validator: a route with a schema for requests would otherwise seem to be checked. */
+/** How long a verifier of the service may take, in ms: as long as an unknown token waits for its turn. */
+const defaultVerifyTimeout = 5_000;
+const performanceNow = () => performance.now();
+
+/** Stands for Fastify's validator and serializer: a route with a schema of its own would otherwise seem to be checked. */
 const refuseSchemas = (): never => {
-  throw new Error('Requests are validated by the contract only: leave out the schema of the route');
+  throw new Error('Bodies are validated by the contract only: leave out the schema of the route');
 };
 
 /**
- * Builds the service, ready to listen or for injected requests. Closing it does not close the storage.
- * @throws Error when the contract and the code do not match, or the certificate is invalid.
+ * Builds and opens the service, ready to listen or for injected requests. Closing it also closes what the service has
+ * opened, but not the storage.
+ * @throws OpenError when the service cannot be opened.
+ * @throws Error when the contract and the code do not match, or the certificate is invalid; the service is closed then.
  */
-export async function buildApp({
-  service,
-  storage,
-  contract = loadContract(readFileSync(service.contract), service.renderError !== undefined),
-  handlers = service.handlers(storage),
-  scopes = service.scopes,
-  verifiers = {},
-  limits: givenLimits,
-  identityProvider,
-  metrics,
-  plugins: { securityHeaders = false, compression = false, corsOrigins = [], maxEventLoopDelay = 0 } = {},
-  tls,
-  trustedProxies = [],
-  logger = false,
-  now = Date.now,
-  monotonic = () => performance.now(),
-}: AppOptions): Promise<FastifyInstance> {
-  const limits: Limits = { ...defaultLimits, ...givenLimits };
+export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+  const { service, storage, worker = 1, openTimeout: limit = defaultProcess.openTimeout } = options;
+  const contract =
+    options.contract ?? loadContract(readFileSync(service.contract), service.renderError !== undefined);
   const compiler = new Compiler(contract.document);
-  const declaredErrors = contract.operations.flatMap((operation) => operation.errors);
+  const app = createApp(options, contract, compiler);
+  const cutOff = prepareShutdown(app);
+  const opened = await openService(service, {
+    collection: (definition) => storage.collection(definition),
+    log: app.log,
+    worker,
+    limit,
+  });
+  app.addHook('onClose', () => opened.close(cutOff));
+  app.decorate('checkService', () => opened.check());
+  try {
+    await addSteps(app, { ...options, contract, compiler, opened });
+  } catch (error) {
+    await opened.abandon();
+    throw error;
+  }
+  return app;
+}
+
+/** Creates the server and what turns everything that is thrown into a response, without any step of a request. */
+function createApp(
+  {
+    service,
+    storage,
+    metrics,
+    limits: givenLimits,
+    tls,
+    trustedProxies = [],
+    logger = false,
+    monotonic = performanceNow,
+  }: AppOptions,
+  { operations }: Contract,
+  compiler: Compiler,
+): FastifyInstance {
+  const limits: Limits = { ...defaultLimits, ...givenLimits };
+  const declaredErrors = operations.flatMap((operation) => operation.errors);
   const write = createErrorWriter(compiler, declaredErrors, {
     errors: service.errors,
     render: service.renderError,
@@ -123,6 +153,7 @@ export async function buildApp({
     },
   });
   const handleError = createErrorHandler(service.errors, write);
+  const rejections = new RejectionLog(() => app.log, metrics?.countRejection);
   const app: FastifyInstance = Fastify({
     logger,
     logController: new RequestLog(monotonic, () => storage.check()),
@@ -130,8 +161,8 @@ export async function buildApp({
     rewriteUrl: rewriteTarget,
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     exposeHeadRoutes: false,
-    // http/request/ validates; loading Fastify's validator would delay the start.
-    schemaController: { compilersFactory: { buildValidator: refuseSchemas } },
+    // http/request/ and http/response/ validate; loading Fastify's validator and serializer would delay the start.
+    schemaController: { compilersFactory: { buildValidator: refuseSchemas, buildSerializer: refuseSchemas } },
     // A closing service still serves the requests that it has accepted.
     return503OnClosing: false,
     // The preClose hook waits until clients have read their responses, which can exceed Fastify's default timeout.
@@ -139,10 +170,10 @@ export async function buildApp({
     // The header limit already bounds paths, and the contract defines valid ids.
     routerOptions: { maxParamLength: limits.headerLimit },
     clientErrorHandler: (error, socket) => {
-      respondToClientError(error, socket, write);
+      respondToClientError(error, socket, write, rejections.report);
     },
     frameworkErrors: handleError,
-    serverFactory: (listener) => createServer(listener, limits, tls, write),
+    serverFactory: (listener) => createServer(listener, limits, tls, write, rejections.report),
     // serverFactory creates the server; this option only makes Fastify log the address with the right scheme.
     ...(tls !== undefined && { https: {} }),
   });
@@ -150,18 +181,53 @@ export async function buildApp({
   app.decorateRequest('caller', null);
   app.decorateRequest('bodyReservation', undefined);
   app.decorateRequest('failure', undefined);
+  app.addHook('onClose', (_app, done) => {
+    rejections.close();
+    done();
+  });
+  return app;
+}
 
-  prepareShutdown(app);
+/** What the steps of a request need beyond the options. */
+interface StepsOptions extends AppOptions {
+  contract: Contract;
+  compiler: Compiler;
+  opened: OpenedService;
+}
 
+/** Adds the steps that a request passes. */
+async function addSteps(
+  app: FastifyInstance,
+  {
+    service,
+    storage,
+    contract,
+    compiler,
+    opened: { handlers, verifiers },
+    scopes = service.scopes,
+    verifyTimeout = defaultVerifyTimeout,
+    limits: givenLimits,
+    identityProvider,
+    metrics,
+    plugins: { securityHeaders = false, compression = false, corsOrigins = [], maxEventLoopDelay = 0 } = {},
+    now = Date.now,
+    monotonic = performanceNow,
+  }: StepsOptions,
+): Promise<void> {
+  const limits: Limits = { ...defaultLimits, ...givenLimits };
   const verifyForeign =
     identityProvider &&
     (await import('./http/security/jwt.js')).createJwtVerifier(identityProvider, service.scopes, now);
   const { realm, tokenPrefix: prefix } = service;
-  const { verify: bearerAuth, isKnown } = createBearerVerifier({
+  const { schemes, faults, isKnown } = createSchemes(contract, {
+    given: verifiers,
     tokens: storage.tokens,
     prefix,
     realm,
     verifyForeign,
+    scopes,
+    limit: verifyTimeout,
+    observe: (verify) => metrics?.observeVerifier(verify) ?? verify,
     now,
     monotonic,
   });
@@ -181,7 +247,7 @@ export async function buildApp({
   // From here on, errors have these headers and this coding too. CORS responds to preflights here.
   if (securityHeaders) await addSecurityHeaders(app);
   if (compression) (await import('./http/response/compression.js')).compressResponses(app);
-  if (corsOrigins.length > 0) await allowOrigins(app, contract, corsOrigins);
+  if (corsOrigins.length > 0) await allowOrigins(app, contract, corsOrigins, rates.address);
   if (rates.address !== undefined) app.addHook('onRequest', rates.address);
   refuseUnknownRoutes(app);
   // Known callers are spared while unknown ones cause the lag.
@@ -197,11 +263,7 @@ export async function buildApp({
     contract,
     compiler,
     handlers,
-    authentication: {
-      realm,
-      scopes,
-      verifiers: { bearerAuth: metrics?.observeVerifier(bearerAuth) ?? bearerAuth, ...verifiers },
-    },
+    authentication: { schemes, faults, scopes },
     bodies: {
       limit: limits.bodyLimit,
       // After waiting, a body still has half of the request timeout to arrive.
@@ -211,6 +273,7 @@ export async function buildApp({
       stallTime: limits.stallTimeout,
       // While others wait, a stalled client is cut off after half of the stall timeout.
       budget: createMemoryBudget(limits.listBudget, limits.stallTimeout / 2),
+      turns: createTurns(),
     },
     countCaller: rates.subject,
   });
@@ -218,5 +281,4 @@ export async function buildApp({
   serveDocsPage(app, contract);
   for (const { message, fix, ...place } of contract.warnings) app.log.warn(place, `${message}; ${fix}`);
   await app.ready();
-  return app;
 }

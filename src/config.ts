@@ -16,6 +16,7 @@ import {
   poolSize,
   port,
   positive,
+  reserve,
   safeUrl,
   seconds,
   text,
@@ -40,10 +41,14 @@ export const variables = {
   }),
   WORKER_TIMEOUT_SECONDS: seconds({
     default: defaultProcess.workerTimeout / 1000,
-    desc: 'How long a worker may be unresponsive, or take to start (at least 10), before it is killed and restarted; 0 disables',
+    desc: 'How long a worker may be unresponsive, or take to start (at least 10 more than `OPEN_TIMEOUT_SECONDS`), before it is killed and restarted, with twice the time to start if that took too long; 0 disables',
+  }),
+  OPEN_TIMEOUT_SECONDS: atLeastOneSecond({
+    default: defaultProcess.openTimeout / 1000,
+    desc: 'Maximum time for the service to open what it needs beside the store; a process that takes longer does not start',
   }),
   DATABASE_URL: databaseUrl({
-    desc: 'Where the data is stored: `file:PATH` (SQLite) or `postgres://…`',
+    desc: 'Where the data is stored: `file:PATH` or a path (SQLite), or `postgres://…`',
   }),
   DATABASE_POOL_SIZE: poolSize({
     default: defaultPostgres.poolSize,
@@ -57,6 +62,10 @@ export const variables = {
     default: defaultPostgres.prepared,
     desc: 'PostgreSQL: `true` uses prepared statements; behind PgBouncer this requires version 1.21 or later',
   }),
+  DATABASE_RESERVE_BYTES: reserve({
+    default: undefined,
+    desc: 'SQLite: free space on the disk of the store below which creates and replacements receive 503, so that everything else goes on; 64 MiB unless set, but then at most a tenth of the file system. 0 disables',
+  }),
   LOG_LEVEL: logLevel({
     default: defaultProcess.logLevel,
     desc: `Minimum log level: ${logLevels.join(', ')}`,
@@ -67,10 +76,14 @@ export const variables = {
   }),
   OIDC_ISSUER: safeUrl({
     default: undefined,
-    desc: "Issuer; must match the tokens' `iss` exactly. Set all three `OIDC_` variables, or none",
+    desc: "Issuer; must match the tokens' `iss` exactly. Set all of `OIDC_ISSUER`, `OIDC_AUDIENCE` and `OIDC_JWKS_URL`, or none",
   }),
   OIDC_AUDIENCE: text({ default: undefined, desc: "Audience that the tokens' `aud` must equal or contain" }),
   OIDC_JWKS_URL: safeUrl({ default: undefined, desc: "URL of the provider's public keys (JWKS)" }),
+  OIDC_REQUIRE_AT_JWT: flag({
+    default: false,
+    desc: '`true` accepts only tokens with the type `at+jwt` (RFC 9068); otherwise the type may also be `JWT`, or missing',
+  }),
   BODY_LIMIT_BYTES: bytes({ default: defaultLimits.bodyLimit, desc: 'Maximum length of a request body' }),
   BODY_BUDGET_BYTES: bytes({
     default: defaultLimits.bodyBudget,
@@ -78,7 +91,7 @@ export const variables = {
   }),
   LIST_BUDGET_BYTES: bytes({
     default: defaultLimits.listBudget,
-    desc: 'Memory for all list data that has been read but not yet sent; shared fairly between subjects',
+    desc: 'Memory for all data of lists and streams that has been read but not yet sent; shared fairly between subjects',
   }),
   HEADER_LIMIT_BYTES: bytes({
     default: defaultLimits.headerLimit,
@@ -94,7 +107,7 @@ export const variables = {
   }),
   STALL_TIMEOUT_SECONDS: atLeastOneSecond({
     default: defaultLimits.stallTimeout / 1000,
-    desc: 'Maximum time that a client may take to read one page of a list; slower clients are disconnected',
+    desc: 'Maximum time that a client may take to read one page of a list, or one chunk of a stream; slower clients are disconnected',
   }),
   MAX_CONNECTIONS: positive({
     default: defaultLimits.maxConnections,

@@ -7,6 +7,7 @@ export const defaultAddress = { host: '127.0.0.1', port: 3000 };
 export const defaultProcess = {
   workers: 1,
   workerTimeout: 30_000,
+  openTimeout: 20_000,
   logLevel: 'info',
   nodeEnvironment: 'development',
   maxEventLoopDelay: 1_000,

@@ -7,6 +7,7 @@ import {
   isTextId,
   type Collection,
   type Id,
+  type OutcomesOfNull,
   type OutcomesOfText,
   type Page,
   type PageRange,
@@ -26,7 +27,8 @@ export type Stored<Value> = {
  */
 export class Documents<I extends Id, Value extends object> {
   readonly #collection: Collection<I>;
-  readonly #fields: readonly (keyof Value & string)[];
+  /** The fields, and how each begins in a text. */
+  readonly #fields: readonly (readonly [name: keyof Value & string, label: string])[];
 
   /**
    * @param fields - All fields, in the order of the texts. Two documents are the same if their texts are. A field that
@@ -34,11 +36,13 @@ export class Documents<I extends Id, Value extends object> {
    */
   constructor(collection: Collection<I>, fields: Readonly<Record<keyof Value, true>>) {
     this.#collection = collection;
-    this.#fields = Object.keys(fields) as (keyof Value & string)[];
+    const names = Object.keys(fields) as (keyof Value & string)[];
+    this.#fields = names.map((name) => [name, `${JSON.stringify(name)}:`]);
   }
 
   /**
    * Stores a value if the condition holds; `any` always does. `OutcomesOfText` has the outcomes.
+   * @throws ApiError `invalidBody` (400) for a string with U+0000, which the contract should not have accepted.
    * @throws RangeError if the value has a number that JSON or int64 does not have; nothing is stored.
    */
   async write<When extends 'absent' | 'present' | 'any'>(
@@ -55,9 +59,29 @@ export class Documents<I extends Id, Value extends object> {
   }
 
   /** Deletes a document. Resolves to false if there is none. */
-  async delete(subject: string, id: I): Promise<boolean> {
-    if (!canBeId(id)) return false;
-    return (await this.#collection.write(subject, id, { when: 'present', text: null })) === 'deleted';
+  delete(subject: string, id: I): Promise<boolean>;
+  /**
+   * Deletes a document if it is still what `get` or `change` returned. Resolves to `other` if it has changed since, and
+   * to `missing` if there is none.
+   */
+  delete(
+    subject: string,
+    id: I,
+    condition: { readonly equals: JsonText<Value> },
+  ): Promise<OutcomesOfNull['equals']>;
+  async delete(
+    subject: string,
+    id: I,
+    condition?: { readonly equals: JsonText<Value> },
+  ): Promise<boolean | OutcomesOfNull['equals']> {
+    if (condition === undefined)
+      return (
+        canBeId(id) &&
+        (await this.#collection.write(subject, id, { when: 'present', text: null })) === 'deleted'
+      );
+    if (!canBeId(id)) return 'missing';
+    const expected = condition.equals.text;
+    return this.#collection.write(subject, id, { when: 'equals', expected, text: null });
   }
 
   /** Returns a document, for a response; undefined if there is none. */
@@ -77,7 +101,8 @@ export class Documents<I extends Id, Value extends object> {
    * change is stored only if the document is still what was read; otherwise it is read again. So none of several
    * concurrent changes is lost.
    * @param update - Returns the changed value; may be called several times. What it throws rejects the change.
-   * @throws ApiError when too many other changes to the document come first: 50301, and nothing has changed.
+   * @throws ApiError when too many other changes to the document come first: 50301, and nothing has changed; also as
+   *   `write` does.
    * @throws RangeError if the changed value has a number that JSON or int64 does not have; nothing has changed.
    */
   async change(
@@ -101,10 +126,13 @@ export class Documents<I extends Id, Value extends object> {
   /** The output of JSON.stringify for the fields in order, except that bigints are exact. */
   #textOf(value: Value | Stored<Value>): string {
     let members = '';
-    for (const name of this.#fields) {
+    for (const [name, label] of this.#fields) {
       checkNumbers(name, value[name]);
       const text = exactJson(value[name]);
-      if (text !== undefined) members += `${members === '' ? '' : ','}"${name}":${text}`;
+      if (text === undefined) continue;
+      // In a text, U+0000 is escaped; so may be a backslash before `u0000`.
+      if (text.includes('\\u0000')) checkStrings(name, value[name]);
+      members += `${members === '' ? '' : ','}${label}${text}`;
     }
     return `{${members}}`;
   }
@@ -118,6 +146,19 @@ function checkNumbers(name: string, value: unknown): void {
     throw new RangeError(`${name} would be ${value}, which JSON does not have`);
   if (typeof value === 'object' && value !== null)
     for (const inner of Object.values(value)) checkNumbers(name, inner);
+}
+
+/** @throws ApiError for a string with U+0000, which not every tool of every engine can read. */
+function checkStrings(place: string, value: unknown): void {
+  const refuse = (where: string) => {
+    throw new ApiError('invalidBody', { detail: `${where} must not contain U+0000` });
+  };
+  if (typeof value === 'string' && value.includes('\0')) refuse(place);
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, inner] of Object.entries(value)) {
+    if (name.includes('\0')) refuse(`a name in ${place}`);
+    checkStrings(`${place}.${name}`, inner);
+  }
 }
 
 /** Whether any document can have an id: a contract may allow texts that no engine holds. */

@@ -80,7 +80,7 @@ export class ApiError extends Error {
 
   constructor(kind: ErrorKind | ErrorEntry, options: ApiErrorOptions = {}) {
     const { code, message } = typeof kind === 'string' ? catalogue[kind] : kind;
-    const text = options.detail === undefined ? message : `${message.slice(0, -1)}: ${options.detail}.`;
+    const text = options.detail === undefined ? message : `${message.replace(/\.$/, '')}: ${options.detail}.`;
     super(text, options.cause === undefined ? undefined : { cause: options.cause });
     const statusCode = Math.floor(code / 100);
     this.kind = kind;

@@ -1,7 +1,6 @@
 // Defines the Plant Store: the service that runs on this server.
-import type { Handlers } from './contract/handlers.js';
 import type { requiredScope } from './contract/types.gen.js';
-import type { Service } from './definition.js';
+import type { Opened, Service } from './definition.js';
 import { plantErrors } from './plants/errors.js';
 import { plantOperations } from './plants/operations.js';
 import { plants, PlantRepository } from './plants/repository.js';
@@ -15,7 +14,7 @@ export const service: Service = {
   command: new URL('./cli.js', import.meta.url),
   contract: new URL('../openapi.yaml', import.meta.url),
   // The compiler reports an operation that no resource implements.
-  handlers: (storage): Handlers => ({ ...plantOperations(new PlantRepository(storage.collection(plants))) }),
+  open: ({ collection }): Opened => ({ handlers: plantOperations(new PlantRepository(collection(plants))) }),
   collections: [plants],
   migrations: new URL('./migrations/', import.meta.url),
   errors: plantErrors,

@@ -20,6 +20,7 @@ export const atLeastOneSecond = integer(1, 86_400);
 export const poolSize = integer(1, 1_000);
 export const count = integer(0, 1_000_000_000);
 export const positive = integer(1, 10_000_000);
+export const reserve = integer(0, 2 ** 40);
 export const bytes = integer(1_024, 2 ** 33);
 
 export const workers = makeExactValidator<number>((value) => {
@@ -60,14 +61,26 @@ export const networks = list('addresses and networks, such as 10.0.0.0/8', (item
   return Number(prefix) >= 1 && Number(prefix) <= longest;
 });
 export const databaseUrl = makeExactValidator<string>((value) => {
-  if (!/^(file:.|postgres(ql)?:\/\/.)/.test(value)) throw new EnvError('must be file:PATH or postgres://…');
-  if (value.startsWith('file:~'))
-    throw new EnvError('must not start with ~: write the full path of the file');
-  if (/^file:.*[?#]/.test(value)) throw new EnvError('must be file:PATH, without parameters');
-  if (value.startsWith('file::'))
-    throw new EnvError('must name a file: a store in memory would not be durable');
+  if (/^postgres(ql)?:\/\/./.test(value)) return value;
+  // A path on Windows may start with a letter and a colon.
+  const [scheme = ''] = /^[a-z][a-z0-9+.-]+:/i.exec(value) ?? [];
+  const path = value.slice(scheme.length);
+  if (!['', 'file:'].includes(scheme) || path === '')
+    throw new EnvError('must be file:PATH, a path, or postgres://…');
+  if (path.startsWith('~')) throw new EnvError('must not start with ~: write the full path of the file');
+  if (path.startsWith(':')) throw new EnvError('must name a file: a store in memory would not be durable');
+  if (scheme === '') return value;
+  // SQLite has such parameters. With them taken as a part of the name, an empty store would begin.
+  if (/\?\w+=[^/]*$/.test(path))
+    throw new EnvError(
+      'must be file:PATH, without parameters; for a file with this name, write its path alone',
+    );
+  if (path.startsWith('//') && /[?#]/.test(path))
+    throw new EnvError(
+      'must be a URL without parameters: write %3F for ? and %23 for # in the name of a file',
+    );
   try {
-    if (value.startsWith('file://')) fileURLToPath(value);
+    if (path.startsWith('//')) fileURLToPath(value);
   } catch (error) {
     throw new EnvError(`must be a file on this machine: ${(error as Error).message}`);
   }

@@ -47,14 +47,18 @@ const loadContract = await (async () => {
 })();
 
 /**
- * Returns types that openapi-typescript does not generate: each operation's security schemes, and all scopes.
+ * Returns types that openapi-typescript does not generate: the security schemes, those of each operation, and all scopes.
  * @param {ReturnType<typeof loadContract>} contract
  */
-function securityTypes({ operations }) {
+function securityTypes({ operations, securitySchemes }) {
+  const used = new Set(operations.flatMap(({ security }) => security.flat().map(({ scheme }) => scheme)));
+  const schemes = Object.entries(securitySchemes).map(
+    ([name, { kind }]) => `    ${keyOf(name)}${used.has(name) ? '' : '?'}: ${JSON.stringify(kind)};`,
+  );
   const lines = operations.map(({ operationId, security }) => {
     const schemes = new Set(security.flat().map(({ scheme }) => JSON.stringify(scheme)));
     const isOptional = schemes.size > 0 && security.some((requirement) => requirement.length === 0);
-    return `    ${JSON.stringify(operationId).replace(/^"([A-Za-z]\w*)"$/, '$1')}: ${union([...schemes, ...(isOptional ? ['null'] : [])])};`;
+    return `    ${keyOf(operationId)}: ${union([...schemes, ...(isOptional ? ['null'] : [])])};`;
   });
   const scopes = operations.flatMap(({ requiredScope, security }) => [
     ...(requiredScope === undefined ? [] : [requiredScope]),
@@ -64,6 +68,10 @@ function securityTypes({ operations }) {
   return `/** The names of each operation's security schemes, with null if they are optional; never if it is public. */
 export interface operationSecurity {
 ${lines.join('\n')}
+}
+/** What each security scheme is; optional if no operation uses it. */
+export interface securitySchemes {
+${schemes.join('\n')}
 }
 /** The scopes that operations require. */
 export type requiredScope = ${union(names)};
@@ -94,6 +102,14 @@ function withIds({ document, operations }) {
     Object.assign(paths[path]?.[method.toLowerCase()] ?? {}, { operationId });
   }
   return copy;
+}
+
+/**
+ * The key of a property, in quotes if it needs them.
+ * @param {string} name
+ */
+function keyOf(name) {
+  return JSON.stringify(name).replace(/^"([A-Za-z]\w*)"$/, '$1');
 }
 
 /** @param {string[]} names */

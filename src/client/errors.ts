@@ -41,16 +41,43 @@ export abstract class PlantStoreError extends Error implements FailedCall {
   }
 }
 
-/** No complete response arrived: the connection was refused or lost, or timed out. `cause` has the details. */
+/**
+ * No complete response arrived: the connection was refused or lost, or timed out. `cause` is the error that says why, on
+ * Node.js with its `code`.
+ */
 export class ConnectionError extends PlantStoreError {
   override readonly name = 'ConnectionError';
 
   constructor(call: FailedCall, cause: unknown) {
     super(['The Plant Store did not return a complete response', ...reasons(cause)].join(': '), call, {
-      cause,
+      cause: underlying(cause),
     });
   }
 }
+
+/**
+ * Returns the error behind fetch's TypeError, which only says that it failed; of several for the addresses of one name,
+ * the first.
+ */
+function underlying(error: unknown): unknown {
+  if (error instanceof AggregateError && error.errors.length > 0) return underlying(error.errors[0]);
+  return error instanceof TypeError && error.cause instanceof Error ? underlying(error.cause) : error;
+}
+
+/**
+ * Whether fetch failed before it sent anything: the name did not resolve, or no connection was established. Only errors
+ * of Node.js say so, by `syscall` (documented with its system errors), or by the `code` of a timeout of its fetch.
+ */
+export function isUnsent(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.length > 0 && error.errors.every(isUnsent);
+  if (!(error instanceof Error)) return false;
+  const { syscall, code } = error as { syscall?: unknown; code?: unknown };
+  return (
+    syscall === 'connect' || syscall === 'getaddrinfo' || code === connectTimeout || isUnsent(error.cause)
+  );
+}
+
+const connectTimeout = 'UND_ERR_CONNECT_TIMEOUT';
 
 /** The messages of an error and its causes; fetch's own message only says that it failed. */
 function reasons(error: unknown): string[] {

@@ -213,9 +213,9 @@ function isSame(plant: Plant, sent: Plant): boolean {
 }
 
 /** Separates the parameters of a list from the options of its call. */
-function splitOptions({ signal, onAnswer, timeout, retries, ...query }: ListOptions) {
+function splitOptions({ signal, onAnswer, timeout, retries, requestId, ...query }: ListOptions) {
   // What is undefined is left out of the URL.
-  return { query: query as ListQuery, caller: { signal, onAnswer, timeout, retries } };
+  return { query: query as ListQuery, caller: { signal, onAnswer, timeout, retries, requestId } };
 }
 
 /** Converts an id to a bigint. Refuses one that may have been rounded, since it could identify another plant. */

@@ -3,7 +3,7 @@ import createFetchClient from 'openapi-fetch';
 import { exactJson } from '../contract/json-text.js';
 import type { components, operations } from '../contract/types.gen.js';
 import { readBody, type ParsedJson } from './response-body.js';
-import { Fault, type Answer, type ErrorKind } from './errors.js';
+import { Fault, isUnsent, type Answer, type ErrorKind } from './errors.js';
 import { checkLimits, Limits } from './limits.js';
 import { routes } from './operations.gen.js';
 import { withRetries, type Clock, type Outcome } from './retries.js';
@@ -30,6 +30,11 @@ export interface CallOptions {
   timeout?: number | undefined;
   /** Replaces the client's `retries` in this call. */
   retries?: number | undefined;
+  /**
+   * The id of the call in the service's logs, random by default: 1 to 54 letters, digits, `_`, `.` and `-`. The request
+   * of each attempt has this id with the attempt's number: `ID-1`, `ID-2`.
+   */
+  requestId?: string | undefined;
 }
 
 /** The parameters of an operation, as the contract has them. */
@@ -118,7 +123,7 @@ export function createSender(options: SenderOptions): Sender {
   return <Name extends keyof operations, Value>(call: Call<Name, Value>, own: CallOptions) => {
     const { signal, onAnswer, timeout = options.timeout, retries = options.retries } = own;
     checkLimits({ timeout, retries });
-    const callId = newId();
+    const callId = checkId(own.requestId ?? newId());
 
     async function attempt(attempts: number): Promise<Outcome<Value>> {
       signal?.throwIfAborted();
@@ -134,7 +139,9 @@ export function createSender(options: SenderOptions): Sender {
         // Other errors before sending are the caller's, such as an invalid base URL.
         if (!sent && !limits.signal.aborted) throw cause;
         const lost = sent ? cause : new Error('the token function did not return', { cause });
-        return { lost, requestId: requestIdOf(response) ?? requestId, sent };
+        // A fetch of the caller's may have sent the request before, and failed when it repeated it.
+        const unsent = options.fetch === globalThis.fetch && response === undefined && isUnsent(cause);
+        return { lost, requestId: requestIdOf(response) ?? requestId, sent: sent && !unsent };
       }
       const { data, error, response } = received;
       const answer = answerOf(response, error, requestId, clock);
@@ -232,6 +239,12 @@ function checkMediaType(data: unknown, { headers }: Response): void {
   const type = headers.get('content-type');
   if (type?.split(';')[0]!.trim().toLowerCase() !== 'application/json')
     throw new Fault(`the media type is ${type ?? 'missing'}, and should be application/json`);
+}
+
+/** @throws RangeError for an id of a call that the service would replace. */
+function checkId(id: string): string {
+  if (/^[\w.-]{1,54}$/.test(id)) return id;
+  throw new RangeError(`requestId must have 1 to 54 letters, digits, _, . and -: ${id}`);
 }
 
 /** Returns 64 random bits, in a form that the service accepts as a request id. */

@@ -57,29 +57,61 @@ export class ContractNode {
   /** Checks the value of a discriminator's mapping: a reference, or the name of a schema. */
   refer(text: string): void {
     const $ref = /[#/.]/.test(text) ? text : `#/components/schemas/${text}`;
-    new ContractNode(this.#text, { $ref }, this.path, this.#isQuiet).target();
+    new ContractNode(this.#text, { $ref }, this.path, this.#isQuiet).#find(new Set());
   }
 
   /** Follows a reference within the document, and a reference there. A reference to nothing is a fault. */
-  target(seen: readonly unknown[] = []): ContractNode {
+  target(seen = new Set<unknown>()): ContractNode {
+    if (this.scalar('$ref') === undefined) return this;
+    if (seen.has(this.value)) return this.#lose();
+    seen.add(this.value);
+    return this.follow().target(seen);
+  }
+
+  /**
+   * Follows a reference within the document, once. A reference to nothing is a fault.
+   * @param seen - The references that have been followed on the way here.
+   */
+  follow(seen = new Set<unknown>()): ContractNode {
+    const steps = stepsOf(this.scalar('$ref') ?? '');
+    if (steps !== undefined) this.#text.refer(steps);
+    return this.#find(seen);
+  }
+
+  /** Whether a reference to this component, or to a place in it, has been followed. */
+  get isReferred(): boolean {
+    return this.#text.isReferred(this.path);
+  }
+
+  #find(seen: Set<unknown>): ContractNode {
     const text = this.scalar('$ref');
     if (text === undefined) return this;
-    const reference = this.at('$ref');
-    const lost = new ContractNode(this.#text, {}, this.path, true);
     if (!text.startsWith('#')) {
       const fix = 'Bundle the contract into one file, as "redocly bundle" does';
-      reference.fault(`${text} is outside of this document`, fix);
-      return lost;
+      this.at('$ref').fault(`${text} is outside of this document`, fix);
+      return this.#nothing;
     }
-    const next = [...seen, this.value];
-    const root = new ContractNode(this.#text, this.#text.value, []);
-    const steps = text.slice(1).split('/').slice(1).map(unescape);
-    const found = seen.includes(this.value)
-      ? lost
-      : steps.reduce((at, step) => at.target(next).at(step), root);
-    if (found.value !== undefined && found !== lost) return found.target(next);
-    reference.fault(`${text} refers to nothing`, 'Refer to a component, as in #/components/schemas/Name');
-    return lost;
+    const steps = stepsOf(text);
+    if (seen.has(this.value) || steps === undefined) return this.#lose();
+    seen.add(this.value);
+    let node = new ContractNode(this.#text, this.#text.value, []);
+    for (const step of steps) {
+      // What is next to a reference comes before what it refers to.
+      while (node.at(step).value === undefined && node.scalar('$ref') !== undefined) node = node.follow(seen);
+      node = node.at(step);
+    }
+    return node.value === undefined ? this.#lose() : node;
+  }
+
+  #lose(): ContractNode {
+    const fix = 'Refer to a component, as in #/components/schemas/Name';
+    this.at('$ref').fault(`${this.scalar('$ref')!} refers to nothing`, fix);
+    return this.#nothing;
+  }
+
+  /** What a reference to nothing refers to. */
+  get #nothing(): ContractNode {
+    return new ContractNode(this.#text, undefined, this.path, true);
   }
 
   /**
@@ -131,7 +163,9 @@ export class ContractNode {
   #typed(key: string, type: string, name: string): unknown {
     const node = this.at(key);
     if (node.value === undefined || typeof node.value === type) return node.value;
-    node.fault(`must be ${name}`, `Write ${name} here${type === 'string' ? ', in quotes' : ''}`);
+    const isQuoted = typeof node.value === 'string';
+    const quotes = type === 'string' ? ', in quotes' : isQuoted ? ', without quotes' : '';
+    node.fault(`must be ${name}`, `Write ${name} here${quotes}`);
     return undefined;
   }
 
@@ -150,6 +184,12 @@ export class ContractNode {
     if (node.value !== undefined) node.fault('must be an object', 'Write an object here');
     return [];
   }
+}
+
+/** The steps of a reference within the document; undefined if it is none. */
+function stepsOf(reference: string): string[] | undefined {
+  if (!/^#(\/|$)/.test(reference)) return undefined;
+  return reference.slice(1).split('/').slice(1).map(unescape);
 }
 
 /** Decodes one step of a reference (RFC 6901 section 6). */

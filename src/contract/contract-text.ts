@@ -13,6 +13,9 @@ import {
 /** The steps from the root of a document to a value. */
 export type Path = readonly (string | number)[];
 
+/** How many steps there are to a component, as in /components/schemas/Bed. */
+const componentDepth = 3;
+
 /** What is wrong with a contract, or worth a warning, and where. */
 export interface Finding {
   /** A JSON Pointer (RFC 6901); empty for the whole document. */
@@ -49,6 +52,8 @@ export class ContractText {
   readonly value: unknown;
   readonly #document: Document;
   readonly #lines = new LineCounter();
+  /** The components that something refers to, by their paths. */
+  readonly #referred = new Set<string>();
   /** By place and message, since several places may refer to one. */
   readonly #faults = new Map<string, Finding>();
   readonly #warnings = new Map<string, Finding>();
@@ -70,6 +75,16 @@ export class ContractText {
       // Aliases that would expand to very many nodes.
       this.fault([], (error as Error).message, 'Write the values out instead of using aliases');
     }
+  }
+
+  /** Remembers that something refers to a place in a component. */
+  refer(path: Path): void {
+    this.#referred.add(JSON.stringify(path.slice(0, componentDepth)));
+  }
+
+  /** Whether something refers to a component, or to a place in it. */
+  isReferred(path: Path): boolean {
+    return this.#referred.has(JSON.stringify(path));
   }
 
   fault(path: Path, message: string, fix: string): void {

@@ -24,23 +24,30 @@ export interface JsonArray<Item> {
   readonly item?: Item;
 }
 
-/** Those of some media types that are JSON. */
+/** Those of some media types that are JSON, or ranges that include it. */
 type JsonType<Type> = Type extends
   '*/*' | 'application/*' | `application/${'' | `${string}+`}json${'' | `;${string}`}`
   ? Type
   : never;
 
-/** The JSON of a body; `application/json` if there are several types. */
+/** The JSON type that a handler need not name: application/json or a range that includes it, or the only one. */
+type DefaultType<Type> = 'application/json' extends Type
+  ? 'application/json'
+  : 'application/*' extends Type
+    ? 'application/*'
+    : '*/*' extends Type
+      ? '*/*'
+      : true extends IsUnion<JsonType<Type>>
+        ? never
+        : JsonType<Type>;
+
+/** The JSON that a handler returns without naming its type. */
 type JsonContent<T> = T extends { content: infer Content }
-  ? Content extends { 'application/json': infer Json }
-    ? Json
-    : Content[JsonType<keyof Content>]
+  ? Content[DefaultType<keyof Content> & keyof Content]
   : undefined;
 
-/** The media types of a response that are not JSON. */
-type RawType<Response> = Response extends { content: infer Content }
-  ? Exclude<keyof Content, JsonType<keyof Content>>
-  : never;
+/** The JSON of a request, of any of its media types. */
+type RequestJson<T> = T extends { content: infer Content } ? Content[JsonType<keyof Content>] : undefined;
 
 type Parameters<Operation, Location extends 'path' | 'query' | 'header' | 'cookie'> = Operation extends {
   parameters: { [_ in Location]?: infer Given };
@@ -89,9 +96,9 @@ type Without<Mark extends '$read' | '$write', T> = T extends {
       : T;
 
 type RequestBody<Operation> = Operation extends { requestBody: infer Body }
-  ? Without<'$read', JsonContent<Body>>
+  ? Without<'$read', RequestJson<Body>>
   : Operation extends { requestBody?: infer Body }
-    ? Without<'$read', JsonContent<NonNullable<Body>>> | undefined
+    ? Without<'$read', RequestJson<NonNullable<Body>>> | undefined
     : undefined;
 
 /** The caller, unless the operation is public; undefined credentials are an alternative of an optional scheme. */
@@ -134,17 +141,28 @@ type SuccessKey<Key> = StartingWith<'2' | '3', Key>;
 /** The server itself responds to conditional requests for a list. */
 type ConditionalKey<Listed> = JsonContent<Listed> extends readonly unknown[] ? 304 : never;
 
-/** The body of a response; if it is not JSON, it is sent as it is, and has its type if there are several. */
-type ResultBody<Response> = [JsonContent<Response>] extends [never]
-  ? true extends IsUnion<RawType<Response>>
-    ? TypedBody<RawType<Response> & string>
-    : RawBody
-  : | JsonBody<Response>
-    | ([RawType<Response>] extends [never] ? never : TypedBody<RawType<Response> & string>);
+/** The body of a response; if there are several types, a TypedBody names one, unless it is the JSON that needs no name. */
+type ResultBody<Response> = Response extends { content: infer Content }
+  ? [JsonType<keyof Content>, IsUnion<keyof Content>] extends [never, false]
+    ? RawBody
+    : | ([DefaultType<keyof Content>] extends [never] ? never : JsonBody<JsonContent<Response>>)
+      | NamedBodies<Content>
+  : undefined;
 
-/** The JSON body of a response; an array may be returned page by page. */
-type JsonBody<Response> =
-  Without<'$write', JsonContent<Response>> extends infer Json
+/** The bodies whose type a handler names. */
+type NamedBodies<Content> = {
+  [Type in keyof Content]: Type extends '*/*'
+    ? TypedBody<`${string}/${string}`, RawBody | JsonBody<Content[Type]>>
+    : Type extends 'application/*'
+      ? TypedBody<`application/${string}`, RawBody | JsonBody<Content[Type]>>
+      : Type extends JsonType<Type>
+        ? TypedBody<Type & string, JsonBody<Content[Type]>>
+        : TypedBody<Type & string>;
+}[true extends IsUnion<keyof Content> ? keyof Content : Extract<keyof Content, '*/*' | 'application/*'>];
+
+/** A JSON body; an array may be returned page by page. */
+type JsonBody<Given> =
+  Without<'$write', Given> extends infer Json
     ? Json extends (infer Item)[]
       ? JsonArray<Item> | Item[]
       : Json extends undefined

@@ -3,16 +3,21 @@ import { readRequirements, type Requirement, type SecurityScheme } from './secur
 import { readBasePaths } from './servers.js';
 import { readParameters, readRoute, type Parameter, type Route } from './parameters.js';
 import { scopeExtension, type ContractNode } from './contract-node.js';
-import { declares, readContent, readResponses, type ErrorContent, type Result } from './responses.js';
-import type { Schema } from './schema.js';
+import {
+  declares,
+  readContent,
+  readResponses,
+  type Content,
+  type ErrorContents,
+  type Result,
+} from './responses.js';
 import type { Schemas } from './schema-normalizer.js';
 import type { Finding } from './contract-text.js';
 
 /** A request body in the normal form: JSON of one or several media types. */
 export interface Body {
   readonly required: boolean;
-  /** The schemas by media type, in lower case. */
-  readonly schemas: ReadonlyMap<string, Schema>;
+  readonly contents: readonly Content[];
 }
 
 /** An operation in the normal form. */
@@ -38,7 +43,7 @@ export interface Operation {
   /** The names of the headers of all responses. */
   readonly responseHeaders: readonly string[];
   /** The bodies of its errors, as far as they describe those of the server. */
-  readonly errors: readonly ErrorContent[];
+  readonly errors: readonly ErrorContents[];
   /** Describes what is wrong with the operation, and where it is in the contract. */
   readonly find: (message: string, fix: string) => Finding;
   /** Whether it declares a status, by itself, a range or `default`. */
@@ -122,6 +127,8 @@ function readOperation({ method, path, route, item, node }: Given, surroundings:
   if (requiredScope !== undefined && !needsCaller) {
     node.at(scopeExtension).fault('an operation that needs no caller cannot require a scope', 'Leave it out');
   }
+  if (node.text('operationId') === '')
+    node.at('operationId').fault('must not be empty', 'Write a name, or leave it out');
   const isScoped = requiredScope !== undefined || security.flat().some(({ scopes }) => scopes.length > 0);
   const own = [...(security.length > 0 ? [401] : []), ...(isScoped ? [403] : [])];
   const { results, keys, headers, errors } = readResponses(node, schemas, own, surroundings.hasOwnErrors);
@@ -183,15 +190,12 @@ function readBody(node: ContractNode, method: string, schemas: Schemas): Body | 
   if (body.at('content').isObject && contents.length === 0)
     body.at('content').fault('has no media type', 'Write application/json');
   const json = contents.filter(({ isJson }) => isJson);
-  const [{ mediaType } = { mediaType: '' }] = contents;
-  if (json.length === 0 && mediaType !== '') {
-    const fix = jsonFixes.find(([pattern]) => pattern.test(mediaType))?.[1] ?? bytesAsJson;
-    body.at('content').fault(`${mediaType} is not supported`, `Write application/json${fix}`);
+  const [{ name } = { name: '' }] = contents;
+  if (json.length === 0 && name !== '') {
+    const fix = jsonFixes.find(([pattern]) => pattern.test(name))?.[1] ?? bytesAsJson;
+    body.at('content').fault(`${name} is not supported`, `Write application/json${fix}`);
   }
-  return {
-    required: body.flag('required') === true,
-    schemas: new Map(json.map(({ mediaType, schema }) => [mediaType, schema])),
-  };
+  return { required: body.flag('required') === true, contents: json };
 }
 
 /** Derives the id of an operation that has none, as in `getBooksById`. */

@@ -99,6 +99,7 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
   if (at === 'path' && !required) node.fault('a path parameter is always required', 'Write required: true');
   const schema = node.has('schema') ? schemas.normalize(node.at('schema'), 'text') : anySchema;
   checkText(node.at('schema'), schema, at);
+  checkEnum(node.at('schema'), schema);
   return { name, in: at, required, schema: asText(schema), separator: readSeparator(node, at) };
 }
 
@@ -130,6 +131,17 @@ function checkText(node: ContractNode, { shape }: Schema, where: ParameterPlace)
   if (items.length !== 1 || items[0] === 'array' || items[0] === 'object') {
     node.fault('the items could have several types', 'Write items with one type that is not array or object');
   }
+}
+
+/** Refuses values that no text could equal: without a type, a parameter and its items are texts. */
+function checkEnum(node: ContractNode, schema: Schema): void {
+  const isWrong = (one: Schema | undefined) =>
+    (one?.type ?? one?.shape.types) === undefined && one?.enum?.some((value) => typeof value !== 'string');
+  if (!isWrong(schema) && !isWrong(schema.items)) return;
+  node.fault(
+    'no text equals a value of enum that is not a text',
+    'Write the type of the values next to enum',
+  );
 }
 
 /** The names in a path template. */

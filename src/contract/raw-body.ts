@@ -4,15 +4,15 @@
 export type RawBody = string | Uint8Array | AsyncIterable<string | Uint8Array>;
 
 /** A body with its media type, for responses that declare several types. */
-export class TypedBody<Type extends string = string> {
+export class TypedBody<Type extends string = string, Body = RawBody> {
   readonly mediaType: Type;
-  readonly body: RawBody;
+  readonly body: Body;
 
   /**
-   * @param mediaType - As the contract declares it; any type but JSON.
-   * @param body - What is sent.
+   * @param mediaType - As the contract declares it, or a type in a range that it declares.
+   * @param body - What is sent; of JSON, the value.
    */
-  constructor(mediaType: Type, body: RawBody) {
+  constructor(mediaType: Type, body: Body) {
     this.mediaType = mediaType;
     this.body = body;
   }

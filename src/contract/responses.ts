@@ -1,12 +1,25 @@
 // Reads the responses of an operation: what its handler may return, and what the server returns by itself.
 import type { ContractNode } from './contract-node.js';
+import {
+  canonicalType,
+  isJson,
+  isRange,
+  mostSpecific,
+  parseMediaType,
+  type MediaType,
+} from './media-type.js';
 import { anySchema, type Schema, type Use } from './schema.js';
 import type { Schemas } from './schema-normalizer.js';
 import { propertyOf } from './shape.js';
 
-/** The content of a body. */
+/** What a body may be. */
 export interface Content {
+  /** The media type as the contract declares it. */
+  readonly name: string;
+  readonly range: MediaType;
+  /** What Content-Type says of such a body: of a range, the JSON in it. */
   readonly mediaType: string;
+  /** Whether it is JSON, or a range that includes JSON. */
   readonly isJson: boolean;
   readonly schema: Schema;
 }
@@ -17,19 +30,21 @@ export interface Result {
   readonly key: string;
   /** The status if the handler need not say it; undefined for a range. */
   readonly status: number | undefined;
-  /** The JSON if there is any, otherwise the first type; undefined without content. */
+  /** What its body may be; none without content. */
+  readonly contents: readonly Content[];
+  /** What the body is if the handler does not name its type: JSON, or the only other type. */
   readonly content: Content | undefined;
-  /** The media types other than JSON, which a handler returns as text, bytes or a stream. */
-  readonly rawTypes: readonly string[];
   /** Whether the body is a JSON array, which the handler may return page by page. */
   readonly isList: boolean;
   /** The headers that the handler returns: all but those that the server sets. */
   readonly handlerHeaders: readonly string[];
 }
 
-/** The body of the errors of a status, a range or `default`. */
-export interface ErrorContent extends Content {
+/** What the body of an error may be. */
+export interface ErrorContents {
+  /** The status, a range of statuses, or `default`. */
   readonly key: string;
+  readonly contents: readonly Content[];
 }
 
 /** The responses of an operation. */
@@ -40,7 +55,7 @@ export interface Responses {
   /** The names of the headers of all responses. */
   readonly headers: readonly string[];
   /** The errors' bodies, as far as they describe those of the server. */
-  readonly errors: readonly ErrorContent[];
+  readonly errors: readonly ErrorContents[];
 }
 
 /** The headers that the server sets on success, in lower case; `listHeaders` on lists only. */
@@ -66,32 +81,43 @@ export function declares(keys: ReadonlySet<string>, status: number): boolean {
   return keys.has(String(status)) || keys.has(`${Math.floor(status / 100)}XX`) || keys.has('default');
 }
 
-/** Whether a media type is JSON (RFC 6839 section 3.1), or a range of types that includes it. */
-function jsonType(mediaType: string): string | undefined {
-  const type = mediaType.split(';', 1)[0]!.trim().toLowerCase();
-  if (type === '*/*' || type === 'application/*') return 'application/json';
-  return /^application\/([\w.-]+\+)?json$/.test(type) ? type : undefined;
-}
+const json = parseMediaType('application/json');
 
 /** Reads a `content`: first `application/json`, then other JSON types, then the others, with a warning if they are ignored. */
 export function readContent(owner: ContractNode, schemas: Schemas, use: Use): Content[] {
+  const names = new Map<string, string>();
   const all = owner.entries('content').map(([name, given]): Content => {
     given.allow('schema example examples encoding');
-    const type = jsonType(name);
-    const schema =
-      type !== undefined && given.has('schema') ? schemas.normalize(given.at('schema'), use) : undefined;
-    return { mediaType: type ?? name, isJson: type !== undefined, schema: schema ?? anySchema };
+    const range = parseMediaType(name);
+    const canonical = canonicalType(range);
+    const same = names.get(canonical);
+    if (same !== undefined) given.fault(`${name} is the same media type as ${same}`, 'Leave one out');
+    names.set(canonical, name);
+    const isOfJson = isJson(range.type) || mostSpecific([{ range }], json) !== undefined;
+    const isDescribed = isOfJson && given.has('schema');
+    // Nothing checks such bodies.
+    if (!isOfJson) given.at('schema').target();
+    return {
+      name,
+      range,
+      mediaType: !isOfJson ? name : isRange(range) ? json.type : name.replace(/\s*;\s*charset=[^;]*/i, ''),
+      isJson: isOfJson,
+      schema: isDescribed ? schemas.normalize(given.at('schema'), use) : anySchema,
+    };
   });
-  const others = rawTypesOf(all);
+  const others = all.filter((content) => !content.isJson).map(({ name }) => name);
   if (use !== 'response' && others.length > 0 && others.length < all.length) {
     owner.at('content').warn(`${others.join(', ')} is not served, only JSON`, 'Leave it out');
   }
-  const rank = ({ mediaType, isJson }: Content) => (mediaType === 'application/json' ? 0 : isJson ? 1 : 2);
+  const rank = ({ range, isJson }: Content) => (canonicalType(range) === json.type ? 0 : isJson ? 1 : 2);
   return all.sort((a, b) => rank(a) - rank(b));
 }
 
-function rawTypesOf(contents: readonly Content[]): string[] {
-  return contents.filter(({ isJson }) => !isJson).map(({ mediaType }) => mediaType);
+/** Returns what a body is whose type is not named: `application/json`, or the only JSON, or the only type. */
+function contentOf(contents: readonly Content[]): Content | undefined {
+  const ofJson = contents.filter(({ isJson }) => isJson);
+  const only = (all: readonly Content[]) => (all.length === 1 ? all[0] : undefined);
+  return mostSpecific(ofJson, json) ?? only(ofJson.length === 0 ? contents : ofJson);
 }
 
 /**
@@ -127,7 +153,7 @@ export function readResponses(
     node.fault('no success status is declared', 'Declare 200, 201, 202 or 204');
   } else if (results.length === 0) {
     operation.warn('no responses are declared: success is 200, without content', 'Declare responses');
-    const nothing = { content: undefined, rawTypes: [], isList: false, handlerHeaders: [] };
+    const nothing = { contents: [], content: undefined, isList: false, handlerHeaders: [] };
     results.push({ key: 'default', status: 200, ...nothing });
   }
   const missing = [...everyOperation, ...own].sort().filter((status) => !declares(keys, status));
@@ -137,9 +163,11 @@ export function readResponses(
       'Declare the status, its range or default',
     );
   }
-  const errors = failures.flatMap(({ result }) =>
-    isError(result) && result.content !== undefined ? [{ ...result.content, key: result.key }] : [],
-  );
+  const errors = failures.flatMap(({ result }) => {
+    const { key, contents } = result;
+    const served = contents.filter(({ isJson }) => isJson || contents[0]?.isJson === false);
+    return isError(result) && served.length > 0 ? [{ key, contents: served }] : [];
+  });
   return { results, keys, headers: read.flatMap(({ headers }) => headers), errors };
 }
 
@@ -167,11 +195,10 @@ function readResponse(
     return name;
   });
   const contents = readContent(node, schemas, use);
-  const [content] = contents;
-  const rawTypes = rawTypesOf(contents);
-  const range = rawTypes.find((mediaType) => mediaType.includes('*'));
+  const content = contentOf(contents);
+  const range = contents.find((one) => !one.isJson && isRange(one.range))?.name;
   const at = node.at('content');
-  if (content !== undefined && ['204', '205', '304'].includes(key)) {
+  if (contents.length > 0 && ['204', '205', '304'].includes(key)) {
     at.fault(`${key} has no content`, 'Leave content out, or declare 200');
   } else if (range !== undefined && /^[23]/.test(key)) {
     at.fault(`${range} is not a type`, 'Write the type that the response has');
@@ -181,8 +208,8 @@ function readResponse(
   const result: Result = {
     key,
     status: key === 'default' ? 200 : key.endsWith('XX') ? undefined : Number(key),
+    contents,
     content,
-    rawTypes,
     isList,
     handlerHeaders: headers.filter((name) => !set.includes(name.toLowerCase())),
   };
@@ -191,7 +218,7 @@ function readResponse(
 
 /** Warns if the server's own errors are not what a response declares. */
 function checkError({ node, result, headers }: ReadResponse, isError: (result: Result) => boolean): void {
-  if (result.content !== undefined && !isError(result)) {
+  if (result.contents.length > 0 && !isError(result)) {
     const message = 'errors of the server have another body: an integer "error" and a text "message"';
     node
       .at('content')
@@ -205,8 +232,9 @@ function checkError({ node, result, headers }: ReadResponse, isError: (result: R
 }
 
 /** Whether a response accepts the body of the server's errors: an integer `error` and a text `message`. */
-function isErrorBody({ content }: Result): boolean {
-  if (content?.mediaType !== 'application/json') return false;
+function isErrorBody({ contents }: Result): boolean {
+  const content = mostSpecific(contents, json);
+  if (content === undefined) return false;
   const { shape } = content.schema;
   const has = (name: string, ...types: string[]) =>
     Object.hasOwn(shape.properties, name) &&

@@ -71,6 +71,7 @@ export interface Context {
 export function readKeywords(node: ContractNode, context: Context): Partial<Draft> {
   warnWithoutEffect(node, context.types);
   checkMapping(node.at('discriminator'));
+  checkContains(node);
   return {
     ...readSchemas(node, context),
     ...readTexts(node, context),
@@ -131,8 +132,8 @@ function checkMapping(discriminator: ContractNode): void {
 
 function readTexts(node: ContractNode, { use, types }: Context): Partial<Draft> {
   const pattern = node.text('pattern');
-  const isUsable =
-    pattern !== undefined && (use === 'response' || checkPattern(node.at('pattern'), pattern, use));
+  const check = use === 'response' ? checkResponsePattern : checkPattern;
+  const isUsable = pattern !== undefined && check(node.at('pattern'), pattern, use);
   const format = node.text('format') ?? '';
   const isOfNumbers = types?.some((type) => numberFormats[type]?.includes(format));
   const isChecked = textFormats.includes(format) && (types?.includes('string') ?? true);
@@ -234,6 +235,17 @@ function warnWithoutEffect(node: ContractNode, types: readonly TypeName[] | unde
   }
 }
 
+/** Refuses counts of items that no array has. */
+function checkContains(node: ContractNode): void {
+  const [least = 1, most = Infinity] = [node.at('minContains').value, node.at('maxContains').value] as (
+    number | undefined
+  )[];
+  if (node.has('contains') && least > most)
+    node
+      .at('maxContains')
+      .fault(`is less than minContains, ${least}`, 'Write a greater number, or leave it out');
+}
+
 function readCount(node: ContractNode, keyword: string): [string, number][] {
   const value = node.number(keyword);
   if (value === undefined) return [];
@@ -251,15 +263,31 @@ function checkExact(node: ContractNode, value: number, isBound: boolean): void {
   );
 }
 
-/** Checks a pattern that is applied to requests, or to the server's errors; returns whether it is one. */
-function checkPattern(node: ContractNode, pattern: string, use: Use): boolean {
+/** Warns of a pattern that is not applied to texts in responses; returns whether it is applied. */
+function checkResponsePattern(node: ContractNode, pattern: string): boolean {
+  const fault = faultOfPattern(pattern) ?? (isFast(pattern) ? undefined : 'it could take too long to match');
+  if (fault === undefined) return true;
+  node.warn(`${pattern} is not checked in responses: ${fault}`, 'Write a simpler one, or leave it out');
+  return false;
+}
+
+function faultOfPattern(pattern: string): string | undefined {
   try {
     new RegExp(pattern, 'u');
+    return undefined;
   } catch (error) {
-    node.fault((error as Error).message, 'Write a regular expression of ECMAScript, with the flag u');
+    return (error as Error).message;
+  }
+}
+
+/** Checks a pattern of requests, of the server's errors or of names; returns whether it is one. */
+function checkPattern(node: ContractNode, pattern: string, use: Use): boolean {
+  const fault = faultOfPattern(pattern);
+  if (fault !== undefined) {
+    node.fault(fault, 'Write a regular expression of ECMAScript, with the flag u');
     return false;
   }
-  if (!isOfRequests(use) || isFast(pattern)) return true;
+  if (use === 'error' || isFast(pattern)) return true;
   node.fault(
     `${pattern} could take too long to match`,
     'Begin it with ^, repeat at most one part without a limit, limit the others as in {1,20}, ' +

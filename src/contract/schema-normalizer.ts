@@ -1,12 +1,25 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
 import { checkKeywords, checkValues, onlyDescribes, readKeywords } from './schema-keywords.js';
 import type { ContractNode } from './contract-node.js';
-import { findShape } from './schema-shape.js';
-import { anySchema, nothing, partsOf, type Draft, type Schema, type Use } from './schema.js';
-import { anything, Shapes, typeNames, type NumberForm, type TypeName } from './shape.js';
+import {
+  anySchema,
+  isOfRequests,
+  resolve,
+  nothing,
+  partsOf,
+  type Default,
+  type Draft,
+  type Schema,
+  type Use,
+} from './schema.js';
+import { ShapeGraph, type Origin } from './shape-graph.js';
+import { anything, typeNames, type NumberForm, type TypeName } from './shape.js';
 
-/** The maximum number of schemas inside one, with its references written out: what comes after takes that much time. */
-const maxParts = 20_000;
+/** The maximum nesting of schemas that are written in one another. */
+const maxNesting = 200;
+
+/** The keywords whose schemas apply to some values only, and `allOf` in them. */
+const sometimes = ['allOf', 'anyOf', 'oneOf', 'if', 'then', 'else', 'dependentSchemas'] as const;
 
 /** Normalizes the schemas of one document. A schema that several places refer to is normalized once for each use. */
 export class Schemas {
@@ -14,13 +27,18 @@ export class Schemas {
   readonly #known = mapsByUse();
   /** What stands for schemas inside themselves. */
   readonly #recursive = mapsByUse();
-  /** How many schemas are inside each one, with its references written out. */
-  readonly #parts = new Map<Schema, number>();
   /** The schemas that are being normalized. */
   readonly #open = new Set<unknown>();
-  readonly #shapes = new Shapes();
+  /** Schemas that something stands for, and that are normalized later. */
+  readonly #postponed: (() => void)[] = [];
+  #isSettling = false;
+  /** How deeply schemas are nested in each one. */
+  readonly #depths = new Map<Schema, number>();
+  readonly #shapes = new ShapeGraph();
   /** Checks of shapes, which are known only when all schemas are. */
   readonly #checks: (() => void)[] = [];
+  /** The schemas of requests that have defaults, their own or those of a part. */
+  readonly defaults: Default[] = [];
 
   /** @param is30 - Whether the document is of OpenAPI 3.0; otherwise it is of 3.1. */
   constructor(is30: boolean) {
@@ -39,48 +57,48 @@ export class Schemas {
     const found = this.#known[use].get(node.value);
     if (found !== undefined) return found;
     if (this.#open.has(node.value)) return this.#repeat(node, use);
-    this.#open.add(node.value);
-    let schema = node.has('$ref') ? this.#reference(node, use) : this.#inline(node, use);
-    if (this.#countParts(schema) > maxParts) {
-      node.fault(
-        `has more than ${maxParts} parts when its references are written out`,
-        'Refer to fewer schemas that refer to others',
-      );
-      schema = anySchema;
+    if (this.#open.size === maxNesting) {
+      node.fault(`the schema is nested more than ${maxNesting} levels deep`, 'Refer to parts of it');
+      return anySchema;
     }
+    this.#open.add(node.value);
+    const schema = node.has('$ref') ? this.#reference(node, use) : this.#inline(node, use);
     this.#open.delete(node.value);
     this.#known[use].set(node.value, schema);
-    if (this.#open.size === 0) {
-      for (const check of this.#checks.splice(0)) check();
-      this.#shapes.settle();
-    }
+    this.#depths.set(schema, 1 + Math.max(0, ...partsOf(schema).map((part) => this.#depths.get(part) ?? 0)));
+    if (this.#open.size === 0 && !this.#isSettling) this.#settle();
     return schema;
+  }
+
+  /** Finishes what needs schemas to be complete. */
+  #settle(): void {
+    this.#isSettling = true;
+    for (let next = this.#postponed.pop(); next !== undefined; next = this.#postponed.pop()) next();
+    this.#shapes.settle();
+    for (const check of this.#checks.splice(0)) check();
+    this.#isSettling = false;
   }
 
   /** Stands for a schema inside itself. */
   #repeat(node: ContractNode, use: Use): Schema {
+    // References that only refer to each other.
+    if (node.has('$ref') && node.target().value === undefined) return anySchema;
     const known = this.#recursive[use].get(node.value);
     if (known !== undefined) return known;
     const recursive = () => this.#known[use].get(node.value)!;
-    const shape = this.#shapes.postpone(
-      () => recursive().shape,
-      () => {
-        node.fault('the schema contains itself', 'Refer to it only in a property or in items');
+    const schema: Schema = {
+      recursive,
+      get shape() {
+        return recursive().shape;
       },
-    );
-    const schema = { recursive, shape };
+      ...(isLeftOut(node, use) && { refused: true }),
+    };
     this.#recursive[use].set(node.value, schema);
     return schema;
   }
 
-  #countParts(schema: Schema): number {
-    const parts = partsOf(schema).reduce((sum, one) => sum + (this.#parts.get(one) ?? 1), 1);
-    this.#parts.set(schema, parts);
-    return parts;
-  }
-
   #reference(node: ContractNode, use: Use): Schema {
-    const target = this.normalize(node.target(), use);
+    const target = this.#normalizeTarget(node, use);
     const siblings = Object.keys(node.value as object).filter(
       (name) => name !== '$ref' && !onlyDescribes(name),
     );
@@ -93,6 +111,16 @@ export class Schemas {
       return target;
     }
     return this.#inline(node, use, target);
+  }
+
+  /** Normalizes what a reference refers to; if schemas would be nested too deeply, something stands for it. */
+  #normalizeTarget(node: ContractNode, use: Use): Schema {
+    const target = node.follow();
+    const known = this.#known[use].get(target.value);
+    const depth = this.#open.size + (known === undefined ? 0 : (this.#depths.get(known) ?? 0));
+    if (depth < maxNesting / 2 || !target.isObject) return this.normalize(target, use);
+    if (known === undefined) this.#postponed.push(() => this.normalize(target, use));
+    return this.#repeat(target, use);
   }
 
   /** @param referenced - What a `$ref` next to the keywords refers to. */
@@ -115,16 +143,20 @@ export class Schemas {
       shape: anything,
     };
     const number = numberForm(node, types);
+    if (number !== undefined) draft.number = number;
+    if (isOfRequests(use) && node.at('default').value !== undefined) draft.default = node.at('default').value;
     if (number === 'integer' && node.at('format').value === 'int32') {
       draft.minimum = Math.max(draft.minimum ?? -Infinity, -(2 ** 31));
       draft.maximum = Math.min(draft.maximum ?? Infinity, 2 ** 31 - 1);
     }
     if (referenced !== undefined) draft.allOf = [referenced, ...(draft.allOf ?? [])];
     if (isLeftOut(node, use) || draft.allOf?.some((part) => part.refused)) draft.refused = true;
-    draft.shape = findShape({ schema: draft, number, node, use }, this.#shapes);
+    draft.shape = this.#shapes.shapeOf(draft, originOf(node, use));
     this.#checks.push(() => {
       this.#checkRequired(node, draft);
+      checkEvaluation(node, draft);
       checkValues(node, draft.shape.types);
+      this.#addDefault(node, draft, use);
     });
     return draft;
   }
@@ -146,17 +178,26 @@ export class Schemas {
     );
     const { allOf, anyOf, oneOf, not, if: condition, type: types } = schema;
     if (!isAlone || types === undefined || (allOf ?? anyOf ?? oneOf ?? not ?? condition)) return undefined;
-    const withNull: TypeName[] = [...new Set<TypeName>([...types, 'null'])];
-    const own = node.has('default') ? { default: node.at('default').value } : {};
-    const shape = { ...schema.shape, ...own, types: withNull };
-    checkValues(node, withNull);
-    return {
+    const draft: Draft = {
       ...schema,
-      type: withNull,
+      type: [...new Set<TypeName>([...types, 'null'])],
       ...(schema.enum !== undefined && { enum: [...new Set([...schema.enum, null])] }),
       ...(isLeftOut(node, use) && { refused: true }),
-      shape,
+      ...(isOfRequests(use) && node.has('default') && { default: node.at('default').value }),
     };
+    checkValues(node, draft.type);
+    this.#checks.push(() => {
+      this.#addDefault(node, draft, use);
+    });
+    draft.shape = this.#shapes.shapeOf(draft, originOf(node, use));
+    return draft;
+  }
+
+  #addDefault(node: ContractNode, schema: Schema, use: Use): void {
+    // What a request must not contain is not filled in.
+    if (!isOfRequests(use) || schema.refused || schema.shape.default === undefined) return;
+    const place = node.has('default') ? node.at('default') : node;
+    this.defaults.push({ schema, find: (message, fix) => place.find(message, fix) });
   }
 
   #types(node: ContractNode, use: Use): readonly TypeName[] | undefined {
@@ -201,6 +242,33 @@ export class Schemas {
       'Add the property, or do not require it',
     );
   }
+}
+
+/** Refuses what Ajv gets wrong: items that have been evaluated by `contains`, or only in some cases. */
+function checkEvaluation(node: ContractNode, schema: Schema): void {
+  if (schema.unevaluatedItems === undefined) return;
+  const sure = new Set([schema]);
+  for (const one of sure) for (const part of partsOf(one, ['allOf'])) sure.add(resolve(part));
+  const others = new Set<Schema>();
+  for (const one of [sure, others])
+    for (const outer of one) for (const part of partsOf(outer, sometimes)) others.add(resolve(part));
+  const describesItems = (one: Schema) => one.items ?? one.prefixItems ?? one.unevaluatedItems;
+  const isWrong =
+    [...sure, ...others].some(({ contains }) => contains) ||
+    [...others].some((one) => !sure.has(one) && describesItems(one));
+  if (isWrong) {
+    const fix = 'Describe items only by items and prefixItems, and not in alternatives or conditions';
+    node.at('unevaluatedItems').fault('unevaluatedItems is not supported with these schemas', fix);
+  }
+}
+
+function originOf(node: ContractNode, use: Use): Origin {
+  return {
+    use,
+    report: (message, fix) => {
+      node.fault(message, fix);
+    },
+  };
 }
 
 function mapsByUse(): Record<Use, Map<unknown, Schema>> {

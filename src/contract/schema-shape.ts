@@ -1,75 +1,78 @@
-// Finds the shape that follows from a schema.
-import type { ContractNode } from './contract-node.js';
-import { isNothing, isOfRequests, type Schema, type Use } from './schema.js';
-import { anything, withoutAbsent, type NumberForm, type Report, type Shape, type Shapes } from './shape.js';
+// Finds what a schema says by itself about its value, and about what is in it.
+import { bothOf, eitherOf, open, type Alternatives } from './alternatives.js';
+import { isAnything, isNothing, resolve, type Schema } from './schema.js';
+import type { NumberForm, TypeName } from './shape.js';
 
-/** What a schema says by itself, and how its value is used. */
-interface Given {
-  readonly schema: Omit<Schema, 'shape'>;
+/** What a schema says by itself. */
+export interface OwnShape {
+  readonly types: readonly TypeName[] | undefined;
   readonly number: NumberForm | undefined;
-  readonly node: ContractNode;
-  readonly use: Use;
+  readonly required: readonly string[];
+  readonly properties: Readonly<Record<string, Alternatives>>;
+  /** Other properties, or items: false if there are none, and undefined if it says nothing about them. */
+  readonly additional: Alternatives | false | undefined;
+  readonly items: Alternatives | false | undefined;
 }
 
-/** Finds the shape of a value that matches a schema. */
-export function findShape(given: Given, shapes: Shapes): Shape {
-  const { schema, use, node } = given;
-  const report: Report = (message, fix) => {
-    node.fault(message, fix);
-  };
-  // Only values that the server converts must have one format.
-  const reportChoice: Report = isOfRequests(use) ? report : () => undefined;
-  const unite = (all: readonly Shape[]) => all.reduce((one, other) => shapes.unite(one, other, reportChoice));
-  const merge = (all: readonly Shape[]) => all.reduce((one, other) => shapes.merge(one, other, report));
-  const own = ownShape(given, unite);
-  const { allOf = [], if: condition, then, else: otherwise, dependentSchemas = {} } = schema;
-  const sometimes = Object.values(dependentSchemas).map(({ shape }) => unite([shape, anything]));
-  if (condition !== undefined && (then ?? otherwise) !== undefined)
-    sometimes.push(unite([then?.shape ?? anything, otherwise?.shape ?? anything]));
-  const base = merge([own, ...allOf.map(({ shape }) => shape), ...sometimes]);
-  const groups = [schema.anyOf, schema.oneOf].filter((group) => group !== undefined);
-  if (groups.length === 0) return base;
-  const united = groups.map((group) => unite(group.map(({ shape }) => shape)));
-  return shapes.choose(merge([base, ...united]), () => ({
-    base: base.choice?.base ?? base,
-    groups: [...(base.choice?.groups ?? []), ...groups],
-  }));
-}
-
-function ownShape({ schema, number, node, use }: Given, unite: (all: Shape[]) => Shape): Shape {
-  const { type, required = [], items, prefixItems = [], patternProperties = {} } = schema;
-  const fill = isOfRequests(use) ? node.at('default').value : undefined;
-  const properties = Object.fromEntries(
-    Object.entries(schema.properties ?? {}).map(([name, { shape }]) => [name, shape]),
-  );
-  const isText = schema.enum?.every((value) => typeof value === 'string');
+/** Returns what a schema says by itself; undefined if it is nothing. */
+export function ownShape(schema: Schema): OwnShape | undefined {
+  const { type, number, required = [], items, prefixItems = [], patternProperties = {} } = schema;
+  const isText = schema.enum?.every((value) => typeof value === 'string') === true;
   const names = [...Object.values(patternProperties), ...describing(schema.unevaluatedProperties)];
   const places = [...prefixItems, ...describing(schema.unevaluatedItems)];
-  const says = type ?? isText ?? number ?? schema.properties ?? schema.required ?? items ?? fill;
-  if ((says ?? schema.additionalProperties ?? names[0] ?? places[0]) === undefined) return anything;
+  const says = type ?? number ?? schema.properties ?? schema.required ?? items ?? schema.default;
+  if ((says ?? schema.additionalProperties ?? names[0] ?? places[0]) === undefined && !isText)
+    return undefined;
   return {
-    types: type ?? (isText === true ? ['string'] : undefined),
+    types: type ?? (isText ? ['string'] : undefined),
     number,
-    properties,
-    required: withoutAbsent(required, properties),
-    additional: uniteRest(schema.additionalProperties, names, unite),
-    items: uniteRest(items, places, unite) || undefined,
-    ...(fill !== undefined && { default: fill }),
+    required,
+    properties: Object.fromEntries(
+      Object.entries(schema.properties ?? {}).map(([name, one]) => [
+        name,
+        one.refused ? [] : alternativesOf(one),
+      ]),
+    ),
+    additional: rest(schema.additionalProperties, names),
+    items: rest(items, places),
   };
 }
 
-/** The shape of all parts that are not named: those of the schema of the rest, and others. */
-function uniteRest(
-  rest: Schema | undefined,
-  others: readonly Schema[],
-  unite: (all: Shape[]) => Shape,
-): Shape | false | undefined {
-  const isClosed = rest !== undefined && isNothing(rest);
-  if (others.length === 0) return isClosed ? false : rest?.shape;
-  const shapes = others.map(({ shape }) => shape);
-  return unite(isClosed ? shapes : [...shapes, rest?.shape ?? anything]);
+/** All parts that are not named: those of the schema of the rest, and others. */
+function rest(schema: Schema | undefined, others: readonly Schema[]): Alternatives | false | undefined {
+  const isClosed = schema !== undefined && isNothing(schema);
+  if (others.length === 0) return isClosed ? false : schema && alternativesOf(schema);
+  const given = schema === undefined ? open : alternativesOf(schema);
+  return eitherOf([...others.map(alternativesOf), ...(isClosed ? [] : [given])]);
 }
 
 function describing(schema: Schema | undefined): Schema[] {
   return schema === undefined || isNothing(schema) ? [] : [schema];
+}
+
+/** The alternatives of a value that has a schema, which is not looked into. */
+export function alternativesOf(schema: Schema): Alternatives {
+  const written = resolve(schema);
+  return isAnything(written) ? open : [[written]];
+}
+
+/**
+ * The alternatives of a value that has a schema: which of the schemas that are combined in it apply. Schemas that say
+ * nothing by themselves are left out.
+ * @param known - Those that have been found. The schema must not contain itself in its combinations.
+ */
+export function expand(schema: Schema, known: Map<Schema, Alternatives>): Alternatives {
+  const found = known.get(schema);
+  if (found !== undefined) return found;
+  const of = (part: Schema) => expand(resolve(part), known);
+  const { allOf = [], anyOf, oneOf, if: condition, then, else: otherwise, dependentSchemas = {} } = schema;
+  const groups = [
+    ...[anyOf, oneOf].flatMap((group) => (group === undefined ? [] : [group.map(of)])),
+    ...(condition && (then ?? otherwise) ? [[then ? of(then) : open, otherwise ? of(otherwise) : open]] : []),
+    ...Object.values(dependentSchemas).map((one) => [of(one), open]),
+  ];
+  const own = ownShape(schema) === undefined ? open : [[schema]];
+  const expanded = bothOf([own, ...allOf.map(of), ...groups.map(eitherOf)]);
+  known.set(schema, expanded);
+  return expanded;
 }

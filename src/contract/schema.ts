@@ -1,5 +1,6 @@
 // The normal form of a schema.
-import { anything, type Shape, type TypeName } from './shape.js';
+import type { Finding } from './contract-text.js';
+import { anything, type NumberForm, type Shape, type TypeName } from './shape.js';
 
 /** Where a schema is used; URLs and headers contain only text. The server has errors of its own, so theirs describes. */
 export type Use = 'text' | 'request' | 'response' | 'error';
@@ -41,7 +42,10 @@ export interface Schema
     Keywords<typeof countKeywords, number>,
     Keywords<typeof numericKeywords, number> {
   readonly type?: readonly TypeName[];
-  /** Of texts only; the format of a number is in the shape, and the range of int32 in `minimum` and `maximum`. */
+  readonly number?: NumberForm;
+  /** In a request, the value of an absent property or parameter. */
+  readonly default?: unknown;
+  /** Of texts only; the format of a number is in `number`, and the range of int32 in `minimum` and `maximum`. */
   readonly format?: string;
   readonly enum?: readonly unknown[];
   readonly pattern?: string;
@@ -55,6 +59,13 @@ export interface Schema
   readonly shape: Shape;
 }
 
+/** A schema of requests that has a default. */
+export interface Default {
+  readonly schema: Schema;
+  /** Describes what is wrong with the default, and where it is in the contract. */
+  readonly find: (message: string, fix: string) => Finding;
+}
+
 /** A schema that is being read. */
 export type Draft = { -readonly [Keyword in keyof Schema]: Schema[Keyword] };
 
@@ -62,10 +73,25 @@ export type Draft = { -readonly [Keyword in keyof Schema]: Schema[Keyword] };
 export const anySchema: Schema = { shape: anything };
 export const nothing: Schema = { not: anySchema, shape: anything };
 
+/** Whether a schema accepts every value, as `true` does. */
+export function isAnything(schema: Schema): boolean {
+  return Object.keys(schema).length === 1;
+}
+
 /** Whether a schema accepts no value, as `false` does. */
 export function isNothing({ not }: Schema): boolean {
-  return not?.shape === anything && Object.keys(not).length === 1;
+  return not !== undefined && isAnything(not);
 }
+
+/** Returns the schema that another one stands for. */
+export function resolve(schema: Schema): Schema {
+  return schema.recursive?.() ?? schema;
+}
+
+/** The keywords whose schemas apply to the value itself. */
+export const combiningKeywords = [
+  ...(['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', 'dependentSchemas'] as const),
+];
 
 type SchemaKeyword = (typeof schemaKeywords)[keyof typeof schemaKeywords][number];
 const allSchemaKeywords: readonly SchemaKeyword[] = Object.values(schemaKeywords).flat();

@@ -3,9 +3,13 @@ import { scopeExtension, type ContractNode } from './contract-node.js';
 
 /** A security scheme. */
 export type SecurityScheme =
-  | { readonly type: 'http'; readonly scheme: string }
-  | { readonly type: 'apiKey'; readonly name: string; readonly in: 'header' | 'query' | 'cookie' }
-  | { readonly type: 'oauth2' | 'openIdConnect' };
+  | { readonly kind: 'basic' | 'bearer' | 'oauth2' | 'openIdConnect' }
+  /** Another scheme of HTTP, by its name in lower case. */
+  | { readonly kind: 'http'; readonly scheme: string }
+  | { readonly kind: 'apiKey'; readonly name: string; readonly in: 'header' | 'query' | 'cookie' };
+
+/** What the name of a component may be; the names of schemes are part of subjects. */
+const componentName = /^[\w.-]+$/;
 
 /** A scheme that a caller must satisfy, and the scopes that it must grant. */
 export interface SchemeUse {
@@ -18,9 +22,14 @@ export type Requirement = readonly SchemeUse[];
 
 /** Reads the security schemes of the components. */
 export function readSchemes(components: ContractNode): Record<string, SecurityScheme> {
-  const schemes = components
-    .entries('securitySchemes')
-    .map(([name, given]) => [name, readScheme(given.target())] as const);
+  const schemes = components.entries('securitySchemes').map(([name, given]) => {
+    if (!componentName.test(name))
+      given.fault(
+        `${JSON.stringify(name)} cannot be the name of a component`,
+        'Use letters, digits, ., - and _',
+      );
+    return [name, readScheme(given.target())] as const;
+  });
   return Object.fromEntries(
     schemes.filter((entry): entry is [string, SecurityScheme] => entry[1] !== undefined),
   );
@@ -32,19 +41,20 @@ function readScheme(node: ContractNode): SecurityScheme | undefined {
   if (type === 'http') {
     node.allow(`${common} scheme bearerFormat`);
     node.require('scheme', 'Write scheme: bearer or scheme: basic');
-    return { type, scheme: (node.text('scheme') ?? '').toLowerCase() };
+    const scheme = (node.text('scheme') ?? '').toLowerCase();
+    return scheme === 'basic' || scheme === 'bearer' ? { kind: scheme } : { kind: type, scheme };
   }
   if (type === 'apiKey') {
     node.allow(`${common} name in`);
     node.require('name', 'Write the name of the header, query parameter or cookie');
     const where = node.text('in');
     if (where === 'header' || where === 'query' || where === 'cookie') {
-      return { type, name: node.text('name') ?? '', in: where };
+      return { kind: type, name: node.text('name') ?? '', in: where };
     }
     node.fault('an apiKey is in a header, query or cookie', 'Write in: header, in: query or in: cookie');
   } else if (type === 'oauth2' || type === 'openIdConnect') {
     node.allow(`${common} ${type === 'oauth2' ? 'flows oauth2MetadataUrl' : 'openIdConnectUrl'}`);
-    return { type };
+    return { kind: type };
   } else {
     node.fault(
       `the security scheme ${JSON.stringify(type ?? null)} is not supported`,
@@ -71,9 +81,9 @@ export function readRequirements(
       requirement.fault('must be an object', 'Write the name of a scheme, as in name: []');
     const names = requirement.isObject ? Object.keys(requirement.value as object) : [];
     return names.map((name) => {
-      const type = Object.hasOwn(schemes, name) ? schemes[name]?.type : undefined;
+      const kind = Object.hasOwn(schemes, name) ? schemes[name]?.kind : undefined;
       const scopes = requirement.list(name).map(({ value }) => String(value));
-      const isOfOauth = type === 'oauth2' || type === 'openIdConnect';
+      const isOfOauth = kind === 'oauth2' || kind === 'openIdConnect';
       if (!components.at('securitySchemes').has(name)) {
         requirement
           .at(name)

@@ -196,7 +196,10 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The server failed. X-Request-Id identifies the request in the server's logs. */
+        /**
+         * @description The server failed, perhaps after the request had taken effect. X-Request-Id identifies the request in the
+         *     server's logs.
+         */
         InternalServerError: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -388,6 +391,10 @@ export interface operationSecurity {
     listPlants: "bearerAuth";
     createPlant: "bearerAuth";
     deletePlant: "bearerAuth";
+}
+/** What each security scheme is; optional if no operation uses it. */
+export interface securitySchemes {
+    bearerAuth: "bearer";
 }
 /** The scopes that operations require. */
 export type requiredScope = "plants:read" | "plants:write";

@@ -1,5 +1,6 @@
 // Checks every error against the contract, and writes errors as the service renders them.
-import { keysOf, type ErrorContent } from '../contract/responses.js';
+import { mostSpecific, parseMediaType } from '../contract/media-type.js';
+import { keysOf, type ErrorContents } from '../contract/responses.js';
 import {
   ApiError,
   catalogue,
@@ -30,7 +31,7 @@ export interface OwnErrors {
  */
 export function createErrorWriter(
   compiler: Compiler,
-  contents: readonly ErrorContent[],
+  contents: readonly ErrorContents[],
   { errors, render, report }: OwnErrors,
 ): ErrorWriter {
   const entries = Object.entries<ErrorEntry>({ ...catalogue, ...errors });
@@ -83,18 +84,23 @@ function checkCodes(entries: readonly [string, ErrorEntry][]): void {
 }
 
 /** Returns the function that describes what is wrong with an error that was written, or returns undefined. */
-function createCheck(compiler: Compiler, contents: readonly ErrorContent[]) {
-  const schemas = [...new Set(contents.map(({ schema }) => schema))];
+function createCheck(compiler: Compiler, declared: readonly ErrorContents[]) {
+  const schemas = [...new Set(declared.flatMap(({ contents }) => contents.map(({ schema }) => schema)))];
   const validators = new Map(schemas.map((schema) => [schema, createValidator(compiler, schema, 'json')]));
   const distinct = new Map(
-    contents.map((one) => [`${schemas.indexOf(one.schema)} ${one.key} ${one.mediaType}`, one]),
+    declared.map((one) => {
+      const parts = one.contents.map(({ name, schema }) => `${name} ${schemas.indexOf(schema)}`);
+      return [[one.key, ...parts].join(), one];
+    }),
   );
   return (status: number, { mediaType, text }: WrittenError): string | undefined => {
     const keys = keysOf(status);
-    for (const { key, mediaType: declared, schema, isJson } of distinct.values()) {
+    for (const { key, contents } of distinct.values()) {
       if (!keys.includes(key)) continue;
-      if (mediaType !== declared) return `it is ${mediaType}, not ${declared}`;
-      const fault = validators.get(schema)!(isJson ? JSON.parse(text) : text);
+      const found = mostSpecific(contents, parseMediaType(mediaType));
+      if (found === undefined)
+        return `it is ${mediaType}, not ${contents.map(({ name }) => name).join(' or ')}`;
+      const fault = validators.get(found.schema)!(found.isJson ? JSON.parse(text) : text);
       if (fault !== undefined) return fault;
     }
     return undefined;

@@ -11,18 +11,18 @@ import { settleUnreadBody } from '../http/connection/unread-body.js';
 import { createErrorHandler } from '../http/response/error-handler.js';
 import { declareMediaType } from '../http/response/media-type.js';
 import { refuseUnknownRoutes, rewriteTarget } from '../http/routing/unknown-routes.js';
-import { within } from './time-limit.js';
+import { within } from '../node/time-limit.js';
 
 /** What the admin listener reports. */
 export interface AdminOptions {
   /** Whether the service accepts requests; false while it starts or shuts down. */
   serving: () => boolean;
-  /** Resolves when the storage can serve, and rejects when it cannot. */
-  checkStorage: () => Promise<void>;
+  /** Resolves when the storage and the service can serve, and rejects when one of them cannot. */
+  check: () => Promise<void>;
   metrics: { readonly registry: Pick<Registry, 'contentType' | 'metrics'> };
   /** Receives a line when the service becomes ready or, with the reason, not ready. */
   log: Pick<FastifyBaseLogger, 'info' | 'warn'>;
-  /** How long the storage may take to respond, in ms. */
+  /** How long the check may take, in ms. */
   deadline?: number;
 }
 
@@ -72,39 +72,39 @@ function createApp(): FastifyInstance {
 }
 
 function serveReadiness(app: FastifyInstance, options: AdminOptions): void {
-  const { serving, checkStorage, log, deadline = 2_000 } = options;
-  const storageFault = createProbe(checkStorage, deadline);
+  const { serving, check, log, deadline = 2_000 } = options;
+  const probe = createProbe(check, deadline);
   let lastFault: string | undefined;
   app.get('/readyz', async (_request, reply) => {
     const listens = serving();
-    const fault = listens ? await storageFault() : 'the server is starting or shutting down';
+    const fault = listens ? await probe() : 'the server is starting or shutting down';
     if (fault !== lastFault) {
       if (fault === undefined) log.info('ready');
       else log.warn({ reason: fault }, 'not ready');
       lastFault = fault;
     }
     if (fault === undefined) return reply.send({ status: 'ready' });
-    // The message of the storage may contain secrets.
-    const reason = listens ? 'the storage cannot serve; the log says why' : fault;
+    // The message may contain secrets.
+    const reason = listens ? 'the storage or the service cannot serve; the log says why' : fault;
     return reply.code(503).send({ status: 'not ready', reason });
   });
 }
 
 /**
- * Returns the function that asks why the storage cannot serve: undefined if it can. Concurrent probes share one check, so
+ * Returns the function that asks why this service cannot serve: undefined if it can. Concurrent probes share one check, so
  * that they do not pile up if it hangs.
  */
-function createProbe(checkStorage: () => Promise<void>, deadline: number): () => Promise<string | undefined> {
-  let check: Promise<string | undefined> | undefined;
+function createProbe(check: () => Promise<void>, deadline: number): () => Promise<string | undefined> {
+  let checking: Promise<string | undefined> | undefined;
   return () => {
-    check ??= checkStorage()
+    checking ??= check()
       .then(
         () => undefined,
         (error: unknown) => (error as Error).message,
       )
       .finally(() => {
-        check = undefined;
+        checking = undefined;
       });
-    return within(check, deadline, `no response within ${deadline} ms`);
+    return within(checking, deadline, `no response within ${deadline} ms`);
   };
 }

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Service } from '../definition.js';
 import { ApiError } from '../errors.js';
+import { rejectionReasons, type RejectionReason } from '../http/connection/rejections.js';
 import type { AuthenticatedCaller, Verifier } from '../http/security/verifier.js';
 import { version } from '../version.js';
 import { isSent } from './request-log.js';
@@ -14,8 +15,11 @@ export interface Metrics {
   observeRequests(app: FastifyInstance): void;
   /** Wraps a verifier so that its outcomes are counted. */
   observeVerifier(verify: Verifier): Verifier;
+  /** Counts what was rejected before it was a request. */
+  readonly countRejection: (reason: RejectionReason) => void;
   /** Observes the group writer of the storage. */
   readonly writer: {
+    space(measure: () => { free: number; reserve: number } | undefined): void;
     queue(rows: () => number): void;
     committed(rows: number, seconds: number): void;
   };
@@ -46,6 +50,7 @@ export function createMetrics({ metricPrefix: prefix }: Pick<Service, 'metricPre
     registry,
     observeRequests: createRequestObserver(prefix, registers),
     observeVerifier: createVerifierObserver(prefix, registers),
+    countRejection: createRejectionCounter(prefix, registers),
     writer: createWriterObserver(prefix, registers),
   };
 }
@@ -103,6 +108,19 @@ function createVerifierObserver(prefix: string, registers: Registry[]): Metrics[
   };
 }
 
+function createRejectionCounter(prefix: string, registers: Registry[]): Metrics['countRejection'] {
+  const rejections = new Counter({
+    name: `${prefix}rejections_total`,
+    help: 'Connections, and what arrived on them, that were rejected before there was a request, by reason.',
+    labelNames: ['reason'],
+    registers,
+  });
+  for (const reason of rejectionReasons) rejections.inc({ reason }, 0);
+  return (reason) => {
+    rejections.inc({ reason });
+  };
+}
+
 function createWriterObserver(prefix: string, registers: Registry[]): Metrics['writer'] {
   const commits = new Histogram({
     name: `${prefix}write_commit_duration_seconds`,
@@ -126,6 +144,7 @@ function createWriterObserver(prefix: string, registers: Registry[]): Metrics['w
     },
   });
   return {
+    space: createSpaceObserver(prefix, registers),
     queue(rows) {
       queuedRows = rows;
     },
@@ -133,6 +152,30 @@ function createWriterObserver(prefix: string, registers: Registry[]): Metrics['w
       batches.observe(rows);
       commits.observe(seconds);
     },
+  };
+}
+
+/** Only the process that writes to a disk has values. */
+function createSpaceObserver(prefix: string, registers: Registry[]): Metrics['writer']['space'] {
+  let measure: Parameters<Metrics['writer']['space']>[0] = () => undefined;
+  const gauges = {
+    free: 'Free space on the disk of the store, less what its log still needs, and some of what is unused in the store.',
+    reserve: 'Free space below which creates and replacements are refused.',
+  };
+  for (const [name, help] of Object.entries(gauges)) {
+    new Gauge({
+      name: `${prefix}disk_${name}_bytes`,
+      help,
+      registers,
+      collect() {
+        const space = measure();
+        if (space === undefined) this.remove();
+        else this.set(space[name as keyof typeof gauges]);
+      },
+    });
+  }
+  return (given) => {
+    measure = given;
   };
 }
 

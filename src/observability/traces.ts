@@ -1,6 +1,15 @@
 // Traces the time that a write waits for its shared commit, for which no instrumentation library exists.
 import { context, SpanStatusCode, trace } from '@opentelemetry/api';
+import type { Change } from '../storage/interface.js';
 import { version } from '../version.js';
+
+/** What a write is called that stores a text, by its condition. */
+const kinds: Readonly<Record<Change['when'], string>> = {
+  absent: 'create',
+  any: 'put',
+  present: 'replace',
+  equals: 'change',
+};
 
 /**
  * Creates the function that starts a span for a queued write; it implements `queued` of a group writer's observer.
@@ -10,10 +19,10 @@ export function createWriteTracer(service: string) {
   const tracer = trace.getTracer(service, version);
   const prefix = service.replaceAll('-', '_');
   /** Returns undefined when the current request is not traced or not sampled. */
-  return ({ text }: { readonly text: string | null }) => {
+  return ({ when, text }: Pick<Change, 'when' | 'text'>) => {
     const parent = trace.getActiveSpan();
     if (parent?.isRecording() !== true) return undefined;
-    const attributes = { [`${prefix}.write.kind`]: text === null ? 'delete' : 'create' };
+    const attributes = { [`${prefix}.write.kind`]: text === null ? 'delete' : kinds[when] };
     const span = tracer.startSpan('wait for commit', { attributes });
     const spanContext = trace.setSpan(context.active(), span);
     return {

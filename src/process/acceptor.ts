@@ -1,6 +1,7 @@
 // Accepts the connections of a service with several workers, and passes each to one of them.
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import type { FastifyBaseLogger } from 'fastify';
+import { reportNothing, type RejectionReason, type ReportRejection } from '../http/connection/rejections.js';
 import type { WorkerPool } from './worker-pool.js';
 
 /** The time between two warnings about connections that cannot be accepted, in ms. */
@@ -25,6 +26,7 @@ export class Acceptor {
   readonly #workers: Pick<WorkerPool, 'connections' | 'next'>;
   readonly #limits: AcceptorLimits;
   readonly #log: Pick<FastifyBaseLogger, 'warn'>;
+  readonly #report: ReportRejection;
   readonly #waiting = new Set<Socket>();
   // As http.Server does for its own connections, without reading from them.
   readonly #server = createServer({ pauseOnConnect: true, noDelay: true }, (socket) => {
@@ -37,10 +39,12 @@ export class Acceptor {
     workers: Pick<WorkerPool, 'connections' | 'next'>,
     limits: AcceptorLimits,
     log: Pick<FastifyBaseLogger, 'warn'>,
+    report = reportNothing,
   ) {
     this.#workers = workers;
     this.#limits = limits;
     this.#log = log;
+    this.#report = report;
   }
 
   /** Whether it listens. */
@@ -98,7 +102,7 @@ export class Acceptor {
     // A client that resets its connection is no fault of this process.
     socket.on('error', () => undefined);
     if (this.#waiting.size >= this.#limits.waiting || this.connections >= this.#limits.total) {
-      socket.destroy();
+      this.#reject(socket, 'connection_limit');
       return;
     }
     this.#waiting.add(socket);
@@ -106,8 +110,13 @@ export class Acceptor {
     if (!this.#waiting.has(socket)) return;
     socket.setTimeout(this.#limits.waitTime, () => {
       this.#waiting.delete(socket);
-      socket.destroy();
+      this.#reject(socket, 'no_worker');
     });
+  }
+
+  #reject(socket: Socket, reason: RejectionReason): void {
+    this.#report({ reason, address: socket.remoteAddress });
+    socket.destroy();
   }
 
   #warn(error: Error): void {

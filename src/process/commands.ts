@@ -1,9 +1,9 @@
 // The command of a service: runs its server, manages access tokens, and migrates and backs up a store.
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { ConfigError } from '../config.js';
 import type { Service } from '../definition.js';
-import { StorageError } from '../storage/interface.js';
-import { migrateStorage } from '../storage/open.js';
+import { messageOf, StorageError } from '../storage/interface.js';
+import { migrateStorage, pathOf } from '../storage/open.js';
 import { backUp } from '../storage/sqlite/backup.js';
 import { version } from '../version.js';
 import { addContractCommand } from './contract-command.js';
@@ -104,11 +104,19 @@ function addBackupCommand(program: Command, commands: StoreCommands): void {
   commands
     .add(program, 'backup')
     .description('copy a SQLite store to a new file while the server runs; for PostgreSQL, use pg_dump')
-    .argument('<file>', 'path of the copy; must not exist yet')
+    .argument('<file>', 'path of the copy; must not exist yet', parsePath)
     .action((file: string, options: StoreOptions) => {
       const { documents, bytes } = backUp(commands.service, commands.urlOf(options), file);
       const counts = Object.entries(documents).map(([name, count]) => `${count} ${name}`);
       console.error(`Copied ${counts.join(', ')} (${bytes} bytes) to ${file} and checked the copy.`);
       if (options.json) printJson({ file, ...documents, bytes });
     });
+}
+
+function parsePath(name: string): string {
+  try {
+    return pathOf(name);
+  } catch (error) {
+    throw new InvalidArgumentError(`${messageOf(error)}.`);
+  }
 }

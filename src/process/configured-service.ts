@@ -8,19 +8,28 @@ import type { Limits } from '../app.js';
 import type { Service } from '../definition.js';
 import type { Storage } from '../storage/interface.js';
 import type { Tls } from '../http/connection/server.js';
+import { closeWithin } from '../http/connection/shutdown.js';
 import { openLog, openReadableLog } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
-import { openStorage, type OpenStorage, type WriterRole } from '../storage/open.js';
+import { openStorage, type OpenStorage, type StorageRole } from '../storage/open.js';
 import { connectionRoom, warnOfMemory } from './system-limits.js';
 
 /** The options that differ between the processes of a service. */
-interface ProcessOptions extends WriterRole {
+interface ProcessOptions extends StorageRole {
   /** The name of the process in the log, if there are several. */
   name?: string;
   /** Whether to write a human-readable log if standard output is a terminal. */
   readable?: boolean;
+  /** Which of the workers it is, from 1. */
+  worker?: number;
   /** The descriptor to which to log, as openOutput opened it; standard output by default. */
   output?: number;
+}
+
+/** A service and its open storage. */
+export interface BuiltService {
+  readonly app: FastifyInstance;
+  readonly storage: Storage;
 }
 
 /**
@@ -31,7 +40,7 @@ export async function openConfiguredStorage(
   service: Service,
   config: Config,
   metrics: Metrics | undefined,
-  role: WriterRole = {},
+  role: StorageRole = {},
 ): Promise<OpenStorage> {
   const queued = await loadTraces(service);
   const writer = {
@@ -39,6 +48,7 @@ export async function openConfiguredStorage(
     queueBytes: config.WRITE_QUEUE_BYTES,
     batchRows: config.WRITE_BATCH_ROWS,
     batchBytes: config.WRITE_BATCH_BYTES,
+    reserve: config.DATABASE_RESERVE_BYTES,
     observer: { ...metrics?.writer, ...(queued !== undefined && { queued }) },
   };
   const postgres = {
@@ -47,6 +57,20 @@ export async function openConfiguredStorage(
     prepared: config.DATABASE_PREPARED,
   };
   return openStorage(service, config.DATABASE_URL, writer, postgres, role);
+}
+
+/**
+ * Resolves if this process can serve: its storage, and what the service has opened.
+ * @throws Error with the reason otherwise.
+ */
+export async function checkBoth({ app, storage }: BuiltService): Promise<void> {
+  await Promise.all([storage.check(), app.checkService()]);
+}
+
+/** Ends a service: its requests, then what it has opened, then its storage. */
+export async function closeBoth({ app, storage }: BuiltService, patience: number): Promise<void> {
+  await closeWithin(app, patience);
+  await storage.close();
 }
 
 /** Creates the metrics if the admin listener is configured. Otherwise skips their import, to start faster. */
@@ -85,36 +109,43 @@ export async function logOptions(
 
 /**
  * Opens the storage and builds the service, which does not listen yet.
- * @throws ConfigError, StorageError or a system error.
+ * @throws ConfigError, StorageError, OpenError, ContractError or a system error; nothing is open then.
  */
 export async function buildService(
   service: Service,
   config: Config,
   metrics: Metrics | undefined,
   options: ProcessOptions = {},
-): Promise<{ app: FastifyInstance; storage: Storage }> {
+): Promise<BuiltService> {
   // The storage's thread starts while the modules of the service load.
   const [storage, { buildApp }] = await Promise.all([
-    openConfiguredStorage(service, config, metrics, options),
+    openConfiguredStorage(service, config, metrics, { ...options, serves: true }),
     import('../app.js'),
   ]);
-  const app = await buildApp({
-    service,
-    storage,
-    identityProvider: identityProvider(config),
-    metrics,
-    logger: await logOptions(config, () => app.log, options),
-    limits: limitsOf(config),
-    plugins: {
-      securityHeaders: config.SECURITY_HEADERS,
-      compression: config.COMPRESSION,
-      corsOrigins: config.CORS_ORIGINS,
-      maxEventLoopDelay: config.MAX_EVENT_LOOP_DELAY_MS,
-    },
-    trustedProxies: config.TRUST_PROXY,
-    tls: readTls(config),
-  });
-  return { app, storage };
+  try {
+    const app: FastifyInstance = await buildApp({
+      service,
+      storage,
+      worker: options.worker ?? 1,
+      openTimeout: config.OPEN_TIMEOUT_SECONDS * 1000,
+      identityProvider: identityProvider(config),
+      metrics,
+      logger: await logOptions(config, () => app.log, options),
+      limits: limitsOf(config),
+      plugins: {
+        securityHeaders: config.SECURITY_HEADERS,
+        compression: config.COMPRESSION,
+        corsOrigins: config.CORS_ORIGINS,
+        maxEventLoopDelay: config.MAX_EVENT_LOOP_DELAY_MS,
+      },
+      trustedProxies: config.TRUST_PROXY,
+      tls: readTls(config),
+    });
+    return { app, storage };
+  } catch (error) {
+    await storage.close();
+    throw error;
+  }
 }
 
 function limitsOf(config: Config): Limits {
@@ -162,9 +193,10 @@ export function warnOfConfiguration(log: FastifyBaseLogger, config: Config, proc
 }
 
 /** The identity provider, if configured: either all of its variables are set or none. */
-function identityProvider({ OIDC_ISSUER: issuer, OIDC_AUDIENCE: audience, OIDC_JWKS_URL: jwksUrl }: Config) {
+function identityProvider(config: Config) {
+  const { OIDC_ISSUER: issuer, OIDC_AUDIENCE: audience, OIDC_JWKS_URL: jwksUrl } = config;
   if (issuer === undefined || audience === undefined || jwksUrl === undefined) return undefined;
-  return { issuer, audience, jwksUrl };
+  return { issuer, audience, jwksUrl, requireType: config.OIDC_REQUIRE_AT_JWT };
 }
 
 /**

@@ -6,6 +6,7 @@ import type { Command } from 'commander';
 import { ConfigError } from '../config.js';
 import { loadContract } from '../contract/contract.js';
 import { ContractError, formatFinding, type Finding } from '../contract/contract-text.js';
+import { Compiler, findWrongDefaults } from '../http/request/validation.js';
 import type { Service } from '../definition.js';
 
 /** Adds the command to the program of a service. */
@@ -35,7 +36,8 @@ interface Findings {
 /** @throws ConfigError if the file cannot be read. */
 function check(file: string, hasOwnErrors: boolean): Findings {
   try {
-    return { faults: [], warnings: loadContract(readFileSync(file), hasOwnErrors).warnings };
+    const { document, defaults, warnings } = loadContract(readFileSync(file), hasOwnErrors);
+    return { faults: findWrongDefaults(new Compiler(document), defaults), warnings };
   } catch (error) {
     if (error instanceof ContractError) return error;
     if (error instanceof Error && 'syscall' in error) throw new ConfigError(error.message);

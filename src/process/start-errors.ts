@@ -1,13 +1,18 @@
 // Describes to the operator why a process cannot start.
 import { inspect } from 'node:util';
 import { ConfigError } from '../config.js';
+import { ContractError } from '../contract/contract-text.js';
 import type { Service } from '../definition.js';
+import { OpenError } from '../opened-service.js';
 import { StorageError } from '../storage/interface.js';
 import { WorkerStartError } from './worker-pool.js';
 
 /** Describes why a process cannot start: only the message if the operator can fix it, otherwise with the stack. */
 export function describeFault(error: unknown, { name }: Service): string {
-  const isOurs = [ConfigError, StorageError, WorkerStartError].some((kind) => error instanceof kind);
+  if (error instanceof ContractError) return error.message;
+  const isOurs = [ConfigError, StorageError, OpenError, WorkerStartError].some(
+    (kind) => error instanceof kind,
+  );
   if (!(error instanceof Error) || !(isOurs || isSystemError(error))) return inspect(error);
   if (error instanceof WorkerStartError && error.isComplete) return error.message;
   return error.message

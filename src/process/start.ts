@@ -1,16 +1,21 @@
 // Starts what this process is: the whole service, the supervisor of its workers, or one of them.
 import '../node/fast-next-tick.js';
 import { readConfig, type Config } from '../config.js';
-import { ContractError } from '../contract/contract-text.js';
 import type { Service } from '../definition.js';
 import { shutDown } from '../http/connection/shutdown.js';
 import { readCommandLine } from './command-line.js';
 import { greetDeveloper } from './development-message.js';
-import { workerVariable, writerVariable } from './worker-messages.js';
+import { slotVariable, workerVariable, writerVariable } from './worker-messages.js';
 import { endOnSignal, shutdownTimes } from './signals.js';
 import { describeFault } from './start-errors.js';
 import { listen, openAdminListener, reportReady } from './listening.js';
-import { buildService, loadMetrics, warnOfConfiguration } from './configured-service.js';
+import {
+  buildService,
+  checkBoth,
+  closeBoth,
+  loadMetrics,
+  warnOfConfiguration,
+} from './configured-service.js';
 
 /**
  * Starts this process. If it cannot, prints why to standard error, and exits with status 1.
@@ -26,7 +31,7 @@ export async function start(
   try {
     await startAs(service, environment, args);
   } catch (error) {
-    console.error(error instanceof ContractError ? error.message : describeFault(error, service));
+    console.error(describeFault(error, service));
     process.exit(1);
   }
 }
@@ -49,7 +54,13 @@ async function startAs(
   process.stderr.on('error', () => undefined);
   const worker = environment[workerVariable];
   if (worker !== undefined) {
-    await (await import('./worker.js')).serveAsWorker(service, config, worker, environment[writerVariable]);
+    await (
+      await import('./worker.js')
+    ).serveAsWorker(service, config, {
+      id: worker,
+      slot: Number(environment[slotVariable]),
+      writerAddress: environment[writerVariable],
+    });
   } else if (config.WORKERS === 1) {
     await serveAlone(service, config, dev);
   } else {
@@ -59,21 +70,27 @@ async function startAs(
 
 async function serveAlone(service: Service, config: Config, dev: boolean): Promise<void> {
   const metrics = await loadMetrics(service, config);
-  const { app, storage } = await buildService(service, config, metrics, { readable: dev });
-  warnOfConfiguration(app.log, config, 1);
-  const admin = openAdminListener(
-    {
-      serving: () => app.server.listening && !app.draining,
-      checkStorage: () => storage.check(),
-      metrics,
-      log: app.log,
-    },
-    config,
-  );
-  await admin;
-  await listen(app, ['HOST', config.HOST], ['PORT', config.PORT]);
-  reportReady(service, app.log, app.listeningOrigin);
-  const stop = () => shutDown(app, shutdownTimes(config));
-  endOnSignal({ service, log: app.log, storage, admin, stop });
+  const built = await buildService(service, config, metrics, { readable: dev });
+  const { app, storage } = built;
+  const times = shutdownTimes(config);
+  try {
+    warnOfConfiguration(app.log, config, 1);
+    const admin = openAdminListener(
+      {
+        serving: () => app.server.listening && !app.draining,
+        check: () => checkBoth(built),
+        metrics,
+        log: app.log,
+      },
+      config,
+    );
+    await admin;
+    await listen(app, ['HOST', config.HOST], ['PORT', config.PORT]);
+    reportReady(service, app.log, app.listeningOrigin);
+    endOnSignal({ service, log: app.log, storage, admin, stop: () => shutDown(app, times) });
+  } catch (error) {
+    await closeBoth(built, times.patience);
+    throw error;
+  }
   if (dev) await greetDeveloper(service, app.listeningOrigin, storage, config);
 }

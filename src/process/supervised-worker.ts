@@ -44,8 +44,8 @@ export interface WorkerEnd {
   readonly signal: string | null;
   /** Why, if the worker or the system reported it. */
   readonly reason: string | undefined;
-  /** Whether the supervisor killed it because it did not respond, or did not serve in time. */
-  readonly overdue: boolean;
+  /** What it did when the supervisor killed it, because it did not serve in time or did not respond. */
+  readonly overdue: 'starting' | 'serving' | undefined;
 }
 
 /** How many health checks in a row a worker may leave without a response before it is killed. */
@@ -79,7 +79,7 @@ export class SupervisedWorker implements Source {
   #open = 0;
   #state: WorkerState = 'starting';
   #reason: string | undefined;
-  #overdue = false;
+  #overdue: WorkerEnd['overdue'];
   #missedChecks = 0;
   #measuring: ((measured: Measured) => void)[] = [];
   #probing: ((fault: string | undefined) => void)[] = [];
@@ -149,11 +149,11 @@ export class SupervisedWorker implements Source {
     });
   }
 
-  /** Asks why its storage cannot serve: undefined if it can. Resolves when the worker responds or has ended. */
-  storageFault(): Promise<string | undefined> {
+  /** Asks why it cannot serve: undefined if it can. Resolves when the worker responds or has ended. */
+  probe(): Promise<string | undefined> {
     return new Promise((resolve) => {
       this.#probing.push(resolve);
-      this.#send({ kind: 'storage' });
+      this.#send({ kind: 'probe' });
     });
   }
 
@@ -168,7 +168,7 @@ export class SupervisedWorker implements Source {
       if (!starts) this.#send({ kind: 'check', passed: this.#passed });
       return false;
     }
-    this.#overdue = true;
+    this.#overdue = starts ? 'starting' : 'serving';
     this.#reason ??= starts ? 'it did not serve in time' : 'it did not respond';
     this.kill();
     return true;
@@ -242,7 +242,7 @@ export class SupervisedWorker implements Source {
       case 'metrics':
         for (const resolve of this.#measuring.splice(0)) resolve(message.metrics);
         break;
-      case 'storage':
+      case 'probed':
         for (const resolve of this.#probing.splice(0)) resolve(message.fault);
         break;
       case 'alive':

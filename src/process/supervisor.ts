@@ -7,11 +7,12 @@ import type { Config } from '../config.js';
 import type { Service } from '../definition.js';
 import { openLog, openOutput } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
+import { RejectionLog } from '../observability/rejection-log.js';
 import { drained } from '../http/connection/shutdown.js';
 import { Acceptor } from './acceptor.js';
 import { connectionRoom } from './system-limits.js';
 import { greetDeveloper } from './development-message.js';
-import { workerVariable, writerVariable } from './worker-messages.js';
+import { slotVariable, workerVariable, writerVariable } from './worker-messages.js';
 import { endOnSignal, shutdownTimes } from './signals.js';
 import { listen, openAdminListener, reportReady } from './listening.js';
 import {
@@ -22,7 +23,7 @@ import {
   warnOfConfiguration,
 } from './configured-service.js';
 import { countWorkers, shareLimits } from './shared-limits.js';
-import { WorkerPool, type WorkerPoolOptions } from './worker-pool.js';
+import { leastStartTime, WorkerPool, type WorkerPoolOptions } from './worker-pool.js';
 
 /** How long to wait for workers to exit after their own time limits have passed, in ms. */
 const endGrace = 5_000;
@@ -48,7 +49,12 @@ export async function supervise(service: Service, config: Config, dev: boolean):
   const metrics = await loadMetrics(service, config);
   const storage = await openConfiguredStorage(service, config, metrics, { forWorkers: true });
   const fork = createFork(service, shareLimits(config, count), output, storage.writerAddress);
-  const { workers, acceptor, gathered } = await createWorkers(service, config, { count, fork, log, metrics });
+  const { workers, acceptor, gathered, rejections } = await createWorkers(service, config, {
+    count,
+    fork,
+    log,
+    metrics,
+  });
   // Whatever ends this process, no worker outlives it.
   process.once('exit', () => {
     workers.kill();
@@ -57,7 +63,7 @@ export async function supervise(service: Service, config: Config, dev: boolean):
   const admin = openAdminListener(
     {
       serving: () => workers.open && acceptor.listening,
-      checkStorage: async () => {
+      check: async () => {
         await storage.check();
         await workers.check();
       },
@@ -66,9 +72,24 @@ export async function supervise(service: Service, config: Config, dev: boolean):
     },
     config,
   );
-  endOnSignal({ service, log, storage, admin, stop: () => stop(workers, acceptor, config) });
-  await Promise.all([started, admin]);
-  const address = await listen(acceptor, ['HOST', config.HOST], ['PORT', config.PORT]);
+  endOnSignal({
+    service,
+    log,
+    storage,
+    admin,
+    stop: () =>
+      stop(workers, acceptor, config).finally(() => {
+        rejections.close();
+      }),
+  });
+  const address = await Promise.all([started, admin])
+    .then(() => listen(acceptor, ['HOST', config.HOST], ['PORT', config.PORT]))
+    .catch(async (error: unknown) => {
+      // Those that serve close what they have opened.
+      await workers.end(shutdownTimes(config).patience + endGrace);
+      await storage.close();
+      throw error;
+    });
   const origin = originOf(address, config);
   reportReady(service, log, origin);
   if (dev) await greetDeveloper(service, origin, storage, config);
@@ -98,6 +119,7 @@ async function createWorkers(
     maxConnections: room,
     fork,
     timeout: config.WORKER_TIMEOUT_SECONDS * 1000,
+    startTime: leastStartTime + config.OPEN_TIMEOUT_SECONDS * 1000,
     log,
     replaced: (worker) => {
       gathered?.replace(worker);
@@ -111,9 +133,10 @@ async function createWorkers(
     waitTime: config.REQUEST_TIMEOUT_SECONDS * 1000,
     total: maxConnectionsOf(config, count),
   };
-  const acceptor = new Acceptor(workers, limits, log);
+  const rejections = new RejectionLog(() => log, metrics?.countRejection);
+  const acceptor = new Acceptor(workers, limits, log, rejections.report);
   const gathered = metrics && (await gatherMetrics(metrics, workers, metricPrefix));
-  return { workers, acceptor, gathered };
+  return { workers, acceptor, gathered, rejections };
 }
 
 /** The module is imported on demand, because it delays the start. */
@@ -153,6 +176,7 @@ function createFork(
         ...process.env,
         ...shares[slot],
         [workerVariable]: String(id),
+        [slotVariable]: String(slot),
         ...(writerAddress !== undefined && { [writerVariable]: writerAddress }),
       },
     });

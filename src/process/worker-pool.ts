@@ -15,7 +15,7 @@ const steadyTime = 60_000;
  */
 const checks = 5;
 /** The least time that a worker has to start, in ms: even a slow machine loads its modules in this time. */
-const leastStartTime = 10_000;
+export const leastStartTime = 10_000;
 /** How often workers are checked that are never killed, in ms: they notice then that a connection did not reach them. */
 const idleCheckInterval = 5_000;
 
@@ -45,6 +45,8 @@ export interface WorkerPoolOptions {
   readonly fork: (slot: number, id: number) => Child;
   /** How long a worker may be unresponsive before it is killed and replaced, in ms; with 0, none is. */
   readonly timeout: number;
+  /** How long a worker may take to start in any case, in ms. */
+  readonly startTime?: number;
   readonly log: Pick<FastifyBaseLogger, 'info' | 'warn' | 'error'>;
   /** Called when another worker is to take the place of one that has ended. */
   readonly replaced?: (worker: SupervisedWorker) => void;
@@ -61,6 +63,10 @@ export class WorkerPool {
   #phase: 'starting' | 'serving' | 'ending' = 'starting';
   #created = 0;
   #checking: NodeJS.Timeout | undefined;
+  /** Whether workers start one after another: since a start was overdue, until all serve. They would delay each other. */
+  #oneByOne = false;
+  /** The starts that wait for another one. */
+  readonly #waiting: (() => void)[] = [];
   #started!: { resolve: () => void; reject: (error: Error) => void };
 
   constructor(options: WorkerPoolOptions) {
@@ -68,6 +74,7 @@ export class WorkerPool {
       now: () => performance.now(),
       replaced: () => undefined,
       freed: () => undefined,
+      startTime: leastStartTime,
       ...options,
     };
   }
@@ -80,7 +87,7 @@ export class WorkerPool {
   start(): Promise<void> {
     const { count, timeout, log } = this.#options;
     const started = new Promise<void>((resolve, reject) => (this.#started = { resolve, reject }));
-    for (let slot = 0; slot < count; slot++) this.#run(slot, firstPause);
+    for (let slot = 0; slot < count; slot++) this.#run(slot, firstPause, 1);
     const check = () => {
       for (const worker of this.#workers) {
         if (worker.check()) log.error({ worker: worker.id }, 'a worker does not respond, and is killed');
@@ -125,7 +132,7 @@ export class WorkerPool {
   }
 
   /**
-   * Resolves when at least half of the workers serve and can use their storage: enough while the others restart.
+   * Resolves when at least half of the workers serve and say that they can: enough while the others restart.
    * @throws StorageError when too few of them can. Does not settle while too few respond.
    */
   async check(): Promise<void> {
@@ -139,7 +146,7 @@ export class WorkerPool {
       };
       if (serving.length < needed) refuse('too few workers serve');
       for (const worker of serving) {
-        void worker.storageFault().then((fault) => {
+        void worker.probe().then((fault) => {
           if (fault === undefined) able++;
           else unable++;
           if (able >= needed) resolve();
@@ -181,13 +188,26 @@ export class WorkerPool {
     for (const worker of this.#workers) worker.kill();
   }
 
-  /** @param pause - The pause before it is replaced if it ends soon, in ms. */
-  #run(slot: number, pause: number): void {
+  /**
+   * @param pause - The pause before it is replaced if it ends soon, in ms.
+   * @param factor - How many times the usual time it has to start. It doubles with each start that takes longer, so that
+   *   even a very slow machine gets its workers, and is halved when one was in time.
+   */
+  #run(slot: number, pause: number, factor: number): void {
     if (this.#phase === 'ending') return;
-    const { fork, timeout, now, freed } = this.#options;
+    if (this.#oneByOne && this.#isStarting) {
+      this.#waiting.push(() => {
+        this.#run(slot, pause, factor);
+      });
+      return;
+    }
+    const { fork, timeout, startTime, now, freed } = this.#options;
     const patience =
       timeout > 0
-        ? { starting: Math.ceil((checks * Math.max(timeout, leastStartTime)) / timeout), serving: checks }
+        ? {
+            starting: Math.ceil((checks * Math.max(timeout, startTime)) / timeout) * factor,
+            serving: checks,
+          }
         : { starting: Infinity, serving: Infinity };
     const since = now();
     const id = ++this.#created;
@@ -198,8 +218,24 @@ export class WorkerPool {
     this.#workers.add(worker);
     void worker.ended.then((end) => {
       this.#workers.delete(worker);
-      this.#replace(worker, end, slot, now() - since > steadyTime ? firstPause : pause);
+      const isLate = end.overdue === 'starting';
+      if (isLate) this.#oneByOne = true;
+      this.#replace(worker, end, {
+        slot,
+        pause: now() - since > steadyTime ? firstPause : pause,
+        factor: isLate ? 2 * factor : Math.max(1, factor / 2),
+      });
+      this.#runNext();
     });
+  }
+
+  get #isStarting(): boolean {
+    return [...this.#workers].some(({ state }) => state === 'starting');
+  }
+
+  /** Starts the worker that has waited longest, if none starts now. */
+  #runNext(): void {
+    if (!this.#isStarting) this.#waiting.shift()?.();
   }
 
   #report(worker: SupervisedWorker): void {
@@ -212,7 +248,10 @@ export class WorkerPool {
     log.info({ worker: id, workerPid: pid }, 'a worker serves');
     if (this.#phase === 'ending') worker.drain();
     freed();
-    if (this.#phase !== 'starting' || this.serving().length < count) return;
+    this.#runNext();
+    if (this.serving().length < count) return;
+    this.#oneByOne = false;
+    if (this.#phase !== 'starting') return;
     this.#phase = 'serving';
     this.#started.resolve();
   }
@@ -220,11 +259,10 @@ export class WorkerPool {
   #replace(
     worker: SupervisedWorker,
     { code, signal, reason, overdue }: WorkerEnd,
-    slot: number,
-    pause: number,
+    { slot, pause, factor }: { slot: number; pause: number; factor: number },
   ) {
     if (this.#phase === 'ending') return;
-    if (this.#phase === 'starting' && !overdue) {
+    if (this.#phase === 'starting' && overdue === undefined) {
       const what = worker.state === 'never created' ? 'could not be created' : 'exited during startup';
       const fault = worker.state === 'never created' ? undefined : reason;
       this.#started.reject(
@@ -234,12 +272,12 @@ export class WorkerPool {
     }
     const { log, replaced } = this.#options;
     log.error(
-      { worker: worker.id, code, signal, reason, wait: pause },
+      { worker: worker.id, code, signal, reason, wait: pause, ...(factor > 1 && { startFactor: factor }) },
       'a worker has ended, and another one takes its place',
     );
     replaced(worker);
     setTimeout(() => {
-      this.#run(slot, Math.min(2 * pause, maxPause));
+      this.#run(slot, Math.min(2 * pause, maxPause), factor);
     }, pause);
   }
 }

@@ -3,41 +3,47 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config.js';
 import type { Service } from '../definition.js';
-import { messageOf, type Storage } from '../storage/interface.js';
-import { closeWithin } from '../http/connection/shutdown.js';
+import { messageOf } from '../storage/interface.js';
 import { allowHalfOpenSocket, startTimeLimits } from '../node/http.js';
 import type { Metrics } from '../observability/metrics.js';
 import { logDescriptor, type SupervisorMessage, type WorkerMessage } from './worker-messages.js';
 import { shutdownTimes } from './signals.js';
 import { describeFault } from './start-errors.js';
-import { buildService, loadMetrics } from './configured-service.js';
+import { buildService, checkBoth, closeBoth, loadMetrics, type BuiltService } from './configured-service.js';
 
 /** How long a worker that leaves service stays to finish its open connections, in ms. */
 const leaveTime = 5_000;
 
+/** Which worker this process is, as the supervisor says. */
+interface WorkerIdentity {
+  /** The number of this process. */
+  readonly id: string;
+  /** Its place among the workers, from 0. */
+  readonly slot: number;
+  /** Where the supervisor commits writes, if it does. */
+  readonly writerAddress: string | undefined;
+}
+
 /**
  * Serves until the supervisor ends this worker or exits. Reports to the supervisor when it cannot start.
  * @param config - With this worker's part of the shared limits.
- * @param id - The number of this process.
- * @param writerAddress - Where the supervisor commits writes, if it does.
  */
 export async function serveAsWorker(
   service: Service,
   config: Config,
-  id: string,
-  writerAddress: string | undefined,
+  { id, slot, writerAddress }: WorkerIdentity,
 ): Promise<void> {
   // Without the supervisor, this process could not write, and nothing would end it.
   process.on('disconnect', () => process.exit(1)).on('error', () => process.exit(1));
   try {
     const metrics = await loadMetrics(service, config);
-    const { app, storage } = await buildService(service, config, metrics, {
+    const built = await buildService(service, config, metrics, {
       name: `worker ${id}`,
+      worker: slot + 1,
       output: logDescriptor,
       writerAddress,
     });
-    await app.ready();
-    new WorkerService(app, storage, metrics, config).start();
+    new WorkerService(built, metrics, config).start();
   } catch (error) {
     report({ kind: 'failed', reason: describeFault(error, service) }, () => process.exit(1));
   }
@@ -48,8 +54,8 @@ export async function serveAsWorker(
  * ending, when the supervisor says that no further connection is on its way.
  */
 class WorkerService {
+  readonly #built: BuiltService;
   readonly #app: FastifyInstance;
-  readonly #storage: Storage;
   readonly #metrics: Metrics | undefined;
   readonly #patience: number;
   #phase: 'serving' | 'leaving' | 'ending' = 'serving';
@@ -58,15 +64,15 @@ class WorkerService {
   #open = 0;
   #reports = false;
 
-  constructor(app: FastifyInstance, storage: Storage, metrics: Metrics | undefined, config: Config) {
-    this.#app = app;
-    this.#storage = storage;
+  constructor(built: BuiltService, metrics: Metrics | undefined, config: Config) {
+    this.#built = built;
+    this.#app = built.app;
     this.#metrics = metrics;
     this.#patience = shutdownTimes(config).patience;
   }
 
   start(): void {
-    void this.#storage.broken.then((error) => {
+    void this.#built.storage.broken.then((error) => {
       this.#app.log.error({ err: error }, 'the storage is broken');
       this.#leave(error.message);
     });
@@ -94,12 +100,11 @@ class WorkerService {
       case 'end':
         void this.#end();
         break;
-      case 'storage':
-        void this.#storage
-          .check()
+      case 'probe':
+        void checkBoth(this.#built)
           .then(() => undefined, messageOf)
           .then((fault) => {
-            report({ kind: 'storage', fault });
+            report({ kind: 'probed', fault });
           });
         break;
       case 'measure':
@@ -156,8 +161,7 @@ class WorkerService {
     if (this.#phase === 'ending') return;
     const status = this.#phase === 'leaving' ? 1 : 0;
     this.#phase = 'ending';
-    await closeWithin(this.#app, this.#patience);
-    await this.#storage.close();
+    await closeBoth(this.#built, this.#patience);
     process.exit(status);
   }
 }

@@ -3,8 +3,21 @@ import { defaultWrites } from '../defaults.js';
 import { messageOf, type OutcomeOf, StorageError } from './interface.js';
 import { bytesOf, keyOf, type Committer, type Result, type Write } from './writes.js';
 
+/** The space for a store on its disk, in bytes. */
+export interface Space {
+  /**
+   * What is free, less what the log still needs to be written to the database; and what is unused inside the database, up
+   * to half of the reserve.
+   */
+  readonly free: number;
+  /** What creates and replacements leave free. */
+  readonly reserve: number;
+}
+
 /** Observes a group writer. */
 export interface WriteObserver {
+  /** Called once by the process that writes to a disk, with a function that measures it; undefined if that fails. */
+  space?(measure: () => Space | undefined): void;
   /** Called once, with a function that returns the number of waiting writes. */
   queue?(rows: () => number): void;
   /** Called after a commit, successful or not, with its number of writes and its duration. */
@@ -32,6 +45,8 @@ export interface GroupWriterLimits {
   batchBytes: number;
   /** The maximum age of a write when its batch starts, in ms; older writes are rejected. */
   maxAge: number;
+  /** On SQLite: the free space that creates and replacements leave on the disk, in bytes. It has a default. */
+  reserve?: number | undefined;
   observer?: WriteObserver | undefined;
 }
 

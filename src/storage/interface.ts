@@ -57,7 +57,7 @@ export interface OutcomesOfText {
   readonly equals: 'replaced' | 'same' | 'other' | 'missing';
 }
 /** The outcomes of changes that delete, by condition. */
-interface OutcomesOfNull {
+export interface OutcomesOfNull {
   readonly absent: never;
   readonly present: 'deleted' | 'missing';
   readonly any: 'deleted' | 'missing';

@@ -6,7 +6,7 @@ import { type Storage, StorageError, type StoreDefinition, toStorageError } from
 import type { GroupWriterLimits } from './group-writer.js';
 import { loadSchema, type Migrated } from './migrations.js';
 import type { PostgresOptions } from './postgres/statement-runner.js';
-import { checkComplete } from './sqlite/worker-folder.js';
+import { checkStore } from './sqlite/store-check.js';
 
 // Each engine is imported only when it is used, to start faster.
 const sqlite = () => import('./sqlite/storage.js');
@@ -18,28 +18,30 @@ export interface OpenStorage extends Storage {
   readonly writerAddress?: string | undefined;
 }
 
-/** Which process commits writes, if the engine has a single writer: this one by default. */
-export interface WriterRole {
+/** What a process does with the storage. If the engine has a single writer, it is in this process by default. */
+export interface StorageRole {
   /** Whether this process also commits the writes of others. */
   forWorkers?: boolean | undefined;
   /** The `writerAddress` of the process that commits the writes of this one. */
   writerAddress?: string | undefined;
+  /** Whether this process serves requests, which should not wait for connections. */
+  serves?: boolean | undefined;
 }
 
 /**
- * Opens the store of a service.
- * @param url - For SQLite, `file:` and a relative or absolute path, or a file URL; for PostgreSQL, a `postgres:` or
- *   `postgresql:` URL.
- * @throws StorageError when no engine supports the URL, or the engine cannot be opened.
+ * Opens the store of a service, for its server. A file has one server at a time.
+ * @param url - For SQLite, a relative or absolute path, with or without `file:` before it, or a file URL; for PostgreSQL,
+ *   a `postgres:` or `postgresql:` URL.
+ * @throws StorageError when no engine supports the URL, the engine cannot be opened, or another server has the file.
  */
 export async function openStorage(
   store: StoreDefinition,
   url: string,
   writer: Partial<GroupWriterLimits> = {},
   postgres: Omit<PostgresOptions, 'url'> = {},
-  { forWorkers, writerAddress }: WriterRole = {},
+  { forWorkers, writerAddress, serves }: StorageRole = {},
 ): Promise<OpenStorage> {
-  if (isPostgres(url)) return (await postgresql()).openPostgres({ store, url, writer, ...postgres });
+  if (isPostgres(url)) return (await postgresql()).openPostgres({ store, url, writer, serves, ...postgres });
   const { openSqlite, openSqliteReader } = await sqlite();
   if (writerAddress !== undefined) return openSqliteReader({ store, writer }, writerAddress);
   return openSqlite({ store, file: fileOf(url), writer, forWorkers });
@@ -59,13 +61,14 @@ export async function migrateStorage(store: StoreDefinition, url: string): Promi
 }
 
 /**
- * Opens an existing storage, for the commands.
+ * Opens an existing storage, for the commands, which also run beside a server.
  * @param url - As for `openStorage`.
- * @throws StorageError as for `openStorage`, and when the file does not exist.
+ * @throws StorageError when no engine supports the URL, the engine cannot be opened, or the file does not exist.
  */
 export async function openExistingStorage(store: StoreDefinition, url: string): Promise<Storage> {
-  if (!isPostgres(url)) existingFileOf(url);
-  return openStorage(store, url);
+  if (isPostgres(url)) return openStorage(store, url);
+  const file = existingFileOf(url);
+  return (await sqlite()).openSqlite({ store, file, isCommand: true });
 }
 
 /** The name of a storage to show to people: a path, or a URL without its password and parameters. */
@@ -86,12 +89,19 @@ export function isPostgres(url: string): boolean {
  * @throws StorageError when the URL does not refer to a file.
  */
 export function fileOf(url: string): string {
-  if (url.startsWith('file:'))
-    return url.startsWith('file://') ? fileURLToPath(url) : url.slice('file:'.length);
-  throw new StorageError(
-    'unavailable',
-    `no storage engine for a URL that starts with ${url.split(':', 1)[0]}:`,
-  );
+  const [scheme = 'file:'] = /^[a-z][a-z0-9+.-]+:/i.exec(url) ?? [];
+  if (scheme === 'file:') return pathOf(url);
+  throw new StorageError('unavailable', `no storage engine for a URL that starts with ${scheme}`);
+}
+
+/**
+ * The path of a file that a person names: by the path itself, in which no character has another meaning, by `file:` and
+ * the path, or by a file URL (RFC 8089).
+ * @throws TypeError for a file URL that names no file of this machine.
+ */
+export function pathOf(name: string): string {
+  if (name.startsWith('file://')) return fileURLToPath(name);
+  return name.startsWith('file:') ? name.slice('file:'.length) : name;
 }
 
 /**
@@ -102,7 +112,7 @@ export function fileOf(url: string): string {
 export function existingFileOf(url: string): string {
   const file = fileOf(url);
   try {
-    checkComplete(file);
+    checkStore(file);
   } catch (error) {
     throw toStorageError(`SQLite, ${file}`, error);
   }

@@ -457,7 +457,7 @@ t.test('timeout and retries can be given for one call', async (t) => {
   t.strictSame(fates, ['lose request'], 'before anything is sent');
 });
 
-t.test('a refused connection is reported as such', async (t) => {
+t.test('a refused connection has certainly no effect, and its cause can be read', async (t) => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -465,11 +465,59 @@ t.test('a refused connection is reported as such', async (t) => {
   await once(server, 'close');
   // A name with several addresses fails with an error for each of them.
   for (const host of ['127.0.0.1', 'localhost']) {
-    const client = createClient({ baseUrl: `http://${host}:${port}`, token: 't', retries: 0 });
-    const error = await failure(client.listPlants());
-    t.type(error, ConnectionError);
-    t.match(error.message, new RegExp(`connect ECONNREFUSED .*:${port}`), host);
+    const client = createClient({ baseUrl: `http://${host}:${port}`, token: 't', clock: fastClock() });
+    for (const call of [() => client.createPlant({ id: 1, name: 'a' }), () => client.deletePlant(1)]) {
+      const error = await failure(call());
+      t.type(error, ConnectionError);
+      t.strictSame(summary(error), { attempts: 4, mayHaveTakenEffect: false }, host);
+      const expected = new RegExp(`connect ECONNREFUSED .*:${port}`);
+      t.match(error.message, expected, host);
+      t.match(String(error.cause), expected, 'not only that fetch failed');
+      t.match(error.cause, { code: 'ECONNREFUSED' });
+    }
   }
+});
+
+t.test('a name that does not resolve has certainly no effect', async (t) => {
+  const client = createClient({ baseUrl: 'http://plants.invalid', token: 't', retries: 0 });
+  const error = await failure(client.createPlant({ id: 1, name: 'a' }));
+  t.strictSame(summary(error), { attempts: 1, mayHaveTakenEffect: false });
+  t.match(error.cause, { syscall: 'getaddrinfo' });
+});
+
+t.test('a connection that is refused after a lost one leaves the effect open', async (t) => {
+  const server = createServer((request) => {
+    server.close();
+    request.socket.destroy();
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const client = createClient({ baseUrl: `http://127.0.0.1:${port}`, token: 't', clock: fastClock() });
+  const ended = await failure(client.deletePlant(1));
+  t.match(ended.cause, { code: 'ECONNREFUSED' });
+  t.strictSame(summary(ended), { attempts: 4, mayHaveTakenEffect: true });
+  // What a fetch of the caller's has sent before it fails, nobody can say.
+  const refused = Object.assign(new Error('connect ECONNREFUSED'), { syscall: 'connect' });
+  const own = createClient({
+    baseUrl: 'http://127.0.0.1',
+    token: 't',
+    retries: 0,
+    fetch: () => Promise.reject(new TypeError('fetch failed', { cause: refused })),
+  });
+  const error = await failure(own.deletePlant(1));
+  t.strictSame(summary(error), { attempts: 1, mayHaveTakenEffect: true });
+});
+
+t.test('a call can name its requests', async (t) => {
+  const { client, connect, fates } = await startSetting(t);
+  const ids: string[] = [];
+  const observed = connect({ onAnswer: ({ requestId }) => ids.push(requestId) });
+  fates.push('lose request');
+  await observed.createPlant({ id: 1, name: 'a' }, { requestId: 'import.1' });
+  await observed.listPlants({ requestId: 'x'.repeat(54) });
+  t.strictSame(ids, ['import.1-2', `${'x'.repeat(54)}-1`]);
+  for (const requestId of ['', 'a b', 'x'.repeat(55)])
+    await t.rejects(client.listPlants({ requestId }), { name: 'RangeError', message: /requestId/ });
 });
 
 t.test('a missing token is an error before anything is sent', async (t) => {

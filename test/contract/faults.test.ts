@@ -35,6 +35,8 @@ const id = { name: 'id', in: 'path', required: true, schema: text };
 const replaceBed = (changes: object): Edits => ({ [putBed]: { ...putOperation, ...changes } });
 /** Adds a property to its body. */
 const field = (schema: unknown): Edits => ({ [extra]: schema });
+/** In 3.1, adds it as an array. */
+const array = (schema: object): Edits => ({ ...field({ type: 'array', ...schema }), ...version31 });
 /** Changes the scheme of most operations. */
 const scheme = (value: object): Edits => ({ '/components/securitySchemes/apiKey': value });
 /** Adds a parameter to listBeds. */
@@ -46,13 +48,32 @@ const parameter = (value: object): Edits => ({ [q]: { name: 'q', in: 'query', ..
  */
 type Case = [Edits, message: string, below?: string, fix?: string];
 
+const components = partOf(gardenDocument, '/components') as object;
 const schemas = partOf(gardenDocument, '/components/schemas') as object;
-/** Schemas of which each but the last refers twice to the next. */
-const doubling: Record<string, object> = { S21: text };
-for (let i = 1; i <= 20; i++) {
-  const next = { $ref: `#/components/schemas/S${i + 1}` };
-  doubling[`S${i}`] = { type: 'object', properties: { a: next, b: next } };
+/** In 3.1, this bound has another form. */
+const version31: Edits = {
+  '/openapi': '3.1.0',
+  '/paths/~1seeds/get/parameters/3/schema/exclusiveMinimum': undefined,
+};
+/** The schema of describeGarden's response. */
+const aboutSchema = '/paths/~1about/get/responses/200/content/application~1json/schema';
+
+const soil = { $ref: '#/components/schemas/Soil' };
+
+/** Returns what is nested in itself some times. */
+function nested<Outer>(times: number, outer: (inner: Outer) => Outer, inner = {} as Outer): Outer {
+  return times === 0 ? inner : nested(times - 1, outer, outer(inner));
 }
+
+/** Schemas with very many sets of alternatives that values in them can have. */
+const exploding = Object.fromEntries(
+  Array.from({ length: 30 }, (_, i) => {
+    const next = (step: number) => ({ $ref: `#/components/schemas/E${(i + step) % 30}` });
+    const properties = { a: next(1), b: i === 29 ? next(2) : next(1), c: i === 0 ? {} : next(0) };
+    const anyOf = [{ properties: { a: next(0) } }, { properties: { b: next(7) } }];
+    return [`E${i}`, { type: 'object', properties, anyOf }];
+  }),
+);
 
 /** Cases of each item of docs/contract.md that prevents startup; they may name what to write instead. */
 const refused: Record<string, Case[]> = {
@@ -68,7 +89,12 @@ const refused: Record<string, Case[]> = {
     [{ '/security': 'apiKey' }, 'must be an array'],
     [{ [`${listBeds}/parameters`]: {} }, 'must be an array'],
     [replaceBed({ responses: [] }), 'must be an object', '/responses'],
-    [{ [`${putBed}/requestBody/required`]: 'yes' }, 'must be true or false'],
+    ...['yes', 'true'].map((required): Case => [
+      { [`${putBed}/requestBody/required`]: required },
+      'must be true or false',
+      '',
+      'Write true or false here, without quotes',
+    ]),
   ],
   'a `$ref` to another file or to nothing': [
     [field({ $ref: 'other.yaml#/Bed' }), 'other.yaml#/Bed is outside of this document', '/$ref'],
@@ -85,6 +111,13 @@ const refused: Record<string, Case[]> = {
     [{ '/paths/~1beds~1{bed}.json': { get: about } }, 'a path of this form is not supported'],
     [{ '/paths/beds': { get: about } }, 'a path of this form is not supported'],
   ],
+  'a server URL whose path has special characters, such as `:`': ['/v1:beta', '/{version}'].map(
+    (url): Case => [
+      { '/servers': [{ url, variables: { version: { default: 'a:b' } } }] },
+      `${url.replace('{version}', 'a:b')} has no usable path`,
+      '/0/url',
+    ],
+  ),
   'a path parameter that is declared but not in the path, or the reverse': [
     [replaceBed({ parameters: undefined }), 'the path parameter bed is not declared'],
     [
@@ -105,6 +138,7 @@ const refused: Record<string, Case[]> = {
   ],
   'an operationId or a path and method that is not unique': [
     [replaceBed({ operationId: 'getBed' }), 'the operationId getBed is not unique'],
+    [replaceBed({ operationId: '' }), 'must not be empty', '/operationId'],
     [
       { '/paths/~1beds~1{id}': { put: { ...putOperation, operationId: 'b', parameters: [id] } } },
       'another path with this method matches the same URLs',
@@ -123,14 +157,33 @@ const refused: Record<string, Case[]> = {
       'the style constructor is not supported here',
       '/style',
     ],
+    [parameter({}), 'schema is missing'],
+    [parameter({ in: 'body', schema: {} }), 'name or in is missing or not valid'],
+  ],
+  'several types in a parameter or its items, or an `enum` of other values than texts without a type': [
+    [
+      parameter({ schema: { oneOf: [{ type: 'integer' }, { type: 'boolean' }] } }),
+      'a text could have several types',
+      '/schema',
+    ],
     [
       parameter({ schema: { type: 'array', items: { type: 'array', items: {} } } }),
       'the items could have several types',
       '/schema',
     ],
-    [parameter({}), 'schema is missing'],
-    [parameter({ in: 'body', schema: {} }), 'name or in is missing or not valid'],
+    ...[{ enum: [true, false] }, { type: 'array', items: { enum: ['a', 1] } }].map((schema): Case => [
+      parameter({ schema }),
+      'no text equals a value of enum that is not a text',
+      '/schema',
+      'Write the type of the values next to enum',
+    ]),
   ],
+  'the styles `label` and `matrix`': ['label', 'matrix'].map((style): Case => [
+    replaceBed({ parameters: [{ name: 'bed', in: 'path', required: true, schema: text, style }] }),
+    `the style ${style} is not supported here`,
+    '/parameters/0/style',
+    'Write simple',
+  ]),
   '`deepObject`': [
     [
       parameter({ schema: { type: 'object', properties: { color: text } }, style: 'deepObject' }),
@@ -180,6 +233,24 @@ const refused: Record<string, Case[]> = {
     }),
     [{ [`${putBed}/requestBody/content`]: {} }, 'has no media type'],
   ],
+  'a media type that is declared twice': [
+    [
+      {
+        [`${putBed}/requestBody/content`]: {
+          'application/json;v=1': {},
+          'Application/JSON; charset=utf-8; V="1"': {},
+        },
+      },
+      'Application/JSON; charset=utf-8; V="1" is the same media type as application/json;v=1',
+      '/Application~1JSON; charset=utf-8; V="1"',
+      'Leave one out',
+    ],
+    [
+      { '/paths/~1about/get/responses/200/content': { 'text/csv': {}, 'text/CSV': {} } },
+      'text/CSV is the same media type as text/csv',
+      '/text~1CSV',
+    ],
+  ],
   'a range as the media type of a response, except `*/*` and `application/*`': [
     [{ [`${responses}/200/content`]: { 'image/*': {} } }, 'image/* is not a type'],
   ],
@@ -225,7 +296,6 @@ const refused: Record<string, Case[]> = {
     [field({ type: 'array' }), 'items is missing'],
     [field({ type: 'object', required: true }), 'must be an array', '/required'],
     [{ '/info': 'x' }, 'must be an object'],
-    [field({ type: 'string', enum: [] }), 'allows no value', '/enum'],
     [field({ type: 'number', multipleOf: 0 }), 'must be above 0', '/multipleOf'],
     [field('string'), 'must be a schema'],
     [
@@ -233,20 +303,86 @@ const refused: Record<string, Case[]> = {
       'must be true, false or a schema',
       '/additionalProperties',
     ],
+  ],
+  'an empty `enum`': [[field({ type: 'string', enum: [] }), 'allows no value', '/enum']],
+  'a `default` of another type than its schema, or one that it does not allow': [
     [field({ type: 'integer', default: '5' }), 'the default is not of the type integer', '/default'],
+    [
+      field({ type: 'integer', maximum: 3, default: 5, 'x-note': 'kept' }),
+      'the default does not match its schema: it must be an integer from -9007199254740991 to 3',
+      '/default',
+      'Write a value that the schema allows',
+    ],
+    [
+      field({ type: 'string', nullable: true, enum: ['a', null], default: 'b' }),
+      'the default does not match its schema: it must be one of a, null',
+      '/default',
+    ],
+    [
+      field({ type: 'object', required: ['n'], properties: { n: { type: 'integer' } }, default: { m: 1 } }),
+      'the default does not match its schema: n is missing',
+      '/default',
+    ],
+    [
+      { ...field({ allOf: [soil], maxLength: 3 }), '/components/schemas/Soil/default': 'clay' },
+      'the default does not match its schema: it must have at most 3 characters',
+    ],
+    [
+      parameter({ schema: { type: 'array', items: { type: 'string', format: 'date' }, default: ['now'] } }),
+      'the default does not match its schema: 0 must match format "date"',
+      '/schema/default',
+    ],
   ],
   'a schema that contains itself outside of properties and items': [
     [
       { '/components/schemas/Soil': { allOf: [text, { $ref: '#/components/schemas/Soil' }] } },
       'the schema contains itself',
     ],
-  ],
-  'a schema with more than 20,000 parts when its references are written out': [
+    ...[{ anyOf: [soil] }, { oneOf: [text, soil] }, { not: soil }, { dependentSchemas: { a: soil } }].map(
+      (schema): Case => [{ '/components/schemas/Soil': schema, ...version31 }, 'the schema contains itself'],
+    ),
     [
-      { '/components/schemas': { ...schemas, ...doubling }, ...field({ $ref: '#/components/schemas/S1' }) },
-      'has more than 20000 parts when its references are written out',
-      '/S7',
+      field(nested(101, (inner) => ({ allOf: [inner] }))),
+      'more than 100 schemas are combined in one another',
     ],
+  ],
+  'a schema whose alternatives combine in too many ways, or whose parts are nested more than 200 levels deep':
+    [
+      [
+        {
+          '/components/schemas': { ...schemas, ...exploding },
+          ...field({ $ref: '#/components/schemas/E0' }),
+        },
+        'its alternatives combine in too many ways',
+        '/E0',
+        'Refer to fewer schemas in alternatives, above all back to the schema itself',
+      ],
+      [
+        field(nested(250, (inner) => ({ type: 'object', properties: { a: inner } }))),
+        'the schema is nested more than 200 levels deep',
+        nested(197, (inner: string) => `/properties/a${inner}`, ''),
+      ],
+    ],
+  '`unevaluatedItems` next to `contains`, or to alternatives and conditions that describe items': [
+    [
+      array({ unevaluatedItems: false, contains: text }),
+      'unevaluatedItems is not supported with these schemas',
+      '/unevaluatedItems',
+      'Describe items only by items and prefixItems, and not in alternatives or conditions',
+    ],
+    [
+      array({ unevaluatedItems: false, allOf: [{ if: text, else: { prefixItems: [text] } }] }),
+      'unevaluatedItems is not supported with these schemas',
+      '/unevaluatedItems',
+    ],
+  ],
+  'a `maxContains` that is less than `minContains`': [
+    [
+      array({ contains: text, minContains: 2, maxContains: 1 }),
+      'is less than minContains, 2',
+      '/maxContains',
+    ],
+    [array({ contains: text, maxContains: 0 }), 'is less than minContains, 1', '/maxContains'],
   ],
   'parts of `allOf` that cannot be true together, or one number that may have two formats': [
     [field({ allOf: [text, { type: 'object' }] }), 'no value can have all of these types'],
@@ -259,7 +395,7 @@ const refused: Record<string, Case[]> = {
       'one number would have the format int64 and another one',
     ],
   ],
-  'a `pattern` in a request that could take long to match': [
+  'a `pattern` in a request, or of names in a response, that could take long to match': [
     [
       parameter({ schema: { type: 'string', pattern: 'a+b' } }),
       'a+b could take too long to match',
@@ -269,6 +405,11 @@ const refused: Record<string, Case[]> = {
       field({ type: 'string', pattern: '(' }),
       'Invalid regular expression: /(/u: Unterminated group',
       '/pattern',
+    ],
+    [
+      { [aboutSchema]: { type: 'object', patternProperties: { 'a+b': {} } }, ...version31 },
+      'a+b could take too long to match',
+      '/patternProperties/a+b',
     ],
   ],
   '`uniqueItems` in a request, except for strings': [
@@ -322,6 +463,12 @@ const refused: Record<string, Case[]> = {
     [scheme({ type: 'mutualTLS' }), 'the security scheme "mutualTLS" is not supported'],
     [scheme({ type: 'apiKey', in: 'body', name: 'X' }), 'an apiKey is in a header, query or cookie'],
   ],
+  'a security scheme whose name has other characters than letters, digits, `.`, `-` and `_`': [
+    [
+      { '/components/securitySchemes/a b': { type: 'http', scheme: 'basic' } },
+      '"a b" cannot be the name of a component',
+    ],
+  ],
   "scopes of a scheme that is not OAuth's, in 3.0": [
     [replaceBed({ security: [{ apiKey: ['a'] }] }), 'apiKey cannot have scopes', '/security/0/apiKey'],
   ],
@@ -336,10 +483,10 @@ const refused: Record<string, Case[]> = {
     ]),
     [
       {
+        '/components/securitySchemes/magic': { type: 'http', scheme: 'basic' },
         ...replaceBed({ security: [{ magic: [] }] }),
-        '/components/securitySchemes/magic': { type: 'http', scheme: 'bearer' },
       },
-      'Operation replaceBed uses security scheme magic, which has no verifier',
+      'the security scheme magic has no verifier',
     ],
     [
       replaceBed({ 'x-required-scope': 'beds:dig' }),
@@ -353,11 +500,6 @@ const refused: Record<string, Case[]> = {
 };
 
 const otherBody = 'errors of the server have another body: an integer "error" and a text "message"';
-/** In 3.1, this bound has another form. */
-const version31: Edits = {
-  '/openapi': '3.1.0',
-  '/paths/~1seeds/get/parameters/3/schema/exclusiveMinimum': undefined,
-};
 /** Without security, and without scopes, which need it. */
 const noSecurity: Edits = {
   ...replaceBed({ 'x-required-scope': undefined }),
@@ -407,6 +549,14 @@ const warned: Record<string, Case[]> = {
     [field({ type: 'string', format: 'iban' }), 'the format iban is not checked', '/format'],
     [field({ type: 'integer', format: 'int16' }), 'the format int16 is not checked', '/format'],
   ],
+  'a `pattern` in a response that is not one of ECMAScript, or could take long to match': [
+    ['(?i)a', 'Invalid regular expression: /(?i)a/u: Invalid group'],
+    ['a+b', 'it could take too long to match'],
+  ].map(([pattern = '', reason]): Case => [
+    { [`${aboutSchema}/properties/name`]: { ...text, pattern } },
+    `${pattern} is not checked in responses: ${reason}`,
+    '/pattern',
+  ]),
   'keywords without effect': [
     [
       field({ $ref: '#/components/schemas/Soil', nullable: true }),
@@ -432,6 +582,19 @@ const warned: Record<string, Case[]> = {
       { ...field({ type: 'string', nullable: true }), ...version31 },
       'OpenAPI 3.1 has no nullable',
       '/nullable',
+    ],
+  ],
+  'components that no operation refers to': [
+    [
+      { '/components': { ...components, schemas: { ...schemas, Lost: { $ref: '#/nothing' } } } },
+      'no operation refers to schemas/Lost: it is not checked',
+    ],
+    [
+      {
+        '/components': { ...components, pathItems: { a: { $ref: '#/components/pathItems/b' }, b: {} } },
+        ...version31,
+      },
+      'no operation refers to pathItems/a, pathItems/b: they are not checked',
     ],
   ],
   'parameters and headers that OpenAPI ignores': [

@@ -4,6 +4,8 @@ import { buildApp } from '../../dist/app.js';
 import { loadContract } from '../../dist/contract/contract.js';
 import type { Handlers } from '../../dist/contract/handlers.js';
 import { TypedBody } from '../../dist/contract/raw-body.js';
+import { ApiError } from '../../dist/errors.js';
+import { plantErrors } from '../../dist/plants/errors.js';
 import { service } from '../../dist/service.js';
 import type { operations, operationSecurity } from '../support/garden/types.gen.js';
 import type {
@@ -59,14 +61,16 @@ t.test('listBeds accepts parameters of every primitive type', async (t) => {
     ['min-area=1e999', 'min-area must be a number, in decimal digits'],
     ['min-area=', 'min-area must be a number, in decimal digits'],
     ['min-area=%221%22', `min-area must be a number, in decimal digits${unquoted}`],
-    ['shady=%22true%22', 'shady must be true or false'],
+    ['shady=%22true%22', 'shady must be true or false: send it without quotes'],
+    ['shady=TRUE', 'shady must be true or false: send it in lower case'],
+    ['shady=true&shady=true', 'shady must be true or false, given once'],
     ['rows=3', 'rows must be multiple of 2'],
     ['rows=0', rows + canonical],
     ['rows=9007199254740992', rows + canonical],
     ['level=4', 'level must be one of 1, 2, 3'],
     ['soil=mud', 'soil must be one of clay, loam, sand'],
     ['since=yesterday', 'since must match format "date-time"'],
-    ['title=a', 'title must NOT have fewer than 2 characters'],
+    ['title=a', 'title must have at least 2 characters'],
     ['title=ab&title=cd', 'title must be a string, given once'],
     ['color=red', '"color" is unknown'],
   ];
@@ -142,13 +146,14 @@ t.test('replaceBed rejects every kind of invalid value, and stores nothing', asy
     ['"code":9223372036854775808', `code must be ${int64}`],
     ['"code":"1"', `code must be ${int64}, not a string${unquoted}`],
     ['"level":4', 'level must be one of 1, 2, 3'],
-    ['"shady":"true"', 'shady must be true or false, not a string'],
+    ['"shady":"true"', 'shady must be true or false, not a string: send it without quotes'],
+    ['"shady":"yes"', 'shady must be true or false, not a string'],
     ['"soil":null', 'soil must be one of clay, loam, sand; soil must be a string, not null'],
     ['"plantedAt":"2026-02-30T00:00:00Z"', 'plantedAt must match format "date-time"'],
     ['"corners":{}', 'corners must be an array, not an object'],
     ['"corners":[{"x":1},{"y":1}]', 'corners.1.x is missing'],
     ['"corners":[{"x":1,"z":1}]', 'corners.0."z" is unknown'],
-    ['"corners":[{"x":1},{"x":1},{"x":1},{"x":1},{"x":1}]', 'corners must NOT have more than 4 items'],
+    ['"corners":[{"x":1},{"x":1},{"x":1},{"x":1},{"x":1}]', 'corners must have at most 4 items'],
     ['"yields":{"a/b":1.5}', `yields.a/b must be ${int64}`],
     ['"title":"\\ud800"', 'title must not contain unpaired surrogates'],
     ['"color":1', '"color" is unknown'],
@@ -187,7 +192,7 @@ t.test('listSeeds accepts parameters in every place, arrays in every style, and 
   });
   await call('GET', '/seeds?colors=red&limit=2', { headers: { 'x-season': '-1', ...key.headers } });
   t.match(queries.pop(), {
-    caller: { subject: 'the gardener' },
+    caller: { subject: '\napiKey\nthe gardener' },
     query: { colors: ['red'], limit: 2 },
     headers: { 'X-Season': -1, 'X-Years': undefined },
     cookies: { basket: undefined },
@@ -196,7 +201,7 @@ t.test('listSeeds accepts parameters in every place, arrays in every style, and 
   const inQuery: [string, string][] = [
     ['colors=blue', 'colors.0 must be one of red, white'],
     ['sizes=1,x', `sizes.1 must be ${int64}${canonical}`],
-    ['sizes=1,2,3,4', 'sizes must NOT have more than 3 items'],
+    ['sizes=1,2,3,4', 'sizes must have at most 3 items'],
     ['limit=0', limit + canonical],
     ['limit=1&limit=2', `${limit}, given once`],
   ];
@@ -231,7 +236,7 @@ t.test('sowSeed merges allOf, keeps every number exactly, and chooses its status
   });
   t.match(queries.pop(), {
     body: { depth: 2, code: 9007199254740993n, rows: 1n, secret: 's', other: { big: 9007199254740993n } },
-    caller: { subject: 'the user', scopes: ['seeds:sow', 'beds:write'] },
+    caller: { subject: '\ngardenAuth\nthe user', scopes: ['seeds:sow', 'beds:write'] },
   });
   t.match(
     await sow(',"other":[-1.2314731698482606e+107,1E23],"depth":4.0'),
@@ -245,7 +250,7 @@ t.test('sowSeed merges allOf, keeps every number exactly, and chooses its status
     ['"depth":3', 'depth must be multiple of 2'],
     ['"code":0', 'code must be >= 1'],
     ['"code":1.5', `code must be ${int64}`],
-    ['"kind":"a very long kind"', 'kind must NOT have more than 10 characters'],
+    ['"kind":"a very long kind"', 'kind must have at most 10 characters'],
     ['"other":[1e400]', `other.0 ${inexact}`],
     ['"other":0.12345678901234567890', `other ${inexact}`],
     ['"other":9223372036854775808', `other ${inexact}`],
@@ -255,10 +260,10 @@ t.test('sowSeed merges allOf, keeps every number exactly, and chooses its status
   for (const [field, message] of faults) t.match(await sow(`,${field}`), error(40002, message), field);
 
   const send = (url: string, token?: string, body = '{"kind":"rose"}') => call('POST', url, { token, body });
-  t.match(await send('/seeds?key=open+sesame', 'seeds:sow'), error(40002, 'depth is missing'));
-  t.match(await send('/seeds?key=bad', 'seeds:sow'), error(40101, 'expired or revoked'));
-  t.match(await send('/seeds?key=open+sesame', 'seeds:eat'), error(40300, 'seeds:sow'));
-  t.match(await send('/seeds', 'seeds:sow'), error(40100, 'The access token is missing'));
+  t.match(await send('/seeds?key=open+sesame', 'seeds.sow'), error(40002, 'depth is missing'));
+  t.match(await send('/seeds?key=bad', 'seeds.sow'), error(40101, 'expired or revoked'));
+  t.match(await send('/seeds?key=open+sesame', 'seeds.eat'), error(40300, 'seeds:sow'));
+  t.match(await send('/seeds', 'seeds.sow'), error(40100, 'The access token is missing'));
   t.match(await send('/seeds?color=1'), error(40100, 'The access token is missing'));
 });
 
@@ -278,12 +283,57 @@ t.test('path items have parameters of any name, and bodies may be missing or of 
   t.match(await call('PATCH', url, { ...key, body: 'null' }), error(40002, 'it must be an object, not null'));
   t.match(await call('PATCH', url, { ...key, body: { a: 1 } }), error(40002, 'depth is missing'));
   t.equal((await call('PATCH', url, { ...merge, body: { a: 1 } })).text, '{"a":1}');
-  const tooFew = error(40002, 'it must NOT have fewer than 1 properties');
+  const tooFew = error(40002, 'it must have at least 1 property');
   t.match(await call('PATCH', url, { ...merge, body: {} }), tooFew);
-  const unknown = await call('POST', '/seeds?key=open+sesame', { ...merge, token: 'seeds:sow', body: {} });
+  const unknown = await call('POST', '/seeds?key=open+sesame', { ...merge, token: 'seeds.sow', body: {} });
   t.match(unknown, error(40003, 'here, send application/json'));
   t.strictSame(queries.splice(-4), [undefined, undefined, undefined, { a: 1 }]);
 });
+
+t.test(
+  'each media type of a body has its own schema, and the most specific one that matches counts',
+  async (t) => {
+    const start = async (...names: string[]) => {
+      const contents = names.map((name) => [name, { schema: { type: 'object', required: [name] } }] as const);
+      const edits = { '/paths/~1branches/post/requestBody/content': Object.fromEntries(contents) };
+      const handlers = { ...orchard.handlers, growBranch: () => Promise.resolve({ leaves: 1n }) };
+      const contract = loadEdited(orchardDocument, edits);
+      const { call } = await startService(t, engines[0]!, { ...orchard, contract, handlers });
+      const send = (type: string, body: object = {}) =>
+        call('POST', '/v1/orchard/branches', { headers: { 'content-type': type }, body });
+      /** Fails unless the schema of the media type with a name is applied to a body. */
+      const expect = async (type: string, name: string) => {
+        t.match(await send(type), error(40002, `does not match the schema: ${name} is missing`), type);
+        t.match(await send(type, { [name]: 1 }), { status: 200 }, type);
+      };
+      return { send, expect };
+    };
+    const [plain, two, vendor] = [
+      'application/json',
+      'application/json; version=2',
+      'application/vnd.a+json',
+    ];
+    const all = [plain, two, 'application/*', '*/*', vendor];
+    // In every order, since the order of a contract has no meaning.
+    for (const names of [all, all.toReversed()]) {
+      const { send, expect } = await start(...names);
+      await expect(plain, plain);
+      await expect('Application/JSON ; Charset=UTF-8', plain);
+      await expect('application/json; version=3', plain);
+      await expect('application/json;charset=utf-8;VERSION="2"', two);
+      await expect('application/json; version=2; other="a;b=\\"c"', two);
+      await expect(vendor, vendor);
+      await expect('application/problem+json', 'application/*');
+      t.match(await send('text/csv'), { status: 400, json: { error: 40003 } }, 'only JSON is served');
+    }
+    const { expect } = await start('*/*', plain);
+    await expect(plain, plain);
+    await expect(vendor, '*/*');
+    const { send } = await start(two);
+    t.match(await send(two, { [two]: 1 }), { status: 200 });
+    t.match(await send(plain), error(40003, `here, send ${two}`));
+  },
+);
 
 t.test('a contract of OpenAPI 3.1 is served below its base path', async (t) => {
   const url = '/v1/orchard/trees/a%20b';
@@ -302,8 +352,8 @@ t.test('a contract of OpenAPI 3.1 is served below its base path', async (t) => {
     ['"height":100.5', 'height must be < 100.5'],
     ['"roots":"1"', `not a string${unquoted}`],
     ['"owner":1', 'owner must be a string or null, not a number'],
-    ['"name":"a"', 'name must NOT have fewer than 2 characters'],
-    ['"name":"a long name"', 'name must NOT have more than 5 characters'],
+    ['"name":"a"', 'name must have at least 2 characters'],
+    ['"name":"a long name"', 'name must have at most 5 characters'],
     ['"color":1', '"color" is unknown'],
   ];
   for (const [field, message] of faults) {
@@ -315,16 +365,13 @@ t.test('a contract of OpenAPI 3.1 is served below its base path', async (t) => {
 const post = (path: string, body: string) => callOrchard('POST', `/v1/orchard${path}`, { body });
 
 t.test('recordHarvest takes one of two alternatives, with exact numbers in both', async (t) => {
-  const harvests: [string, string?][] = [
-    ['{"kind":"fruit","count":9007199254740993}'],
-    ['{"kind":"fruit","count":1,"buyer":"Ann"}'],
-    ['{"kind":"fruit","count":1,"buyer":{"number":9007199254740993}}'],
-    ['{"kind":"wood","length":2.5,"dried":true}'],
-    // What only the other alternative has does not belong to this one.
-    ['{"kind":"fruit","count":1,"length":2.5}', '{"kind":"fruit","count":1}'],
+  const harvests = [
+    '{"kind":"fruit","count":9007199254740993}',
+    '{"kind":"fruit","count":1,"buyer":"Ann"}',
+    '{"kind":"fruit","count":1,"buyer":{"number":9007199254740993}}',
+    '{"kind":"wood","length":2.5,"dried":true}',
   ];
-  for (const [body, sent = body] of harvests)
-    t.match(await post('/harvests', body), { status: 200, text: sent }, body);
+  for (const body of harvests) t.match(await post('/harvests', body), { status: 200, text: body }, body);
   const faults: [string, string][] = [
     ['{"kind":"fruit"}', 'count is missing; it must match one of the alternatives'],
     ['{"kind":"stone","count":1}', 'it must match one of the alternatives'],
@@ -387,8 +434,22 @@ t.test(
   'removeBed returns 500, and not outside the contract, when its handler fails in an undeclared way',
   async (t) => {
     t.match(await call('DELETE', bed(1), key), error(50000, 'The server failed'));
+    const removeBed = () => {
+      throw new ApiError(plantErrors.plantNotFound);
+    };
+    const synchronous = await startGarden(t, { handlers: { removeBed } });
+    t.match(await synchronous.call('DELETE', bed(1), key), error(50000, 'The server failed'), 'at once');
   },
 );
+
+t.test("the detail follows an error's message, whether that ends with a period or not", (t) => {
+  for (const message of ['The seat is taken', 'The seat is taken.']) {
+    const entry = { code: 40960, message };
+    t.equal(new ApiError(entry, { detail: 'row 4' }).message, 'The seat is taken: row 4.');
+    t.equal(new ApiError(entry).message, message);
+  }
+  t.end();
+});
 
 t.test('Allow and preflight responses have the methods and headers of the contract', async (t) => {
   const origin = 'https://example.org';
@@ -429,7 +490,11 @@ t.test(
       verifiers: { bearerAuth: () => ({ subject: 'anyone', scopes: [] }) },
     });
     for (const url of ['/', '/openapi.json']) {
-      t.equal((await app.inject({ url, headers: { host: 'x' } })).payload, '{"name":"mine"}', url);
+      t.equal(
+        (await app.inject({ url, headers: { host: 'x', authorization: 'Bearer any' } })).payload,
+        '{"name":"mine"}',
+        url,
+      );
     }
     const put = (field: string) =>
       call('PUT', bed(1), { ...key, body: `{"title":"x","area":1,"rows":1,${field}}` });
@@ -457,8 +522,8 @@ t.test('whatever a verifier throws, no request is admitted', async (t) => {
   };
   for (const [name, failing] of Object.entries(failures)) {
     fail = failing;
-    t.equal((await call('GET', '/about')).status, 500, `${name}, of an optional scheme`);
-    t.equal((await call('GET', '/beds', key)).status, 500, `${name}, of the only scheme`);
+    t.equal((await call('GET', '/about', key)).status, 503, `${name}, of an optional scheme`);
+    t.equal((await call('GET', '/beds', key)).status, 503, `${name}, of the only scheme`);
   }
   t.strictSame(queries, [], 'no handler has run');
 });
@@ -480,7 +545,11 @@ t.test('what is readOnly in one part of a schema is required and filled in by no
   t.strictSame(queries, [
     {
       body: { kind: 'rose', depth: 2, secret: 's', bed: {}, rows: 1n },
-      caller: { subject: 'the user', scopes: ['seeds:sow', 'beds:write'] },
+      caller: {
+        subject: '\ngardenAuth\nthe user',
+        scopes: ['seeds:sow', 'beds:write'],
+        expiresAt: undefined,
+      },
     },
   ]);
   t.match(await sow(',"id":7'), error(40002, 'id is read-only: leave it out; secret is missing'));
@@ -525,7 +594,12 @@ t.test('a response may have many schemas that all refer to each other', async (t
   const handlers = { ...orchard.handlers, getTree: () => Promise.resolve(body) };
   // Not by startService: what checks the responses of other tests expands all schemas.
   const storage = await sharedStorage(engines[0]!);
-  const app = await buildApp({ ...orchard, service, handlers, contract, storage });
+  const app = await buildApp({
+    ...orchard,
+    service: { ...service, open: () => ({ handlers }) },
+    contract,
+    storage,
+  });
   t.teardown(() => app.close());
   const { statusCode, payload } = await app.inject('/v1/orchard/trees/a');
   t.strictSame([statusCode, JSON.parse(payload)], [200, body]);
@@ -559,6 +633,51 @@ t.test('numbers are exact next to any other type, in requests and responses', as
     '"double":[0.12345678901234567890]',
   ])
     t.match(await put(field), error(40002, inexact), field);
+});
+
+t.test('null is no value of a parameter, and no message asks for it', async (t) => {
+  const { call } = await startGarden(t, {
+    edits: seedParams(['q', 'query', { type: 'boolean', nullable: true }]),
+  });
+  const get = (query: string) => call('GET', `/seeds?${query}`, { headers: season });
+  t.match(await get('q=true'), { status: 200 });
+  t.match(await get('q=null'), error(40006, 'q must be true or false'));
+});
+
+t.test('multiples are those of the decimal numbers, however large or small', async (t) => {
+  const divisors = [0.5, 0.1, 0.01, 3, 1e-8, 1e-308, 1e308, 7e-5, 5e-324, 2 ** 53];
+  const { call } = await startGarden(t, {
+    edits: seedParams(
+      ...divisors.map((multipleOf, i): [string, string, object] => [
+        `d${i}`,
+        'query',
+        { type: 'number', multipleOf },
+      ]),
+      ['big', 'query', { type: 'integer', format: 'int64', multipleOf: 3 }],
+      ['part', 'query', { type: 'integer', multipleOf: 1.5 }],
+    ),
+  });
+  const cases: [name: string, of: number, right: string, wrong: string][] = [
+    ['d0', 0.5, '1e308 -1.5 0 9007199254740993', '0.25 1e-308 5e-324'],
+    ['d1', 0.1, '0.3 0.7 1e308 -12.1 1.10', '0.35 1e-2'],
+    ['d2', 0.01, '19.99 1.15 4.35 1e22', '19.999 0.001'],
+    ['d3', 3, '3e300 9e15 -3', '1e300 4 0.3'],
+    ['d4', 1e-8, '12391239123 0.00000003 1e308', '1e-9 0.123456789'],
+    ['d5', 1e-308, '1.7976931348623157e308 0.1 3e-308', '1.5e-308 5e-324'],
+    ['d6', 1e308, '1e308 0 -1e308', '1.5e308 1 5e-324'],
+    ['d7', 7e-5, '0.00014 7e300 21', '0.0001 1e300'],
+    ['d8', 5e-324, '5e-324 1 1e308', ''],
+    ['d9', 2 ** 53, '9007199254740992 0 1e308', '9007199254740991 1'],
+    ['big', 3, '9223372036854775806 -9223372036854775806 0', '9223372036854775807 9007199254740994'],
+    ['part', 1.5, '3 0 9007199254740990', '1 2 9007199254740991'],
+  ];
+  for (const [name, of, right, wrong] of cases) {
+    const get = (value: string) => call('GET', `/seeds?${name}=${value}`, { headers: season });
+    const refused = error(40006, `${name} must be multiple of ${of}`);
+    for (const value of right.split(' ')) t.match(await get(value), { status: 200 }, `${value} of ${of}`);
+    for (const value of wrong.split(' ').filter(Boolean))
+      t.match(await get(value), refused, `${value} of ${of}`);
+  }
 });
 
 t.test('a parameter without a type is a text, given once', async (t) => {
@@ -628,13 +747,13 @@ t.test('names that JavaScript objects inherit are names like any other', async (
   t.match(await call('GET', '/seeds?__proto__=x', numbers), error(40006, '"__proto__" is unknown'));
 
   const post = (fields: string, url = '/seeds?constructor=x') =>
-    call('POST', url, { token: 'seeds:sow', body: `{"kind":"rose","depth":2${fields}}` });
+    call('POST', url, { token: 'seeds.sow', body: `{"kind":"rose","depth":2${fields}}` });
   t.match(await post(''), error(40002, 'hasOwnProperty is missing'));
   const sown = await post(',"hasOwnProperty":1,"__proto__":{"a":1}');
   t.match(sown, { status: 201, text: /"hasOwnProperty":1,"__proto__":\{"a":1\}/ });
   const notText = await post(',"hasOwnProperty":1,"toString":1');
   t.match(notText, error(40002, 'toString must be a string, not a number'));
-  const unknown = await post(',"hasOwnProperty":1', '/seeds?key=open+sesame');
+  const unknown = await post(',"hasOwnProperty":1', '/seeds?constructor=x&key=open+sesame');
   t.match(unknown, error(40006, '"key" is unknown'));
   t.equal((await call('GET', '/about')).text, '{"name":"A garden"}');
   t.equal((await call('GET', '/a/b', key)).text, '{"constructor":"a","toString":"b"}');
@@ -692,8 +811,21 @@ const formats: Record<string, [right: string[], wrong: string[]]> = {
     [':', '1:2:3:4:5:6:7', '1::2::3', '::1%eth0', '::1\n', '12345::'],
   ],
   uri: [
-    ['https://example.org:80/a?b=c#d', 'urn:a:b', 'mailto:a@b.c', 'http://[::1]/'],
-    ['/a', '//a', 'a', 'http://a b', 'http://a/%zz', 'http://a/"', 'http://a\n', 'http://a/ä'],
+    [
+      ...['https://example.org:80/a?b=c#d', 'urn:a:b', 'mailto:a@b.c', 'http://[::1]/', 'http://[::1]:80'],
+      ...['http://a:/', 'http://u:p@a:1/b:c//d@e?f:g@h#i:j@k', 'file:///a', 'a:/b:c', 'jdbc:mysql://a:b/'],
+    ],
+    [
+      ...['/a', '//a', 'a', 'http://a b', 'http://a/%zz', 'http://a/"', 'http://a\n', 'http://a/ä'],
+      ...[
+        'http://a:abc/',
+        'http://a:b@c:d',
+        'http://a:1:2',
+        'http://a@b@c/',
+        'http://[::1]:a',
+        'http://[::1',
+      ],
+    ],
   ],
 };
 

@@ -1,6 +1,6 @@
 // compose.yaml and the files of deploy/ do what they are for, in the programs that read them: HAProxy, Prometheus,
 // systemd, and the SDK of OpenTelemetry.
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { Agent, createServer, get, type IncomingMessage } from 'node:http';
@@ -25,16 +25,17 @@ import { endWithThisProcess } from '../support/server-process.js';
 const projectFile = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
 
 /** Starts a program that ends with the test. What it complained about is shown if the test fails. */
-function start(t: Test, program: string, ...args: string[]): void {
+function start(t: Test, program: string, ...args: string[]): ChildProcess {
   const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
-  endWithThisProcess(child, () => child.kill('SIGKILL'));
+  endWithThisProcess(child, () => child.kill('SIGTERM'));
   const complaints = text(child.stderr);
   const exited = once(child, 'exit');
   t.teardown(async () => {
-    child.kill('SIGKILL');
+    child.kill('SIGTERM');
     await exited;
     if (!t.passing()) t.comment(`${program}: ${await complaints}`);
   });
+  return child;
 }
 
 const postgres = engines[1]!;
@@ -70,7 +71,8 @@ async function startBalancer(t: Test, network: string, change = (config: string)
     .replace('bind :8404', `bind 127.0.0.1:${statusPort}`)
     .replace(target!, folder);
   await writeFile(file, change(config));
-  start(t, 'env', `PLANTS_NETWORK=${network}`, 'haproxy', '-db', '-f', file);
+  // As the image runs it: a process that replaces its worker on SIGUSR2.
+  const master = start(t, 'env', `PLANTS_NETWORK=${network}`, 'haproxy', '-W', '-db', '-f', file);
   const status = `http://127.0.0.1:${statusPort}/;csv`;
   /** The servers that are up. */
   const up = async () => {
@@ -85,7 +87,15 @@ async function startBalancer(t: Test, network: string, change = (config: string)
   };
   // Until then, it does not accept connections.
   await until(() => fetch(status).catch(() => undefined));
-  return { origin: `http://127.0.0.1:${port}`, port, up };
+  const workers = async () =>
+    (await readFile(`/proc/${master.pid}/task/${master.pid}/children`, 'utf8')).trim().split(' ');
+  /** Has it read its configuration again, and waits until the worker with the old one has finished its requests. */
+  const reload = async () => {
+    const old = await workers();
+    master.kill('SIGUSR2');
+    await until(workers, (now) => now.length > 0 && !now.some((worker) => old.includes(worker)));
+  };
+  return { origin: `http://127.0.0.1:${port}`, port, up, reload };
 }
 
 t.test(
@@ -102,7 +112,7 @@ t.test(
     };
     const first = await Promise.all([startInstance(16), startInstance(17)]);
     const token = await first[0].createToken('alice');
-    const { origin, up } = await startBalancer(t, network);
+    const { origin, up, reload } = await startBalancer(t, network);
     const balancer = { ...first[0], origin };
 
     let id = 0;
@@ -148,6 +158,8 @@ t.test(
     t.strictSame(await Promise.all(first.map((server) => server.end('SIGTERM'))), [0, 0]);
     const again = await startInstance(16);
     await used([again]);
+    await reload();
+    await used([third, again]);
     t.strictSame(failures, [], `the response to all of ${id} requests was 200`);
     t.equal(seen.size, 4, 'by every process');
 
@@ -284,7 +296,7 @@ t.test('compose.yaml, the configuration of the balancer and upgrade.sh fit toget
   t.match(config!.ip_range, /\.16\/28$/);
   const haproxy = await projectFile('deploy/haproxy/haproxy.cfg');
   t.strictSame(
-    haproxy.match(/^ {2}server .*$/gm),
+    haproxy.match(/^ {2}server instance.*$/gm),
     ends.map((end) => `  server instance${end} "\${PLANTS_NETWORK}.${end}:3000"`),
   );
   const script = fileURLToPath(new URL('../../deploy/upgrade.sh', import.meta.url));

@@ -1,20 +1,30 @@
 // The admin listener: the probes follow the service and its storage, and the metrics count every request and
 // every worker once, whenever one ends. The log: one line of JSON for each request, and for an outage no flood of lines.
 import { readFile } from 'node:fs/promises';
+import { once } from 'node:events';
 import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
+import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
+import { trace } from '@opentelemetry/api';
+import { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-node';
 import { Counter, Registry } from 'prom-client';
 import t, { type Test } from 'tap';
 import { StorageError } from '../../dist/storage/interface.js';
 import { GatheredMetrics, type Measured, type Source } from '../../dist/observability/gathered-metrics.js';
-import { createMetrics } from '../../dist/observability/metrics.js';
+import { createMetrics, type Metrics } from '../../dist/observability/metrics.js';
+import { RejectionLog } from '../../dist/observability/rejection-log.js';
 import { buildAdminListener } from '../../dist/observability/admin-listener.js';
+import { createWriteTracer } from '../../dist/observability/traces.js';
+import { plants } from '../../dist/plants/repository.js';
 import { service } from '../../dist/service.js';
 import { issueToken, openStorage, scopes } from '../support/store.js';
 import { version } from '../../dist/version.js';
 import { engines } from '../support/engines.js';
 import { fillStore, adminOf, samples, send, startServer } from '../support/processes.js';
 import { captureLog, injectFaults, startListening, startService } from '../support/service.js';
+import { skipFor } from '../support/skip.js';
+import { certificateLack, makeCertificate } from '../support/transport.js';
 import { repeatUntil } from '../support/wait.js';
 
 t.test('probes and metrics', async (t) => {
@@ -136,13 +146,13 @@ t.test(
     const storage = await openStorage(env.DATABASE_URL);
     let serving = false;
     let checks = 0;
-    let checkStorage = () => storage.check();
+    let check = () => storage.check();
     const logged: unknown[] = [];
     const options = {
       serving: () => serving,
-      checkStorage: () => {
+      check: () => {
         checks++;
-        return checkStorage();
+        return check();
       },
       metrics: createMetrics(service),
       log: {
@@ -158,7 +168,7 @@ t.test(
       statusCode: 503,
       payload: JSON.stringify({ status: 'not ready', reason }),
     });
-    const unavailable = notReady('the storage cannot serve; the log says why');
+    const unavailable = notReady('the storage or the service cannot serve; the log says why');
     const starting = notReady('the server is starting or shutting down');
     t.match(await app.inject('/readyz'), starting, 'it does not listen yet');
     t.equal(checks, 0);
@@ -170,7 +180,7 @@ t.test(
 
     checks = 0;
     let respond: () => void = () => undefined;
-    checkStorage = () => new Promise((resolve) => (respond = resolve));
+    check = () => new Promise((resolve) => (respond = resolve));
     t.match(await Promise.all([hasty.inject('/readyz'), hasty.inject('/readyz')]), [
       unavailable,
       unavailable,
@@ -179,7 +189,7 @@ t.test(
     t.equal(checks, 1, 'a storage that hangs is not checked again');
     t.match(await hasty.inject('/livez'), { statusCode: 200 }, 'the process is alive all the same');
     respond();
-    checkStorage = () => Promise.resolve();
+    check = () => Promise.resolve();
     t.match(await hasty.inject('/readyz'), { statusCode: 200 }, 'it is back');
     t.match(logged, [
       'the server is starting or shutting down',
@@ -289,6 +299,138 @@ async function logOfList(t: Test, logger: object) {
   app.log.warn('the rest');
   return lines;
 }
+
+t.test('the span of a write says what kind of write it is', async (t) => {
+  const exporter = new InMemorySpanExporter();
+  const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
+  provider.register();
+  t.teardown(() => provider.shutdown());
+  const queued = createWriteTracer('plant-store');
+  const storage = await openStorage(await engines[0]!.createUrl(t), { observer: { queued } });
+  t.teardown(() => storage.close());
+  const [id, text, expected] = [1n, '{"name":"b"}', '{"name":"a"}'];
+  const changes = {
+    create: { when: 'absent', text: expected },
+    change: { when: 'equals', expected, text },
+    put: { when: 'any', text },
+    replace: { when: 'present', text },
+    delete: { when: 'present', text: null },
+  } as const;
+  const tracer = trace.getTracer('test');
+  for (const change of Object.values(changes)) {
+    await tracer.startActiveSpan('request', async (span) => {
+      await storage.collection(plants).write('a', id, change);
+      span.end();
+    });
+  }
+  const waits = exporter.getFinishedSpans().filter(({ name }) => name === 'wait for commit');
+  t.strictSame(
+    waits.map(({ attributes }) => attributes),
+    Object.keys(changes).map((kind) => ({ 'plant_store.write.kind': kind, 'plant_store.commit.writes': 1 })),
+  );
+});
+
+/** The lines about what was rejected before it was a request, without what every line has. */
+const rejectionsIn = (lines: readonly Record<string, unknown>[]) =>
+  lines
+    .filter(({ msg }) => msg === 'rejected before it was a request')
+    .map(({ level, reason, count, requestId }) => ({ level, reason, count, requestId }));
+
+/** The counts of a metric by reason, without those that are 0. */
+const reasonsIn = async ({ registry }: Metrics) => {
+  const all = Object.entries(samples(await registry.metrics()));
+  const prefix = 'plant_store_rejections_total';
+  return Object.fromEntries(
+    all.flatMap(([name, value]) =>
+      name.startsWith(prefix) && value > 0 ? [[/"(\w+)"/.exec(name)![1]!, value]] : [],
+    ),
+  );
+};
+
+t.test(
+  'what no request handles is counted by reason, and logged with the id that its client got',
+  async (t) => {
+    const { lines, logger } = captureLog();
+    const metrics = createMetrics(service);
+    const limits = { requestTimeout: 50, headerLimit: 1_000, maxConnections: 10 };
+    const { open, app } = await startListening(t, { logger, metrics, limits });
+    const rejected = async (bytes: string) => {
+      const connection = await open();
+      connection.send(bytes);
+      const response = await connection.receive();
+      t.equal(await connection.rest(), '');
+      connection.socket.destroy();
+      return { requestId: response?.headers['x-request-id'], status: response?.status };
+    };
+    const expected: [reason: string, bytes: string, status: number][] = [
+      ['malformed', 'NONSENSE\r\n\r\n', 400],
+      ['headers_too_large', `GET / HTTP/1.1\r\nA: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+      ['timeout', 'GET / HTTP/1.1\r\n', 408],
+      ['connect_method', 'CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n', 404],
+    ];
+    const ids = new Set<unknown>();
+    for (const [reason, bytes, status] of expected) {
+      const response = await rejected(bytes);
+      t.equal(response.status, status, reason);
+      const { requestId } = response;
+      t.strictSame(rejectionsIn(lines.splice(0)), [{ level: 30, reason, count: 1, requestId }]);
+      ids.add(requestId);
+    }
+    t.equal(ids.size, expected.length, 'each has an id of its own');
+
+    let last: unknown;
+    for (let i = 0; i < 5; i++) last = (await rejected('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')).requestId;
+    // The server closes those of above within two seconds; new ones stay open.
+    await repeatUntil(() => app.openConnections === 0);
+    for (let i = 0; i < 10; i++) await open();
+    await repeatUntil(() => app.openConnections === 10);
+    for (let i = 0; i < 3; i++) t.equal(await (await open()).rest(), '', 'closed at once');
+    const counts = { malformed: 6, headers_too_large: 1, timeout: 1, connect_method: 1, connection_limit: 3 };
+    t.strictSame(await reasonsIn(metrics), counts);
+    await app.close();
+    // Each interval has a line.
+    const total = (wanted: string) =>
+      rejectionsIn(lines)
+        .filter(({ reason }) => reason === wanted)
+        .reduce((sum, { count, ...line }) => ({ ...line, count: sum.count + Number(count) }), { count: 0 });
+    t.strictSame(total('malformed'), { level: 30, reason: 'malformed', requestId: last, count: 5 });
+    const closed = { level: 40, reason: 'connection_limit', requestId: undefined, count: 3 };
+    t.strictSame(total('connection_limit'), closed);
+  },
+);
+
+t.test('a flood of what is rejected leaves a line in each interval', (t) => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  t.teardown(() => {
+    mock.timers.reset();
+  });
+  const lines: unknown[] = [];
+  const write = (line: object) => lines.push(line);
+  const rejections = new RejectionLog(() => ({ info: write, warn: write }) as never);
+  for (let i = 1; i <= 2_500; i++) {
+    rejections.report({ reason: 'malformed', requestId: String(i), address: 'a' });
+    if (i % 100 === 0) mock.timers.tick(1_000);
+  }
+  mock.timers.tick(60_000);
+  const line = (count: number, requestId: string) => ({
+    reason: 'malformed',
+    count,
+    requestId,
+    address: 'a',
+  });
+  t.strictSame(lines, [line(1, '1'), line(999, '1000'), line(1000, '2000'), line(500, '2500')]);
+  t.end();
+});
+
+t.test('TLS handshakes that fail are counted', skipFor(certificateLack), async (t) => {
+  const pem = Buffer.from(await makeCertificate());
+  const metrics = createMetrics(service);
+  const { port } = await startListening(t, { metrics, tls: { cert: pem, key: pem } });
+  const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(socket.resume(), 'close');
+  t.strictSame(await reasonsIn(metrics), { tls_handshake: 1 });
+});
 
 t.test("a request's line passes through the logger's redaction and mixin", async (t) => {
   const lines = await logOfList(t, { redact: ['subject', 'address'], mixin: () => ({ region: 'north' }) });

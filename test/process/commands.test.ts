@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { temporaryFolder } from '../support/engines.js';
-import { create, newDatabase, run, startServer } from '../support/processes.js';
+import { create, environment, newDatabase, run, startServer } from '../support/processes.js';
 
 t.test('contract check reports all faults and warnings of a file, without a server', async (t) => {
   const folder = await temporaryFolder(t);
@@ -45,6 +45,10 @@ t.test('contract check reports all faults and warnings of a file, without a serv
     stdout,
     /bad\.yaml:\d+:\d+ error: \/components\/schemas\/\S+: "thing" is not a type\. Write one of .*\n/,
   );
+  const { file: filled } = await write('filled.yaml', ['format: int32', 'default: 0']);
+  const wrong =
+    /filled\.yaml:\d+:\d+ error: \S+\/default: the default does not match its schema: it must be .*\n$/;
+  t.match(await check(filled), { code: 1, stdout: wrong });
   const json = await check(bad, '--json');
   t.match(JSON.parse(json.stdout), {
     faults: [
@@ -137,7 +141,7 @@ t.test('a reader that closes the pipe ends the command silently', async (t) => {
   const { file, env } = await newDatabase(t);
   await run('cli.js', ['migrate'], env);
   const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
-  const child = spawn(process.execPath, [cli, 'token', 'list', '--json'], { env });
+  const child = spawn(process.execPath, [cli, 'token', 'list', '--json'], { env: environment(env) });
   child.stdout.destroy();
   let stderr = '';
   child.stderr.on('data', (chunk) => (stderr += String(chunk)));
@@ -163,7 +167,7 @@ t.test('the command reports invalid usage in one line, and exits with a status',
       /DATABASE_URL must be file:PATH, without parameters/,
     ],
     [['token', 'list', '--database', 'file::memory:'], /DATABASE_URL must name a file/],
-    [['token', 'list', '--database', 'mysql://x'], /DATABASE_URL must be file:PATH or postgres:/],
+    [['token', 'list', '--database', 'mysql://x'], /DATABASE_URL must be file:PATH, a path, or postgres:/],
     [['token', 'lst'], /unknown command 'lst'/],
     [['nonsense'], /unknown command 'nonsense'/],
   ];

@@ -14,7 +14,15 @@ import { workerVariable } from '../../dist/process/worker-messages.js';
 import { SupervisedWorker } from '../../dist/process/supervised-worker.js';
 import { openStorage } from '../support/store.js';
 import { temporaryFolder } from '../support/engines.js';
-import { adminOf, fillStore, send, startServer, type ServerProcess } from '../support/processes.js';
+import {
+  adminOf,
+  environment,
+  fillStore,
+  samples,
+  send,
+  startServer,
+  type ServerProcess,
+} from '../support/processes.js';
 import { lacks, skipFor } from '../support/skip.js';
 import { repeatUntil, until } from '../support/wait.js';
 import { allEnd, childrenOf, lives, noProc, startWorkers, workersOf } from '../support/workers.js';
@@ -35,13 +43,12 @@ async function launch(t: Test, env: Record<string, string>, launcher: string[] =
   const temporary = await temporaryFolder(t);
   const [command, ...args] = [...launcher, process.execPath, main];
   const child = spawn(command, args, {
-    env: {
-      PATH: process.env['PATH'],
+    env: environment({
       PORT: '0',
       TMPDIR: temporary,
       DATABASE_URL: `file:${join(folder, 'plants.db')}`,
       ...env,
-    },
+    }),
     stdio: ['ignore', 'ignore', 'ignore'],
   });
   t.teardown(() => child.kill('SIGKILL'));
@@ -155,7 +162,7 @@ const isServed = (t: Test, port: number) => request(t, port).served;
 
 t.test('limits hold for all workers together, even if there are more workers', async (t) => {
   const server = await startServer(t, {
-    env: { WORKERS: '4', MAX_CONNECTIONS: '3', WRITE_QUEUE_ROWS: '3' },
+    env: { WORKERS: '4', MAX_CONNECTIONS: '3', WRITE_QUEUE_ROWS: '3', OPS_PORT: '0' },
   });
   t.match(
     server.log.find(({ workers }) => workers !== undefined),
@@ -165,14 +172,20 @@ t.test('limits hold for all workers together, even if there are more workers', a
   const served = [await first.served];
   while (served.length < 9) served.push(await isServed(t, server.port));
   t.strictSame(served, [true, true, true, false, false, false, false, false, false]);
+  const metrics = await (await fetch(`${adminOf(server)}/metrics`)).text();
+  t.equal(samples(metrics)['plant_store_rejections_total{reason="connection_limit"}'], 6);
   first.socket.destroy();
   await until(() => isServed(t, server.port));
   t.equal(await server.end(), 0);
+  const counts = server.log
+    .filter(({ reason }) => reason === 'connection_limit')
+    .map(({ count }) => Number(count));
+  t.ok(counts.reduce((sum, count) => sum + count, 0) >= 6, 'the supervisor logs each of them in some line');
 });
 
 /** Starts a service of two workers, which are stopped until `resume` is called. */
 async function startStopped(t: Test, env: Record<string, string> = {}) {
-  const server = await startWorkers(t, { WORKER_TIMEOUT_SECONDS: '0', ...env });
+  const server = await startWorkers(t, env);
   const workers = childrenOf(server.child.pid!);
   return { server, workers, resume: pauseAll(t, workers) };
 }
@@ -242,7 +255,7 @@ t.test('connections that wait when the service ends are served', linux, async (t
 });
 
 t.test('a worker that connections do not reach is replaced', needsPrlimit, async (t) => {
-  const server = await startWorkers(t, { WORKER_TIMEOUT_SECONDS: '20' });
+  const server = await startWorkers(t);
   const [failing = 0] = childrenOf(server.child.pid!);
   t.equal(spawnSync('prlimit', ['--pid', String(failing), '--nofile=10:']).status, 0);
   await repeatUntil(
@@ -256,29 +269,27 @@ t.test('a worker that connections do not reach is replaced', needsPrlimit, async
   await server.logged(() => server.log.filter((line) => 'workerPid' in line).length === 3);
   t.ok(await isServed(t, server.port));
   t.ok(await isServed(t, server.port));
+  const halfClosed = connect(server.port, '127.0.0.1');
+  halfClosed.end('GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(10));
+  const served = (await text(halfClosed)).match(/"error":40401,/g)?.length;
+  t.equal(served, 10, 'workers serve half-closed clients, too');
   t.equal(await server.end(), 0);
 });
 
-t.test(
-  'in workers, too, a request that stays incomplete is ended, and a half-closed client served',
-  async (t) => {
-    const server = await startWorkers(t, { REQUEST_TIMEOUT_SECONDS: '1' });
-    const incomplete = connect(server.port, '127.0.0.1');
-    incomplete.write('GET /openapi.json HTTP/1.1\r\n');
-    t.match(await text(incomplete), /^HTTP\/1\.1 408 [^]*"error":40800,/);
-    const halfClosed = connect(server.port, '127.0.0.1');
-    halfClosed.end('GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(10));
-    t.equal((await text(halfClosed)).match(/"error":40401,/g)?.length, 10);
-    t.equal(await server.end(), 0);
-  },
-);
+t.test('in workers, too, a request that stays incomplete is ended', async (t) => {
+  const server = await startWorkers(t, { REQUEST_TIMEOUT_SECONDS: '1' });
+  const incomplete = connect(server.port, '127.0.0.1');
+  incomplete.write('GET /openapi.json HTTP/1.1\r\n');
+  t.match(await text(incomplete), /^HTTP\/1\.1 408 [^]*"error":40800,/);
+  t.equal(await server.end(), 0);
+});
 
 t.test(
   'connections that wait for workers leave the supervisor enough descriptors to replace one',
   needsPrlimit,
   async (t) => {
     const server = await startServer(t, {
-      env: { WORKERS: '2', WORKER_TIMEOUT_SECONDS: '0' },
+      env: { WORKERS: '2' },
       launcher: ['prlimit', '--nofile=256:256'],
     });
     const supervisor = server.child.pid!;
@@ -330,7 +341,7 @@ t.test('a worker that has lost its way to the writer leaves service', async (t) 
     worker.kill();
   });
   await serves;
-  t.equal(await worker.storageFault(), undefined);
+  t.equal(await worker.probe(), undefined);
   await storage.close();
   t.match(await worker.ended, { code: 1, signal: null, reason: /the process that writes has exited/ });
   t.strictSame(states, ['serving', 'leaving']);

@@ -70,7 +70,7 @@ t.test('the workers end with the supervisor, whatever ends it', skipFor(noProc),
 });
 
 t.test('a second signal does not wait for the workers', skipFor(noProc), async (t) => {
-  const server = await startWorkers(t, { DRAIN_SECONDS: '60' });
+  const server = await startWorkers(t, { DRAIN_SECONDS: '600' });
   const token = await server.createToken('alice');
   server.child.kill('SIGTERM');
   let response = await list(server, token);
@@ -276,7 +276,7 @@ t.test('a process that has exited is not signalled any more', async (t) => {
   child.say({ kind: 'serving' });
   t.equal(worker.state, 'serving');
   child.exit(null, 'SIGSEGV');
-  t.match(await worker.ended, { signal: 'SIGSEGV', overdue: false });
+  t.match(await worker.ended, { signal: 'SIGSEGV', overdue: undefined });
   worker.kill();
   worker.end();
   child.say({ kind: 'serving' });
@@ -301,7 +301,7 @@ t.test('a worker that leaves service counts neither as serving nor as ended', as
   const { child, worker } = startWorker({ changed: ({ state }) => states.push(state) });
   child.say({ kind: 'serving' });
   child.say({ kind: 'leaving', reason: 'no way to the writer' });
-  const fault = worker.storageFault();
+  const fault = worker.probe();
   child.exit(1);
   t.match(await worker.ended, { code: 1, reason: 'no way to the writer' });
   t.equal(await fault, 'a worker has ended', 'a question that was left open is settled');
@@ -366,6 +366,50 @@ t.test('a worker that cannot be created is tried again, after longer and longer 
     [['SIGKILL'], [], [], ['SIGKILL']],
   );
   t.strictSame(first?.signals, ['SIGKILL']);
+});
+
+t.test('on a slow machine, workers start one after another, and each has longer than before', async (t) => {
+  const { now, pass } = controlTime(t);
+  const timeout = 30_000;
+  const { workers, started, children, slots } = startAll({ now, timeout, count: 3 });
+  /** The process ids of those that have been killed. */
+  const killed = () => children.flatMap(({ pid, signals }) => (signals.length > 0 ? [pid] : []));
+  const wait = async (ms: number) => {
+    for (let passed = 0; passed < ms; passed += 100) await pass(100);
+  };
+  await wait(1.2 * timeout);
+  t.strictSame(killed(), [1_000, 1_001, 1_002], 'none of them served in time');
+  for (const child of children) child.exit(null, 'SIGKILL');
+  await wait(100);
+  t.strictSame(slots, [0, 1, 2, 0], 'the others wait for the first');
+
+  await wait(2 * timeout - 100);
+  t.equal(children[3]?.signals.length, 0, 'it has twice the time');
+  await wait(0.4 * timeout);
+  children[3]?.exit(null, 'SIGKILL');
+  await pass(1);
+  t.strictSame(slots, [0, 1, 2, 0, 1], 'the next one does not wait for its pause');
+  children[4]?.say({ kind: 'serving' });
+  t.strictSame(slots, [0, 1, 2, 0, 1, 2]);
+  await wait(timeout);
+  children[5]?.say({ kind: 'serving' });
+  children[4]?.say({ kind: 'alive' });
+  t.strictSame(slots, [0, 1, 2, 0, 1, 2, 0]);
+  const serve = async (ms: number) => {
+    for (let passed = 0; passed < ms; passed += timeout / 5) {
+      await wait(timeout / 5);
+      for (const child of [children[4], children[5]]) child?.say({ kind: 'alive' });
+    }
+  };
+  await serve(4 * timeout);
+  t.equal(children[6]?.signals.length, 0, 'the first has four times the time');
+  children[6]?.say({ kind: 'serving' });
+  await started;
+
+  for (const child of children.slice(4, 6)) child.exit(null, 'SIGKILL');
+  await wait(200);
+  t.strictSame(slots.slice(7).sort(), [1, 2], 'when all have served, they start together again');
+  workers.kill();
 });
 
 t.test('connections go to the free workers in turn', async (t) => {
@@ -545,7 +589,7 @@ t.test('the service is ready if half of the workers can use their storage', asyn
   await started;
   const [one, two, three] = children;
   const respond = (faults: (string | undefined)[]) => {
-    for (const [i, child] of children.entries()) child.say({ kind: 'storage', fault: faults[i] });
+    for (const [i, child] of children.entries()) child.say({ kind: 'probed', fault: faults[i] });
   };
   const able = workers.check();
   respond(['the disk is full', undefined, undefined]);
@@ -554,8 +598,8 @@ t.test('the service is ready if half of the workers can use their storage', asyn
   respond(['the disk is full', undefined, 'the disk is full']);
   await t.rejects(unable, { name: 'StorageError', message: 'the disk is full' });
   const hanging = workers.check();
-  two?.say({ kind: 'storage', fault: undefined });
-  one?.say({ kind: 'storage', fault: undefined });
+  two?.say({ kind: 'probed', fault: undefined });
+  one?.say({ kind: 'probed', fault: undefined });
   await hanging;
   for (const child of [one, two]) child?.say({ kind: 'leaving', reason: 'no way to the writer' });
   await t.rejects(workers.check(), { message: 'too few workers serve' });

@@ -1,10 +1,12 @@
 // Backups of a SQLite store: complete while the server writes, restored by copying, never over another file.
 import { DatabaseSync } from '@photostructure/sqlite';
+import { spawnSync } from 'node:child_process';
 import { on } from 'node:events';
 import { watch } from 'node:fs';
-import { copyFile, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { Agent } from 'node:http';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import t from 'tap';
 import { temporaryFolder } from '../support/engines.js';
 import {
@@ -16,7 +18,9 @@ import {
   type ServerProcess,
 } from '../support/processes.js';
 import { repeatUntil } from '../support/wait.js';
+import { readConfig } from '../../dist/config.js';
 import { service } from '../../dist/service.js';
+import { migrateStorage } from '../../dist/storage/open.js';
 import { backUp } from '../../dist/storage/sqlite/backup.js';
 
 const list = async (server: ServerProcess, token: string) =>
@@ -108,13 +112,79 @@ t.test('a backup overwrites nothing, and reports why it fails', async (t) => {
   for (const name of ['copy', 'copy.partial']) await t.rejects(stat(join(folder, name)), 'nothing is left');
 });
 
+t.test('names of files are names of files, in the URL of a store and in the name of a backup', async (t) => {
+  const names = [
+    'a b.db',
+    'a?b.db',
+    'a?b#c.db',
+    'a%20b%41.db',
+    'ä😀.db',
+    "it's.db",
+    'a&b=c;d.db',
+    'file:x.db',
+    '-x.db',
+  ];
+  for (const name of names) {
+    const folder = await temporaryFolder(t);
+    const file = join(folder, name);
+    const { href } = pathToFileURL(file);
+    for (const url of [`file:${file}`, file, href])
+      t.equal(readConfig({ DATABASE_URL: url }, service).DATABASE_URL, url, 'it is valid');
+    t.equal((await migrateStorage(service, file)).applied.length, 2);
+    for (const url of [`file:${file}`, href])
+      t.strictSame((await migrateStorage(service, url)).applied, [], 'each form names the same file');
+    const copy = join(folder, `${name} copy`);
+    const { bytes, documents } = backUp(service, file, copy);
+    const { size, mode } = await stat(copy);
+    t.strictSame(
+      { bytes, documents, mode: mode & 0o777 },
+      { bytes: size, documents: { plants: 0 }, mode: 0o600 },
+    );
+    const beside = (await readdir(folder)).filter((one) => !/-(wal|shm)$/.test(one));
+    t.strictSame(beside.sort(), [name, `${name} copy`].sort(), 'and nothing else is made');
+  }
+});
+
+t.test('a relative name of a backup may have "file:" before it', async (t) => {
+  const { file } = await fillStore(t, 5, (i) => `plant ${i}`);
+  const cwd = dirname(file);
+  const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+  const backup = (target: string, database: string) =>
+    spawnSync(process.execPath, [cli, 'backup', target], {
+      cwd,
+      encoding: 'utf8',
+      env: { PATH: process.env['PATH'], DATABASE_URL: database },
+    });
+  for (const [i, database] of ['plants.db', 'file:plants.db', './plants.db'].entries()) {
+    const name = `copy ${i}?#%20.db`;
+    const { status, stderr } = backup(`file:${name}`, database);
+    const { size, mode } = await stat(join(cwd, name));
+    t.strictSame(
+      { status, stderr },
+      {
+        status: 0,
+        stderr: `Store: ${file}\nCopied 5 plants (${size} bytes) to ${name} and checked the copy.\n`,
+      },
+    );
+    t.ok(size > 4_096);
+    t.equal(mode & 0o777, 0o600);
+    const again = { status: 1, stderr: `Store: ${file}\nplant-store: ${name} already exists\n` };
+    t.match(backup(name, database), again, 'without it, the name is the same');
+  }
+  t.match(backup('file://host/copy.db', 'plants.db'), {
+    status: 1,
+    stderr: /command-argument .* is invalid .* File URL host/,
+  });
+});
+
 t.test('a backup does not overwrite a file that is created meanwhile', async (t) => {
   const folder = await temporaryFolder(t);
   const file = join(folder, 'plants.db');
   const copy = join(folder, 'copy');
   const env = { DATABASE_URL: `file:${file}` };
   t.equal(await (await startServer(t, { env })).end(), 0);
-  // The backup waits while another process has locked the store.
+  // The backup waits while another process has locked the store. When that closes it, it deletes the log, but no index.
+  await rm(`${file}-shm`);
   const other = new DatabaseSync(file);
   other.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT');
   const watcher = watch(folder);

@@ -1,4 +1,4 @@
-// PostgreSQL with faults: each is provoked on a real server, and must have a true outcome.
+// PostgreSQL with faults: each is provoked on a real server, which speaks German, and must have a true outcome.
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { cp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
@@ -11,6 +11,7 @@ import { startServer, type PostgresServer } from '../support/postgres-server.js'
 import * as processes from '../support/processes.js';
 import { startService } from '../support/service.js';
 import { skipFor } from '../support/skip.js';
+import { startTranslatingProxy } from '../support/translating-proxy.js';
 import { repeatUntil, until } from '../support/wait.js';
 import type { Collection } from '../../dist/storage/interface.js';
 import { plants } from '../../dist/plants/repository.js';
@@ -29,7 +30,7 @@ import {
 
 /** The maximum time that a request may wait for the database in these tests, in ms; a statement may take a third. */
 const timeout = 90_000;
-/** The same for what can only fail. */
+/** The least for what can only fail. */
 const shortTimeout = 1_500;
 const postgres = engines.find(({ name }) => name === 'postgres')!;
 const plant = { name: 'Ficus' };
@@ -53,6 +54,9 @@ const untilDone = async <T>(work: () => Promise<T>): Promise<T> =>
 
 t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
   const server = await startServer(t);
+  // Its errors and warnings are known by their codes, whatever its language. Other suites use it in English.
+  const port = await startTranslatingProxy(t, server.port);
+  const german = (url: string) => Object.assign(new URL(url), { port }).href;
 
   /** Opens a store that closes with the test. */
   async function open(t: Test, url: string, options: Partial<PostgresOptions> = {}): Promise<Storage> {
@@ -63,7 +67,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
 
   /** A database with the schema, and its settings. */
   async function createDatabase(t: Test, settings?: string): Promise<{ url: string; database: string }> {
-    const url = await server.createDatabase(t);
+    const url = german(await server.createDatabase(t));
     const database = nameIn(url);
     if (settings !== undefined) await server.sql(`ALTER DATABASE ${database} SET ${settings}`);
     return { url, database };
@@ -75,10 +79,14 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     return Object.assign(await open(t, url, options), { url, database });
   }
 
-  /** A store that gives up soon, for what can only fail. */
-  function openHasty(t: Test, url: string, options: Partial<PostgresOptions> = {}): Promise<Storage> {
-    // A slow machine may need several attempts.
-    return untilDone(() => open(t, url, { timeout: shortTimeout, ...options }));
+  /** A store that gives up soon, for what can only fail, but only long after what succeeds takes on this machine. */
+  async function openHasty(t: Test, url: string, options: Partial<PostgresOptions> = {}): Promise<Storage> {
+    const begin = performance.now();
+    const patient = await openPostgres({ url, timeout });
+    await patient.tokens.list();
+    await patient.close();
+    const soon = Math.max(shortTimeout, Math.ceil(20 * (performance.now() - begin)));
+    return untilDone(() => open(t, url, { timeout: soon, ...options }));
   }
 
   /** A client with an open transaction. */
@@ -135,6 +143,21 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     t.teardown(reset);
     await apply(`ALTER SYSTEM SET ${name} = '${value}'`, value);
     return reset;
+  }
+
+  /** Commits until a commit waits for a standby: sessions show the setting before the checkpointer has them wait. */
+  async function untilCommitsWait(url: string, waits: string): Promise<void> {
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    const state = { waits: false };
+    const committing = (async () => {
+      while (!state.waits) await client.query("SELECT pg_logical_emit_message(true, 'probe', '')");
+    })();
+    const { pid } = await firstRow(server, `SELECT pid FROM pg_stat_activity WHERE ${waits}`);
+    state.waits = true;
+    await server.sql(`SELECT pg_cancel_backend(${pid as number})`);
+    await committing;
+    await client.end();
   }
 
   const waitsForLock = "wait_event_type = 'Lock'";
@@ -582,8 +605,21 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       const storage = await openStore(t);
       const { call, token } = await startService(t, postgres, { storage });
       const hasty = await startService(t, postgres, { storage: await openHasty(t, storage.url) });
+      // A pattern of many triggers: it causes a notice, with the code of an error, in a session that has the table.
+      await server.sql(
+        `CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$
+           BEGIN CREATE TEMP TABLE IF NOT EXISTS noted (id int); RETURN NULL; END $$;
+         CREATE TRIGGER note AFTER INSERT ON plants EXECUTE FUNCTION note()`,
+        storage.database,
+      );
+      for (const id of [-2, -1]) {
+        const { status } = await call('POST', '/plants', { token, body: { id, name: 'Ficus' } });
+        t.equal(status, 200, 'a notice is no warning');
+        t.equal((await call('DELETE', `/plants/${id}`, { token })).status, 204);
+      }
       const reset = await configure(t, 'synchronous_standby_names', '*');
       const waits = "wait_event = 'SyncRep'";
+      await untilCommitsWait(storage.url, waits);
       const body = { id: 1, name: 'Ficus' };
       const timedOut = await hasty.call('POST', '/plants', { token, body });
       t.match(timedOut, { status: 503, json: { error: 50302 }, headers: { 'retry-after': '1' } });
@@ -642,6 +678,31 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     );
     t.equal((await plants.list('s', { limit: 200 })).count, 97);
   });
+
+  t.test(
+    'an error with the code of a failing server has no effect if the session goes on, and else may have one',
+    async (t) => {
+      const { plants, database } = await openStore(t);
+      const onInsert = (statement: string) =>
+        server.sql(
+          `CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN ${statement}; RETURN NULL; END $$;
+           CREATE OR REPLACE TRIGGER fail AFTER INSERT ON plants EXECUTE FUNCTION fail()`,
+          database,
+        );
+      for (const code of ['53100', '58030', 'XX000', '42501', '57P01', 'MY001']) {
+        await onInsert(`RAISE 'fault' USING ERRCODE = '${code}'`);
+        t.equal(await failure(plants.create('s', 1n, plant)), 'unavailable', code);
+      }
+      await onInsert('PERFORM pg_terminate_backend(pg_backend_pid())');
+      t.equal(
+        await failure(plants.create('s', 1n, plant)),
+        'unknown-outcome',
+        '57P01, of the end of the session',
+      );
+      t.equal((await plants.list('s', { limit: 1 })).count, 0);
+    },
+  );
 
   t.test('a list has no open transaction between its pages', async (t) => {
     const { plants, database } = await openStore(t);

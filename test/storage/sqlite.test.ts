@@ -1,33 +1,50 @@
 // What is specific to the embedded engine: how it writes, its schema, its file, and other programs that use it.
 import { DatabaseSync } from '@photostructure/sqlite';
+import { randomBytes } from 'node:crypto';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFile, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import t, { type Test } from 'tap';
-import { readPages, temporaryFolder } from '../support/engines.js';
+import { engines, readPages, temporaryFolder } from '../support/engines.js';
+import { startService } from '../support/service.js';
 import { lacks, skipFor } from '../support/skip.js';
-import { failure, openStorage } from '../support/store.js';
+import { failure, issueToken, openStorage } from '../support/store.js';
+import { plants } from '../../dist/plants/repository.js';
 import { StorageError } from '../../dist/storage/interface.js';
 import { service } from '../../dist/service.js';
 import { loadSchema, pendingMigrations } from '../../dist/storage/migrations.js';
-import type { WriterData } from '../../dist/storage/sqlite/writer-thread.js';
+import { identifyFiles } from '../../dist/storage/sqlite/files.js';
+import { SpaceReserve, spaceMeter } from '../../dist/storage/sqlite/free-space.js';
+import { unpackResults } from '../../dist/storage/sqlite/packed-batches.js';
+import { BatchCommitter, type WriterData } from '../../dist/storage/sqlite/writer-thread.js';
+import type { Write } from '../../dist/storage/writes.js';
 
 const newFile = async (t: Test) => join(await temporaryFolder(t), 'plants.db');
+
+const startThread = (opened: Pick<WriterData, 'file' | 'files'>) => {
+  const workerData: WriterData = { ...opened, synchronous: 'FULL', collections: service.collections };
+  return new Worker(new URL('../../dist/storage/sqlite/writer-thread.js', import.meta.url), { workerData });
+};
 
 t.test("the writer's own connection syncs every commit", async (t) => {
   const file = await newFile(t);
   await (await openStorage(`file:${file}`)).close();
-  const { collections } = service;
-  const workerData: WriterData = { file, synchronous: 'FULL', collections };
-  const worker = new Worker(new URL('../../dist/storage/sqlite/writer-thread.js', import.meta.url), {
-    workerData,
-  });
+  const worker = startThread({ file, files: [] });
   t.strictSame(await once(worker, 'message'), [{ synchronous: 2, journal: 'wal' }]);
   worker.postMessage('close');
   await once(worker, 'exit');
+});
+
+t.test('the writer does not begin with other files than those that were opened before it', async (t) => {
+  const file = await newFile(t);
+  await (await openStorage(`file:${file}`)).close();
+  const worker = startThread({ file, files: [{ path: `${file}-wal`, identity: 'another' }] });
+  await t.rejects(once(worker, 'message'), {
+    message: /plants\.db-wal was deleted or replaced while it was in/,
+  });
 });
 
 t.test('a path and a file URL open the same store, and other URLs are rejected', async (t) => {
@@ -207,5 +224,163 @@ t.test(
       pages.map(({ json }) => json).filter((json) => json !== ''),
       names.map((name) => JSON.stringify({ name })),
     );
+  },
+);
+
+const MiB = 1024 * 1024;
+
+/** A writer on a disk whose free space the test decides. */
+async function startCommitter(t: Test, volume: { size: number; free: number }) {
+  const file = await newFile(t);
+  await (await openStorage(`file:${file}`)).close();
+  const database = new DatabaseSync(file);
+  t.teardown(() => {
+    database.close();
+  });
+  database.prepare('SELECT count(*) FROM plants').get();
+  let looks = 0;
+  const measure = spaceMeter(database, file, undefined, () => {
+    looks++;
+    return volume;
+  });
+  const committer = new BatchCommitter(
+    database,
+    identifyFiles(file),
+    service.collections,
+    new SpaceReserve(measure),
+  );
+  const commit = (...changes: Pick<Write, 'id' | 'when' | 'text'>[]) => {
+    const writes = changes.map((change) => ({ collection: plants, subject: 's', ...change }) as Write);
+    let results: unknown[] = [];
+    committer.add({
+      writes,
+      reply: ({ result }) => {
+        results = unpackResults(result as string).map((one) =>
+          one instanceof StorageError ? one.failure : one,
+        );
+      },
+    });
+    committer.commit();
+    return results;
+  };
+  return { commit, measure, looks: () => looks };
+}
+
+const create = (id: bigint, text = '{}') => ({ id, when: 'absent', text }) as const;
+
+t.test(
+  'below the reserve, documents are refused and deletions go on, until there is space again',
+  async (t) => {
+    const volume = { size: 100_000 * MiB, free: 64 * MiB };
+    const { commit } = await startCommitter(t, volume);
+    t.strictSame(commit(create(1n), create(2n)), ['inserted', 'inserted']);
+    volume.free--;
+    const big = '"'.padEnd(MiB, 'x') + '"';
+    commit(create(3n, big));
+    t.strictSame(
+      commit(
+        create(4n),
+        { id: 1n, when: 'any', text: '"new"' },
+        { id: 1n, when: 'present', text: null },
+        { id: 5n, when: 'any', text: null },
+      ),
+      ['unavailable', 'unavailable', 'deleted', 'missing'],
+      'it has looked again, after what it had written',
+    );
+    t.strictSame(commit(create(4n)), ['unavailable'], 'a batch that is refused as a whole');
+    volume.free = 65 * MiB;
+    t.strictSame(commit(create(4n)), ['unavailable'], 'the log needs the space');
+    t.strictSame(commit({ id: 3n, when: 'present', text: null }), ['deleted']);
+    t.strictSame(commit(create(4n), { id: 2n, when: 'any', text: '"new"' }), ['inserted', 'replaced']);
+  },
+);
+
+t.test(
+  'the reserve is at most a tenth of a small disk, and what the log needs does not count as free',
+  async (t) => {
+    const volume = { size: 40 * MiB, free: 40 * MiB };
+    const { commit, measure } = await startCommitter(t, volume);
+    const before = measure();
+    t.match(before, { reserve: 4 * MiB });
+    commit(create(1n, JSON.stringify(randomBytes(MiB).toString('hex'))));
+    const needed = before.free - measure().free;
+    t.ok(needed >= 2 * MiB && needed < 3 * MiB, `the log needs ${needed} bytes for a document of 2 MiB`);
+  },
+);
+
+t.test('the writer looks at the disk once in a while, not for each write', async (t) => {
+  const { commit, looks } = await startCommitter(t, { size: 100_000 * MiB, free: 50_000 * MiB });
+  for (let id = 0n; id < 1_000n; id++) commit(create(id));
+  t.ok(looks() > 1 && looks() < 20, `${looks()} looks for 1,000 commits`);
+});
+
+t.test('createPlant: 50300 below the reserve, while lists, deletions and tokens go on', async (t) => {
+  const url = `file:${await newFile(t)}`;
+  const before = await openStorage(url);
+  const { call: callBefore, token } = await startService(t, engines[0]!, { storage: before });
+  t.equal((await callBefore('POST', '/plants', { token, body: { id: 1, name: 'Ficus' } })).status, 200);
+  await before.close();
+  const storage = await openStorage(url, { reserve: 2 ** 50 });
+  t.teardown(() => storage.close());
+  const { call, issue } = await startService(t, engines[0]!, { storage });
+  t.match(await call('POST', '/plants', { token, body: { id: 2, name: 'Rosa' } }), {
+    status: 503,
+    json: { error: 50300, message: 'The service is temporarily unavailable; the request had no effect.' },
+    headers: { 'retry-after': '1' },
+  });
+  t.strictSame((await call('GET', '/plants', { token })).json, [{ name: 'Ficus' }]);
+  t.equal((await call('DELETE', '/plants/1', { token })).status, 204);
+  t.strictSame((await call('GET', '/plants', { token: await issue('bob') })).json, []);
+  await t.resolves(storage.check());
+});
+
+/** Mounts a file system in memory, which is removed with the test. */
+async function mountSmall(t: Test, size: string) {
+  const folder = await temporaryFolder(t);
+  spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'none', folder]);
+  t.teardown(() => spawnSync('umount', ['-l', folder]));
+  return folder;
+}
+
+const mounts = skipFor(
+  spawnSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0
+    ? undefined
+    : 'only root may mount a small file system',
+  { alsoInCi: true },
+);
+
+t.test(
+  'a disk that is full in spite of the reserve: writes have no effect, reads work, and it recovers',
+  mounts,
+  async (t) => {
+    const folder = await mountSmall(t, '2m');
+    const storage = await openStorage(`file:${join(folder, 'plants.db')}`, { reserve: 0 });
+    t.teardown(() => storage.close());
+    const name = 'x'.repeat(50_000);
+    let created = 0n;
+    const fill = () => failure(storage.plants.create('s', created + 1n, { name }));
+    let fault = await fill();
+    for (; fault === 'no failure' && created < 100n; fault = await fill()) created++;
+    t.equal(fault, 'unavailable', 'the disk is full, and it is known that nothing was written');
+    t.equal((await storage.plants.list('s', { limit: 1 })).count, 1);
+    await writeFile(join(folder, 'ballast'), randomBytes(2 * MiB)).catch(() => undefined);
+    // What the log has room for is still written.
+    const ofToken = await (async () => {
+      for (let i = 0; i < 10_000; i++) {
+        const issued = issueToken(storage.tokens, { subject: 's', scopes: [], now: 0, expiresAt: undefined });
+        const error = await issued.then(() => undefined).catch((error: unknown) => error);
+        if (error !== undefined) return error;
+      }
+      return undefined;
+    })();
+    t.match(ofToken, {
+      message: /disk is full: free at least 1 MiB on the disk of the store, and try again$/,
+    });
+    await rm(join(folder, 'ballast'));
+    spawnSync('mount', ['-o', 'remount,size=8m', folder]);
+    t.equal(await fill(), 'no failure', 'it continues without a restart');
+    let count = 0;
+    for (const page of await readPages(storage.plants, 's')) count += page.count;
+    t.equal(count, Number(created) + 1);
   },
 );

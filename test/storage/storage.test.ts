@@ -57,6 +57,25 @@ async function runBeside(url: string, statement: string): Promise<string[][]> {
   return rows.map((row) => Object.values(row).map(String));
 }
 
+/** What instances of a commit call in the database, for the plant that is in the store of that commit. */
+const callsOf = {
+  '733eb12': {
+    calls: [
+      "page FROM plant_pages('{bob}', '{0}', '{1}')",
+      "deleted::text FROM delete_plants('{bob}', '{1}')",
+    ],
+    results: [['{"name":"Ficus"}'], ['true']],
+  },
+  '3a9d40b': {
+    calls: [
+      "page FROM plants_pages_v1('{bob}', '{0}', '{1}')",
+      "outcome FROM plants_change_v1('{bob}', '{1}', ARRAY['{\"name\":\"F\"}'], '{NULL}')",
+      "deleted::text FROM plants_delete_v1('{bob}', '{1}')",
+    ],
+    results: [['{"name":"Ficus"}'], ['replaced'], ['true']],
+  },
+} as const;
+
 t.test(
   'a plant is rendered as JSON.stringify does, with integers of any size exact at any depth',
   async (t) => {
@@ -224,8 +243,62 @@ t.test('a resource stores no number that is not JSON, and no integer beyond 64 b
   t.equal(await labels.get('s', 'a'), exactJson(counted), 'nothing was stored');
 });
 
+t.test('a resource stores no U+0000, and says where it would be', async (t) => {
+  interface Label {
+    text: string;
+    lines?: Record<string, string>[];
+  }
+  const labels = (await engines[0]!.openOther(t, garden)).collection(labelDefinition);
+  const documents = new Documents<string, Label>(labels, { text: true, lines: true });
+  const stored = { text: String.raw`\u0000`, lines: [{ a: '\u0001' }] };
+  t.equal(await documents.write('s', 'a', { when: 'absent', value: stored }), 'inserted');
+  for (const [value, place] of [
+    [{ text: 'a\0' }, 'text'],
+    [{ text: String.raw`\u0000`, lines: [{}, { a: '\0' }] }, 'lines.1.a'],
+    [{ text: 'a', lines: [{ 'b\0': 'a' }] }, 'a name in lines.0'],
+  ] as const) {
+    const refusal = { code: 40002, detail: `${place} must not contain U+0000` };
+    await t.rejects(documents.write('s', 'a', { when: 'any', value: value as Label }), refusal);
+    await t.rejects(
+      documents.change('s', 'a', () => value as Label),
+      refusal,
+    );
+  }
+  t.equal(await labels.get('s', 'a'), JSON.stringify(stored), 'nothing was stored');
+});
+
+t.test('a resource may have fields of any name', async (t) => {
+  const labels = (await engines[0]!.openOther(t, garden)).collection(labelDefinition);
+  const value = { 'a"b': 1, 'c\\d': 'e', '\n': true, plain: null };
+  const documents = new Documents<string, typeof value>(labels, {
+    'a"b': true,
+    'c\\d': true,
+    '\n': true,
+    plain: true,
+  });
+  t.equal(await documents.write('s', 'named', { when: 'absent', value }), 'inserted');
+  t.equal((await documents.get('s', 'named'))?.text, JSON.stringify(value));
+  const changed = await documents.change('s', 'named', (found) => ({ ...found, 'a"b': found['a"b'] + 1 }));
+  t.equal(changed?.text, JSON.stringify({ ...value, 'a"b': 2 }));
+});
+
 for (const engine of enginesToTest) {
   t.test(engine.name, engine.options, async (t) => {
+    t.test('a resource deletes a document if it is still what was read', async (t) => {
+      const labels = (await engine.openOther(t, garden)).collection(labelDefinition);
+      const documents = new Documents<string, { n: number }>(labels, { n: true });
+      await documents.write('s', 'read', { when: 'absent', value: { n: 1 } });
+      const read = (await documents.get('s', 'read'))!;
+      await documents.write('s', 'read', { when: 'any', value: { n: 2 } });
+      t.equal(await documents.delete('s', 'read', { equals: read }), 'other');
+      t.equal((await documents.get('s', 'read'))?.text, '{"n":2}');
+      const current = (await documents.get('s', 'read'))!;
+      t.equal(await documents.delete('t', 'read', { equals: current }), 'missing', 'of another subject');
+      t.equal(await documents.delete('s', 'read', { equals: current }), 'deleted');
+      t.equal(await documents.delete('s', 'read', { equals: current }), 'missing');
+      t.equal(await documents.delete('s', '', { equals: current }), 'missing');
+    });
+
     const shared = await sharedStorage(engine);
     const { plants } = shared;
 
@@ -397,7 +470,7 @@ for (const engine of enginesToTest) {
       t.equal(await labels.get('a', 'b c'), '"2"');
     });
 
-    for (const commit of ['712d0b0', '733eb12'] as const) {
+    for (const commit of ['712d0b0', '733eb12', '3a9d40b'] as const) {
       t.test(`a store of ${commit} opens with all its plants and tokens`, async (t) => {
         const url = await engine.restore(t, commit);
         const storage = await engine.open(t, url);
@@ -422,10 +495,9 @@ for (const engine of enginesToTest) {
         t.equal(await storage.plants.create('alice', 2n ** 53n + 1n, { name: '' }), 'different');
 
         if (!isPostgres(url) || commit === '712d0b0') return;
-        const calls = `SELECT page FROM plant_pages('{bob}', '{0}', '{1}')
-          UNION ALL SELECT deleted::text FROM delete_plants('{bob}', '{1}')`;
-        const rows = await runBeside(url, calls);
-        t.strictSame(rows, [['{"name":"Ficus"}'], ['true']], 'its own instances can still read and delete');
+        const { calls, results } = callsOf[commit];
+        const rows = await runBeside(url, `SELECT ${calls.join(' UNION ALL SELECT ')}`);
+        t.strictSame(rows, results, 'its own instances can still read, write and delete');
       });
     }
 
@@ -684,7 +756,7 @@ for (const engine of enginesToTest) {
 
     t.test('two stores on one database fulfil every guarantee', async (t) => {
       const url = await engine.createUrl(t);
-      const stores = [await engine.open(t, url), await engine.open(t, url)];
+      const stores = await engine.openTwice(t, url);
       const [one, two] = stores.map((store) => store.plants) as [PlantRepository, PlantRepository];
       const outcomes = await Promise.all(
         Array.from({ length: 100 }, (_, i) => [

@@ -60,10 +60,13 @@ export function responseCheck({ document, operations, securitySchemes }: Contrac
       const methods = ofPath.flatMap((known) => (known.method === 'GET' ? ['GET', 'HEAD'] : [known.method]));
       assert.deepEqual(String(response.headers['allow']).split(', ').sort(), methods.sort(), where);
     }
-    const takesHttp =
-      operation?.security.flat().some(({ scheme }) => securitySchemes[scheme]?.type === 'http') ?? true;
-    if (takesHttp && (response.status === 401 || response.status === 403))
-      assert.match(String(response.headers['www-authenticate']), /^Bearer realm=/, where);
+    const kinds = operation?.security.flat().map(({ scheme }) => securitySchemes[scheme]?.kind) ?? ['bearer'];
+    // Of the schemes of HTTP, only that of bearer tokens has a challenge for a scope.
+    const challenged = kinds.filter(
+      (kind) => kind !== 'apiKey' && (response.status === 401 || kind === 'bearer'),
+    );
+    if (challenged.length > 0 && (response.status === 401 || response.status === 403))
+      assert.match(String(response.headers['www-authenticate']), /^\w+ realm=/, where);
     // The response to a preflight request.
     if (method === 'OPTIONS' && response.status === 204) return;
     if (path.startsWith('/openapi.') || path === '/' || path.startsWith('/docs')) return;

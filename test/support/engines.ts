@@ -7,23 +7,38 @@ import tap, { type Test } from 'tap';
 import { embeddedBinaries } from './postgres-cluster.js';
 import { sharedServer, type PostgresServer } from './postgres-server.js';
 import { skipFor } from './skip.js';
-import { migratePostgres, openStorage, withMethods, type PlantRepository, type Storage } from './store.js';
+import {
+  openExistingStorage,
+  openStorage,
+  withMethods,
+  type PlantRepository,
+  type Storage,
+} from './store.js';
 import { startWriter } from './writer-process.js';
+import { service } from '../../dist/service.js';
 import type { Page, Storage as AnyStorage, StoreDefinition } from '../../dist/storage/interface.js';
 import type { GroupWriterLimits } from '../../dist/storage/group-writer.js';
 import { migrateStorage, openStorage as openAny } from '../../dist/storage/open.js';
 
+/** The stores in test/support/stores: the commits that made them, and whose they are if not the Plant Store's. */
+export type OldStore = '712d0b0' | '733eb12' | '3a9d40b' | '3a9d40b-library';
+
 /** A storage engine, and how a test gets its own store. */
 export interface Engine {
   readonly name: string;
-  /** The options of a test that requires it. */
+  /** The options of a test that requires it: new ones each time, since tap changes those of a test that it skips. */
   readonly options: { skip: string | false };
   /** The URL of an empty store, which is removed when the test ends. */
   createUrl(t: Test): Promise<string>;
-  /** The URL of a store that was made by a commit of this project, which is removed when the test ends. */
-  restore(t: Test, commit: '712d0b0' | '733eb12'): Promise<string>;
+  /**
+   * The URL of a store that was made by a commit of this project, which is removed when the test ends.
+   * @param definition - The store's, if it is not the Plant Store's.
+   */
+  restore(t: Test, name: OldStore, definition?: StoreDefinition): Promise<string>;
   /** Opens the store at such a URL. It closes with the test. */
   open(t: Test, url: string, limits?: Partial<GroupWriterLimits>): Promise<Storage>;
+  /** Opens a store at such a URL twice, as two processes that use it at the same time do. */
+  openTwice(t: Test, url: string): Promise<[Storage, Storage]>;
   /** Opens an empty store of another service, which closes with the test. */
   openOther(t: Test, definition: StoreDefinition): Promise<AnyStorage>;
 }
@@ -37,7 +52,8 @@ function closing<S extends AnyStorage>(t: Test, storage: S): S {
 let server: Promise<PostgresServer> | undefined;
 // One server for all tests of a file, and a database for each store.
 const postgresServer = () => (server ??= sharedServer(tap));
-const emptyDatabase = async (t: Test) => (await postgresServer()).createDatabase(t, { schema: false });
+/** The URL of an empty database, which is removed when the test ends. */
+export const emptyDatabase = async (t: Test) => (await postgresServer()).createDatabase(t, { schema: false });
 /** The timeout of PostgreSQL, in ms: long enough for a busy machine, since these tests are not about time. */
 const timeout = 90_000;
 /** What is missing when there is no PostgreSQL. */
@@ -49,33 +65,43 @@ export const noPostgres =
 export const engines: readonly Engine[] = [
   {
     name: 'sqlite',
-    options: skipFor(undefined),
+    get options() {
+      return skipFor(undefined);
+    },
     async createUrl(t) {
       const folder = await temporaryFolder(t);
       return `file:${join(folder, 'plants.db')}`;
     },
-    async restore(t, commit) {
+    async restore(t, name) {
       const file = join(await temporaryFolder(t), 'plants.db');
-      await copyFile(new URL(`./stores/${commit}.db`, import.meta.url), file);
+      await copyFile(new URL(`./stores/${name}.db`, import.meta.url), file);
       return `file:${file}`;
     },
     open: async (t, url, limits) => closing(t, await openStorage(url, limits)),
+    // A server, and a command.
+    openTwice: async (t, url) => [
+      closing(t, await openStorage(url)),
+      closing(t, await openExistingStorage(url)),
+    ],
     openOther: async (t, definition) => closing(t, await openAny(definition, await engines[0]!.createUrl(t))),
   },
   {
     name: 'postgres',
-    options: skipFor(noPostgres),
+    get options() {
+      return skipFor(noPostgres);
+    },
     createUrl: async (t) => (await postgresServer()).createDatabase(t),
-    async restore(t, commit) {
+    async restore(t, name, definition = service) {
       const url = await emptyDatabase(t);
       const client = new Client({ connectionString: url });
       await client.connect();
-      await client.query(await readFile(new URL(`./stores/${commit}.sql`, import.meta.url), 'utf8'));
+      await client.query(await readFile(new URL(`./stores/${name}.sql`, import.meta.url), 'utf8'));
       await client.end();
-      await migratePostgres(url);
+      await migrateStorage(definition, url);
       return url;
     },
     open: async (t, url, limits) => closing(t, await openStorage(url, limits, { timeout })),
+    openTwice: async (t, url) => [await engines[1]!.open(t, url), await engines[1]!.open(t, url)],
     async openOther(t, definition) {
       const url = await emptyDatabase(t);
       await migrateStorage(definition, url);
@@ -84,10 +110,16 @@ export const engines: readonly Engine[] = [
   },
   {
     name: 'sqlite through a supervisor',
-    options: skipFor(undefined),
+    get options() {
+      return skipFor(undefined);
+    },
     createUrl: (t) => engines[0]!.createUrl(t),
-    restore: (t, commit) => engines[0]!.restore(t, commit),
+    restore: (t, name) => engines[0]!.restore(t, name),
     open: openThroughSupervisor,
+    async openTwice(t, url) {
+      const writer = await startWriter(t, url);
+      return [await writer.open(), await writer.open()];
+    },
     async openOther(t, definition) {
       const url = await engines[0]!.createUrl(t);
       const writer = await startWriter(t, url, definition);
@@ -111,7 +143,7 @@ async function openThroughSupervisor(
 ): Promise<Storage> {
   const writer = await startWriter(t, url);
   const storage = await writer.open(limits);
-  const command = await openStorage(url);
+  const command = await openExistingStorage(url);
   const close = async () => {
     await storage.close();
     await command.close();

@@ -10,7 +10,9 @@ import { issueToken, scopes, withMethods, type PlantRepository, type Storage } f
 import { tls } from './transport.js';
 import { withResolvers } from './wait.js';
 import { buildApp, type AppOptions } from '../../dist/app.js';
+import type { AnyHandlers } from '../../dist/contract/handlers.js';
 import { exactJson } from '../../dist/contract/json-text.js';
+import type { AnyVerifiers } from '../../dist/contract/verifiers.js';
 import type { TokenRepository } from '../../dist/storage/interface.js';
 import { plantOperations } from '../../dist/plants/operations.js';
 import type { PlantRepository as Repository } from '../../dist/plants/repository.js';
@@ -47,9 +49,16 @@ export interface Service {
 
 /** What a test may set; `wrap` stands between the app and its storage. */
 export type ServiceOptions = Omit<Partial<AppOptions>, 'storage'> & {
+  /** The handlers of the contract; those of plants by default. */
+  handlers?: AnyHandlers;
+  /** The verifiers of the service. */
+  verifiers?: AnyVerifiers;
   storage?: Storage;
   wrap?: (storage: Storage) => Storage;
 };
+
+/** Limits, in ms, that no slow machine meets. */
+const patience = { requestTimeout: 600_000, stallTimeout: 600_000 };
 
 let subjects = 0;
 
@@ -57,12 +66,16 @@ let subjects = 0;
 export async function startService(t: Test, engine: Engine, options: ServiceOptions = {}): Promise<Service> {
   const storage = options.storage ?? (await sharedStorage(engine));
   const subject = `subject ${++subjects}`;
-  const { wrap = (same: Storage) => same, ...appOptions } = options;
+  const { wrap = (same: Storage) => same, handlers, verifiers, ...appOptions } = options;
   const wrapped = wrap(storage);
+  const opened = {
+    handlers: handlers ?? plantOperations(wrapped.plants as Repository),
+    ...(verifiers && { verifiers }),
+  };
   const app = await buildApp({
-    service: definition,
-    handlers: plantOperations(wrapped.plants as Repository),
     ...appOptions,
+    limits: { ...patience, ...appOptions.limits },
+    service: { ...(options.service ?? definition), open: () => opened },
     storage: wrapped,
   });
   const check = options.contract === undefined ? checkResponse : responseCheck(options.contract);

@@ -9,8 +9,10 @@ import * as open from '../../dist/storage/open.js';
 // Imported where it is used, since few tests need it.
 const postgres = () => import('../../dist/storage/postgres/storage.js');
 
-/** The methods of the repository of plants. */
-export type PlantRepository = Pick<Repository, keyof Repository>;
+/** The methods of the repository of plants, as the service calls them. */
+export type PlantRepository = Pick<Repository, Exclude<keyof Repository, 'delete'>> & {
+  delete(subject: string, id: bigint): Promise<boolean>;
+};
 /** A store of the Plant Store. */
 export type Storage = AnyStorage & { readonly plants: PlantRepository };
 /** A store that may have the writer of others. */

@@ -13,6 +13,8 @@ export interface WriterProcess {
   readonly pid: number | undefined;
   /** Opens the store as a worker does. It closes with the test. */
   readonly open: (limits?: Partial<GroupWriterLimits>) => Promise<OpenStorage>;
+  /** Stores the plant 1 of the subject `s`, in its process alone. */
+  readonly fill: () => Promise<void>;
   /** Closes the store, and resolves when the process has exited. */
   readonly close: () => Promise<void>;
   /** Kills the process, and resolves when it has exited. */
@@ -42,6 +44,11 @@ export async function startWriter(
       const storage = await openStorage(url, limits, {}, { writerAddress: address });
       t.teardown(() => storage.close());
       return storage;
+    },
+    fill: async () => {
+      child.send('fill');
+      const [outcome] = (await once(child, 'message')) as [unknown];
+      if (outcome !== 'inserted') throw new Error(`the outcome was ${String(outcome)}`);
     },
     close: async () => {
       if (child.connected) child.disconnect();

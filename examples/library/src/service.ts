@@ -1,9 +1,9 @@
 // Defines the library: a second service on the same server.
-import type { ErrorOf, Handlers } from '#server/contract/handlers.js';
-import type { Service } from '#server/definition.js';
+import type { ErrorOf } from '#server/contract/handlers.js';
+import type { Opened, Service } from '#server/definition.js';
 import { bookErrors, bookOperations, books } from './books.js';
 import { loanErrors, loanOperations, loans } from './loans.js';
-import type { operations, operationSecurity, requiredScope } from './types.gen.js';
+import type { operations, operationSecurity, requiredScope, securitySchemes } from './types.gen.js';
 
 /** The compiler reports a scope that the contract adds or removes. */
 const scopes: Readonly<Record<requiredScope, true>> = {
@@ -19,9 +19,8 @@ export const service: Service = {
   command: new URL('./cli.js', import.meta.url),
   contract: new URL('../openapi.yaml', import.meta.url),
   // The compiler reports an operation that no resource implements.
-  handlers: (storage): Handlers<operations, operationSecurity> => ({
-    ...bookOperations(storage.collection(books)),
-    ...loanOperations(storage.collection(loans)),
+  open: ({ collection }): Opened<operations, operationSecurity, securitySchemes> => ({
+    handlers: { ...bookOperations(collection(books)), ...loanOperations(collection(loans)) },
   }),
   collections: [books, loans],
   migrations: new URL('../migrations/', import.meta.url),

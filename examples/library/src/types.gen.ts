@@ -557,5 +557,9 @@ export interface operationSecurity {
     deleteLoan: "bearerAuth";
     renewLoan: "bearerAuth";
 }
+/** What each security scheme is; optional if no operation uses it. */
+export interface securitySchemes {
+    bearerAuth: "bearer";
+}
 /** The scopes that operations require. */
 export type requiredScope = "books:read" | "books:write" | "loans:read" | "loans:write";

@@ -148,10 +148,15 @@ export class Connection {
     const socket = this.#socket;
     socket.end();
     let discarded = 0;
-    socket.on('data', (chunk: Buffer) => {
-      discarded += chunk.length;
-      if (discarded >= drainLimit) socket.pause();
-    });
+    const discard = () => {
+      socket.on('data', (chunk: Buffer) => {
+        discarded += chunk.length;
+        if (discarded >= drainLimit) socket.pause();
+      });
+    };
+    // Node's parser reads a connection without the stream, and starts again on 'resume', until there is such a listener.
+    if (socket.isPaused()) socket.once('resume', discard);
+    else discard();
     socket.resume();
     const timer = setTimeout(() => socket.destroy(), lingerTime).unref();
     socket.once('close', () => {

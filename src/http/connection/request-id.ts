@@ -6,17 +6,16 @@ import type { onRequestHookHandler } from 'fastify';
 const clientRequestId = /^[\w.-]{1,64}$/;
 const processId = randomBytes(4).toString('hex');
 let requests = 0;
-let unparsed = 0;
 
 /** The id of a request: the client's X-Request-Id if it matches the pattern in the contract, otherwise a new one. */
 export function requestId(request: Pick<IncomingMessage, 'headers'>): string {
   const given = request.headers['x-request-id'];
-  return typeof given === 'string' && clientRequestId.test(given) ? given : `${processId}-${++requests}`;
+  return typeof given === 'string' && clientRequestId.test(given) ? given : newRequestId();
 }
 
-/** The id of input that is not a complete, valid request. No line of the log has it. */
-export function unparsedId(): string {
-  return `unparsed-${++unparsed}`;
+/** A new id: of a request that has none, or of input that is not a complete, valid request. */
+export function newRequestId(): string {
+  return `${processId}-${++requests}`;
 }
 
 /** An onRequest hook that adds the request's id to its response. */

@@ -1,11 +1,12 @@
 // Creates the HTTP or HTTPS server with its limits on connections and their speed.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import type { Socket } from 'node:net';
+import type { DropArgument, Socket } from 'node:net';
 import { writeError } from '../../errors.js';
 import { allowHalfOpen, closeBy, http, readThroughStream } from '../../node/http.js';
 import { respondToClientError } from './client-errors.js';
 import { connectionOf } from './connection.js';
+import { reportNothing } from './rejections.js';
 import { stayWithHttp, upgradeOptions } from './upgrade.js';
 
 /** Limits on what a connection may send and how long it may take. Lengths in bytes, times in ms. */
@@ -31,6 +32,7 @@ export interface Tls {
 /**
  * Creates the server; the caller starts listening.
  * @param write - Writes the bodies of errors.
+ * @param report - Learns of what no request handles.
  * @throws Error when the certificate or the key is invalid, or they do not match.
  */
 export function createServer(
@@ -38,6 +40,7 @@ export function createServer(
   limits: ServerLimits,
   tls?: Tls,
   write = writeError,
+  report = reportNothing,
 ): Server {
   const { headerLimit, requestTimeout, keepAliveTimeout, stallTimeout, maxConnections } = limits;
   const checkingInterval = Math.min(1_000, requestTimeout);
@@ -54,7 +57,7 @@ export function createServer(
   const serve: RequestListener = (request, response) => {
     // Node's parser accepts the HTTP/2 preface as a request with this method.
     if (request.method === 'PRI') {
-      respondToClientError(new Error('PRI is not a method'), request.socket, write);
+      respondToClientError(new Error('PRI is not a method'), request.socket, write, report);
     } else listener(request, response);
   };
   const server =
@@ -65,10 +68,13 @@ export function createServer(
           serve,
         );
   server.maxConnections = maxConnections;
+  server.on('drop', (dropped?: DropArgument) => {
+    report({ reason: 'connection_limit', address: dropped?.remoteAddress });
+  });
   // With a limit, Node would drop further fields, Content-Length included; checkHeaders counts the fields.
   server.maxHeadersCount = 0;
   handleExpectations(server);
-  stayWithHttp(server, tls !== undefined, write);
+  stayWithHttp(server, tls !== undefined, write, report);
   allowHalfOpen(server);
   if (tls !== undefined) readThroughStream(server);
   closeBy(server, (socket) => {

@@ -3,12 +3,15 @@ import type { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { stopListening } from '../../node/http.js';
+import { within } from '../../node/time-limit.js';
 import { connectionOf } from './connection.js';
 
 /** How long a request may take to reach the server, in ms: new connections without a request stay open this long. */
 const requestTravelTime = 1_000;
 /** How often the server checks for connections that it can close, in ms. */
 const checkInterval = 50;
+/** How long the service may take to close after its last connections were cut off, in ms. */
+const closeGrace = 1_000;
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -26,8 +29,9 @@ declare module 'fastify' {
 /**
  * Adds drain() and cutOff(), and makes close() send all responses completely without waiting for idle connections.
  * @param app - The app, before any routes are registered.
+ * @returns A promise that resolves when the connections are cut off.
  */
-export function prepareShutdown(app: FastifyInstance): void {
+export function prepareShutdown(app: FastifyInstance): Promise<void> {
   let draining = false;
   app.decorate('drain', () => {
     draining = true;
@@ -48,8 +52,11 @@ export function prepareShutdown(app: FastifyInstance): void {
   // A TLS socket counts its bytes from the end of the handshake.
   app.server.on('connection', track).on('secureConnection', track);
   app.decorate('openConnections', { getter: () => openedAt.size });
-  app.decorate('cutOff', () => {
-    for (const socket of openedAt.keys()) socket.destroy();
+  const isCutOff = new Promise<void>((resolve) => {
+    app.decorate('cutOff', () => {
+      for (const socket of openedAt.keys()) socket.destroy();
+      resolve();
+    });
   });
   const sends = (socket: Socket) => socket.writableLength > 0 || connectionOf(socket).isClosing;
   const closeQuietConnections = () => {
@@ -69,6 +76,7 @@ export function prepareShutdown(app: FastifyInstance): void {
       await pause(checkInterval);
     }
   });
+  return isCutOff;
 }
 
 /** The durations of a shutdown's phases, in ms. */
@@ -97,14 +105,16 @@ export async function drained(drainTime: number, openConnections: () => number):
 }
 
 /**
- * Closes the service when all requests that have arrived have their responses.
- * @param patience - How long that may take before the rest is cut off, in ms.
+ * Closes the service when all requests that have arrived have their responses. Never rejects.
+ * @param patience - How long that may take, and closing what the service has opened, before the rest is cut off, in ms.
  */
 export async function closeWithin(app: FastifyInstance, patience: number): Promise<void> {
   const timer = setTimeout(() => {
-    app.log.warn('requests were still running at the end of SHUTDOWN_SECONDS');
+    if (app.openConnections > 0) app.log.warn('requests were still running at the end of SHUTDOWN_SECONDS');
     app.cutOff();
   }, patience);
-  await app.close();
+  const closed = app.close().then(() => true);
+  if (!(await within(closed, patience + closeGrace, false)))
+    app.log.error('the service did not close within SHUTDOWN_SECONDS');
   clearTimeout(timer);
 }

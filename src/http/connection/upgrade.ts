@@ -5,16 +5,25 @@ import { ApiError, writeError } from '../../errors.js';
 import { attachAgain } from '../../node/http.js';
 import { endWithError } from './client-errors.js';
 import { connectionOf } from './connection.js';
+import { reportNothing } from './rejections.js';
 
 /**
  * Refuses CONNECT, and ignores the Upgrade header of a request (RFC 9110 section 7.8). Node itself would serve the
  * latter, but drop bytes that arrived with it; the next request's body could then be parsed as a request.
  * @param write - Writes the body of a refusal.
+ * @param report - Learns of each refusal.
  */
-export function stayWithHttp(server: Server, isTls: boolean, write = writeError): void {
+export function stayWithHttp(
+  server: Server,
+  isTls: boolean,
+  write = writeError,
+  report = reportNothing,
+): void {
   server.on('connect', (_: IncomingMessage, socket: Socket) => {
     whenResponded(server, socket, () => {
-      endWithError(socket.on('error', ignore), new ApiError('pathNotFound'), write);
+      const { remoteAddress: address } = socket;
+      const requestId = endWithError(socket.on('error', ignore), new ApiError('pathNotFound'), write);
+      report({ reason: 'connect_method', requestId, address });
     });
   });
   server.on('upgrade', (request: IncomingMessage, socket: Socket, behind: Buffer) => {

@@ -1,150 +1,289 @@
 // Rewrites schemas of the normal form for Ajv.
 import type { AnySchemaObject } from 'ajv';
 import {
-  countKeywords,
   isNothing,
   mapSchemas,
   numericKeywords,
   partsOf,
+  resolve,
   type Schema,
 } from '../../contract/schema.js';
-import {
-  anything,
-  propertyOf,
-  Shapes,
-  withoutAbsent,
-  type Shape,
-  type TypeName,
-} from '../../contract/shape.js';
+import { allSchemas, combinedSchemas } from '../../contract/schema-walk.js';
+import type { TypeName } from '../../contract/shape.js';
 import { weigh } from './validation-effort.js';
 import type { ValueSource } from './fault-messages.js';
 import type { NumericRule } from './numeric-keyword.js';
 
-/** The keywords that Ajv gets as they are. `format` and `pattern` can be wrong in the schema of a response. */
-const plainKeywords = ['enum', ...countKeywords, 'uniqueItems', 'dependentRequired'] as const;
-const requestKeywords = [...plainKeywords, 'format', 'pattern'] as const;
+/** The keywords that Ajv gets as they are. */
+const plainKeywords = [
+  ...(['enum', 'format', 'pattern', 'dependentRequired'] as const),
+  ...(['minLength', 'maxLength', 'minItems', 'maxItems', 'minProperties', 'maxProperties'] as const),
+];
 
-/** How a schema is rewritten. */
+/** A schema with more schemas inside is written once, and referred to: then the effort grows with the contract only. */
+const maxInline = 40;
+/** How many schemas are written for each of the contexts that they are in. */
+const maxContexts = 10_000;
+
+/** How schemas are rewritten. */
 export interface RewriteOptions {
+  readonly source: ValueSource;
   /** Whether the effort of checks is counted, and how many faults validation finds. */
   readonly counted?: 'all faults' | 'first fault' | undefined;
-  /** Whether responses are checked, only to find which alternative they have. */
-  readonly isLenient?: boolean;
+  /** Whether responses are checked; otherwise, requests. */
+  readonly isResponse?: boolean;
+  /** Whether a schema of the contract has properties that are only in requests, or only in responses. */
+  readonly hasRefused: boolean;
 }
 
-/** Rewrites a schema for Ajv, with the schemas that contain themselves in `$defs`. */
-export function rewrite(schema: Schema, source: ValueSource, options: RewriteOptions): AnySchemaObject {
-  const rewriter = new Rewriter(source, options);
-  const written = rewriter.rewrite(schema);
-  const isPlain = Object.keys(rewriter.defs).length === 0;
-  return isPlain ? written : { ...written, $defs: rewriter.defs };
+/** A schema to write, with the schemas that apply to the same value: a property that one refuses, no other one requires. */
+interface Place {
+  readonly schema: Schema;
+  readonly context: readonly Schema[];
+  /** Whether it only tests a value; then texts need not be well-formed. */
+  readonly isTest: boolean;
 }
 
-class Rewriter {
-  readonly #source: ValueSource;
+/** Rewrites schemas for one instance of Ajv. */
+export class Rewriter {
   readonly #options: RewriteOptions;
-  /** The schemas that contain themselves, by their names in `$defs`. */
-  readonly #names = new Map<Schema, string>();
-  readonly defs: Record<string, AnySchemaObject> = {};
-  readonly #shapes = new Shapes();
+  readonly #define: (name: string, schema: AnySchemaObject) => void;
+  readonly #prefix: string;
+  /** The names of the schemas that are referred to. */
+  readonly #names = new Map<string, string>();
+  readonly #ids = new Map<Schema, number>();
+  readonly #sizes = new Map<Schema, number>();
+  /** The schemas of which others need to know what they have evaluated. */
+  readonly #tracked = new Set<Schema>();
+  readonly #refused = new Map<Schema, ReadonlySet<string>>();
+  readonly #unwritten: (() => void)[] = [];
 
-  constructor(source: ValueSource, options: RewriteOptions) {
-    this.#source = source;
+  /**
+   * @param define - Is called with each schema that another one refers to.
+   * @param prefix - The beginning of their names.
+   */
+  constructor(
+    options: RewriteOptions,
+    prefix: string,
+    define: (name: string, schema: AnySchemaObject) => void,
+  ) {
     this.#options = options;
+    this.#prefix = prefix;
+    this.#define = define;
+  }
+
+  /** Rewrites a schema, and defines those that it refers to. */
+  rewrite(schema: Schema): AnySchemaObject {
+    this.#track(schema);
+    const written = this.#write({ schema: resolve(schema), context: [resolve(schema)], isTest: false });
+    for (let next = this.#unwritten.pop(); next !== undefined; next = this.#unwritten.pop()) next();
+    return written;
+  }
+
+  /**
+   * Writes a schema in place, or refers to it if it is large.
+   * @param keyword - `$ref` for a schema of the same value, since Ajv then knows what it has evaluated; `refer` for one
+   *   inside it, which need not be compiled first.
+   */
+  #use(given: Place, keyword: '$ref' | 'refer'): AnySchemaObject {
+    const place = { ...given, schema: resolve(given.schema) };
+    if (this.#sizeOf(place.schema) <= maxInline) return this.#write(place);
+    const isKnown = this.#names.size > maxContexts || !this.#options.hasRefused;
+    const context = isKnown ? [place.schema] : place.context;
+    const ids = [place.schema, ...new Set(context)].map((one) => this.#idOf(one));
+    const key = `${place.isTest} ${this.#tracked.has(place.schema)} ${ids[0]!} ${ids.slice(1).sort().join()}`;
+    let name = this.#names.get(key);
+    if (name === undefined) {
+      const defined = (name = `${this.#prefix}${this.#names.size}`);
+      this.#names.set(key, name);
+      this.#unwritten.push(() => {
+        this.#define(defined, this.#write({ ...place, context }));
+      });
+    }
+    return { [keyword]: name };
+  }
+
+  #track(root: Schema): void {
+    for (const schema of allSchemas(root)) {
+      if ((schema.unevaluatedItems ?? schema.unevaluatedProperties) === undefined) continue;
+      for (const one of combinedSchemas(schema)) this.#tracked.add(one);
+    }
+  }
+
+  #idOf(schema: Schema): number {
+    const id = this.#ids.get(schema) ?? this.#ids.size;
+    this.#ids.set(schema, id);
+    return id;
+  }
+
+  /** How many schemas are in a schema, with itself; above `maxInline`, it is not counted on. */
+  #sizeOf(schema: Schema): number {
+    if (schema.recursive !== undefined) return Infinity;
+    const known = this.#sizes.get(schema);
+    if (known !== undefined) return known;
+    const size = partsOf(schema).reduce((sum, part) => sum + this.#sizeOf(part), 1);
+    this.#sizes.set(schema, size);
+    return size;
   }
 
   /**
    * Rewrites a schema. Numbers are checked by the keyword `numeric`, because Ajv does not accept a bigint as an integer,
    * and accepts a rounded number. Every string must be well-formed, unless the schema only tests a value.
-   * @param shape - What all schemas of the value say together: a property that one refuses, no other one requires.
    */
-  rewrite(schema: Schema, shape = schema.shape, isTest = false): AnySchemaObject {
-    if (schema.recursive !== undefined) return this.#refer(schema.recursive());
-    const { counted, isLenient = false } = this.#options;
+  #write(place: Place): AnySchemaObject {
+    const { schema, isTest } = place;
+    const { counted, source, isResponse = false } = this.#options;
     const { type, enum: values } = schema;
     const isNumeric =
-      (type?.some((name) => name === 'integer' || name === 'number') ?? false) ||
+      type?.some((name) => name === 'integer' || name === 'number') ??
       numericKeywords.some((keyword) => schema[keyword] !== undefined);
     const takes = (name: TypeName) => type?.includes(name) ?? true;
     const isContainer = takes('object') || takes('array');
     const weight = weigh(schema, counted === 'all faults');
     const written: AnySchemaObject = {
-      ...pick(schema, isLenient ? plainKeywords : requestKeywords),
+      ...pick(schema, plainKeywords),
+      // Of requests, only texts are compared, which Ajv does in linear time.
+      ...(schema.uniqueItems && { [isResponse ? 'distinct' : 'uniqueItems']: true }),
       ...(type !== undefined && { type: type.length === 1 ? type[0] : type }),
       ...(!isTest && takes('string') && { wellFormed: true }),
-      ...this.#inner(schema, shape, isTest),
+      ...this.#writeParts(place),
       ...(counted && (isContainer || weight.own + weight.text > 0) && { counted: weight }),
     };
     if (!isNumeric) return written;
     delete written['type'];
     if (type !== undefined && values !== undefined) delete written['enum'];
     const limits = pick(schema, ['type', 'enum', ...numericKeywords]);
-    const rule = { schema: { ...limits, isInt64: schema.shape.number === 'int64' }, source: this.#source };
+    const rule = { schema: { ...limits, isInt64: schema.number === 'int64' }, source };
     return { ...written, numeric: rule satisfies NumericRule };
   }
 
-  #refer(schema: Schema): AnySchemaObject {
-    const name = this.#names.get(schema) ?? String(this.#names.size);
-    if (!this.#names.has(schema)) {
-      this.#names.set(schema, name);
-      // The name is known before the schema that refers to it is rewritten.
-      this.defs[name] = this.rewrite(schema);
-    }
-    return { $ref: `#/$defs/${name}` };
-  }
-
   /** Rewrites the schemas inside a schema. */
-  #inner(schema: Schema, shape: Shape, isTest: boolean): AnySchemaObject {
-    const at = (place: Shape | undefined) => (one: Schema) =>
-      !isNothing(one) && this.rewrite(one, place ?? one.shape, isTest);
-    const inner = (one: Schema) => this.rewrite(one, one.shape, isTest);
-    const test = (one: Schema) => this.rewrite(one, one.shape, true);
-    const part = (one: Schema) => this.rewrite(one, this.#shapes.merge(shape, one.shape, ignore), isTest);
+  #writeParts({ schema, context, isTest }: Place): AnySchemaObject {
+    const inside = (one: Schema, others: Schema[]) =>
+      this.#use({ schema: one, context: others, isTest }, 'refer');
+    const unless = (one: Schema, others: Schema[]) => !isNothing(one) && inside(one, others);
+    const alone = (one: Schema) => unless(one, [resolve(one)]);
+    const test = (one: Schema, keyword: string) =>
+      this.#use(
+        { schema: one, context: [resolve(one)], isTest: true },
+        keyword === 'contains' ? 'refer' : '$ref',
+      );
+    const part = (one: Schema) =>
+      this.#use({ schema: one, context: [...context, resolve(one)], isTest }, '$ref');
     const property = (one: Schema, name: string) => {
-      if (one.refused) return this.#options.isLenient ? {} : { refused: true };
-      return this.rewrite(one, propertyOf(shape, name), isTest);
+      if (one.refused) return { refused: this.#options.isResponse ? 'write-only' : 'read-only' };
+      return inside(
+        one,
+        insideOf(context, ({ properties = {}, additionalProperties }) =>
+          Object.hasOwn(properties, name) ? properties[name] : additionalProperties,
+        ),
+      );
     };
-    // As parts of allOf, since Ajv forgets what has been evaluated before these keywords in the same schema.
-    const all: unknown[] = schema.allOf?.map((one) => this.rewrite(one, shape, isTest)) ?? [];
-    if (schema.then ?? schema.else)
-      all.push({ ...mapSchemas(schema, ['if'], test), ...mapSchemas(schema, ['then', 'else'], part) });
-    if (schema.dependentSchemas) all.push(mapSchemas(schema, ['dependentSchemas'], part));
-    return {
-      ...mapSchemas(schema, ['prefixItems', 'patternProperties', 'propertyNames'], inner),
+    const rest = (keyword: 'items' | 'additionalProperties') =>
+      mapSchemas(schema, [keyword], (one) =>
+        unless(
+          one,
+          insideOf(context, (outer) => outer[keyword]),
+        ),
+      );
+    const isRequired = (name: string) => !context.some((one) => this.#refusedBy(one).has(name));
+    const named = {
+      ...mapSchemas(schema, ['patternProperties'], alone),
       ...mapSchemas(schema, ['properties'], property),
-      ...mapSchemas(schema, ['items'], at(shape.items)),
-      ...mapSchemas(schema, ['additionalProperties'], at(shape.additional || anything)),
-      ...mapSchemas(schema, ['unevaluatedItems', 'unevaluatedProperties'], at(undefined)),
-      ...mapSchemas(schema, ['contains', 'not'], test),
+      ...rest('additionalProperties'),
+    };
+    // As parts of allOf, since Ajv otherwise takes what alternatives evaluate for what these keywords do.
+    // Any number of items will do.
+    const takesNone = schema.minContains === 0 && schema.maxContains === undefined;
+    const contained = {
+      ...pick(schema, ['minContains', 'maxContains']),
+      ...mapSchemas(schema, ['contains'], test),
+    };
+    const isApart = schema.patternProperties !== undefined;
+    const all = [
+      ...(isApart ? [named] : []),
+      // Ajv leaves out what follows prefixItems if there are fewer items, and takes an empty array for the one before it.
+      ...(schema.contains && !takesNone ? [{ minItems: schema.minContains ?? 1 }, contained] : []),
+      ...(schema.allOf?.map((one) => this.#use({ schema: one, context, isTest }, '$ref')) ?? []),
+      ...this.#writeConditions(schema, test, part),
+    ];
+    return {
+      ...mapSchemas(schema, ['prefixItems', 'propertyNames'], alone),
+      ...(!isApart && named),
+      ...rest('items'),
+      ...mapSchemas(schema, ['unevaluatedItems', 'unevaluatedProperties'], alone),
+      ...mapSchemas(schema, ['not'], test),
       ...mapSchemas(schema, ['anyOf', 'oneOf'], (one) => guard(one, part(one))),
       ...(all.length > 0 && { allOf: all }),
-      ...(schema.required && { required: withoutAbsent(schema.required, shape.properties) }),
+      ...(schema.required && { required: schema.required.filter(isRequired) }),
     };
   }
+
+  /** Rewrites conditions, as parts of allOf. */
+  #writeConditions(
+    schema: Schema,
+    test: (one: Schema, keyword: string) => AnySchemaObject,
+    part: (one: Schema) => AnySchemaObject,
+  ): AnySchemaObject[] {
+    const condition = {
+      ...mapSchemas(schema, ['if'], test),
+      ...mapSchemas(schema, ['then', 'else'], part),
+    };
+    if (this.#tracked.has(schema)) {
+      const dependent = Object.entries(schema.dependentSchemas ?? {}).map(([name, one]) => ({
+        if: { type: 'object', required: [name] },
+        then: part(one),
+      }));
+      return [...(schema.if ? [condition] : []), ...dependent].map(asAlternatives);
+    }
+    const dependent = mapSchemas(schema, ['dependentSchemas'], part);
+    return [
+      ...((schema.then ?? schema.else) ? [condition] : []),
+      ...(schema.dependentSchemas ? [dependent] : []),
+    ];
+  }
+
+  /** The names of properties that an object must not have, whichever alternative of the schema it has. */
+  #refusedBy(schema: Schema): ReadonlySet<string> {
+    const known = this.#refused.get(schema);
+    if (known !== undefined) return known;
+    const { properties = {}, allOf = [], anyOf, oneOf } = schema;
+    const of = (one: Schema) => this.#refusedBy(resolve(one));
+    const names = new Set(Object.keys(properties).filter((name) => properties[name]!.refused));
+    for (const part of allOf) for (const name of of(part)) names.add(name);
+    for (const [first, ...others] of [anyOf ?? [], oneOf ?? []]) {
+      if (first === undefined) continue;
+      for (const name of of(first)) if (others.every((one) => of(one).has(name))) names.add(name);
+    }
+    this.#refused.set(schema, names);
+    return names;
+  }
+}
+
+/** Writes a condition so that Ajv knows what it has evaluated: without `then`, and whether the condition holds or not. */
+function asAlternatives({
+  if: condition,
+  then = {},
+  else: otherwise = {},
+}: AnySchemaObject): AnySchemaObject {
+  return { anyOf: [{ allOf: [condition, then] }, { allOf: [{ not: condition as unknown }, otherwise] }] };
+}
+
+/** The schemas that apply to a part of a value, from those that apply to the value. */
+function insideOf(context: readonly Schema[], find: (schema: Schema) => Schema | undefined): Schema[] {
+  const parts = context.flatMap((one) => [...combinedSchemas(one, ['allOf'])]).map(find);
+  return [...new Set(parts.filter((one) => one !== undefined).map(resolve))];
 }
 
 /** Lets Ajv try an alternative only if the texts that it fixes are right, such as those that discriminate. */
 function guard(schema: Schema, written: AnySchemaObject): AnySchemaObject {
-  const fixed = fixedTexts(schema);
+  const fixed = [...combinedSchemas(schema, ['allOf'])].flatMap(({ properties = {} }) =>
+    Object.entries(properties).flatMap(([name, { enum: values }]) =>
+      values?.every((value) => typeof value === 'string') ? [[name, { enum: values }] as const] : [],
+    ),
+  );
   if (fixed.length === 0) return written;
   return { if: { properties: Object.fromEntries(fixed) }, then: written, else: false };
-}
-
-function fixedTexts(schema: Schema): (readonly [string, { enum: readonly unknown[] }])[] {
-  const { properties = {}, allOf = [] } = schema.recursive?.() ?? schema;
-  const own = Object.entries(properties).flatMap(([name, { enum: values }]) =>
-    values?.every((value) => typeof value === 'string') ? [[name, { enum: values }] as const] : [],
-  );
-  return [...own, ...allOf.flatMap(fixedTexts)];
-}
-
-/** Whether a schema has alternatives somewhere, or contains itself. */
-export function isChoosing(schema: Schema): boolean {
-  return [schema.recursive, schema.anyOf, schema.oneOf].some(Boolean) || partsOf(schema).some(isChoosing);
-}
-
-function ignore(): void {
-  // Contradictions have been reported.
 }
 
 function pick<Keyword extends keyof Schema>(

@@ -1,34 +1,63 @@
 // Converts validated values to what handlers expect: exact integers, doubles and defaults.
-import { anything, unknownDepth, type Shape } from '../../contract/shape.js';
+import { anything, shapesInside, unknownDepth, type Shape } from '../../contract/shape.js';
 import { isInexact, setOwn, toDouble } from '../../contract/exact-json.js';
 
 /** Converts a value, in place as far as it is an object or array; adds a message for what cannot be kept exactly. */
 export type Converter = (value: unknown, place: string, faults: string[]) => unknown;
 
-/** The converters of shapes, for those that contain themselves. */
-type Known = Map<Shape, Converter | undefined>;
+/** Whether values of a shape are converted, and the converters of those that are, made when they are first needed. */
+const needs = new WeakMap<Shape, boolean>();
+const converters = new WeakMap<Shape, Converter>();
 
 /**
  * Creates the converter of a value that has passed validation.
  * @returns undefined if such a value is already what a handler expects.
  */
-export function createConverter(shape: Shape, known: Known = new Map()): Converter | undefined {
+export function createConverter(shape: Shape): Converter | undefined {
   if (shape === anything) return exact;
-  if (known.has(shape)) return known.get(shape);
-  known.set(shape, (value, place, faults) => {
-    const found = known.get(shape);
-    return found === undefined ? value : found(value, place, faults);
-  });
-  const converter = valueConverter(shape, known);
-  known.set(shape, converter);
+  if (!needs.has(shape)) findNeeds(shape);
+  if (needs.get(shape) !== true) return undefined;
+  const known = converters.get(shape);
+  if (known !== undefined) return known;
+  let found: Converter | undefined;
+  const converter: Converter = (value, place, faults) => {
+    found ??= valueConverter(shape) ?? ((given) => given);
+    return found(value, place, faults);
+  };
+  converters.set(shape, converter);
   return converter;
 }
 
-function valueConverter(shape: Shape, known: Known): Converter | undefined {
+/** Finds which of a shape and all shapes inside it need a conversion: those that have one inside. */
+function findNeeds(root: Shape): void {
+  const unknown = new Set([root]);
+  const outer = new Map<Shape, Shape[]>();
+  for (const shape of unknown) {
+    for (const inner of shapesInside(shape)) {
+      if (!needs.has(inner)) unknown.add(inner);
+      const known = outer.get(inner);
+      if (known === undefined) outer.set(inner, [shape]);
+      else known.push(shape);
+    }
+  }
+  const isNeeded = (shape: Shape) =>
+    scalarConverter(shape) !== undefined ||
+    Object.values(shape.properties).some((inner) => inner.default !== undefined) ||
+    shapesInside(shape).some((inner) => needs.get(inner));
+  const needed = [...unknown].filter(isNeeded);
+  for (const shape of unknown) needs.set(shape, false);
+  for (let shape = needed.pop(); shape !== undefined; shape = needed.pop()) {
+    if (needs.get(shape) === true) continue;
+    needs.set(shape, true);
+    needed.push(...(outer.get(shape) ?? []));
+  }
+}
+
+function valueConverter(shape: Shape): Converter | undefined {
   const { types } = shape;
   const ofScalar = scalarConverter(shape);
-  const ofObject = types?.includes('object') === false ? undefined : objectConverter(shape, known);
-  const ofArray = types?.includes('array') === false ? undefined : arrayConverter(shape, known);
+  const ofObject = types?.includes('object') === false ? undefined : objectConverter(shape);
+  const ofArray = types?.includes('array') === false ? undefined : arrayConverter(shape);
   if (ofObject === undefined && ofArray === undefined) return ofScalar;
   return (value, place, faults) => {
     const isContainer = typeof value === 'object' && value !== null;
@@ -55,13 +84,13 @@ function scalarConverter({ types, number }: Shape): Converter | undefined {
   return types === undefined ? exact : undefined;
 }
 
-function objectConverter({ properties, additional }: Shape, known: Known): Converter | undefined {
+function objectConverter({ properties, additional }: Shape): Converter | undefined {
   const named = Object.entries(properties).flatMap(([name, shape]) => {
-    const convert = createConverter(shape, known);
+    const convert = createConverter(shape);
     const fill = defaultOf(shape);
     return convert === undefined && fill === undefined ? [] : [{ name, convert, fill }];
   });
-  const rest = additional === false ? undefined : createConverter(additional ?? anything, known);
+  const rest = additional === false ? undefined : createConverter(additional ?? anything);
   if (named.length === 0 && rest === undefined) return undefined;
   return (value, place, faults) => {
     const object = value as Record<string, unknown>;
@@ -83,8 +112,8 @@ function objectConverter({ properties, additional }: Shape, known: Known): Conve
   };
 }
 
-function arrayConverter({ items = anything }: Shape, known: Known): Converter | undefined {
-  const convert = createConverter(items, known);
+function arrayConverter({ items = anything }: Shape): Converter | undefined {
+  const convert = createConverter(items);
   if (convert === undefined) return undefined;
   return (value, place, faults) => {
     const array = value as unknown[];

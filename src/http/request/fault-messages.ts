@@ -1,4 +1,4 @@
-// Describes what is wrong with a request, for the person who sent it.
+// Describes what is wrong with a request or a response, for the person who can correct it.
 import type { ErrorObject } from 'ajv';
 
 /** The source of a value: JSON has types, the other parts of a request have only text. */
@@ -15,6 +15,30 @@ export const decimalNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 /** Keywords whose faults other ones describe, and the alternatives that are not tried. */
 const summaries = ['if', 'propertyNames', 'false schema'];
 
+/** How messages name places, which Ajv gives as JSON Pointers. */
+export interface Places {
+  /** The place itself; empty for the whole value. */
+  readonly at: (pointer: string) => string;
+  /** A property inside a place. */
+  readonly inside: (pointer: string, name: string) => string;
+  /** A name that no schema has. */
+  readonly unknown: (name: string) => string;
+}
+
+/** Names as in code, for those who send requests: `items.0.id`. */
+const dots: Places = {
+  at: (pointer) => pointer.slice(1).split('/').map(unescape).join('.'),
+  inside: (pointer, name) => [dots.at(pointer), name].filter((step) => step !== '').join('.'),
+  unknown: quote,
+};
+
+/** JSON Pointers (RFC 6901), for those who write a service: `/items/0/id`. */
+export const pointers: Places = {
+  at: (pointer) => pointer.split('/').map(shorten).join('/'),
+  inside: (pointer, name) => pointers.at(`${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`),
+  unknown: (name) => name,
+};
+
 /**
  * Describes all faults in one line: `id is missing; "nmae" is unknown`.
  * @param explain - Returns what an error of the keyword `numeric` stands for.
@@ -23,8 +47,9 @@ export function describe(
   errors: readonly ErrorObject[],
   source: ValueSource,
   explain: (error: ErrorObject) => Partial<ErrorObject>[],
+  places = dots,
 ): string {
-  const described = errors.filter(({ keyword }) => !summaries.includes(keyword));
+  const described = errors.map(innermost).filter(({ keyword }) => !summaries.includes(keyword));
   const first = described
     .slice(0, describedFaults)
     .flatMap((error) =>
@@ -32,10 +57,16 @@ export function describe(
         ? explain(error).map((fault) => ({ ...error, params: {}, ...fault }))
         : [error],
     );
-  const faults = [...new Set(first.map((error) => describeFault(error, source)))];
+  const faults = [...new Set(first.map((error) => describeFault(error, source, places)))];
   if (described.length > describedFaults)
     faults.push(`and ${described.length - describedFaults} more faults`);
   return faults.join('; ');
+}
+
+/** The error that an error of the keyword `refer` stands for. */
+export function innermost(error: ErrorObject): ErrorObject {
+  const { error: inner } = error.params as { error?: ErrorObject };
+  return inner ?? error;
 }
 
 /** What an Error of Ajv says about its keyword; of custom keywords, nothing. */
@@ -47,30 +78,63 @@ interface FaultParams {
   readonly passingSchemas?: readonly number[] | null;
   readonly allowedValues?: readonly unknown[];
   readonly type?: string | readonly string[];
+  /** How many there may be, if there are too few or too many. */
+  readonly limit?: number;
 }
 
 function describeFault(
   { instancePath, keyword, params, message = 'is not valid', data, propertyName }: ErrorObject,
   source: ValueSource,
+  places: Places,
 ): string {
-  const { missingProperty, additionalProperty, unevaluatedProperty, allowedValues, passingSchemas, type } =
-    (params as FaultParams | undefined) ?? {};
+  const {
+    missingProperty,
+    additionalProperty,
+    unevaluatedProperty,
+    allowedValues,
+    passingSchemas,
+    type,
+    limit,
+  } = (params as FaultParams | undefined) ?? {};
   const unknown = additionalProperty ?? unevaluatedProperty;
-  const steps = instancePath.slice(1).split('/').map(unescape);
-  const inside = (name: string) => (steps[0] === '' ? name : `${steps.join('.')}.${name}`);
-  const place = propertyName === undefined ? steps.join('.') : `the name ${inside(quote(propertyName))}`;
+  const inside = (name: string) => places.inside(instancePath, name);
+  const place =
+    propertyName === undefined ? places.at(instancePath) : `the name ${inside(places.unknown(propertyName))}`;
   if (keyword === 'required') return `${inside(missingProperty ?? '')} is missing`;
-  if (unknown !== undefined) return `${inside(quote(unknown))} is unknown`;
+  if (unknown !== undefined) return `${inside(places.unknown(unknown))} is unknown`;
   if (keyword === 'anyOf' || (keyword === 'oneOf' && passingSchemas === null))
     return `${place === '' ? 'it' : place} must match one of the alternatives`;
-  let fault = allowedValues === undefined ? message : `must be one of ${allowedValues.join(', ')}`;
+  let fault = allowedValues === undefined ? message : `must be one of ${allowedValues.map(shown).join(', ')}`;
+  const counted = countedBy[keyword];
+  if (counted !== undefined && limit !== undefined) {
+    const [bound, one, several] = counted;
+    fault = `must have ${bound} ${limit} ${limit === 1 ? one : several}`;
+  }
   if (type !== undefined) {
-    const wanted = [type].flat().map((name) => typeNames[name] ?? name);
-    const given = Array.isArray(data) ? ', given once' : '';
-    fault = `must be ${wanted.join(' or ')}${source === 'text' ? given : `, not ${kindOf(data)}`}`;
+    const isText = source === 'text';
+    // No text stands for null.
+    const types = [type].flat().filter((name) => !isText || name !== 'null');
+    const given = isText ? (Array.isArray(data) ? ', given once' : '') : `, not ${kindOf(data)}`;
+    const hint = types.includes('boolean') ? notBoolean(data, source) : '';
+    fault = `must be ${types.map((name) => typeNames[name] ?? name).join(' or ')}${given}${hint}`;
   }
   return `${place === '' ? 'it' : place} ${fault}`;
 }
+
+/** A value that the contract names, as messages show it. */
+function shown(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** The keywords that count something, and what. */
+const countedBy: Readonly<Record<string, readonly [bound: string, one: string, several: string]>> = {
+  minLength: ['at least', 'character', 'characters'],
+  maxLength: ['at most', 'character', 'characters'],
+  minItems: ['at least', 'item', 'items'],
+  maxItems: ['at most', 'item', 'items'],
+  minProperties: ['at least', 'property', 'properties'],
+  maxProperties: ['at most', 'property', 'properties'],
+};
 
 const typeNames: Readonly<Record<string, string>> = {
   object: 'an object',
@@ -104,6 +168,18 @@ export function notNumber(
   const digits = source === 'text' ? /^"([^"]*)"$/.exec(String(data))?.[1] : data;
   const isQuoted = typeof digits === 'string' && accepts(digits);
   return `${instead}${isQuoted ? ': send the digits without quotes' : ''}`;
+}
+
+/** The end of the message about what looks like true or false, but is not one of them. */
+function notBoolean(data: unknown, source: ValueSource): string {
+  if (typeof data !== 'string') return '';
+  const [, quote, word] = /^("?)(true|false)\1$/i.exec(data) ?? [];
+  if (word === undefined) return '';
+  const faults = [
+    ...(source === 'json' || quote === '"' ? ['without quotes'] : []),
+    ...(word === word.toLowerCase() ? [] : ['in lower case']),
+  ];
+  return `: send it ${faults.join(', ')}`;
 }
 
 /** Unescapes and shortens one step of a JSON Pointer (RFC 6901 section 4), which may be a client's unknown name. */

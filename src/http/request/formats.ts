@@ -22,6 +22,13 @@ function isTime(text: string): boolean {
 }
 
 const hostname = addFormats.default.get('hostname') as RegExp;
+const uri = addFormats.default.get('uri') as (text: string) => boolean;
+
+/**
+ * RFC 3986 section 3: after `//` comes an authority. ajv-formats also takes it for a path, which may contain `@` and `:`
+ * anywhere; it has checked all other characters.
+ */
+const authority = /^[^:]*:(?:(?!\/\/)|\/\/(?:[^@/?#]*@)?(?:\[[^\]]*\]|[^:@/?#]*)(?::\d*)?(?:[/?#]|$))/;
 
 const formats: Readonly<Record<string, RegExp | ((text: string) => boolean)>> = {
   date: isDate,
@@ -33,10 +40,11 @@ const formats: Readonly<Record<string, RegExp | ((text: string) => boolean)>> = 
   uuid: /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i,
   // RFC 1123 section 2.1; only DNS has names with a dot at the end.
   hostname: (text) => !text.endsWith('.') && hostname.test(text),
+  uri: (text) => uri(text) && authority.test(text),
 };
 
 /** Adds the formats to Ajv. */
 export function addTextFormats(ajv: Ajv | Ajv2020): void {
-  addFormats.default(ajv, ['email', 'ipv4', 'ipv6', 'password', 'uri']);
+  addFormats.default(ajv, ['email', 'ipv4', 'ipv6', 'password']);
   for (const [name, format] of Object.entries(formats)) ajv.addFormat(name, format);
 }

@@ -16,7 +16,8 @@ export interface NumericRule {
   readonly source: ValueSource;
 }
 
-type CompiledKeyword = ReturnType<NonNullable<FuncKeywordDefinition['compile']>>;
+/** The function that checks values for a keyword of Ajv. */
+export type CompiledKeyword = ReturnType<NonNullable<FuncKeywordDefinition['compile']>>;
 type Fault = Partial<ErrorObject>;
 
 /**
@@ -77,13 +78,14 @@ function integerCheck(schema: NumericSchema) {
   const max = most.reduce<bigint>((a, b) => (b !== undefined && b < a ? BigInt(b) : a), range.max);
   // Safe integers compare exactly with the rounded bounds, and faster.
   const [low, high] = [Number(min), Number(max)];
+  const limits = limitCheck(multipleOf, schema.enum);
   const check = (data: Numeric): Fault[] | undefined => {
     const fits = Number.isSafeInteger(data)
       ? (data as number) >= low && (data as number) <= high
       : typeof data === 'bigint' && data >= min && data <= max;
     if (!fits) return wrongType;
-    if (multipleOf === undefined && schema.enum === undefined) return undefined;
-    return limitFaults(data as number | bigint, multipleOf, schema.enum);
+    const faults = limits?.(data as number | bigint) ?? [];
+    return faults.length > 0 ? faults : undefined;
   };
   return { check, rule: `must be an integer from ${min} to ${max}` };
 }
@@ -91,6 +93,7 @@ function integerCheck(schema: NumericSchema) {
 /** Checks numbers; a fraction counts as the nearest double. */
 function numberCheck(schema: NumericSchema) {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
+  const limits = limitCheck(multipleOf, schema.type === undefined ? undefined : schema.enum);
   const check = (data: Numeric): Fault[] | undefined => {
     const value = isInexact(data) ? toDouble(data) : data;
     if (value === undefined || (typeof value === 'number' && !Number.isFinite(value))) return wrongType;
@@ -102,32 +105,50 @@ function numberCheck(schema: NumericSchema) {
     demand(maximum === undefined || value <= maximum, '<=', maximum);
     demand(exclusiveMinimum === undefined || value > exclusiveMinimum, '>', exclusiveMinimum);
     demand(exclusiveMaximum === undefined || value < exclusiveMaximum, '<', exclusiveMaximum);
-    const values = schema.type === undefined ? undefined : schema.enum;
-    faults.push(...(limitFaults(value, multipleOf, values) ?? []));
+    faults.push(...(limits?.(value) ?? []));
     return faults.length > 0 ? faults : undefined;
   };
   return { check, rule: 'must be a number' };
 }
 
-function isMultiple(value: number | bigint, of: number): boolean {
-  if (Number.isInteger(of) && (typeof value === 'bigint' || Number.isSafeInteger(value))) {
-    return BigInt(value) % BigInt(of) === 0n;
-  }
-  return Number.isInteger(Number(value) / of);
+/** The powers of ten that can matter: with at most 21 digits, no number has more factors of two or five. */
+const powers = Array.from({ length: 100 }, (_, i) => 10n ** BigInt(i));
+
+type Test = (value: number | bigint) => boolean;
+
+/** Creates the test for multiples of a number. Both count as the decimal numbers that JSON has, and are not rounded. */
+function multiplesOf(divisor: number): Test {
+  const isSafe = Number.isSafeInteger(divisor);
+  const of = decimalOf(divisor);
+  return (value) => {
+    if (isSafe && Number.isSafeInteger(value)) return (value as number) % divisor === 0;
+    const { digits, scale } = decimalOf(value);
+    const shift = scale - of.scale;
+    const zeros = powers[Math.min(Math.abs(shift), powers.length - 1)]!;
+    return shift < 0 ? digits % (of.digits * zeros) === 0n : (digits * zeros) % of.digits === 0n;
+  };
 }
 
-function limitFaults(
-  value: number | bigint,
+/** The shortest decimal number that stands for a double, or all digits of a bigint: its value is digits times 10^scale. */
+function decimalOf(value: number | bigint): { digits: bigint; scale: number } {
+  const [mantissa = '', exponent = '0'] = String(value).split('e');
+  const [whole = '', fraction = ''] = mantissa.split('.');
+  return { digits: BigInt(whole + fraction), scale: Number(exponent) - fraction.length };
+}
+
+/** Creates the function that checks the limits that integers and other numbers share; undefined if there are none. */
+function limitCheck(
   multipleOf: number | undefined,
   values: readonly unknown[] | undefined,
-): Fault[] | undefined {
-  const faults: Fault[] = [];
-  if (multipleOf !== undefined && !isMultiple(value, multipleOf)) {
-    faults.push({ message: `must be multiple of ${multipleOf}` });
-  }
-  // A bigint equals the same number.
-  if (values !== undefined && !values.some((one) => typeof one === 'number' && one == value)) {
-    faults.push({ params: { allowedValues: values } });
-  }
-  return faults.length > 0 ? faults : undefined;
+): ((value: number | bigint) => Fault[]) | undefined {
+  if (multipleOf === undefined && values === undefined) return undefined;
+  const isMultiple = multipleOf === undefined ? undefined : multiplesOf(multipleOf);
+  return (value) => {
+    const faults: Fault[] = [];
+    if (isMultiple?.(value) === false) faults.push({ message: `must be multiple of ${multipleOf!}` });
+    // A bigint equals the same number.
+    if (values?.some((one) => typeof one === 'number' && one == value) === false)
+      faults.push({ params: { allowedValues: values } });
+    return faults;
+  };
 }

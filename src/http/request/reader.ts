@@ -1,10 +1,12 @@
 // Reads a request as its operation declares it: parameters and body, validated and converted for the handler.
 import type { FastifyRequest } from 'fastify';
+import { isRange, mostSpecific, parseMediaType } from '../../contract/media-type.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Parameter, ParameterPlace } from '../../contract/parameters.js';
 import { nothing, type Schema } from '../../contract/schema.js';
 import { anything, type Shape } from '../../contract/shape.js';
 import { ApiError, type ErrorKind } from '../../errors.js';
+import { parseCookies } from '../cookies.js';
 import { createConverter } from './conversion.js';
 import { parseDecimal } from '../../contract/exact-json.js';
 import { decimalNumber, type ValueSource } from './fault-messages.js';
@@ -129,21 +131,25 @@ function bodyReader(
       throw new ApiError('invalidBody', { detail: 'the operation takes no body' });
     };
   }
-  const checks = new Map(
-    [...body.schemas].map(([type, schema]) => [type, partChecker(compiler, 'invalidBody', 'json', schema)]),
-  );
-  const [only] = checks.values();
+  const { contents, required } = body;
+  const checks = contents.map(({ range, schema }) => ({
+    range,
+    check: partChecker(compiler, 'invalidBody', 'json', schema),
+  }));
+  const [only] = checks;
+  const isPlain = !checksType && contents.every(({ name }) => name === 'application/json');
   return (request) => {
     const data: unknown = request.body;
     if (data === undefined) {
-      if (body.required) throw new ApiError('missingBody');
+      if (required) throw new ApiError('missingBody');
       return undefined;
     }
-    if (!checksType) return only!(data);
-    const type = request.headers['content-type']?.split(';', 1)[0]!.trim().toLowerCase() ?? '';
-    const check = checks.get(type);
-    if (check !== undefined) return check(data);
-    throw new ApiError('unsupportedMediaType', { detail: `here, send ${[...checks.keys()].join(' or ')}` });
+    const found = isPlain
+      ? only
+      : mostSpecific(checks, parseMediaType(request.headers['content-type'] ?? ''));
+    if (found !== undefined) return found.check(data);
+    const names = contents.map(({ name, range }) => (isRange(range) ? 'application/json' : name));
+    throw new ApiError('unsupportedMediaType', { detail: `here, send ${[...new Set(names)].join(' or ')}` });
   };
 }
 
@@ -187,24 +193,4 @@ function pick(headers: FastifyRequest['headers'], { parameters }: Operation): Va
     if (place === 'header' && Object.hasOwn(headers, key)) values[name] = headers[key];
   }
   return values;
-}
-
-/** Parses a Cookie header (RFC 6265 section 4.2); a repeated name gives an array. */
-function parseCookies(header: string): Values {
-  const values: Values = Object.create(null) as Values;
-  for (const pair of header.split(';')) {
-    const [name, value] = pair.split(/=([^]*)/, 2).map((text) => text.trim());
-    if (value === undefined || name === undefined) continue;
-    values[name] = name in values ? [values[name], value].flat() : decode(value);
-  }
-  return values;
-}
-
-/** Decodes a percent-encoded text; returns any other text unchanged. */
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

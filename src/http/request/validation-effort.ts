@@ -1,6 +1,14 @@
 // Bounds the time that validation takes, where one value can cause many checks or many faults.
 import { stepsOf } from '../../contract/pattern.js';
-import { isNothing, nothing, partsOf, type Schema } from '../../contract/schema.js';
+import {
+  combiningKeywords,
+  isNothing,
+  nothing,
+  partsOf,
+  resolve,
+  type Schema,
+} from '../../contract/schema.js';
+import { isRecursive } from '../../contract/schema-walk.js';
 import { unknownDepth } from '../../contract/shape.js';
 import { ApiError } from '../../errors.js';
 
@@ -8,8 +16,7 @@ import { ApiError } from '../../errors.js';
 const maxChecks = 30_000;
 /** A text of this length counts as another value, since it takes time to match. */
 const textLength = 64;
-/** The keywords whose schemas apply to the value itself, and those that apply to each item or name. */
-const combining = ['not', 'if', 'then', 'else', 'allOf', 'anyOf', 'oneOf', 'dependentSchemas'] as const;
+/** The keywords whose schemas apply to each item or name. */
 const ofEach = ['contains', 'propertyNames', 'unevaluatedItems', 'unevaluatedProperties'] as const;
 /** What is cheap for one value, in checks, and so need not be counted for each item of a plain array. */
 const cheap = 2;
@@ -32,7 +39,7 @@ export interface Weight {
  */
 export function weigh(schema: Schema, allErrors: boolean): Weight {
   const { properties = {}, patternProperties = {}, dependentRequired = {} } = schema;
-  const schemas = partsOf(schema, combining).length;
+  const schemas = partsOf(schema, combiningKeywords).length;
   return {
     own:
       schemas +
@@ -63,14 +70,22 @@ function sum(numbers: readonly number[]): number {
 }
 
 /** Whether the checks of a schema must be counted: values that are within all other limits could cause very many. */
-export function isCostly(schema: Schema, isRepeated = false): boolean {
-  if (schema.recursive !== undefined) return true;
-  if (isNothing(schema)) return false;
-  const { own, text, each, required } = weigh(schema, true);
-  if (text > 0 || each > 0 || (isRepeated && own + 2 * required.length > cheap)) return true;
-  const { items, additionalProperties = nothing } = schema;
-  const repeats = isRepeated || items !== undefined || !isNothing(additionalProperties);
-  return partsOf(schema).some((part) => isCostly(part, repeats));
+export function isCostly(root: Schema): boolean {
+  if (isRecursive(root)) return true;
+  // Schemas of single values, and of the items of arrays and maps.
+  const [single, repeated] = [new Set([resolve(root)]), new Set<Schema>()];
+  const isFound = (schema: Schema, isRepeated: boolean) => {
+    if (isNothing(schema)) return false;
+    const { own, text, each, required } = weigh(schema, true);
+    if (text > 0 || each > 0 || (isRepeated && own + 2 * required.length > cheap)) return true;
+    const { items, additionalProperties = nothing } = schema;
+    const repeats = isRepeated || items !== undefined || !isNothing(additionalProperties);
+    for (const part of partsOf(schema)) (repeats ? repeated : single).add(resolve(part));
+    return false;
+  };
+  for (const schema of single) if (isFound(schema, false)) return true;
+  for (const schema of repeated) if (isFound(schema, true)) return true;
+  return false;
 }
 
 /** The checks of the validation that is running: it runs to its end before another one starts. */

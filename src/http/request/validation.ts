@@ -1,12 +1,16 @@
-// Validates requests with Ajv against the contract's schemas, without changing anything, and with exact numbers.
-import { Ajv } from 'ajv';
+// Validates requests and responses with Ajv against the contract's schemas, without changing anything, and with exact
+// numbers.
+import { Ajv, str, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import type { Schema } from '../../contract/schema.js';
-import { isChoosing, rewrite, type RewriteOptions } from './ajv-schema.js';
+import { exactJson } from '../../contract/json-text.js';
+import type { Finding } from '../../contract/contract-text.js';
+import type { Default, Schema } from '../../contract/schema.js';
+import { allSchemas, isRecursive } from '../../contract/schema-walk.js';
+import { Rewriter, type RewriteOptions } from './ajv-schema.js';
 import { count, isCostly, limitDepth, startCounting } from './validation-effort.js';
-import { describe, type ValueSource } from './fault-messages.js';
+import { describe, innermost, pointers, type ValueSource } from './fault-messages.js';
 import { addTextFormats } from './formats.js';
-import { numericFaults, numericKeyword } from './numeric-keyword.js';
+import { numericFaults, numericKeyword, type CompiledKeyword } from './numeric-keyword.js';
 
 /** Returns a description of all faults of a value, or undefined if it is valid. */
 export type Validator = (data: unknown) => string | undefined;
@@ -16,23 +20,65 @@ const newerKeywords = /"(?:prefixItems|(?:min|max)Contains|dependent\w+|unevalua
 /** With one of these in a contract, Ajv must look for own properties: a request without it would seem to have it. */
 const inheritedNames = Object.getOwnPropertyNames(Object.prototype);
 
+/** What schemas are compiled for. */
+type Purpose = Omit<RewriteOptions, 'hasRefused'>;
+
 /** Compiles the schemas of a contract. */
 export class Compiler {
   readonly #text: string;
-  readonly #all: Ajv | Ajv2020;
-  #first: Ajv | Ajv2020 | undefined;
+  readonly #ajv = new Map<boolean, Ajv | Ajv2020>();
+  readonly #rewriters = new Map<string, Rewriter>();
+  readonly #waiting: (() => void)[] = [];
 
   /** @param document - The contract. */
   constructor(document: object) {
     this.#text = JSON.stringify(document);
-    this.#all = createAjv(this.#text, true);
   }
 
   /** Compiles a schema; one with alternatives reports only the first fault, since there could be very many. */
-  compile(schema: Schema, source: ValueSource, options: RewriteOptions) {
-    const ajv = isChoosing(schema) ? (this.#first ??= createAjv(this.#text, false)) : this.#all;
-    return ajv.compile(rewrite(schema, source, options));
+  compile(schema: Schema, purpose: Purpose): ValidateFunction {
+    const allErrors = !isChoosing(schema);
+    const ajv = this.#ajv.get(allErrors) ?? createAjv(this.#text, allErrors);
+    this.#ajv.set(allErrors, ajv);
+    const validate = ajv.compile(this.#rewriterOf(purpose, ajv).rewrite(schema));
+    for (let next = this.#waiting.pop(); next !== undefined; next = this.#waiting.pop()) next();
+    return validate;
   }
+
+  /** Schemas that are rewritten in the same way share the schemas that they refer to. */
+  #rewriterOf(purpose: Purpose, ajv: Ajv | Ajv2020): Rewriter {
+    const { source, counted, isResponse = false } = purpose;
+    const key = [ajv.opts.allErrors, source, counted, isResponse].join();
+    const known = this.#rewriters.get(key);
+    if (known !== undefined) return known;
+    const options = {
+      ...purpose,
+      hasRefused: /"(?:readOnly|writeOnly)"/.test(this.#text),
+    };
+    const rewriter = new Rewriter(options, `s${this.#rewriters.size}-`, (name, schema) => {
+      ajv.addSchema(schema, name);
+      this.#waiting.push(() => ajv.getSchema(name));
+    });
+    this.#rewriters.set(key, rewriter);
+    return rewriter;
+  }
+}
+
+/** Whether a schema has alternatives somewhere, or contains itself. */
+function isChoosing(schema: Schema): boolean {
+  return isRecursive(schema) || [...allSchemas(schema)].some(({ anyOf, oneOf }) => anyOf ?? oneOf);
+}
+
+/** Compiles `refer`: like `$ref`, but what it refers to is compiled later, so that references may be nested deeply. */
+function referTo(name: string, ajv: Ajv | Ajv2020): CompiledKeyword {
+  let found: ValidateFunction | undefined;
+  const validate: CompiledKeyword = (data: unknown, at) => {
+    found ??= ajv.getSchema(name)!;
+    const isValid = found(data, at);
+    validate.errors = (found.errors ?? []).map((error) => ({ params: { error: innermost(error) } }));
+    return isValid;
+  };
+  return validate;
 }
 
 /** Creates an Ajv instance that coerces and removes nothing, and refuses unknown keywords. */
@@ -46,15 +92,19 @@ function createAjv(text: string, allErrors: boolean): Ajv | Ajv2020 {
     // The normal form is valid; compiling the meta-schema would delay the start.
     meta: false,
     validateSchema: false,
+    inlineRefs: false,
     useDefaults: false,
     // Parts of a composition may leave the type to another part.
     strictTypes: false,
     strictTuples: false,
     allowMatchingProperties: true,
+    // Takes a time that grows with the square of the number of alternatives.
+    code: { optimize: allErrors },
     // Slower, and needed only for properties with names that objects inherit, such as "constructor".
     ownProperties: inheritedNames.some((name) => text.includes(`"${name}"`)),
   });
   addTextFormats(ajv);
+  ajv.addKeyword({ keyword: 'refer', errors: 'full', compile: (name: string) => referTo(name, ajv) });
   ajv.addKeyword({ keyword: 'numeric', errors: false, compile: numericKeyword });
   ajv.addKeyword({
     keyword: 'wellFormed',
@@ -63,13 +113,29 @@ function createAjv(text: string, allErrors: boolean): Ajv | Ajv2020 {
     validate: (_: true, data: string) => data.isWellFormed(),
   });
   ajv.addKeyword({
+    keyword: 'distinct',
+    type: 'array',
+    error: { message: 'must not contain equal items' },
+    validate: (_: true, data: unknown[]) => new Set(data.map(canonicalJson)).size === data.length,
+  });
+  ajv.addKeyword({
     keyword: 'refused',
-    error: { message: 'is read-only: leave it out' },
+    error: { message: ({ schema }) => str`is ${schema as string}: leave it out` },
     validate: () => false,
   });
   // Before the keywords that combine schemas.
   ajv.addKeyword({ keyword: 'counted', before: 'not', validate: count });
   return ajv;
+}
+
+/** The JSON of a value, which is the same for all values that are equal. */
+function canonicalJson(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return exactJson(value)!;
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  const entries = Object.entries(value).map(
+    ([name, part]) => `${JSON.stringify(name)}:${canonicalJson(part)}`,
+  );
+  return `{${entries.sort().join(',')}}`;
 }
 
 /**
@@ -80,14 +146,14 @@ function createAjv(text: string, allErrors: boolean): Ajv | Ajv2020 {
 export function createValidator(compiler: Compiler, schema: Schema, source: ValueSource): Validator {
   const isCounted = isCostly(schema);
   const counted = isCounted ? (isChoosing(schema) ? 'first fault' : 'all faults') : undefined;
-  const validate = compiler.compile(schema, source, { counted });
+  const validate = compiler.compile(schema, { source, counted });
   compileEagerly(validate);
   const check: Validator = (data) =>
     validate(data) ? undefined : describe(validate.errors ?? [], source, numericFaults);
   if (!isCounted) return check;
-  const isRecursive = Object.hasOwn(validate.schema as object, '$defs');
+  const hasLimit = isRecursive(schema);
   return (data) => {
-    if (isRecursive) limitDepth(data);
+    if (hasLimit) limitDepth(data);
     startCounting();
     return check(data);
   };
@@ -106,7 +172,22 @@ function compileEagerly(validate: (data: unknown) => unknown): void {
   }
 }
 
-/** Compiles the function that returns whether a part of a response has an alternative of its schema. */
-export function createMatcher(compiler: Compiler, schema: Schema): (data: unknown) => boolean {
-  return compiler.compile(schema, 'json', { isLenient: true });
+/** Finds the defaults that their schemas do not allow: they would be filled in without a check. */
+export function findWrongDefaults(compiler: Compiler, defaults: readonly Default[]): Finding[] {
+  return defaults.flatMap(({ schema, find }) => {
+    const validate = compiler.compile(schema, { source: 'json' });
+    if (validate(schema.shape.default)) return [];
+    const fault = describe(validate.errors ?? [], 'json', numericFaults);
+    return find(`the default does not match its schema: ${fault}`, 'Write a value that the schema allows');
+  });
+}
+
+/**
+ * Compiles the validator of a response, which describes places by JSON Pointers. Its checks are not counted: the service
+ * itself has made the body, and the server's own limits would turn what has already happened into an error.
+ */
+export function createResponseValidator(compiler: Compiler, schema: Schema): Validator {
+  const validate = compiler.compile(schema, { source: 'json', isResponse: true });
+  return (data) =>
+    validate(data) ? undefined : describe(validate.errors ?? [], 'json', numericFaults, pointers);
 }

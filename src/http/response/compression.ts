@@ -1,6 +1,6 @@
 // Compresses responses with gzip and respects backpressure, which Fastify's plugin ignores.
 import { negotiate } from '@fastify/accept-negotiator';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { createGzip, gzip } from 'node:zlib';
@@ -26,11 +26,18 @@ export function compressFile(file: Buffer): Promise<Buffer> {
   return compressed;
 }
 
+/** Tells caches that a response depends on the codings that a client accepts, besides what else it depends on. */
+export function varyByCoding(reply: FastifyReply): void {
+  const name = 'accept-encoding';
+  const known = [reply.getHeader('vary') ?? []].flat().join(', ');
+  if (!known.toLowerCase().includes(name)) reply.header('vary', known === '' ? name : `${known}, ${name}`);
+}
+
 /** Compresses responses for clients that accept gzip. Call it before registering routes. */
 export function compressResponses(app: FastifyInstance): void {
   app.addHook('onRequest', (_request, reply, done) => {
     // Caches need it on uncompressed responses too.
-    reply.header('vary', 'accept-encoding');
+    varyByCoding(reply);
     done();
   });
   app.addHook(

@@ -1,14 +1,25 @@
-// Sends bodies of media types other than JSON: text and bytes whole, streams with backpressure.
+// Sends bodies of media types other than JSON: text and bytes whole, streams as their clients read them.
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
+import { pacedStream, reserveFor, type ChunkSource, type StreamBounds } from './paced-stream.js';
+import type { Turns } from '../admission/turns.js';
+
+/** Limits on streams. */
+export interface RawBodyOptions extends StreamBounds {
+  /** Which streams may make a chunk: a handler may compute long for one. */
+  turns: Turns;
+  mediaType: string;
+}
 
 /**
- * Sends a body as it is. A stream that fails before its first chunk becomes an error response; later, it destroys the
- * connection, so that no client takes a part for the whole. HEAD does not read streams.
+ * Sends a body as it is. A stream is read chunk by chunk, within the same limits as a list. One that fails before its
+ * first chunk becomes an error response; later, it destroys the connection, so that no client takes a part for the whole.
+ * HEAD does not read streams.
  * @param body - A RawBody; the type of a handler's result may have been circumvented.
  * @throws TypeError if the body is neither text, bytes nor a stream.
  */
-export function sendRawBody(reply: FastifyReply, mediaType: string, body: unknown): FastifyReply {
+export function sendRawBody(reply: FastifyReply, body: unknown, options: RawBodyOptions): FastifyReply {
+  const { mediaType, turns, budget, stallTime } = options;
   // Fastify would add a charset to the type of some texts.
   const whole = typeof body === 'string' ? Buffer.from(body) : body;
   if (whole instanceof Uint8Array) return reply.header('content-type', mediaType).send(whole);
@@ -16,27 +27,50 @@ export function sendRawBody(reply: FastifyReply, mediaType: string, body: unknow
     const given = body === null ? 'null' : typeof body;
     throw new TypeError(`a body of the type ${mediaType} is text, bytes or a stream of these, not ${given}`);
   }
-  const stream = readableOf(body);
+  const source = sourceOf(body);
   reply.header('content-type', mediaType);
-  if (reply.request.method !== 'HEAD') return reply.send(stream);
-  stream.destroy();
-  return reply.send();
+  const { method, caller, raw } = reply.request;
+  if (method === 'HEAD' || raw.socket.destroyed) {
+    source.close();
+    return reply.send();
+  }
+  const reservation = reserveFor(reply, budget);
+  const next = () => turns.take(caller?.subject ?? '', source.next);
+  return reply.send(pacedStream(reply, { ...source, next }, { reservation, stallTime }));
 }
 
-/**
- * Turns the chunks of a stream into bytes. A chunk that is neither text nor bytes is an error of the new stream; written
- * to the connection directly, it would be an uncaught exception.
- */
-function readableOf(source: AsyncIterable<unknown>): Readable {
-  const stream = Readable.from(source, { objectMode: false });
-  if (source instanceof Readable) {
-    // Nothing else destroys the source, or listens for its errors, before its first chunk is read.
-    source.on('error', () => undefined);
-    stream.once('close', () => source.destroy());
-  }
-  return stream;
+/** Reads the chunks of a body as bytes, and releases what it uses. */
+function sourceOf(body: AsyncIterable<unknown>): Required<Omit<ChunkSource, 'first'>> {
+  const iterator = body[Symbol.asyncIterator]();
+  // A stream that has not been read yet is destroyed by nothing else, and its errors have no other listener.
+  const stream = body instanceof Readable ? body.on('error', ignore) : undefined;
+  return {
+    async next() {
+      for (;;) {
+        const result: IteratorResult<unknown, unknown> = await iterator.next();
+        if (result.done === true) return null;
+        const chunk = bytesOf(result.value);
+        if (chunk.length > 0) return chunk;
+      }
+    },
+    close() {
+      stream?.destroy();
+      iterator.return?.().then(ignore, ignore);
+    },
+  };
+}
+
+/** @throws TypeError for a chunk that is neither text nor bytes. */
+function bytesOf(chunk: unknown): Buffer {
+  if (typeof chunk === 'string') return Buffer.from(chunk);
+  if (chunk instanceof Uint8Array) return Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+  throw new TypeError(`a chunk of a stream is text or bytes, not ${chunk === null ? 'null' : typeof chunk}`);
 }
 
 function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
   return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+}
+
+function ignore(): void {
+  // The response has the error already, or is gone.
 }

@@ -4,10 +4,11 @@ import type { JsonArray } from '../../contract/handlers.js';
 import { JsonText } from '../../contract/json-text.js';
 import type { Operation } from '../../contract/operations.js';
 import { TypedBody } from '../../contract/raw-body.js';
-import { keysOf, type Result } from '../../contract/responses.js';
-import { sendJsonArray, type ListBounds } from './json-array.js';
-import { sendRawBody } from './raw-body.js';
-import { createSerializer, serializable, type MatcherOf } from './serializer.js';
+import { isJson, isRange, mostSpecific, parseMediaType } from '../../contract/media-type.js';
+import { keysOf, type Content, type Result } from '../../contract/responses.js';
+import { sendJsonArray } from './json-array.js';
+import { sendRawBody, type RawBodyOptions } from './raw-body.js';
+import { createSerializer, type ValidatorOf } from './serializer.js';
 
 /** What a handler returns if it says more than the body. */
 interface HandlerResponse {
@@ -16,16 +17,9 @@ interface HandlerResponse {
   readonly headers?: Readonly<Record<string, string | number | bigint | boolean | undefined>>;
 }
 
-/** The schemas of an operation's results for Fastify's serializer, by status. */
-export function responseSchemas({ results }: Operation): Record<string, object> {
-  const entries = results.flatMap(({ key, content }) => {
-    const schema = content && serializable(content.schema.shape);
-    return schema === undefined ? [] : [[key.toLowerCase(), schema] as const];
-  });
-  return Object.fromEntries(entries);
-}
-
-type Bounds = ListBounds & { matcherOf: MatcherOf };
+/** Limits on lists and streams. */
+export type BodyLimits = Omit<RawBodyOptions, 'mediaType'>;
+type Bounds = BodyLimits & { validatorOf: ValidatorOf };
 type Send<Body> = (reply: FastifyReply, body: Body) => FastifyReply | Promise<FastifyReply>;
 
 /**
@@ -59,45 +53,59 @@ export function createSender(
   };
 }
 
-/** Returns the function that sends a body of any declared type: JSON, the only other type, or the one of a TypedBody. */
+type SendAs = (reply: FastifyReply, mediaType: string, body: unknown) => ReturnType<Send<unknown>>;
+
+/** Returns the function that sends a body of any declared type: the one of a TypedBody, or the one that needs no name. */
 function resultSender(
-  result: Result,
+  { contents, content }: Result,
   operationId: string,
   options: Bounds & { conditional: boolean },
 ): Send<HandlerResponse> {
-  const { content, rawTypes } = result;
-  const sendJson = content?.isJson === false ? undefined : jsonSender(result, options);
+  const senders = new Map(contents.map((one) => [one, contentSender(one, operationId, options)]));
   return (reply, { body, headers }) => {
     for (const name in headers) {
       const value = headers[name];
       if (value !== undefined) reply.header(name, String(value));
     }
+    if (contents.length === 0) return reply.send();
     if (body instanceof TypedBody) {
-      const { mediaType, body: raw } = body as TypedBody;
-      if (rawTypes.includes(mediaType)) return sendRawBody(reply, mediaType, raw);
+      const { mediaType, body: typed } = body as TypedBody<string, unknown>;
+      const found = mostSpecific(contents, parseMediaType(mediaType));
+      if (found !== undefined)
+        return senders.get(found)!(reply, isRange(found.range) ? mediaType : found.mediaType, typed);
       throw new Error(`${operationId} does not declare ${mediaType}, which its handler returned`);
     }
-    if (sendJson !== undefined) return sendJson(reply, body);
-    if (rawTypes.length === 1) return sendRawBody(reply, rawTypes[0]!, body);
+    if (content !== undefined) return senders.get(content)!(reply, content.mediaType, body);
     throw new Error(`${operationId} declares several media types: its handler must return a TypedBody`);
   };
 }
 
-/** Returns the function that sends JSON, or nothing if the contract declares no content. */
-function jsonSender(
-  { content, isList }: Result,
-  { matcherOf, ...bounds }: Bounds & { conditional: boolean },
-): Send<unknown> {
-  if (content === undefined) return (reply) => reply.send();
-  const { mediaType, schema } = content;
-  const lists = { ...bounds, mediaType };
-  const serialize = serializable(schema.shape) ? undefined : createSerializer(schema.shape, matcherOf);
-  const otherType = mediaType === 'application/json' ? undefined : mediaType;
-  return (reply, body) => {
-    if (otherType !== undefined) reply.type(otherType);
-    if (isList && !Array.isArray(body)) return sendJsonArray(reply, body as JsonArray<unknown>, lists);
-    if (body instanceof JsonText) return reply.header('content-type', mediaType).send(body.text);
-    if (serialize === undefined) return reply.send(body);
-    return reply.type(mediaType).send(serialize(body));
+/**
+ * Returns the function that sends a body of a declared type or range. What is stored is sent as it is: it was checked when
+ * it was stored.
+ */
+function contentSender(
+  { range, mediaType: declared, isJson: mayBeJson, schema }: Content,
+  operationId: string,
+  { validatorOf, ...bounds }: Bounds & { conditional: boolean },
+): SendAs {
+  const sendRaw: SendAs = (reply, mediaType, body) => sendRawBody(reply, body, { ...bounds, mediaType });
+  if (!mayBeJson) return sendRaw;
+  const serialize = createSerializer(schema, operationId, validatorOf);
+  const isList = schema.shape.types?.join() === 'array';
+  // Made once, since lists are the most frequent responses.
+  const ofDeclared = { ...bounds, mediaType: declared };
+  return (reply, mediaType, body) => {
+    if (isRange(range) && !isJson(mediaType)) return sendRaw(reply, mediaType, body);
+    if (isList && isJsonArray(body))
+      return sendJsonArray(reply, body, mediaType === declared ? ofDeclared : { ...bounds, mediaType });
+    const text = body instanceof JsonText ? body.text : serialize(body);
+    reply.header('content-type', mediaType);
+    // Fastify would add a charset to a type with parameters.
+    return reply.send(mediaType.includes(';') ? Buffer.from(text) : text);
   };
+}
+
+function isJsonArray(body: unknown): body is JsonArray<unknown> {
+  return typeof (body as Partial<JsonArray<unknown>> | null | undefined)?.nextPage === 'function';
 }

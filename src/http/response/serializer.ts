@@ -1,116 +1,76 @@
-// Serializes response bodies that Fastify cannot: of unknown parts, of scalars, with alternatives, and with exact integers
-// anywhere.
+// Turns what a handler returns into JSON, if that is what the contract says.
+import { setOwn } from '../../contract/exact-json.js';
+import { exactJson } from '../../contract/json-text.js';
 import type { Schema } from '../../contract/schema.js';
-import { absent, propertyOf, Shapes, type Choice, type Shape } from '../../contract/shape.js';
+import { absent, anything, propertyOf, type Shape } from '../../contract/shape.js';
 
-/** Returns the schema for Fastify's serializer; undefined if the body is a scalar, or a part of it is not plain. */
-export function serializable(shape: Shape): object | undefined {
-  const isContainer = shape.types?.some((type) => type === 'object' || type === 'array') ?? false;
-  return isContainer && isPlain(shape) ? plain(shape) : undefined;
-}
+/** Compiles the function that describes what is wrong with a value, or returns undefined if it is valid. */
+export type ValidatorOf = (schema: Schema) => (value: unknown) => string | undefined;
+
+/** Returns a body as JSON. @throws TypeError that says where the body is not what the contract says, and why. */
+export type Serializer = (body: unknown) => string;
 
 /**
- * Whether every part of a value has one type, apart from null, and every property a name that objects do not inherit:
- * Fastify's serializer tries the types of a union without bigint, and reads inherited properties.
+ * Creates the function that turns the bodies of a response into JSON: what JSON.stringify writes, with exact integers, and
+ * without the properties that are never in a response (`writeOnly`).
+ * @param operationId - For the message of the error.
  */
-function isPlain(shape: Shape, outer: readonly Shape[] = []): boolean {
-  if (shape === absent) return true;
-  if (shape.choice !== undefined || outer.includes(shape)) return false;
-  const isPlainInside = (one: Shape) => isPlain(one, [...outer, shape]);
-  const { types, properties, additional, items } = shape;
-  if (types?.filter((type) => type !== 'null').length !== 1) return false;
-  if (types.includes('array')) return items !== undefined && isPlainInside(items);
-  if (!types.includes('object')) return true;
-  const named = Object.entries(properties);
-  const isMap = additional === undefined && named.length === 0;
-  if (isMap || (additional && !isPlainInside(additional))) return false;
-  return named.every(([name, one]) => !(name in Object.prototype) && isPlainInside(one));
-}
-
-function plain({ types = [], properties, required, additional, items }: Shape): object {
-  return {
-    type: types.find((type) => type !== 'null'),
-    ...(types.includes('null') && { nullable: true }),
-    ...(types.includes('object') && {
-      properties: Object.fromEntries(
-        Object.entries(properties).flatMap(([name, shape]) =>
-          shape === absent ? [] : [[name, plain(shape)]],
-        ),
-      ),
-      required,
-      ...(additional && { additionalProperties: plain(additional) }),
-    }),
-    ...(items !== undefined && { items: plain(items) }),
+export function createSerializer(schema: Schema, operationId: string, validatorOf: ValidatorOf): Serializer {
+  let validate: ReturnType<ValidatorOf> | undefined;
+  return (body) => {
+    const copier = new Copier();
+    const value = copier.copy(body, schema.shape);
+    // Compiled by the first response: a contract can have so many that the start would take long.
+    validate ??= validatorOf(schema);
+    const fault = value === undefined ? 'it is missing' : validate(value);
+    if (fault !== undefined)
+      throw new TypeError(`${operationId} returned a body that its contract does not allow: ${fault}`);
+    return copier.isExact ? exactJson(value as object) : JSON.stringify(value);
   };
 }
 
-/** Compiles a schema to a predicate: whether a value is valid. */
-export type MatcherOf = (schema: Schema) => (value: unknown) => boolean;
-
 /**
- * Creates the function that turns a body into JSON. Like Fastify's, it leaves out properties that the schema does not
- * name, unless it describes additional ones or names none. Of alternatives, the first one that matches counts.
- * @returns A function that throws TypeError if the body lacks a required property, or matches no alternative.
+ * Copies values as JSON has them, so that what is validated is what is sent: methods toJSON are called, and what JSON
+ * leaves out is left out. Only integers that a number would round are bigints.
  */
-export function createSerializer(shape: Shape, matcherOf: MatcherOf): (value: unknown) => string {
-  const writer = new Writer(matcherOf);
-  return (value) => writer.write(value, shape) ?? 'null';
-}
-
-class Writer {
-  readonly #matcherOf: MatcherOf;
-  readonly #shapes = new Shapes();
-  readonly #matchers = new Map<Schema, (value: unknown) => boolean>();
-
-  constructor(matcherOf: MatcherOf) {
-    this.#matcherOf = matcherOf;
-  }
+class Copier {
+  /** Whether JSON.stringify cannot write the copy, since it has a bigint. */
+  isExact = false;
 
   /** Returns undefined for what JSON leaves out. */
-  write(given: unknown, general: Shape | undefined): string | undefined {
-    if (general === absent) return undefined;
+  copy(given: unknown, shape: Shape): unknown {
+    if (shape === absent) return undefined;
     const value = hasToJson(given) ? given.toJSON() : given;
-    if (typeof value === 'bigint') return value.toString();
-    if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-    const shape = general && this.#choose(value, general);
-    if (Array.isArray(value))
-      return `[${value.map((item) => this.write(item, shape?.items) ?? 'null').join(',')}]`;
-    const { properties = {}, required = [], additional } = shape ?? {};
-    const missing = required.find(
-      (name) => !Object.hasOwn(value, name) || (value as Record<string, unknown>)[name] === undefined,
-    );
-    if (missing !== undefined) throw new TypeError(`${JSON.stringify(missing)} is required`);
-    const isOpen = additional !== undefined || Object.keys(properties).length === 0;
-    const fields = Object.entries(value)
-      .filter(([name]) => isOpen || Object.hasOwn(properties, name))
-      .flatMap(([name, item]) => {
-        const text = this.write(item, shape && propertyOf(shape, name));
-        return text === undefined ? [] : [`${JSON.stringify(name)}:${text}`];
-      });
-    return `{${fields.join(',')}}`;
-  }
-
-  /** Returns the shape of the alternatives that a value has. @throws TypeError if it has none. */
-  #choose(value: object, general: Shape): Shape {
-    let shape = general;
-    while (shape.choice !== undefined) {
-      const { base, groups }: Choice = shape.choice;
-      shape = groups.reduce((one, group) => {
-        const found = group.find((schema) => this.#matches(schema as Schema, value));
-        if (found === undefined) throw new TypeError('the body has none of the alternatives of its schema');
-        return this.#shapes.merge(one, found.shape, () => undefined);
-      }, base);
+    switch (typeof value) {
+      case 'bigint':
+        if (Number.isSafeInteger(Number(value))) return Number(value);
+        this.isExact = true;
+        return value;
+      case 'number':
+        return Number.isFinite(value) ? value : null;
+      case 'object':
+        return value === null ? null : this.#copyParts(value, shape);
+      case 'string':
+      case 'boolean':
+        return value;
+      default:
+        return undefined;
     }
-    return shape;
   }
 
-  #matches(schema: Schema, value: object): boolean {
-    const matches = this.#matchers.get(schema) ?? this.#matcherOf(schema);
-    this.#matchers.set(schema, matches);
-    return matches(value);
+  #copyParts(value: object, shape: Shape): object {
+    if (Array.isArray(value)) return value.map((item) => this.copy(item, shape.items ?? anything) ?? null);
+    const copy: Record<string, unknown> = {};
+    for (const name of Object.keys(value)) {
+      const part = this.copy((value as Record<string, unknown>)[name], propertyOf(shape, name));
+      if (part !== undefined) setOwn(copy, name, part);
+    }
+    return copy;
   }
 }
 
 function hasToJson(value: unknown): value is { toJSON(): unknown } {
-  return typeof (value as { toJSON?: unknown } | null | undefined)?.toJSON === 'function';
+  return (
+    typeof value === 'object' && value !== null && 'toJSON' in value && typeof value.toJSON === 'function'
+  );
 }

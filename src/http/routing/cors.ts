@@ -1,6 +1,7 @@
 // Configures CORS from the contract: which methods pages of other origins may use, and which headers they may read.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Contract } from '../../contract/contract.js';
+import type { RateLimitHook } from '../admission/rate-limit.js';
 
 /** How long a browser may cache the response to a preflight, in seconds. */
 const preflightTime = 600;
@@ -18,11 +19,13 @@ const safelisted = [
 /**
  * Allows pages of other origins to use the service, with the methods and response headers of its contract.
  * @param origins - In the form of a browser's Origin header, for example `https://example.org`; `*` allows all.
+ * @param count - Counts a preflight, which ends here, and refuses it above the limit of its address.
  */
 export async function allowOrigins(
   app: FastifyInstance,
   { methods, responseHeaders }: Contract,
   origins: readonly string[],
+  count?: RateLimitHook,
 ): Promise<void> {
   const { default: cors } = await import('@fastify/cors');
   const settings = {
@@ -31,6 +34,15 @@ export async function allowOrigins(
     exposedHeaders: responseHeaders.filter((name) => !safelisted.includes(name)),
     maxAge: preflightTime,
   };
+  if (count !== undefined) {
+    app.addHook('onRequest', (request, reply, done) => {
+      if (!isPreflight(request)) done();
+      else
+        count(request, reply).then(() => {
+          done();
+        }, done);
+    });
+  }
   await app.register(cors, {
     delegator: (request: FastifyRequest, done) => {
       // An OPTIONS request that is not a preflight is like any other unsupported method.
@@ -40,8 +52,7 @@ export async function allowOrigins(
   });
 }
 
-function isPreflight({ headers }: FastifyRequest): boolean {
-  return [headers.origin, headers['access-control-request-method']].every(
-    (value) => value !== undefined && value !== '',
-  );
+function isPreflight({ method, headers }: FastifyRequest): boolean {
+  const values = [headers.origin, headers['access-control-request-method']];
+  return method === 'OPTIONS' && values.every((value) => value !== undefined && value !== '');
 }

@@ -9,10 +9,9 @@ import { ContractError } from '../../contract/contract-text.js';
 import { ApiError } from '../../errors.js';
 import { admitBody, createBodyParser, releaseBody, type BodyBounds } from '../request/body.js';
 import { createRequestReader } from '../request/reader.js';
-import { createMatcher, type Compiler } from '../request/validation.js';
-import type { ListBounds } from '../response/json-array.js';
-import { createSender, responseSchemas } from '../response/results.js';
-import { authenticate, findUnverified, type AuthenticationOptions } from '../security/authenticate.js';
+import { createResponseValidator, findWrongDefaults, type Compiler } from '../request/validation.js';
+import { createSender, type BodyLimits } from '../response/results.js';
+import { authenticate, findUnknownScopes, type AuthenticationOptions } from '../security/authenticate.js';
 import type { RateLimitHook } from '../admission/rate-limit.js';
 
 /** The options of registerRoutes. */
@@ -23,7 +22,7 @@ export interface RoutesOptions {
   handlers: AnyHandlers;
   authentication: AuthenticationOptions;
   bodies: Omit<BodyBounds, 'maxDepth'>;
-  lists: ListBounds;
+  lists: BodyLimits;
   /** Limits the request rate of authenticated callers. */
   countCaller?: RateLimitHook | undefined;
 }
@@ -45,7 +44,8 @@ type Handle = (request: object) => Promise<unknown>;
 
 /**
  * Registers the contract's operations.
- * @throws ContractError naming every operation without a handler, security scheme without a verifier and unknown scope.
+ * @throws ContractError naming every operation without a handler, unknown scope, wrong default, and fault of the
+ *   authentication.
  */
 export async function registerRoutes(app: FastifyInstance, options: RoutesOptions): Promise<void> {
   const { contract, authentication, countCaller } = options;
@@ -54,7 +54,8 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
   const operations = new Map(contract.operations.map((operation) => [operation.operationId, operation]));
 
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser([...contract.bodyTypes], createBodyParser(bodies));
+  const parseBody = createBodyParser(bodies);
+  for (const type of contract.bodyTypes) app.addContentTypeParser(type, parseBody);
   app.addHook('onRoute', (route) => {
     const operation = operations.get(route.config?.operationId ?? '');
     if (operation === undefined || !isFirst(route, operation)) return;
@@ -71,12 +72,11 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
     specification: operationList(contract),
     operationResolver: (operationId) => {
       const operation = operations.get(operationId)!;
-      const admitCaller = authenticate(app, contract, operation, authentication);
+      const admitCaller = authenticate(app, operation, authentication);
       return {
         method: operation.method,
         url: urlsOf(operation)[0]!,
         config: { operationId, requiresBody: operation.body?.required ?? false },
-        schema: { response: responseSchemas(operation) },
         onRequest: [admitCaller, admitCaller && countCaller].filter((hook) => hook !== undefined),
         ...(['POST', 'PUT', 'PATCH'].includes(operation.method) && {
           preParsing: admitBody(bodies),
@@ -88,9 +88,9 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
   });
 }
 
-/** Refuses what the contract needs and the code lacks, all at once. */
-function refuseMissing({ contract, handlers, authentication }: RoutesOptions): void {
-  const faults = contract.operations.flatMap((operation) => {
+/** Refuses wrong defaults, and what the contract needs and the code lacks, all at once. */
+function refuseMissing({ contract, compiler, handlers, authentication }: RoutesOptions): void {
+  const ofOperations = contract.operations.flatMap((operation) => {
     const { operationId, find } = operation;
     const missing = find(
       `Operation ${operationId} of the contract has no handler`,
@@ -98,9 +98,11 @@ function refuseMissing({ contract, handlers, authentication }: RoutesOptions): v
     );
     return [
       ...(Object.hasOwn(handlers, operationId) ? [] : [missing]),
-      ...findUnverified(operation, authentication),
+      ...findUnknownScopes(operation, authentication),
     ];
   });
+  const wrong = findWrongDefaults(compiler, contract.defaults);
+  const faults = [...wrong, ...ofOperations, ...authentication.faults];
   if (faults.length > 0) throw new ContractError(faults, contract.warnings);
 }
 
@@ -131,7 +133,7 @@ function readerOptions({ security }: Operation, { contract, compiler }: RoutesOp
   const { securitySchemes, bodyTypes } = contract;
   const schemes = security.flat().map(({ scheme }) => securitySchemes[scheme]);
   const credentials = schemes.flatMap((scheme) =>
-    scheme?.type === 'apiKey' && scheme.in === 'query' ? [scheme.name] : [],
+    scheme?.kind === 'apiKey' && scheme.in === 'query' ? [scheme.name] : [],
   );
   return { compiler, credentials, checksType: bodyTypes.length > 1 };
 }
@@ -140,13 +142,16 @@ function operationHandler(operation: Operation, options: RoutesOptions): RouteHa
   const { handlers, lists, compiler } = options;
   const handle = handlers[operation.operationId] as Handle;
   const read = createRequestReader(operation, readerOptions(operation, options));
-  const matcherOf = (schema: Schema) => createMatcher(compiler, schema);
-  const send = createSender(operation, { ...lists, matcherOf });
+  const validatorOf = (schema: Schema) => createResponseValidator(compiler, schema);
+  const send = createSender(operation, { ...lists, validatorOf });
   return async (request, reply) => {
     const input = read(request);
-    const returned = await handle(input).catch((error: unknown) => {
+    let returned: unknown;
+    try {
+      returned = await handle(input);
+    } catch (error) {
       throw declaredError(operation, error);
-    });
+    }
     return send(reply, returned);
   };
 }

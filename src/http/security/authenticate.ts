@@ -1,61 +1,47 @@
 // Derives authentication from the contract: which verifiers an operation uses, and which scopes it requires.
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
-import type { SchemeUse, SecurityScheme } from '../../contract/security.js';
-import type { Contract } from '../../contract/contract.js';
+import type { SchemeUse } from '../../contract/security.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Finding } from '../../contract/contract-text.js';
 import { ApiError } from '../../errors.js';
-import { bearerChallenge, type Verifier, type Verifiers, type AuthenticatedCaller } from './verifier.js';
+import type { VerifiedScheme, VerifiedSchemes, AuthenticatedCaller } from './verifier.js';
 
 /** How callers authenticate. */
 export interface AuthenticationOptions {
-  /** The realm of challenges for a bearer token. */
-  realm: string;
-  verifiers: Verifiers;
+  schemes: VerifiedSchemes;
+  /** What prevents that callers are verified. */
+  faults: readonly Finding[];
   /** All scopes that a caller can have; the contract may require no others. */
   scopes: readonly string[];
 }
 
 type Admission = (request: FastifyRequest, reply: unknown, done: (error?: Error) => void) => void;
 
-/** Finds the security schemes of an operation without a verifier, and its scopes that no caller can have. */
-export function findUnverified(
-  operation: Operation,
-  { verifiers, scopes }: AuthenticationOptions,
+/** Finds the scopes of an operation that no caller can have. */
+export function findUnknownScopes(
+  { operationId, security, requiredScope, find }: Operation,
+  { scopes }: AuthenticationOptions,
 ): Finding[] {
-  const { operationId, security, requiredScope, find } = operation;
-  const uses = security.flat();
-  const schemes = new Set(uses.map(({ scheme }) => scheme));
-  const needed = new Set([requiredScope ?? [], uses.map((use) => use.scopes)].flat(2));
-  const unverified = [...schemes].filter((scheme) => !Object.hasOwn(verifiers, scheme));
+  const needed = new Set([requiredScope ?? [], security.flat().map((use) => use.scopes)].flat(2));
   const unknown = [...needed].filter((scope) => !scopes.includes(scope));
-  return [
-    ...unverified.map((scheme) =>
-      find(
-        `Operation ${operationId} uses security scheme ${scheme}, which has no verifier`,
-        `Pass a verifier for ${scheme}`,
-      ),
+  return unknown.map((scope) =>
+    find(
+      `Operation ${operationId} requires scope ${scope}, which no caller can have`,
+      'Correct the scope, or add it to those of the service',
     ),
-    ...unknown.map((scope) =>
-      find(
-        `Operation ${operationId} requires scope ${scope}, which no caller can have`,
-        'Correct the scope, or add it to those of the service',
-      ),
-    ),
-  ];
+  );
 }
 
 /**
  * Returns the onRequest hook that admits callers who satisfy one of an operation's security requirements and have the
  * required scopes. It runs before the body is read.
- * @param operation - One in which findUnverified finds nothing.
+ * @param operation - One in which findUnknownScopes finds nothing, and whose schemes all have a verifier.
  * @returns undefined for a public operation.
  */
 export function authenticate(
   app: FastifyInstance,
-  { securitySchemes }: Pick<Contract, 'securitySchemes'>,
   { requiredScope, security }: Operation,
-  { realm, verifiers }: AuthenticationOptions,
+  { schemes }: AuthenticationOptions,
 ): onRequestHookHandler | undefined {
   const named = security.filter((requirement) => requirement.length > 0);
   if (named.length === 0) return undefined;
@@ -63,14 +49,14 @@ export function authenticate(
   const groups = named.map((requirement) =>
     requirement.map((use, i) => {
       const isLast = i === requirement.length - 1;
-      const options = { realm, joins: i > 0, requiredScope: isLast ? requiredScope : undefined };
-      return admission(verifiers[use.scheme]!, use, options);
+      const options = { joins: i > 0, requiredScope: isLast ? requiredScope : undefined };
+      return admission(schemes.get(use.scheme)!, use, options);
     }),
   );
   const [only] = groups;
   if (groups.length === 1 && only?.length === 1 && !isOptional) return app.auth(only);
 
-  const takesBearer = named.flat().some(({ scheme }) => isBearer(securitySchemes[scheme]));
+  const challenges = new Set(named.flat().flatMap(({ scheme }) => schemes.get(scheme)!.challenge() ?? []));
   const failures = new WeakMap<FastifyRequest, Error[]>();
   const remembering = groups.map((group) =>
     group.map((admit): Admission => (request, reply, done) => {
@@ -92,7 +78,7 @@ export function authenticate(
       const all = failures.get(request) ?? [error];
       // Credentials that were sent must be valid; without any, an optional requirement is satisfied.
       if (!isOptional || !all.every((one) => one instanceof ApiError && one.kind === 'missingToken')) {
-        done(decisive(all, takesBearer ? realm : undefined));
+        done(decisive(all, [...challenges]));
         return;
       }
       reply.code(200);
@@ -101,21 +87,15 @@ export function authenticate(
   };
 }
 
-function isBearer(scheme: SecurityScheme | undefined): boolean {
-  return scheme?.type === 'http'
-    ? scheme.scheme === 'bearer'
-    : scheme !== undefined && scheme.type !== 'apiKey';
-}
-
 /**
  * Returns the function that admits a request by one verifier, if the caller has the scopes.
  * @param joins - Whether another scheme has admitted the caller: that one identifies the caller, and scopes add up.
  * @param requiredScope - The scope that the schemes so far must grant together.
  */
 function admission(
-  verify: Verifier,
+  { verify, challenge, takesBearer }: VerifiedScheme,
   { scopes }: SchemeUse,
-  { realm, joins, requiredScope }: { realm: string; joins: boolean; requiredScope: string | undefined },
+  { joins, requiredScope }: { joins: boolean; requiredScope: string | undefined },
 ): Admission {
   const admit = (request: FastifyRequest, caller: AuthenticatedCaller | ApiError): ApiError | undefined => {
     if (caller instanceof ApiError) return caller;
@@ -125,12 +105,9 @@ function admission(
       scopes.find((scope) => !caller.scopes.includes(scope)) ??
       (requiredScope === undefined || joined.scopes.includes(requiredScope) ? undefined : requiredScope);
     if (missing !== undefined) {
-      return new ApiError('insufficientScope', {
-        detail: missing,
-        headers: {
-          'www-authenticate': bearerChallenge(realm, `error="insufficient_scope", scope="${missing}"`),
-        },
-      });
+      const text = takesBearer ? challenge(`error="insufficient_scope", scope="${missing}"`) : undefined;
+      const headers = text === undefined ? {} : { 'www-authenticate': text };
+      return new ApiError('insufficientScope', { detail: missing, headers });
     }
     request.caller = joined;
     return undefined;
@@ -140,7 +117,7 @@ function admission(
     const fail = (cause: unknown) => {
       done(cause instanceof Error ? cause : new Error('the verifier failed', { cause }));
     };
-    let caller: ReturnType<Verifier>;
+    let caller: ReturnType<VerifiedScheme['verify']>;
     try {
       caller = verify(request);
     } catch (error) {
@@ -155,17 +132,19 @@ function admission(
 
 /**
  * Selects which failure of several schemes to report. In order of priority: the verification failed, the scope is
- * missing, the credentials are invalid, there are no credentials. A 401 also challenges for the bearer scheme if the
- * operation accepts it (RFC 9110 section 11.6.1).
- * @param realm - The realm of that challenge; undefined if the operation does not accept the scheme.
+ * missing, the credentials are invalid, there are no credentials. A 401 challenges for every scheme that the operation
+ * accepts (RFC 9110 section 11.6.1).
+ * @param challenges - Those of the schemes, without further parameters.
  */
-function decisive(failures: readonly Error[], realm: string | undefined): Error {
+function decisive(failures: readonly Error[], challenges: readonly string[]): Error {
   const rank = (failure: Error) =>
     !(failure instanceof ApiError) || failure.statusCode >= 500
       ? 3
       : (['missingToken', 'invalidToken', 'insufficientScope'] as unknown[]).indexOf(failure.kind);
   const failure = failures.reduce((worst, next) => (rank(next) > rank(worst) ? next : worst));
-  if (!(failure instanceof ApiError) || failure.statusCode !== 401 || realm === undefined) return failure;
-  const headers = { 'www-authenticate': bearerChallenge(realm), ...failure.headers };
-  return new ApiError(failure.kind, { headers });
+  if (!(failure instanceof ApiError) || failure.statusCode !== 401 || challenges.length === 0) return failure;
+  // That of the failure may have more parameters.
+  const { 'www-authenticate': own = '' } = failure.headers;
+  const texts = challenges.map((challenge) => (own.startsWith(challenge) ? own : challenge));
+  return new ApiError(failure.kind, { headers: { 'www-authenticate': texts.join(', ') } });
 }

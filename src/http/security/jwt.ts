@@ -1,4 +1,4 @@
-// Verifies an identity provider's access tokens, which are JWTs, with the provider's published keys (RFC 9068, OIDC).
+// Verifies an identity provider's access tokens, which are JWTs, with the provider's published keys (RFC 7519, RFC 8725).
 import {
   createRemoteJWKSet,
   customFetch,
@@ -13,6 +13,13 @@ import type { Grant } from './verifier.js';
 
 /** Asymmetric signatures only: no shared secret, no `none`. Ed25519 is RFC 9864's name for EdDSA on that curve. */
 const algorithms = ['RS256', 'ES256', 'EdDSA', 'Ed25519'];
+/** The types of access tokens, in lower case (RFC 9068 section 4). */
+const accessTokenTypes: readonly unknown[] = ['at+jwt', 'application/at+jwt'];
+/**
+ * What most providers send for access tokens: no type of their own. Other kinds of tokens that may look like these have
+ * one (RFC 8725 section 3.11), except ID tokens, whose audience is a client.
+ */
+const untyped: readonly unknown[] = ['jwt', 'application/jwt', undefined];
 /** Maximum length of a token, in characters; longer ones are not parsed. */
 const maxTokenLength = 8_192;
 /** Maximum length of `sub`, in characters (OpenID Connect Core, section 2). */
@@ -32,6 +39,8 @@ export interface IdentityProvider {
   audience: string;
   /** The URL of the provider's key set. */
   jwksUrl: string;
+  /** Whether a token must have the type `at+jwt` (RFC 9068); by default it may also have `JWT`, or none. */
+  requireType?: boolean;
   /** Minimum time between two requests for the keys, even for unknown key ids, in ms. */
   jwksCooldown?: number;
   /** How long the provider may take to return its keys, in ms. */
@@ -51,7 +60,14 @@ const tokenForm = /^[\w-]+\.[\w-]+\.[\w-]+$/;
  * @param now - Returns the time in milliseconds since the epoch.
  */
 export function createJwtVerifier(
-  { issuer, audience, jwksUrl, jwksCooldown = 30_000, jwksTimeout = 5_000 }: IdentityProvider,
+  {
+    issuer,
+    audience,
+    jwksUrl,
+    requireType = false,
+    jwksCooldown = 30_000,
+    jwksTimeout = 5_000,
+  }: IdentityProvider,
   scopes: readonly string[],
   now: () => number,
 ): (token: string) => Promise<Grant | undefined> {
@@ -61,6 +77,7 @@ export function createJwtVerifier(
     timeoutDuration: jwksTimeout,
     [customFetch]: fetchKeys(Math.min(jwksCooldown, failureCooldown), now),
   });
+  const types = requireType ? accessTokenTypes : [...accessTokenTypes, ...untyped];
   const keyOf: JWTVerifyGetKey = async (header, token) => {
     try {
       return await keys(header, token);
@@ -73,7 +90,7 @@ export function createJwtVerifier(
   return async (token) => {
     if (token.length > maxTokenLength || !tokenForm.test(token)) return undefined;
     try {
-      const { payload } = await jwtVerify(token, keyOf, {
+      const { payload, protectedHeader } = await jwtVerify(token, keyOf, {
         issuer,
         audience,
         algorithms,
@@ -81,7 +98,10 @@ export function createJwtVerifier(
         currentDate: new Date(now()),
         requiredClaims: ['sub', 'exp'],
       });
-      return toGrant(payload, scopes);
+      const { typ } = protectedHeader;
+      return types.includes(typeof typ === 'string' ? typ.toLowerCase() : typ)
+        ? toGrant(payload, scopes)
+        : undefined;
     } catch (error) {
       if (error instanceof errors.JOSEError) return undefined;
       throw error instanceof ApiError ? error : new ApiError('unavailable', { cause: error });

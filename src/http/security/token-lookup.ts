@@ -1,4 +1,5 @@
-// Looks up tokens in the repository and at the identity provider, so that invented ones delay no known caller.
+// Looks up tokens in the repository, and others at the identity provider or a verifier of the service, so that invented
+// ones delay no known caller.
 import fastq from 'fastq';
 import { ApiError } from '../../errors.js';
 import { hashSecret } from '../../storage/access-token.js';
@@ -21,9 +22,9 @@ const overloaded = new ApiError('overloaded');
 /** Returns what a token grants; undefined when it is invalid. */
 type Find = (token: string) => Promise<Grant | undefined>;
 
-/** Where tokens are looked up. */
+/** Where tokens, and the credentials of other schemes, are looked up. */
 export interface TokenSources {
-  tokens: TokenRepository;
+  tokens: Pick<TokenRepository, 'find'>;
   /** Whether a token has the form of those in the repository. */
   isSecret: (token: string) => boolean;
   /** Returns what any other token grants; undefined when it is invalid. */

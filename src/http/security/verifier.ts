@@ -8,7 +8,7 @@ export interface AuthenticatedCaller extends Caller {
   readonly scopes: readonly string[];
 }
 
-/** What a token grants, and until when. Times are in milliseconds since the epoch. */
+/** What a credential grants, and until when. Times are in milliseconds since the epoch. */
 export interface Grant extends AuthenticatedCaller {
   readonly expiresAt: number | undefined;
   readonly revokedAt?: number | undefined;
@@ -23,17 +23,28 @@ export type Verifier = (
   request: FastifyRequest,
 ) => Promise<AuthenticatedCaller | ApiError> | AuthenticatedCaller | ApiError;
 
-/** The verifiers, by the names of the contract's security schemes. */
-export type Verifiers = Readonly<Record<string, Verifier>>;
+/** A verifier that remembers whom it has admitted. */
+export interface KnowingVerifier {
+  readonly verify: Verifier;
+  /** Whether a request's credential was valid when it was last looked up, and has not expired since. */
+  readonly isKnown: (request: FastifyRequest) => boolean;
+}
+
+/** How callers are verified by one security scheme, and asked for credentials. */
+export interface VerifiedScheme {
+  readonly verify: Verifier;
+  /** Returns the challenge, with further parameters for bearer tokens; undefined if the scheme has none. */
+  readonly challenge: (parameters?: string) => string | undefined;
+  /** Whether RFC 6750 applies, by which the challenge names the scope that is missing. */
+  readonly takesBearer: boolean;
+}
+
+/** The security schemes that operations use, by their names. */
+export type VerifiedSchemes = ReadonlyMap<string, VerifiedScheme>;
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** The authenticated caller; null before authentication and for public operations. */
     caller: AuthenticatedCaller | null;
   }
-}
-
-/** The WWW-Authenticate challenge for a bearer token (RFC 6750 section 3), with optional further parameters. */
-export function bearerChallenge(realm: string, parameters?: string): string {
-  return `Bearer realm="${realm}"${parameters === undefined ? '' : `, ${parameters}`}`;
 }

@@ -1,7 +1,7 @@
 // Connections to PostgreSQL, each to a server whose settings have been checked.
 import { Pool, type PoolClient } from 'pg';
 import { StorageError } from '../interface.js';
-import { storageError } from './failures.js';
+import { NotConnected, storageError } from './failures.js';
 import { runQuery, type Query } from './query.js';
 import { checkServer } from './server-check.js';
 import type { TimeLimits } from './time-limits.js';
@@ -11,6 +11,8 @@ export interface Connection {
   readonly client: PoolClient;
   /** The server's time when performance.now() is 0, in ms since the epoch. */
   readonly clock: number;
+  /** The id of the server's process, which a pooler may change. */
+  readonly session: number;
 }
 
 /** Some connections, which are made when they are needed. */
@@ -65,24 +67,35 @@ export class Connections {
   /**
    * Waits for a connection. The caller must release its client.
    * @param deadline - On the clock of performance.now().
-   * @throws StorageError `overloaded` if all connections remain in use, `unavailable` if connecting fails or the server
-   *   is not suitable.
+   * @throws StorageError `overloaded` if all connections remain in use, NotConnected if connecting fails, or
+   *   `unavailable` if the server is not suitable.
    */
   async acquire(deadline: number): Promise<Connection> {
     const client = await this.#connect().catch((error: unknown) => {
-      throw error instanceof StorageError ? error : storageError('unavailable', error);
+      throw error instanceof StorageError ? error : storageError('unavailable', error, NotConnected);
     });
     const known = this.#checked.get(client);
     if (known !== undefined) return known;
     try {
       const query: Query = (text, values = []) => runQuery(client, text, values, deadline);
-      const connection = { client, clock: await checkServer(query, this.#limits.server) };
+      const connection = { client, ...(await checkServer(query, this.#limits.server)) };
       await this.#onConnect(query);
       this.#checked.set(client, connection);
       return connection;
     } catch (error) {
       client.release(true);
       throw storageError('unavailable', error);
+    }
+  }
+
+  /**
+   * Makes all connections, and returns when each is made or has failed.
+   * @param deadline - On the clock of performance.now().
+   */
+  async connectAll(deadline: number): Promise<void> {
+    const all = Array.from({ length: this.#pool.options.max }, () => this.acquire(deadline));
+    for (const made of await Promise.allSettled(all)) {
+      if (made.status === 'fulfilled') made.value.client.release();
     }
   }
 

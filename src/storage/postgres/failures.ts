@@ -5,15 +5,21 @@ import { messageOf, StorageError, type StorageFailure } from '../interface.js';
 const DIVISION_BY_ZERO = '22012';
 const UNDEFINED_TABLE = '42P01';
 
-/** Wraps an error of the driver in a StorageError, as its cause. */
-export function storageError(failure: StorageFailure, cause: unknown): StorageError {
+/** The server could not be reached, or refused the connection. */
+export class NotConnected extends StorageError {}
+
+/**
+ * Wraps an error of the driver in a StorageError, as its cause.
+ * @param Kind - The class of the StorageError.
+ */
+export function storageError(failure: StorageFailure, cause: unknown, Kind = StorageError): StorageError {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   // For a host with several addresses, Node.js throws an AggregateError with a code but no message.
   const reason =
     code === DIVISION_BY_ZERO
       ? 'the statement reached the server too late'
       : messageOf(cause) || String(code);
-  return new StorageError(failure, `PostgreSQL: ${reason}`, { cause });
+  return new Kind(failure, `PostgreSQL: ${reason}`, { cause });
 }
 
 /** Whether a driver error means that a table does not exist. */
@@ -47,29 +53,42 @@ export function isSerializationError(error: unknown): boolean {
 }
 
 /**
- * Whether a connection remains usable after an error. A server reports 08006 with severity ERROR when it could not reach
- * another node (Citus), so that its own connection is intact.
+ * Whether a notice is a warning, by its SQLSTATE, since the server writes the severity in its own language. The others
+ * have class 00 (all went well), or 42 if they say that something exists already.
+ */
+export function isWarning(code = ''): boolean {
+  return !/^(00|42)/.test(code);
+}
+
+/**
+ * Whether the SQLSTATE of an error does not say if its session goes on. PostgreSQL reports the same ones when it rolls
+ * back, and when it ends the session or crashes, as for a full disk. What tells them apart is the severity, in the
+ * server's own language. The codes are those of the server's state, and those that stand for an error of a file system.
+ */
+export function mayEndSession(error: unknown): boolean {
+  return (
+    error instanceof DatabaseError && /^($|08006|25P0|42501|42809|53|57P|58|F0|XX)/.test(error.code ?? '')
+  );
+}
+
+/**
+ * Whether a connection remains usable after an error, if its session goes on. A server reports 08006 when it could not
+ * reach another node (Citus).
  */
 export function isUsable(error: unknown): boolean {
   if (isRowError(error) || isSerializationError(error)) return true;
-  return error instanceof DatabaseError && error.severity === 'ERROR' && error.code === '08006';
+  return error instanceof DatabaseError && error.code === '08006';
 }
 
 /**
- * Whether a failed statement certainly had no effect. An ERROR rolls back, except for those that report an unknown
- * outcome (40003, class 08). After FATAL, PANIC, a timeout or a lost connection, the outcome is unknown.
+ * Whether a failed statement certainly had no effect. An error rolls back, except for those that report an unknown
+ * outcome (40003, class 08). When the session has ended, after a timeout or when the connection was lost, the outcome
+ * is unknown.
+ * @param goesOn - Whether the session goes on, if the error may have ended it.
  */
-export function hadNoEffect(error: unknown): boolean {
-  if (!(error instanceof DatabaseError) || error.severity !== 'ERROR') return false;
-  return error.code !== '40003' && error.code?.startsWith('08') === false;
-}
-
-/**
- * What to report of a failed statement.
- * @param lost - What it means if the statement may have had an effect: for one that writes, an unknown outcome.
- */
-export function failureOf(error: unknown, lost: StorageFailure): StorageFailure {
-  return hadNoEffect(error) ? 'unavailable' : lost;
+export function hadNoEffect(error: unknown, goesOn: boolean): boolean {
+  if (!(error instanceof DatabaseError) || /^(08|40003)/.test(error.code ?? '')) return false;
+  return goesOn || !mayEndSession(error);
 }
 
 /**
@@ -81,9 +100,10 @@ type Split<T> = (
   error: StorageError,
 ) => readonly (readonly T[])[] | Promise<readonly (readonly T[])[]>;
 
-/** Splits items in two if a single one may have caused the error. */
-export function bisect<T>(items: readonly T[], error: StorageError): (readonly T[])[] {
-  if (items.length < 2 || !isRowError(error.cause)) return [items];
+/** Splits items in two if a single one may have caused the error, and the server has not ended the session with it. */
+export function bisect<T>(items: readonly T[], { failure, cause }: StorageError): (readonly T[])[] {
+  const isKnown = failure !== 'unknown-outcome' || !mayEndSession(cause);
+  if (items.length < 2 || !isRowError(cause) || !isKnown) return [items];
   const half = items.length >> 1;
   return [items.slice(0, half), items.slice(half)];
 }

@@ -1,6 +1,7 @@
 // The privileges that the service's role needs, and the GRANT statements for those that it lacks.
 import { Client, DatabaseError, escapeIdentifier } from 'pg';
 import { StorageError, type StoreDefinition } from '../interface.js';
+import { NotConnected } from './failures.js';
 import type { StatementRunner } from './statement-runner.js';
 import { functionsOf } from './statements.js';
 
@@ -85,8 +86,7 @@ export async function checkPrivileges(
   try {
     await requirePrivileges(runner, tablePrivileges(store), allFunctions(store), called);
   } catch (error) {
-    if (!isDenied(error) || error.cause.severity !== 'FATAL') throw error;
-    // The server refused the connection itself.
+    if (!isDenied(error) || !(error instanceof NotConnected)) throw error;
     const { database = '', user = '' } = new Client({ connectionString: url });
     throw lacks([[`CONNECT ON DATABASE ${escapeIdentifier(database)}`, user]], error);
   }

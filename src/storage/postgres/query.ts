@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { ClientBase, QueryArrayConfig } from 'pg';
 import { messageOf } from '../interface.js';
-import { isNotPrepared } from './failures.js';
+import { isNotPrepared, isWarning } from './failures.js';
 
 /** A row as an array of columns. 64-bit integers are strings. */
 export type Row = readonly unknown[];
@@ -32,8 +32,8 @@ export async function runQuery(
     ...(name !== undefined && { name }),
   };
   let warning: Error | undefined;
-  const onNotice = (notice: { severity?: string | undefined; message?: string | undefined }) => {
-    if (notice.severity === 'WARNING') warning = new Error(notice.message);
+  const onNotice = (notice: { code?: string | undefined; message?: string | undefined }) => {
+    if (isWarning(notice.code)) warning = new Error(notice.message);
   };
   client.on('notice', onNotice);
   try {

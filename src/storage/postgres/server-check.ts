@@ -4,21 +4,25 @@ import type { Query } from './query.js';
 /**
  * Checks that the server is writable and has the required settings.
  * @param statementTime - How long a statement may run on the server, in ms.
- * @returns The server's time when performance.now() is 0, in ms since the epoch.
+ * @returns The server's time when performance.now() is 0, in ms since the epoch, and the id of the session's process.
  * @throws Error that names the setting.
  */
-export async function checkServer(query: Query, statementTime: number): Promise<number> {
+export async function checkServer(
+  query: Query,
+  statementTime: number,
+): Promise<{ clock: number; session: number }> {
   const [row] = await query(
     `SELECT current_setting('server_encoding'), current_setting('transaction_read_only'),
        current_setting('fsync'), current_setting('synchronous_commit'),
        (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::int,
-       (extract(epoch FROM clock_timestamp()) * 1000)::float8`,
+       pg_backend_pid(), (extract(epoch FROM clock_timestamp()) * 1000)::float8`,
   );
-  const [encoding, readOnly, fsync, synchronousCommit, statementTimeout, now] = row as [
+  const [encoding, readOnly, fsync, synchronousCommit, statementTimeout, session, now] = row as [
     string,
     string,
     string,
     string,
+    number,
     number,
     number,
   ];
@@ -32,7 +36,7 @@ export async function checkServer(query: Query, statementTime: number): Promise<
         `ALTER ROLE ... SET statement_timeout = '${statementTime}ms'`,
     );
   }
-  return clock;
+  return { clock, session };
 }
 
 /** @throws Error when the encoding of the database cannot represent every text. */

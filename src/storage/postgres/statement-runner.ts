@@ -2,7 +2,7 @@
 import { defaultPostgres } from '../../defaults.js';
 import { StorageError, type StorageFailure } from '../interface.js';
 import { Connections, type Connection } from './connections.js';
-import { failureOf, hadNoEffect, isSerializationError, isUsable, storageError } from './failures.js';
+import { hadNoEffect, isSerializationError, isUsable, mayEndSession, storageError } from './failures.js';
 import { Preparation, runQuery, type Query, type Row } from './query.js';
 import { TimeLimits } from './time-limits.js';
 
@@ -47,6 +47,11 @@ export class StatementRunner {
     this.#preparation = new Preparation(prepared);
     this.#reading = new Connections(url, name, poolSize, this.limits, onConnect);
     this.#writing = new Connections(url, name, 1, this.limits, onConnect);
+  }
+
+  /** Makes all connections. Those that fail are made when they are needed. */
+  async connect(): Promise<void> {
+    await Promise.all([this.#reading.connectAll(this.deadline()), this.#writing.connectAll(this.deadline())]);
   }
 
   /** The deadline for work that starts now, on the clock of performance.now(). */
@@ -135,13 +140,15 @@ export class StatementRunner {
         return result;
       } catch (error) {
         if (error instanceof StorageError) throw error;
+        const continues = mayEndSession(error) && (await goesOn(connection, deadline));
+        const noEffect = hadNoEffect(error, continues);
         // After some errors, the state of the connection is unknown.
-        usable = isUsable(error);
+        usable = isUsable(error) && (continues || !mayEndSession(error));
         const isFirst = lost === 'unavailable' && attempt === 1;
-        const retry = isSerializationError(error) || (isFirst && !hadNoEffect(error));
+        const retry = isSerializationError(error) || (isFirst && !noEffect);
         const pause = Math.random() * retryPause * attempt;
         if (!retry || performance.now() + pause > this.limits.lastStart(deadline)) {
-          throw storageError(failureOf(error, lost), error);
+          throw storageError(noEffect ? 'unavailable' : lost, error);
         }
         await new Promise((resolve) => setTimeout(resolve, pause));
       } finally {
@@ -149,4 +156,10 @@ export class StatementRunner {
       }
     }
   }
+}
+
+/** Whether the session goes on: its process still responds. Behind a pooler, another one may. */
+async function goesOn({ client, session }: Connection, deadline: number): Promise<boolean> {
+  const rows = await runQuery(client, 'SELECT pg_backend_pid()', [], deadline).catch(() => []);
+  return rows[0]?.[0] === session;
 }

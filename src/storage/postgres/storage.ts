@@ -39,17 +39,24 @@ const migrationLockTime = '5s';
 
 /**
  * Opens PostgreSQL, whose schema must be up to date.
+ * @param options.serves - Whether requests follow at once, so that all connections are made before.
  * @throws StorageError when the server is unreachable, its settings would not make writes durable, the role lacks a
  *   privilege, or the schema is missing or out of date.
  */
 export async function openPostgres({
   store,
   writer: limits,
+  serves = false,
   ...options
-}: PostgresOptions & { store: StoreDefinition; writer?: Partial<GroupWriterLimits> }): Promise<Storage> {
+}: PostgresOptions & {
+  store: StoreDefinition;
+  writer?: Partial<GroupWriterLimits>;
+  serves?: boolean | undefined;
+}): Promise<Storage> {
   const storage = new PostgresStorage(store, options, { ...defaultWriterLimits, ...limits });
   try {
     await storage.check();
+    if (serves) await storage.connect();
     return storage;
   } catch (error) {
     await storage.close();
@@ -144,6 +151,10 @@ class PostgresStorage implements Storage {
     });
     this.tokens = new PostgresTokens(this.#runner);
     this.broken = this.#committer.broken;
+  }
+
+  connect(): Promise<void> {
+    return this.#runner.connect();
   }
 
   async check(): Promise<void> {

@@ -1,31 +1,33 @@
 // Copies a SQLite store while the server writes to it.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { closeSync, linkSync, lstatSync, openSync, rmSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { messageOf, StorageError, type StoreDefinition } from '../interface.js';
 import { existingFileOf, isPostgres } from '../open.js';
 import { syncFolder, syncPath, syncRecovered } from './database.js';
+import { openWhole } from './store-check.js';
 
 /**
  * Copies a snapshot of the store to a file and checks the copy, without blocking writers. The copy gets its name only
  * when it is complete and durable.
  * @param url - The URL of the store, as for `openStorage`.
- * @param target - The path of the copy, which must not exist. Only this user can read the copy.
+ * @param path - The path of the copy, which must not exist. Only this user can read the copy.
  * @returns The number of documents of each collection in the copy, by its name, and its size in bytes.
  * @throws StorageError when the store is not a file, the target exists, or the copy fails.
  */
 export function backUp(
   { collections }: StoreDefinition,
   url: string,
-  target: string,
+  path: string,
 ): { documents: Record<string, number>; bytes: number } {
   if (isPostgres(url)) {
     throw new StorageError('unavailable', 'only a SQLite store can be copied; for PostgreSQL, use pg_dump');
   }
-  const file = existingFileOf(url);
+  // SQLite takes a relative path that begins with "file:" as a URL.
+  const [file, target] = [resolve(existingFileOf(url)), resolve(path)];
   // lstat also finds a symbolic link whose target does not exist.
   if (lstatSync(target, { throwIfNoEntry: false }) !== undefined) {
-    throw new StorageError('unavailable', `${target} already exists`);
+    throw new StorageError('unavailable', `${path} already exists`);
   }
   const partial = `${target}.partial`;
   try {
@@ -36,17 +38,19 @@ export function backUp(
     });
   }
   try {
-    copy(file, partial);
-    const documents = check(partial, collections);
-    const { size: bytes } = statSync(partial);
-    syncPath(partial);
-    // Unlike a rename, a link does not replace a file that another process has created in the meantime.
-    linkSync(partial, target);
-    rmSync(partial);
+    let documents: Record<string, number>;
+    try {
+      copy(file, partial);
+      documents = check(partial, collections);
+      syncPath(partial);
+      // Unlike a rename, a link does not replace a file that another process has created in the meantime.
+      linkSync(partial, target);
+    } finally {
+      rmSync(partial, { force: true });
+    }
     syncFolder(dirname(target));
-    return { documents, bytes };
+    return { documents, bytes: statSync(target).size };
   } catch (error) {
-    rmSync(partial, { force: true });
     throw new StorageError('unavailable', `the copy failed: ${messageOf(error)}`, { cause: error });
   }
 }
@@ -56,7 +60,7 @@ export function backUp(
  * the server is busy.
  */
 function copy(file: string, empty: string): void {
-  const database = new DatabaseSync(file, { timeout: 5_000, readOnly: true });
+  const database = openWhole(file, true);
   try {
     syncRecovered(database, file);
     database.prepare('VACUUM INTO ?').run(empty);

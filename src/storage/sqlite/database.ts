@@ -2,34 +2,71 @@
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { toStorageError } from '../interface.js';
-import { existing, logOf } from './files.js';
-import { checkComplete } from './worker-folder.js';
+import { messageOf, StorageError } from '../interface.js';
+import { logOf } from './files.js';
+import { checkPath, checkStore, openWhole } from './store-check.js';
 
 /** The first SQLite without the WAL-reset bug, which could corrupt a database with several writing connections. */
 const oldestSqlite = '3.51.3';
 
+const SQLITE_FULL = 13;
+/** There is no space for the index of the log. */
+const SQLITE_IOERR_SHMSIZE = 4874;
+
+/**
+ * Creates the folder of a store, accessible to this user only, and its parents.
+ * @returns The path of the database without symbolic links.
+ * @throws Error when the path leads through a symbolic link whose target does not exist, or it cannot be created.
+ */
+export function openFolder(file: string): string {
+  const path = checkPath(file);
+  makeFolder(dirname(path));
+  return path;
+}
+
 /**
  * Opens a connection for everything except writes of documents.
- * @param file - The path. If the file or its folders do not exist, they are created, accessible to this user only.
- * @throws Error when the file cannot be opened or only the rest of its store is there, or SQLite is too old.
+ * @param file - The path, whose folder must exist. If the file does not, it is created, accessible to this user only.
+ * @throws Error when the file cannot be opened, a part of its store is missing, or SQLite is too old.
  */
 export function openDatabase(file: string): DatabaseSyncInstance {
-  makeFolder(dirname(file));
-  checkComplete(file);
+  checkStore(file);
   // Creates the file; SQLite creates its other files with the permissions of this one. If an operator has put the file
   // into place, it may not be on disk yet, and until a checkpoint SQLite syncs only the log. Later would be unsafe:
   // closing a descriptor of the file removes the locks that SQLite holds on it in this process.
   syncPath(file, 'a', 0o600);
-  const database = new DatabaseSync(existing(file), { timeout: 5_000 });
-  const { version } = database.prepare('SELECT sqlite_version() AS version').get() as { version: string };
-  if (version.localeCompare(oldestSqlite, 'en', { numeric: true }) < 0) {
-    throw new Error(`SQLite ${version} is older than ${oldestSqlite}`);
-  }
+  checkVersion();
+  const database = openWhole(file, false);
   // This connection writes only tokens and migrations. The writer thread runs the checkpoints.
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;');
   syncRecovered(database, file);
   return database;
+}
+
+/** Asks another connection than that of the store, which a statement would keep open after it was closed. */
+function checkVersion(): void {
+  const memory = new DatabaseSync(':memory:');
+  const { version } = memory.prepare('SELECT sqlite_version() AS version').get() as { version: string };
+  memory.close();
+  if (version.localeCompare(oldestSqlite, 'en', { numeric: true }) < 0) {
+    throw new Error(`SQLite ${version} is older than ${oldestSqlite}`);
+  }
+}
+
+/**
+ * Closes a connection. It stays open until its statements are garbage collected, so this runs the checkpoint of its close
+ * now. First PASSIVE, because other processes may be writing. Then it empties the log, if it need not wait for them: a
+ * link to an empty log, in a folder that a killed server left, is no copy of acknowledged writes. SQLite does not sync
+ * the index: after a power failure, an older one would show that the empty log had writes.
+ * @param index - The path of the index of the log, if it must be synced.
+ */
+export function closeWithCheckpoint(database: DatabaseSyncInstance, index?: string): void {
+  try {
+    database.exec('PRAGMA wal_checkpoint(PASSIVE); PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)');
+  } finally {
+    database.close();
+  }
+  if (index !== undefined && existsSync(index)) syncPath(index);
 }
 
 /**
@@ -40,7 +77,7 @@ export function openDatabase(file: string): DatabaseSyncInstance {
  */
 export function syncRecovered(database: DatabaseSyncInstance, file: string): void {
   // The first read triggers recovery.
-  database.prepare('SELECT count(*) FROM sqlite_schema').get();
+  database.exec('SELECT count(*) FROM sqlite_schema');
   const log = logOf(file);
   if (existsSync(log)) syncPath(log);
   syncFolder(dirname(log));
@@ -78,6 +115,24 @@ function makeFolder(folder: string): void {
   }
 }
 
+/** Whether SQLite had no space for what it had to write, and so rolled back. */
+export function isFull(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_FULL;
+}
+
+/** The message of an error of SQLite, and what to do about a full disk: commands write less than 1 MiB. */
+export function explain(error: unknown): string {
+  const lacksSpace =
+    isFull(error) || (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_IOERR_SHMSIZE);
+  const help = lacksSpace ? ': free at least 1 MiB on the disk of the store, and try again' : '';
+  return `${messageOf(error)}${help}`;
+}
+
+/** The same, with the name of the engine. */
+export function describeError(error: unknown): string {
+  return `SQLite: ${explain(error)}`;
+}
+
 /**
  * Calls SQLite, and converts its errors.
  * @throws StorageError
@@ -86,6 +141,7 @@ export function withStorageErrors<T>(call: () => T): T {
   try {
     return call();
   } catch (error) {
-    throw toStorageError('SQLite', error);
+    if (error instanceof StorageError) throw error;
+    throw new StorageError('unavailable', describeError(error), { cause: error });
   }
 }

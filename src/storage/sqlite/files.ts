@@ -1,6 +1,6 @@
 // The files of a store in use: which they are, and whether they are in place.
-import { existsSync, realpathSync, statSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { existsSync, readlinkSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /** A file, by its path and by what identifies it at any path. */
@@ -13,9 +13,46 @@ export interface StoreFile {
 /** The endings of the paths of a database, its write-ahead log and the index of that log. */
 export const suffixes = ['', '-wal', '-shm'] as const;
 
+/** Where a path leads. */
+interface Place {
+  /** The path without symbolic links, of a file that may not exist. */
+  readonly path: string;
+  /** A symbolic link on the way whose target does not exist. */
+  readonly brokenLink?: string | undefined;
+}
+
+/** The longest chain of symbolic links that Linux follows. */
+const maxLinks = 40;
+
+/**
+ * Follows the symbolic links of a path to their last target, even if that does not exist. SQLite does so before it names
+ * its other files, and would create a database there.
+ * @throws Error when the links form a circle.
+ */
+export function placeOf(file: string, followed = 0): Place {
+  if (existsSync(file)) return { path: realpathSync(file) };
+  const given = resolve(file);
+  if (dirname(given) === given) return { path: given };
+  const folder = placeOf(dirname(given), followed);
+  const path = join(folder.path, basename(given));
+  const target = targetOf(path);
+  if (target === undefined) return { path, brokenLink: folder.brokenLink };
+  if (followed === maxLinks) throw new Error(`${file} leads through too many symbolic links`);
+  return { path: placeOf(resolve(folder.path, target), followed + 1).path, brokenLink: path };
+}
+
+/** What a symbolic link leads to; undefined if there is none. */
+function targetOf(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
 /** The path of a database without symbolic links. SQLite resolves them before it names its other files. */
 export function realPathOf(file: string): string {
-  return existsSync(file) ? realpathSync(file) : resolve(file);
+  return placeOf(file).path;
 }
 
 /** The path of the write-ahead log. */
@@ -54,9 +91,16 @@ export function checkFiles(files: readonly StoreFile[]): void {
   }
 }
 
-function identityOf(path: string): string | undefined {
+/** What identifies a file at any path; undefined if there is none. */
+export function identityOf(path: string): string | undefined {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   return found && `${found.dev} ${found.ino}`;
+}
+
+/** What tells a file from one that was created later, even if that has got its inode; undefined if there is none. */
+export function creationOf(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found && `${found.dev} ${found.ino} ${found.birthtimeNs}`;
 }
 
 /** The size of a file in bytes; 0 if there is none. */

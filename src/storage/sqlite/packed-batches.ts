@@ -1,11 +1,25 @@
 // The messages to and from the writer: batches of writes and their results, packed for threads and processes alike.
-import type { Change, CollectionDefinition, Outcome, StorageFailure } from '../interface.js';
+import {
+  type Change,
+  type CollectionDefinition,
+  type Outcome,
+  StorageError,
+  type StorageFailure,
+} from '../interface.js';
 import { idRules } from '../ids.js';
-import type { Write } from '../writes.js';
+import type { Result, Write } from '../writes.js';
 
 /** All outcomes and conditions; messages contain their positions. */
 const outcomes = ['inserted', 'replaced', 'deleted', 'same', 'other', 'missing'] as const satisfies Outcome[];
 const conditions = ['absent', 'present', 'any', 'equals'] as const satisfies Change['when'][];
+
+/** The result of a write that was refused for lack of space, beside the outcomes. */
+export const refused = 'refused';
+const results = [...outcomes, refused] as const;
+
+const noSpace =
+  'SQLite: creates and replacements are refused, because less than DATABASE_RESERVE_BYTES is free on the disk of the ' +
+  'store; free space there, or delete documents';
 
 /** Separates the texts of a batch. No stored text contains it. */
 const separator = '\u0000';
@@ -98,12 +112,18 @@ export class Packer {
   }
 }
 
-/** Makes the writes of a batch, in order, and packs their outcomes. */
-export function packOutcomes(batch: readonly Write[], make: (write: Write) => Outcome): string {
-  return batch.map((write) => outcomes.indexOf(make(write))).join('');
+/** Makes the writes of a batch, in order, and packs their results. */
+export function packResults(
+  batch: readonly Write[],
+  make: (write: Write) => Outcome | typeof refused,
+): string {
+  return batch.map((write) => results.indexOf(make(write))).join('');
 }
 
-/** Unpacks the outcomes of a batch. */
-export function unpackOutcomes(packed: string): readonly (Outcome | undefined)[] {
-  return Array.from(packed, (position) => outcomes[Number(position)]);
+/** Unpacks the results of a batch. */
+export function unpackResults(packed: string): readonly Result[] {
+  return Array.from(packed, (position) => {
+    const result = results[Number(position)];
+    return result === refused ? new StorageError('unavailable', noSpace) : result;
+  });
 }

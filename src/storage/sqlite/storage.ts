@@ -2,13 +2,13 @@
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import {
   type Storage,
-  type StorageError,
+  StorageError,
   type StoreDefinition,
   type TokenRepository,
   toStorageError,
 } from '../interface.js';
 import { collectionsOf } from '../collections.js';
-import { defaultWriterLimits, GroupWriter, type GroupWriterLimits } from '../group-writer.js';
+import { defaultWriterLimits, GroupWriter, type GroupWriterLimits, type Space } from '../group-writer.js';
 import {
   applyMigrations,
   loadSchema,
@@ -17,11 +17,13 @@ import {
   type Schema,
 } from '../migrations.js';
 import type { Committer } from '../writes.js';
-import { openDatabase, withStorageErrors } from './database.js';
+import { closeWithCheckpoint, explain, openDatabase, openFolder, withStorageErrors } from './database.js';
 import { checkFiles, identifyFiles, type StoreFile } from './files.js';
+import { spaceMeter } from './free-space.js';
+import { lockStore, type StoreLock } from './lock.js';
 import { PageReader } from './pages.js';
 import { SqliteTokens } from './tokens.js';
-import { createWorkerFolder, removeStaleFolders, type WorkerFolder } from './worker-folder.js';
+import { createWorkerFolder, removeLeftFolders, type WorkerFolder } from './worker-folder.js';
 import { connectToWriter, startWriter } from './writer-client.js';
 
 /** The options of the SQLite engine. */
@@ -34,6 +36,14 @@ interface SqliteOptions {
   synchronous?: 'FULL' | 'OFF';
   /** Whether to commit the writes of other processes, too. */
   forWorkers?: boolean | undefined;
+  /** Whether this is a command, which may run beside a server, and takes no lock. */
+  isCommand?: boolean | undefined;
+}
+
+/** What only the server of a store has, until it closes the store. */
+interface Held {
+  readonly lock?: StoreLock | undefined;
+  readonly folder?: WorkerFolder | undefined;
 }
 
 /** What the line of a batch may have beyond the sizes of its writes, in characters. */
@@ -41,7 +51,7 @@ const slack = 1_024;
 
 /**
  * Opens the SQLite engine, and brings its schema up to date.
- * @throws StorageError when the file cannot be opened, or its schema requires a newer application.
+ * @throws StorageError when the file cannot be opened, another server has it, or its schema requires a newer application.
  */
 export function openSqlite({
   store,
@@ -49,27 +59,38 @@ export function openSqlite({
   writer: limits,
   synchronous = 'FULL',
   forWorkers = false,
+  isCommand = false,
 }: SqliteOptions): Promise<SqliteStorage> {
-  return withDatabase(file, async (database) => {
+  const options = { isCommand, forWorkers };
+  return withDatabase(file, options, async (database, held) => {
     await migrate(loadSchema(store, 'sqlite'), database);
     const files = identifyFiles(file);
-    await removeStaleFolders(file);
-    const folder = forWorkers ? createWorkerFolder(file) : undefined;
-    try {
-      const { queueBytes, batchBytes } = { ...defaultWriterLimits, ...limits };
-      const workers = folder && {
-        socket: folder.socket,
-        database: folder.database,
-        maxLineLength: Math.max(queueBytes, batchBytes) + slack,
-      };
-      const { collections } = store;
-      const writer = await startWriter({ file, synchronous, collections, workers }, limits?.observer);
-      return new SqliteStorage(store, database, files, writer, limits, folder);
-    } catch (error) {
-      folder?.remove();
-      throw error;
-    }
+    const { queueBytes, batchBytes } = { ...defaultWriterLimits, ...limits };
+    const workers = held.folder && {
+      socket: held.folder.socket,
+      database: held.folder.database,
+      maxLineLength: Math.max(queueBytes, batchBytes) + slack,
+    };
+    const { collections } = store;
+    const reserve = limits?.reserve;
+    const writer = await startWriter(
+      { file, files, synchronous, collections, reserve, workers },
+      limits?.observer,
+    );
+    limits?.observer?.space?.(observedSpace(database, spaceMeter(database, file, reserve)));
+    return new SqliteStorage(store, database, files, writer, limits, held);
   });
+}
+
+/** Measures the space, as long as the database is open and the file system responds. */
+function observedSpace(database: DatabaseSyncInstance, measure: () => Space): () => Space | undefined {
+  return () => {
+    try {
+      return database.isOpen ? measure() : undefined;
+    } catch {
+      return undefined;
+    }
+  };
 }
 
 /**
@@ -78,28 +99,48 @@ export function openSqlite({
  * @throws StorageError when the file cannot be opened, or its schema requires a newer application.
  */
 export function migrateSqlite(schema: Schema, file: string): Promise<Migration[]> {
-  return withDatabase(file, async (database) => {
+  return withDatabase(file, { isCommand: true }, async (database) => {
     const applied = await migrate(schema, database);
-    database.close();
+    closeWithCheckpoint(database, identifyFiles(file)[2]?.path);
     return applied;
   });
 }
 
 /**
- * Opens a file for some work, and closes it if that fails.
+ * Opens a file for some work, and closes it if that fails. A server takes the lock before anything else.
  * @throws StorageError whose message includes the path.
  */
 async function withDatabase<T>(
   file: string,
-  work: (database: DatabaseSyncInstance) => Promise<T>,
+  { isCommand, forWorkers }: Pick<SqliteOptions, 'isCommand' | 'forWorkers'>,
+  work: (database: DatabaseSyncInstance, held: Held) => Promise<T>,
 ): Promise<T> {
   let database: DatabaseSyncInstance | undefined;
+  let lock: StoreLock | undefined;
+  let folder: WorkerFolder | undefined;
   try {
+    const path = openFolder(file);
+    lock = isCommand ? undefined : await lockStore(path);
     database = openDatabase(file);
-    return await work(database);
+    if (lock !== undefined) await removeLeftFolders(path);
+    folder = forWorkers ? createWorkerFolder(path) : undefined;
+    return await work(database, { lock, folder });
   } catch (error) {
-    database?.close();
-    throw toStorageError(`SQLite, ${file}`, error);
+    if (database?.isOpen === true) closeAfterFailure(database);
+    folder?.remove();
+    lock?.release();
+    if (error instanceof StorageError) throw error;
+    throw new StorageError('unavailable', `SQLite, ${file}: ${explain(error)}`, { cause: error });
+  }
+}
+
+/** Closes a database as far as possible: its failure has been thrown already. */
+function closeAfterFailure(database: DatabaseSyncInstance): void {
+  try {
+    if (database.isTransaction) database.exec('ROLLBACK');
+    closeWithCheckpoint(database);
+  } catch {
+    // What is not in the database remains in the log.
   }
 }
 
@@ -167,7 +208,7 @@ class SqliteStorage implements Storage {
   readonly #writer: GroupWriter;
   readonly #pages: PageReader;
   readonly #files: readonly StoreFile[];
-  readonly #folder: WorkerFolder | undefined;
+  readonly #held: Held;
 
   /** @param files - The files that must be in place. */
   constructor(
@@ -176,7 +217,7 @@ class SqliteStorage implements Storage {
     files: readonly StoreFile[],
     committer: Committer,
     limits: Partial<GroupWriterLimits> | undefined,
-    folder?: WorkerFolder,
+    held: Held = {},
   ) {
     this.#database = database;
     this.#files = files;
@@ -186,12 +227,12 @@ class SqliteStorage implements Storage {
     this.collection = collectionsOf(collections, this.#writer, (one) => this.#pages.of(one));
     this.tokens = new SqliteTokens(database);
     this.broken = committer.broken;
-    this.#folder = folder;
+    this.#held = held;
   }
 
   /** Where other processes send their writes; undefined if it was not opened for them. */
   get writerAddress(): string | undefined {
-    return this.#folder?.socket;
+    return this.#held.folder?.socket;
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
@@ -208,8 +249,9 @@ class SqliteStorage implements Storage {
     await this.#writer.close();
     this.#pages.readAll();
     this.#database.close();
-    this.#folder?.remove();
+    this.#held.folder?.remove();
     // The last connection to close runs a checkpoint, and this must be the writer's.
     await this.#committer.close();
+    this.#held.lock?.release();
   }
 }

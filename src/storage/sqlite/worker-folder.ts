@@ -1,11 +1,11 @@
 // The folder in which workers find the writer: its socket, and hard links to its files.
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, linkSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, linkSync, lstatSync, mkdirSync, readdirSync, rmdirSync, unlinkSync } from 'node:fs';
 import { connect } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { messageOf } from '../interface.js';
-import { checkFiles, logOf, realPathOf, sizeOf, suffixes, type StoreFile } from './files.js';
+import { checkFiles, identityOf, realPathOf, suffixes, type StoreFile } from './files.js';
 import { openSocketPath } from './writer-protocol.js';
 
 /**
@@ -17,23 +17,34 @@ export interface WorkerFolder {
   readonly socket: string;
   /** The path of the link to the database. */
   readonly database: string;
-  /** Removes the folder, unless it has the last link to the database. Also done when this process exits. */
+  /** Removes the folder, unless it has the last link to a file. Also done when this process exits. */
   readonly remove: () => void;
 }
 
+/** A folder that may have been left by a process that was killed. */
+interface FoundFolder {
+  readonly path: string;
+  /** Whether its name is one that no person gives. */
+  readonly isNamed: boolean;
+}
+
+/** What a folder can have, by name. Nothing else in it is ever removed. */
+const entries = ['db', 'db-wal', 'db-shm', 'writer'] as const;
+
 /**
  * Creates the folder for a database.
+ * @param database - Its path, without symbolic links.
  * @throws Error when it cannot be created.
  */
-export function createWorkerFolder(file: string): WorkerFolder {
-  const path = mkdtempSync(prefixOf(file));
-  const database = databaseIn(path);
+export function createWorkerFolder(database: string): WorkerFolder {
+  const path = `${prefixOf(database)}workers-${randomBytes(8).toString('hex')}`;
+  mkdirSync(path, { mode: 0o700 });
   const remove = () => {
     process.off('exit', remove);
-    removeFolder(path, database);
+    if (strayLinks(path, database).length === 0) removeFolder(path);
   };
   process.once('exit', remove);
-  return { socket: socketIn(path), database, remove };
+  return { socket: socketIn(path), database: databaseIn(path), remove };
 }
 
 /**
@@ -58,34 +69,47 @@ export function linkFiles(files: readonly StoreFile[], database: string): readon
   return links;
 }
 
-/** Removes the folders whose process was killed. */
-export async function removeStaleFolders(file: string): Promise<void> {
-  for (const path of foldersOf(file)) {
-    if (await isServed(socketIn(path))) continue;
-    removeFolder(path, databaseIn(path));
+/**
+ * Removes the folders of processes that were killed. Only the process that has the lock of the store may do so.
+ * @param database - The path of the database, without symbolic links.
+ * @throws Error when a process serves such a folder: it has the store, too, but not its lock.
+ */
+export async function removeLeftFolders(database: string): Promise<void> {
+  for (const { path, isNamed } of foldersOf(database)) {
+    if (!isNamed && identityOf(databaseIn(path)) !== identityOf(database)) continue;
+    if (await isServed(socketIn(path)))
+      throw new Error(`another server has this store: it serves ${path}. Stop it first`);
+    if (strayLinks(path, database).length === 0) removeFolder(path);
   }
 }
 
 /**
- * Checks that a file is a database, or that one may be created there. Beside an empty database, SQLite deletes the log
- * of the missing one, and the writes in it.
- * @throws Error when there is no database, but another of its files.
+ * Finds the files in folders beside a database that have content and are not the database or the log in place: they
+ * may have the only copy of writes that were acknowledged.
+ * @param database - The path of the database, without symbolic links.
  */
-export function checkComplete(file: string): void {
-  if (sizeOf(file) > 0) return;
-  const rest = [
-    ...[logOf(file)].filter((path) => sizeOf(path) > 0),
-    ...foldersOf(file)
-      .map(databaseIn)
-      .filter((path) => existsSync(path)),
-  ];
-  if (rest.length === 0) return;
-  throw new Error(`${file} is missing, but not ${rest.join(' and ')}: put it back, or move those away`);
+export function strayFiles(database: string): string[] {
+  return foldersOf(database).flatMap(({ path }) => strayLinks(path, database));
 }
 
-function removeFolder(path: string, database: string): void {
-  if (statSync(database, { throwIfNoEntry: false })?.nlink === 1) return;
-  rmSync(path, { recursive: true, force: true });
+function strayLinks(folder: string, database: string): string[] {
+  return ['', '-wal'].flatMap((suffix) => {
+    const link = `${databaseIn(folder)}${suffix}`;
+    const found = lstatSync(link, { throwIfNoEntry: false });
+    if (found?.isFile() !== true || found.size === 0) return [];
+    const identity = identityOf(link);
+    // A server that ends removes its links before its log.
+    return identity === identityOf(`${database}${suffix}`) || identityOf(link) === undefined ? [] : [link];
+  });
+}
+
+function removeFolder(path: string): void {
+  for (const entry of entries.map((name) => join(path, name))) {
+    const found = lstatSync(entry, { throwIfNoEntry: false });
+    if (found?.isFile() === true || found?.isSocket() === true) unlinkSync(entry);
+  }
+  // What else is in it is not the service's.
+  if (existsSync(path) && readdirSync(path).length === 0) rmdirSync(path);
 }
 
 /** Whether a process listens on a socket, or may do so. */
@@ -113,17 +137,21 @@ function databaseIn(folder: string): string {
   return join(folder, 'db');
 }
 
-/** What the paths of all folders of a database begin with. Six more characters follow. */
-function prefixOf(file: string): string {
-  const real = realPathOf(file);
-  return join(dirname(real), `.${basename(real)}.`);
+/** What the paths of all folders of a database begin with. */
+function prefixOf(database: string): string {
+  return join(dirname(database), `.${basename(database)}.`);
 }
 
-function foldersOf(file: string): string[] {
-  const prefix = prefixOf(file);
+/** Earlier versions, up to 3a9d40b, gave their folders six letters and digits, as people may do. */
+function foldersOf(database: string): FoundFolder[] {
+  const prefix = prefixOf(database);
   const parent = dirname(prefix);
   if (!existsSync(parent)) return [];
-  return readdirSync(parent)
-    .map((name) => join(parent, name))
-    .filter((path) => path.startsWith(prefix) && path.length === prefix.length + 6);
+  return readdirSync(parent, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(parent, entry.name);
+    if (!entry.isDirectory() || !path.startsWith(prefix)) return [];
+    const rest = path.slice(prefix.length);
+    const isNamed = /^workers-[0-9a-f]{16}$/.test(rest);
+    return isNamed || /^[A-Za-z0-9]{6}$/.test(rest) ? [{ path, isNamed }] : [];
+  });
 }

@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads';
 import { type CollectionDefinition, StorageError, toStorageError } from '../interface.js';
 import type { WriteObserver } from '../group-writer.js';
 import type { Committer, Result, Write } from '../writes.js';
-import { Packer, unpackOutcomes, type Reply } from './packed-batches.js';
+import { Packer, unpackResults, type Reply } from './packed-batches.js';
 import type { StoreFile } from './files.js';
 import {
   lineOf,
@@ -168,7 +168,7 @@ class RemoteWriter implements Committer {
   /** Handles the reply to the oldest batch in flight. */
   settle({ result, commit }: Reply): void {
     const waiting = this.#waiting.shift();
-    if (typeof result === 'string') waiting?.resolve(unpackOutcomes(result));
+    if (typeof result === 'string') waiting?.resolve(unpackResults(result));
     else waiting?.reject(new StorageError(result.failure, result.message));
     if (commit !== undefined) this.#observer?.committed?.(commit.rows, commit.seconds);
   }

@@ -6,8 +6,17 @@ import { isMainThread, parentPort, workerData } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { type CollectionDefinition, messageOf, type Outcome } from '../interface.js';
 import type { Write } from '../writes.js';
-import { Packer, packOutcomes, type PackedBatch, type PackedResults, type Reply } from './packed-batches.js';
-import { checkFiles, existing, identifyFiles, type StoreFile } from './files.js';
+import {
+  Packer,
+  packResults,
+  refused,
+  type PackedBatch,
+  type PackedResults,
+  type Reply,
+} from './packed-batches.js';
+import { closeWithCheckpoint, describeError, isFull } from './database.js';
+import { SpaceReserve, spaceMeter } from './free-space.js';
+import { checkFiles, existing, type StoreFile } from './files.js';
 import { lineOf, onLine, openSocketPath, parseBatch, type Greeting } from './writer-protocol.js';
 import { linkFiles, type WorkerFolder } from './worker-folder.js';
 
@@ -20,8 +29,12 @@ interface WorkerAccess extends Pick<WorkerFolder, 'socket' | 'database'> {
 /** The worker data of the thread. */
 export interface WriterData {
   file: string;
+  /** The files of the store, which must be those that the thread opens. */
+  files: readonly StoreFile[];
   synchronous: 'FULL' | 'OFF';
   collections: readonly CollectionDefinition[];
+  /** The free space that creates and replacements leave on the disk, in bytes. */
+  reserve?: number | undefined;
   /** Where the thread also receives the batches of other processes. */
   workers?: WorkerAccess | undefined;
 }
@@ -46,12 +59,13 @@ interface WaitingBatch {
 
 async function serve(
   port: NonNullable<typeof parentPort>,
-  { file, synchronous, collections, workers }: WriterData,
+  { file, files, synchronous, collections, reserve, workers }: WriterData,
 ): Promise<void> {
   const { database, ...settings } = openForWriting(file, synchronous);
-  const files = identifyFiles(file);
+  checkFiles(files);
   const packer = new Packer(collections);
-  const committer = new BatchCommitter(database, files, collections);
+  const space = new SpaceReserve(spaceMeter(database, file, reserve));
+  const committer = new BatchCommitter(database, files, collections, space);
   const receive: Receive = (batch, reply) => {
     committer.add({ writes: packer.unpack(batch), reply });
   };
@@ -70,7 +84,7 @@ async function serve(
       return;
     }
     committer.commit();
-    closeWithCheckpoint(database);
+    closeWithCheckpoint(database, files[2]?.path);
     stopReceiving?.();
     port.close();
   });
@@ -129,19 +143,10 @@ function openForWriting(file: string, wanted: 'FULL' | 'OFF') {
   return { database, synchronous, journal };
 }
 
-/**
- * Closes the connection. It stays open until its statements are garbage collected, so this runs the checkpoint of its
- * close now. First PASSIVE, because other processes may be writing. Then it empties the log, if it need not wait for
- * them.
- */
-function closeWithCheckpoint(database: DatabaseSyncInstance): void {
-  database.exec('PRAGMA wal_checkpoint(PASSIVE); PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)');
-  database.close();
-}
-
 /** Commits batches, all that wait in one transaction. The senders limit how many there are. */
-class BatchCommitter {
+export class BatchCommitter {
   readonly #database: DatabaseSyncInstance;
+  readonly #space: SpaceReserve;
   readonly #files: readonly StoreFile[];
   readonly #writers: ReadonlyMap<CollectionDefinition, (write: Write) => Outcome>;
   #waiting: WaitingBatch[] = [];
@@ -150,8 +155,10 @@ class BatchCommitter {
     database: DatabaseSyncInstance,
     files: readonly StoreFile[],
     collections: readonly CollectionDefinition[],
+    space: SpaceReserve,
   ) {
     this.#database = database;
+    this.#space = space;
     this.#files = files;
     this.#writers = new Map(collections.map((one) => [one, writerOf(database, one)]));
   }
@@ -181,21 +188,27 @@ class BatchCommitter {
 
   #run(batches: readonly WaitingBatch[]): PackedResults[] {
     const database = this.#database;
-    const make = (write: Write) => (this.#writers.get(write.collection) as (write: Write) => Outcome)(write);
+    const all = batches.map(({ writes }) => writes);
+    // What makes space goes on.
+    const refuses = this.#space.isShortFor(all) ? ({ text }: Write) => text !== null : () => false;
+    const make = (write: Write) =>
+      refuses(write) ? refused : (this.#writers.get(write.collection) as (write: Write) => Outcome)(write);
+    if (all.every((writes) => writes.every(refuses))) return all.map((writes) => packResults(writes, make));
     let committing = false;
     try {
       // IMMEDIATE waits for the locks of other processes here, not in the middle of the transaction.
       database.exec('BEGIN IMMEDIATE');
-      const results = batches.map(({ writes }) => packOutcomes(writes, make));
+      const results = all.map((writes) => packResults(writes, make));
       checkFiles(this.#files);
       committing = true;
       database.exec('COMMIT');
       return results;
     } catch (error) {
-      // A failed COMMIT may have taken effect. An earlier failure has no effect.
-      const failure = committing ? 'unknown-outcome' : 'unavailable';
       if (database.isTransaction) database.exec('ROLLBACK');
-      return batches.map(() => ({ failure, message: `SQLite: ${messageOf(error)}` }));
+      if (isFull(error)) this.#space.wasFull();
+      // A failed COMMIT may have taken effect, unless the log had no space for all of it. An earlier failure has none.
+      const failure = committing && !isFull(error) ? 'unknown-outcome' : 'unavailable';
+      return batches.map(() => ({ failure, message: describeError(error) }));
     }
   }
 }

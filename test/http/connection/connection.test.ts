@@ -9,7 +9,7 @@ import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
 import { createHead, createRequest, listRequest } from '../../support/raw-connection.js';
 import { captureLog, holdCreates, injectFaults, startListening } from '../../support/service.js';
-import { dial } from '../../support/transport.js';
+import { dial, tls } from '../../support/transport.js';
 import { repeatUntil, withResolvers } from '../../support/wait.js';
 import { shutDown } from '../../../dist/http/connection/shutdown.js';
 import { createMetrics } from '../../../dist/observability/metrics.js';
@@ -415,28 +415,20 @@ t.test('a request that does not arrive in time returns 408', async (t) => {
 t.test('listPlants disconnects a stalled reader, and never ends an incomplete list', async (t) => {
   const { open, authorized, fill, subject } = await startListening(t);
   // Only a reader that stalls meets this limit, or a slow machine would cut off one that reads.
-  const { port, app, issue } = await startListening(t, { limits: { stallTimeout: 200 } });
-  const served: Socket[] = [];
-  app.server.on('connection', (socket) => served.push(socket));
+  const { openBoth, issue } = await startListening(t, { limits: { stallTimeout: 200 } });
   await fill(300, () => 'x'.repeat(100_000));
   const reader = await open();
   reader.send(listRequest(authorized));
   const whole = await reader.receive('GET', '/plants');
   t.match(whole, { json: { length: 300 } }, 'one who reads gets all of it');
 
-  const { socket: stalled } = dial({ port });
-  t.teardown(() => stalled.destroy());
-  const token = await issue(subject);
-  stalled.write(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
-  await once(stalled, 'readable');
-  stalled.pause();
-  // The server's newest connection closes although the client does nothing.
-  await once(served.at(-1)!, 'close');
-  const chunks: Buffer[] = [];
-  stalled.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', () => undefined);
-  stalled.resume();
-  await once(stalled, 'close');
-  t.notOk(Buffer.concat(chunks).includes('\r\n0\r\n\r\n'), 'what it got has no end');
+  const { connection: stalled, served } = await openBoth();
+  stalled.socket.pause();
+  stalled.send(listRequest(`Host: x\r\nAuthorization: Bearer ${await issue(subject)}\r\n`));
+  // The server closes the connection although the client does nothing.
+  await once(served, 'close');
+  stalled.socket.resume();
+  t.notOk((await stalled.rest()).includes('\r\n0\r\n\r\n'), 'what it got has no end');
 });
 
 t.test('listPlants aborts the connection when a later page cannot be read', async (t) => {
@@ -475,6 +467,30 @@ t.test('a client that still sends after the last response of its connection is n
     client.end();
     t.strictSame(await once(client, 'close'), [false], 'and the server closes when the client does');
   }
+});
+
+t.test('a connection that the server closes ends as soon as its client leaves', async (t) => {
+  const { app, open } = await startListening(t);
+  const longBody = `${createHead('Host: x\r\n')}Content-Length: 1000000\r\n\r\n${'x'.repeat(40_000)}`;
+  for (const [bytes, status] of [
+    ['nonsense\r\n\r\n', 400],
+    [longBody, 401],
+  ] as const) {
+    for (const isReset of [false, true]) {
+      const accepted = once(app.server, tls ? 'secureConnection' : 'connection') as Promise<[Socket]>;
+      const connection = await open();
+      const [served] = await accepted;
+      const closed = new Promise((resolve) => served.once('close', resolve));
+      connection.send(bytes);
+      t.match(await connection.receive('POST', '/plants'), { status });
+      if (isReset) connection.reset();
+      else connection.socket.destroy();
+      await closed;
+      // Otherwise it has closed because it waited long enough.
+      t.ok(served.readableEnded || served.errored !== null, `the server saw it leave after ${status}`);
+    }
+  }
+  t.equal(app.openConnections, 0);
 });
 
 t.test('a request that arrives while the service shuts down gets its response', async (t) => {

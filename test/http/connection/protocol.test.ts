@@ -247,7 +247,7 @@ t.test(
 t.test('the admin listener follows the same rules', async (t) => {
   const admin = await buildAdminListener({
     serving: () => true,
-    checkStorage: () => Promise.resolve(),
+    check: () => Promise.resolve(),
     metrics: createMetrics(definition),
     log: { info: () => undefined, warn: () => undefined },
   });

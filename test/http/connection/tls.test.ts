@@ -8,8 +8,6 @@ process.env['TEST_TRANSPORT'] = 'tls';
 process.env['FUZZ_REQUESTS'] ??= '1000';
 const { certificateLack } = await import('../../support/transport.js');
 
-// Two files in one process.
-t.setTimeout(600_000);
 if (certificateLack === undefined) {
   for (const suite of ['connection', 'fuzz']) await import(`./${suite}.test.js`);
 } else {

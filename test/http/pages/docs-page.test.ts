@@ -1,11 +1,20 @@
 // In a real browser, the documentation page loads nothing from other origins, can be used on any screen, and deletes the
 // right plant.
+import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { noBrowser, startBrowser } from '../../support/browser.js';
 import { engines } from '../../support/engines.js';
 import { createGarden, orchard } from '../../support/garden/garden.js';
 import { startListening, startService } from '../../support/service.js';
 import { skipFor } from '../../support/skip.js';
+
+/** What has a validator, and the headers of it that a 304 has, too. */
+const published = ['/docs/', '/openapi.yaml', '/openapi.json'];
+const kept = ['etag', 'cache-control', 'vary', 'content-security-policy', 'x-content-type-options'];
+
+interface AxeResults {
+  violations: { id: string; impact: string; nodes: { html: string }[] }[];
+}
 
 t.test('the page is served completely and has no links to other origins', async (t) => {
   const { app } = await startService(t, engines[0]!);
@@ -35,11 +44,60 @@ t.test('HEAD returns the headers of every page', async (t) => {
   const ask = async (method: string, url: string) => {
     const response = await fetch(`http://127.0.0.1:${port}${url}`, { method, redirect: 'manual' });
     const header = (name: string) => response.headers.get(name);
-    const headers = ['location', 'content-type', 'content-security-policy'].map(header);
-    return { status: response.status, headers };
+    const headers = ['location', 'content-type', 'content-encoding', ...kept].map(header);
+    // A redirect has no content.
+    return { status: response.status, headers, length: response.ok ? header('content-length') : '' };
   };
-  for (const url of ['/', '/docs', '/docs/', '/openapi.yaml', '/openapi.json']) {
+  for (const url of ['/', '/docs', ...published]) {
     t.strictSame(await ask('HEAD', url), await ask('GET', url), url);
+  }
+});
+
+t.test('caches keep the page and the contract, and ask whether they have changed', async (t) => {
+  for (const plugins of [{}, { compression: true, securityHeaders: true }]) {
+    const { app } = await startService(t, engines[0]!, { plugins });
+    const tags = new Set<unknown>();
+    for (const url of published) {
+      for (const coding of ['identity', 'gzip']) {
+        const what = `${url} ${coding}`;
+        const ask = (known?: string, method: 'GET' | 'HEAD' = 'GET') =>
+          app.inject({
+            url,
+            method,
+            headers: { 'accept-encoding': coding, ...(known !== undefined && { 'if-none-match': known }) },
+          });
+        const { headers, statusCode } = await ask();
+        const tag = String(headers.etag);
+        t.equal(statusCode, 200);
+        t.equal(headers['content-encoding'], coding === 'gzip' ? coding : undefined, what);
+        t.match(tag, /^"[\w-]+"$/, 'strong, so it is another one for each coding');
+        t.match(headers, { 'cache-control': 'no-cache', vary: 'accept-encoding' }, what);
+        tags.add(tag);
+        for (const known of [tag, `"other", W/${tag}`, '*']) {
+          for (const method of ['GET', 'HEAD'] as const) {
+            const { headers: unchanged, statusCode, rawPayload } = await ask(known, method);
+            t.strictSame([statusCode, rawPayload.length], [304, 0], `${what} ${known}`);
+            // A cache replaces the headers that it keeps by these.
+            for (const name of kept) t.equal(unchanged[name], headers[name], `${what} ${name}`);
+            for (const name of ['content-type', 'content-encoding', 'content-length'])
+              t.equal(unchanged[name], undefined, name);
+          }
+        }
+        for (const known of ['"other"', tag.slice(1)]) t.equal((await ask(known)).statusCode, 200, known);
+      }
+    }
+    t.equal(tags.size, 2 * published.length);
+  }
+});
+
+t.test('what depends on the coding and on the origin says both', async (t) => {
+  const corsOrigins = ['https://plants.example'];
+  for (const compression of [false, true]) {
+    const { app } = await startService(t, engines[0]!, { plugins: { corsOrigins, compression } });
+    for (const url of published) {
+      const { headers } = await app.inject(url);
+      t.match(headers.vary, /^(Origin, accept-encoding|accept-encoding, Origin)$/, url);
+    }
   }
 });
 
@@ -84,7 +142,8 @@ t.test(
   skipFor(noBrowser),
   async (t) => {
     const browser = await startBrowser(t);
-    for (const options of [createGarden().options, orchard]) {
+    const garden = createGarden();
+    for (const options of [{ ...garden.options, ...garden }, orchard]) {
       const { port } = await startListening(t, options);
       const page = await browser.newPage();
       const complaints: string[] = [];
@@ -105,6 +164,48 @@ t.test(
     }
   },
 );
+
+t.test('the page is accessible in both themes, whatever is open', skipFor(noBrowser), async (t) => {
+  const { token, port } = await startListening(t);
+  const browser = await startBrowser(t);
+  for (const colorScheme of ['light', 'dark'] as const) {
+    // The page's own policy would not let the check run.
+    const page = await browser.newPage({ colorScheme, bypassCSP: true, reducedMotion: 'reduce' });
+    await page.goto(`http://plants.example:${port}/docs/`);
+    await page.locator('.opblock').first().waitFor();
+    await page.addScriptTag({ path: fileURLToPath(import.meta.resolve('axe-core/axe.min.js')) });
+    const check = async (stage: string) => {
+      const { violations } = await page.evaluate<AxeResults>('axe.run({ resultTypes: ["violations"] })');
+      const severe = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+      t.strictSame(
+        severe.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]),
+        [],
+        `${colorScheme}: ${stage}`,
+      );
+    };
+    const clickAll = async (selector: string) => {
+      for (const element of await page.locator(selector).all()) await element.click();
+    };
+    await check('closed');
+    await clickAll('.opblock-summary-control');
+    await page.locator('.responses-table').nth(2).waitFor();
+    await clickAll('.try-out__btn');
+    await page.click('button.authorize >> nth=0');
+    await check('authorizing');
+    t.equal(
+      await page.getAttribute('.auth-container input', 'type'),
+      'password',
+      'nobody can read the token',
+    );
+    await page.fill('.auth-container input', token);
+    await page.click('.auth-container button.authorize');
+    await page.click('.auth-container button.btn-done');
+    await clickAll('button.execute');
+    await page.locator('.live-responses-table').nth(1).waitFor();
+    await check('with responses');
+    await page.close();
+  }
+});
 
 t.test('a person authorizes, creates, lists and deletes by clicking', skipFor(noBrowser), async (t) => {
   const { call, token, port } = await startListening(t);
@@ -154,6 +255,17 @@ t.test('a person authorizes, creates, lists and deletes by clicking', skipFor(no
 
   const listPlants = await tryOut('listPlants');
   const limit = listPlants.locator('input[placeholder="limit"]');
+  const whole = page.waitForRequest(`${origin}/plants`);
+  await execute(listPlants, '/plants');
+  t.equal((await whole).headers()['if-none-match'], undefined, 'nothing is sent that was not filled in');
+  await limit.fill('none');
+  await listPlants.locator('button.execute').click();
+  await listPlants.locator('input.invalid').waitFor();
+  t.equal(
+    await listPlants.locator('.live-responses-table').count(),
+    0,
+    'an error is not shown beside the last response',
+  );
   await limit.fill('100');
   const listed = await execute(listPlants, '/plants?limit=100');
   t.match(listed.text, /plant 9007199254740992[^]+plant 9007199254740993/);

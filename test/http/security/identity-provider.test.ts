@@ -141,6 +141,37 @@ t.test('tokens of every algorithm are accepted, and their subjects are separate 
   t.equal(issuer.asked, 1, 'the keys are fetched once');
 });
 
+t.test(
+  'only access tokens are accepted: others of the issuer have a type or an audience of their own',
+  async (t) => {
+    const issuer = await startIssuer(t);
+    const lenient = await issuer.serve();
+    const strict = await issuer.serve({}, { requireType: true });
+    const types: [typ: unknown, lenient: number, strict: number][] = [
+      ['at+jwt', 200, 200],
+      ['application/at+jwt', 200, 200],
+      ['AT+JWT', 200, 200],
+      // What most providers send, for ID tokens, too.
+      ['JWT', 200, 401],
+      ['jwt', 200, 401],
+      [undefined, 200, 401],
+      ['logout+jwt', 401, 401],
+      ['dpop+jwt', 401, 401],
+      ['secevent+jwt', 401, 401],
+      ['text/at+jwt', 401, 401],
+      ['', 401, 401],
+      [1, 401, 401],
+    ];
+    for (const [typ, accepted, acceptedStrictly] of types) {
+      const token = await issuer.sign({ jti: String(typ) }, typ === undefined ? {} : { typ });
+      const status = async ({ call }: typeof lenient) => (await call('GET', '/plants', { token })).status;
+      t.strictSame([await status(lenient), await status(strict)], [accepted, acceptedStrictly], String(typ));
+    }
+    const idToken = await issuer.sign({ aud: 'the id of a client', nonce: 'n' }, { typ: 'JWT' });
+    t.match(await lenient.call('GET', '/plants', { token: idToken }), invalid, 'an ID token');
+  },
+);
+
 t.test('scopes are read from scope or scp', async (t) => {
   const issuer = await startIssuer(t);
   const { call } = await issuer.serve();
@@ -471,7 +502,7 @@ t.test('an identity provider is configured completely or not at all', async (t) 
     OIDC_AUDIENCE: audience,
     OIDC_JWKS_URL: 'http://127.0.0.1:8080/keys',
   };
-  t.match({ ...readConfig(whole, definition) }, whole);
+  t.match({ ...readConfig(whole, definition) }, { ...whole, OIDC_REQUIRE_AT_JWT: false });
   t.match(
     { ...readConfig({}, definition) },
     { OIDC_ISSUER: undefined, OIDC_AUDIENCE: undefined, OIDC_JWKS_URL: undefined },

@@ -10,11 +10,18 @@ import { loadContract, type Contract } from '../../../dist/contract/contract.js'
 import type { Handlers } from '../../../dist/contract/handlers.js';
 import { exactJson, JsonText } from '../../../dist/contract/json-text.js';
 import { TypedBody } from '../../../dist/contract/raw-body.js';
+import type { Verifiers } from '../../../dist/contract/verifiers.js';
 import { ApiError } from '../../../dist/errors.js';
 import { plantErrors } from '../../../dist/plants/errors.js';
 import { service } from '../../../dist/service.js';
 import type { operations as OrchardOperations, operationSecurity as OrchardSecurity } from './orchard.gen.js';
-import type { components, operations, operationSecurity, requiredScope } from './types.gen.js';
+import type {
+  components,
+  operations,
+  operationSecurity,
+  requiredScope,
+  securitySchemes,
+} from './types.gen.js';
 
 type Bed = components['schemas']['Bed'];
 
@@ -104,31 +111,22 @@ export function createGarden() {
       return Promise.reject(new ApiError(plantErrors.plantNotFound));
     },
   };
-  const options = {
-    service,
-    contract: gardenContract,
-    handlers,
-    scopes,
-    verifiers: {
-      apiKey: ({ headers }) => {
-        const key = headers['x-garden-key'];
-        if (key === gardenKey) return { subject: 'the gardener', scopes };
-        if (key === unknowableKey) return Promise.reject(new ApiError('unavailable'));
-        return new ApiError(key === undefined ? 'missingToken' : 'invalidToken');
-      },
-      apiKeyInQuery: ({ query }) => {
-        const { key } = query as { key?: string };
-        if (key === gardenKey) return { subject: 'the app', scopes: ['beds:write'] };
-        return new ApiError(key === undefined ? 'missingToken' : 'invalidToken');
-      },
-      gardenAuth: ({ headers }) => {
-        const [, scope] = /^Bearer (.*)$/.exec(headers.authorization ?? '') ?? [];
-        if (scope === undefined) return new ApiError('missingToken');
-        return { subject: 'the user', scopes: [scope] };
-      },
+  const verifiers: Verifiers<securitySchemes> = {
+    apiKey: (key) => {
+      if (key === gardenKey) return { subject: 'the gardener', scopes };
+      if (key === unknowableKey) return Promise.reject(new ApiError('unavailable'));
+      return undefined;
     },
+    apiKeyInQuery: (key) => (key === gardenKey ? { subject: 'the app', scopes: ['beds:write'] } : undefined),
+    // A token is the name of its scope.
+    gardenAuth: (token) => ({ subject: 'the user', scopes: [token.replace('.', ':')] }),
+  };
+  const options = {
+    service: { ...service, open: () => ({ handlers, verifiers }) },
+    contract: gardenContract,
+    scopes,
   } satisfies Partial<AppOptions>;
-  return { options, queries };
+  return { options, handlers, verifiers, queries };
 }
 
 /** What a test may change about the garden. */
@@ -141,17 +139,17 @@ export interface GardenOptions extends Pick<ServiceOptions, 'plugins' | 'verifie
 
 /** Serves the garden; `sow` sends a seed with more fields. */
 export async function startGarden(t: Test, { edits, handlers, verifiers, ...more }: GardenOptions = {}) {
-  const { options, queries } = createGarden();
+  const { options, handlers: own, verifiers: ownVerifiers, queries } = createGarden();
   const service = await startService(t, engines[0]!, {
     ...options,
     ...more,
     contract: edits === undefined ? options.contract : loadEdited(gardenDocument, edits),
-    handlers: { ...options.handlers, ...handlers },
-    verifiers: { ...options.verifiers, ...verifiers },
+    handlers: { ...own, ...handlers },
+    verifiers: { ...ownVerifiers, ...verifiers },
   });
   const sow = (fields: string) =>
     service.call('POST', '/seeds?key=open+sesame', {
-      token: 'seeds:sow',
+      token: 'seeds.sow',
       body: `{"kind":"rose","depth":2${fields}}`,
     });
   return { ...service, queries, sow };
@@ -195,4 +193,4 @@ export const orchard = {
   contract: loadContract(orchardBytes),
   handlers: orchardHandlers,
   scopes: [],
-} satisfies Partial<AppOptions>;
+} satisfies ServiceOptions;

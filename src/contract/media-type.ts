@@ -1,0 +1,65 @@
+// Media types, and the ranges of them that a contract may declare.
+
+/** A media type or a range (RFC 9110 sections 8.3.1 and 12.5.1). */
+export interface MediaType {
+  /** In lower case, without parameters. A range ends with `/*`. */
+  readonly type: string;
+  /** By name, in lower case. JSON has no `charset` (RFC 8259 section 11). */
+  readonly parameters: ReadonlyMap<string, string>;
+}
+
+const parameter = /;\s*([\w!#$%&'*+.^`|~-]+)=("(?:[^"\\]|\\.)*"|[^;\s]*)/g;
+
+/** Parses a media type; what is not well-formed has no parameters. */
+export function parseMediaType(text: string): MediaType {
+  const type = text.split(';', 1)[0]!.trim().toLowerCase();
+  const found = [...text.matchAll(parameter)].map(([, name = '', value = '']) => {
+    const unquoted = value.startsWith('"') ? value.slice(1, -1).replaceAll(/\\(.)/g, '$1') : value;
+    return [name.toLowerCase(), unquoted] as const;
+  });
+  return { type, parameters: new Map(found.filter(([name]) => name !== 'charset' || !isJson(type))) };
+}
+
+/** Whether a type is JSON (RFC 6839 section 3.1). */
+export function isJson(type: string): boolean {
+  return jsonTypes.test(type);
+}
+
+/** Matches the types that are JSON, with parameters or without. */
+export const jsonTypes = /^application\/([\w.-]+\+)?json(?=$|;)/;
+
+/** Whether a range includes more than one type. */
+export function isRange({ type }: MediaType): boolean {
+  return type.endsWith('/*');
+}
+
+/** A text that is the same for equal media types. */
+export function canonicalType({ type, parameters }: MediaType): string {
+  return [type, ...[...parameters].map((pair) => pair.join('=')).sort()].join(';');
+}
+
+/**
+ * Returns the most specific entry that includes a media type: one with its parameters comes before one with its type, then
+ * the range of that type, then the range of all types (RFC 9110 section 12.5.1). Of equally specific ones, the first counts.
+ */
+export function mostSpecific<Entry extends { readonly range: MediaType }>(
+  entries: readonly Entry[],
+  given: MediaType,
+): Entry | undefined {
+  return entries
+    .filter(({ range }) => includes(range, given))
+    .sort((a, b) => precision(b.range) - precision(a.range))[0];
+}
+
+function includes({ type, parameters }: MediaType, given: MediaType): boolean {
+  const hasType =
+    type === '*/*' ||
+    type === given.type ||
+    (type.endsWith('/*') && given.type.startsWith(type.slice(0, -1)));
+  return hasType && [...parameters].every(([name, value]) => given.parameters.get(name) === value);
+}
+
+function precision(range: MediaType): number {
+  const steps = range.type === '*/*' ? 0 : isRange(range) ? 1 : 2;
+  return 100 * steps + range.parameters.size;
+}

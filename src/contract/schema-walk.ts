@@ -1,0 +1,48 @@
+// Walks through a schema and all schemas inside it, which may contain it again.
+import { combiningKeywords, partsOf, resolve, type Schema } from './schema.js';
+
+/** A schema and all schemas inside it, each once. */
+export function allSchemas(root: Schema): Set<Schema> {
+  const found = new Set([resolve(root)]);
+  for (const schema of found) for (const part of partsOf(schema)) found.add(resolve(part));
+  return found;
+}
+
+/** A schema, and those that apply to the same value by these keywords. */
+export function combinedSchemas(
+  root: Schema,
+  keywords: readonly (typeof combiningKeywords)[number][] = combiningKeywords,
+): Set<Schema> {
+  const found = new Set([resolve(root)]);
+  for (const schema of found) for (const part of partsOf(schema, keywords)) found.add(resolve(part));
+  return found;
+}
+
+const recursive = new WeakMap<Schema, boolean>();
+
+/** Whether a schema, or one inside it, contains itself. */
+export function isRecursive(root: Schema): boolean {
+  const known = recursive.get(resolve(root));
+  if (known !== undefined) return known;
+  const unknown = [...allSchemas(root)].filter((schema) => !recursive.has(schema));
+  const owners = new Map<Schema, Schema[]>(unknown.map((schema) => [schema, []]));
+  const parts = new Map<Schema, number>();
+  for (const schema of unknown) {
+    const inner = new Set(partsOf(schema).map(resolve));
+    const left = [...inner].filter((part) => recursive.get(part) !== false);
+    for (const part of left) owners.get(part)?.push(schema);
+    parts.set(schema, left.length);
+  }
+  // Those whose parts have none that are recursive are not either; what remains contains itself.
+  const plain = unknown.filter((schema) => parts.get(schema) === 0);
+  for (let schema = plain.pop(); schema !== undefined; schema = plain.pop()) {
+    recursive.set(schema, false);
+    for (const owner of owners.get(schema)!) {
+      const left = parts.get(owner)! - 1;
+      parts.set(owner, left);
+      if (left === 0) plain.push(owner);
+    }
+  }
+  for (const schema of unknown) if (!recursive.has(schema)) recursive.set(schema, true);
+  return recursive.get(resolve(root))!;
+}

@@ -1,0 +1,224 @@
+// Finds the shapes of values, as the nodes of a graph: one for all schemas that can apply to a value together.
+import { bothOf, eitherOf, keyOf, open, type Alternatives, type Term } from './alternatives.js';
+import {
+  combiningKeywords,
+  isAnything,
+  isOfRequests,
+  partsOf,
+  resolve,
+  type Draft as MutableSchema,
+  type Schema,
+  type Use,
+} from './schema.js';
+import { expand, ownShape, type OwnShape } from './schema-shape.js';
+import { absent, anything, type NumberForm, type Shape, type TypeName } from './shape.js';
+
+/** Where a schema is written, and how its values are used. */
+export interface Origin {
+  readonly use: Use;
+  /** Is called with what contradicts itself, and what to write instead. */
+  readonly report: (message: string, fix: string) => void;
+}
+
+/** A shape that is being found. */
+type Draft = { -readonly [Field in keyof Shape]: Shape[Field] };
+
+/** What the schemas of a term say together. */
+interface Combined extends Omit<OwnShape, 'properties'> {
+  readonly parts: readonly OwnShape[];
+  readonly default: unknown;
+}
+
+/**
+ * The maximum number of steps that finding all shapes takes. Shapes are sets of sets of schemas: finitely many, but
+ * possibly far too many.
+ */
+const maxSteps = 2_000_000;
+
+/** The maximum nesting of schemas that are combined in one another. */
+const maxCombined = 100;
+
+const agree = 'Let all parts of allOf, and all alternatives, agree';
+
+/** The shapes of the values of one document. */
+export class ShapeGraph {
+  readonly #origins = new Map<Schema, Origin>();
+  readonly #own = new Map<Schema, OwnShape>();
+  readonly #expanded = new Map<Schema, Alternatives>();
+  readonly #shapes = new Map<string, Draft>();
+  readonly #unchecked: MutableSchema[] = [];
+  /** How deeply schemas are combined in each one. */
+  readonly #combined = new Map<Schema, number>();
+  readonly #waiting: (() => void)[] = [];
+  #steps = 0;
+  #isStopped = false;
+
+  /** Returns the shape of a schema; `settle` finds it, since the schema may not be complete yet. */
+  shapeOf(schema: Schema, origin: Origin): Shape {
+    if (isAnything(schema)) return anything;
+    this.#origins.set(schema, origin);
+    this.#unchecked.push(schema);
+    return this.#shape([[schema]], origin);
+  }
+
+  /** Finds all shapes, and reports what they contradict. */
+  settle(): void {
+    for (const schema of this.#unchecked.splice(0)) this.#checkCombined(schema, new Set());
+    for (let find = this.#waiting.pop(); find !== undefined; find = this.#waiting.pop())
+      if (!this.#isStopped) find();
+  }
+
+  /**
+   * Refuses a schema that contains itself other than in its properties or items; it then combines none.
+   * @returns How deeply schemas are combined in one another.
+   */
+  #checkCombined(schema: MutableSchema, outer: Set<Schema>): number {
+    const known = this.#combined.get(schema);
+    if (known !== undefined) return known;
+    outer.add(schema);
+    let depth = 0;
+    for (const part of partsOf(schema, combiningKeywords).map(resolve)) {
+      const isCycle = outer.has(part) && !this.#combined.has(part);
+      depth = Math.max(depth, isCycle ? Infinity : 1 + this.#checkCombined(part, outer));
+    }
+    outer.delete(schema);
+    if (depth > maxCombined) {
+      const message =
+        depth === Infinity
+          ? 'the schema contains itself'
+          : `more than ${maxCombined} schemas are combined in one another`;
+      this.#origins.get(schema)?.report(message, 'Refer to it only in a property or in items');
+      for (const keyword of combiningKeywords) Reflect.deleteProperty(schema, keyword);
+      depth = 0;
+    }
+    this.#combined.set(schema, depth);
+    return depth;
+  }
+
+  /** @param outer - Where the composition is written that several schemas follow from. */
+  #shape(alternatives: Alternatives, outer: Origin): Shape {
+    const [[only, ...more] = [], ...others] = alternatives;
+    if (alternatives.length === 0) return absent;
+    if (only === undefined && others.length === 0) return anything;
+    const isSingle = more.length === 0 && others.length === 0;
+    const origin = (isSingle ? this.#origins.get(only!) : undefined) ?? outer;
+    const key = `${origin.use} ${alternatives.map(keyOf).sort().join('|')}`;
+    const known = this.#shapes.get(key);
+    if (known !== undefined) return known;
+    const shape: Draft = { ...anything };
+    this.#shapes.set(key, shape);
+    this.#waiting.push(() => {
+      this.#find(shape, alternatives, origin);
+    });
+    return shape;
+  }
+
+  #find(shape: Draft, alternatives: Alternatives, origin: Origin): void {
+    const terms = eitherOf(
+      alternatives.map((term) => bothOf(term.map((schema) => expand(schema, this.#expanded)))),
+    );
+    const combined = terms.map((term) => this.#combine(term, origin));
+    const possible = combined.filter(({ types }) => types?.length !== 0);
+    if (possible.length === 0) origin.report('no value can have all of these types', agree);
+    const [{ default: fill } = { default: undefined }] = possible;
+    if (possible.some((one) => JSON.stringify(one.default) !== JSON.stringify(fill)))
+      origin.report(
+        'not every alternative has the same default',
+        'Leave it out, and fill it in in the handler',
+      );
+    const isDescribed = possible.every(({ types }) => types !== undefined);
+    if (isDescribed) shape.types = [...new Set(possible.flatMap(({ types = [] }) => types))];
+    shape.number = numberOf(possible, ['double', 'integer'], isOfRequests(origin.use) ? origin : undefined);
+    if (fill !== undefined) shape.default = fill;
+    this.#findInside(shape, possible, origin);
+  }
+
+  /** Finds what the schemas of a term say together about the value itself, and about its unnamed parts. */
+  #combine(term: Term, origin: Origin): Combined {
+    const parts = term.map((schema) => this.#ownOf(schema));
+    const types = parts.map((one) => one.types).filter((one) => one !== undefined);
+    const all = (each: readonly (Alternatives | false | undefined)[]) => {
+      const described = each.filter((one) => one !== undefined);
+      if (described.includes(false)) return false;
+      return described.length === 0 ? undefined : bothOf(described as Alternatives[]);
+    };
+    return {
+      parts,
+      types: types.length === 0 ? undefined : types.reduce(commonTypes),
+      number: numberOf(parts, ['integer', 'double'], origin),
+      required: parts.flatMap(({ required }) => required),
+      default: term.find((schema) => schema.default !== undefined)?.default,
+      additional: all(parts.map(({ additional }) => additional)),
+      items: all(parts.map(({ items }) => items)),
+    };
+  }
+
+  #ownOf(schema: Schema): OwnShape {
+    const known = this.#own.get(schema);
+    const own = known ?? ownShape(schema)!;
+    if (known === undefined) this.#own.set(schema, own);
+    return own;
+  }
+
+  #findInside(shape: Draft, all: readonly Combined[], origin: Origin): void {
+    const names = new Set(
+      all.flatMap(({ parts }) => parts.flatMap(({ properties }) => Object.keys(properties))),
+    );
+    this.#steps += (names.size + 1) * all.reduce((sum, { parts }) => sum + parts.length, 1);
+    if (this.#steps > maxSteps) {
+      const fix = 'Refer to fewer schemas in alternatives, above all back to the schema itself';
+      if (!this.#isStopped) origin.report('its alternatives combine in too many ways', fix);
+      this.#isStopped = true;
+      return;
+    }
+    const objects = all.filter(({ types }) => types?.includes('object') ?? true);
+    const arrays = all.filter(({ types }) => types?.includes('array') ?? true);
+    const inside = (alternatives: Alternatives) => this.#shape(alternatives, origin);
+    shape.properties = Object.fromEntries(
+      [...names].map((name) => [name, inside(propertyIn(objects.length > 0 ? objects : all, name))]),
+    );
+    const [first, ...others] = all;
+    shape.required = [...new Set(first?.required)].filter(
+      (name) => shape.properties[name] !== absent && others.every(({ required }) => required.includes(name)),
+    );
+    const additional = either(objects.map((one) => one.additional));
+    shape.additional = additional && inside(additional);
+    const items = either(arrays.map((one) => one.items));
+    shape.items = items ? inside(items) : undefined;
+  }
+}
+
+/** Joins what alternatives say: what only some describe may be anything in the others, unless they forbid it. */
+function either(each: readonly (Alternatives | false | undefined)[]): Alternatives | false | undefined {
+  const allowed = each.filter((one) => one !== false);
+  if (allowed.length === 0 && each.length > 0) return false;
+  const isSaid = allowed.some((one) => one !== undefined);
+  return isSaid ? eitherOf(allowed.map((one) => one ?? open)) : undefined;
+}
+
+/** The alternatives of a property, from the terms of its object. */
+function propertyIn(all: readonly Combined[], name: string): Alternatives {
+  const isNamed = ({ properties }: OwnShape) => Object.hasOwn(properties, name);
+  const allowing = all.filter(({ parts }) => parts.every((one) => one.additional !== false || isNamed(one)));
+  const ofTerm = ({ parts }: Combined) =>
+    bothOf(parts.map((one) => (isNamed(one) ? one.properties[name]! : one.additional || open)));
+  return eitherOf((allowing.length > 0 ? allowing : all).map(ofTerm));
+}
+
+/** @param order - Which of the forms that a number can have at the same time prevails. */
+function numberOf(
+  all: readonly Pick<OwnShape, 'number'>[],
+  order: readonly NumberForm[],
+  origin: Origin | undefined,
+): NumberForm | undefined {
+  const forms = all.map(({ number }) => number).filter((form) => form !== undefined);
+  if (forms.includes('int64') && forms.some((form) => form !== 'int64'))
+    origin?.report('one number would have the format int64 and another one', agree);
+  return order.find((form) => forms.includes(form)) ?? forms[0];
+}
+
+function commonTypes(a: readonly TypeName[], b: readonly TypeName[]): readonly TypeName[] {
+  const has = (types: readonly TypeName[], type: TypeName) =>
+    types.includes(type) || (type === 'integer' && types.includes('number'));
+  return [...new Set([...a, ...b])].filter((type) => has(a, type) && has(b, type));
+}

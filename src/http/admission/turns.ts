@@ -1,0 +1,56 @@
+// Lets costly steps of responses take turns, so that many of them do not delay all other requests.
+
+/** How many steps run at the same time. While one waits for the database, others compute. */
+const together = 4;
+/** How long a step counts, in ms: one that waits longer computes nothing, and must not stop the others. */
+const countedTime = 100;
+
+/** Runs steps a few at a time. */
+export interface Turns {
+  /** Runs a step when it is its turn: subjects take turns, and the steps of one subject run in the order of the calls. */
+  take<T>(subject: string, step: () => Promise<T>): Promise<T>;
+}
+
+/** Creates turns. After each step, an iteration of the event loop passes, in which other requests proceed. */
+export function createTurns(): Turns {
+  /** The steps that wait, by subject; the first subject is next. */
+  const waiting = new Map<string, (() => void)[]>();
+  let running = 0;
+  const startNext = () => {
+    const [next] = waiting;
+    if (next === undefined || running >= together) return;
+    const [subject, steps] = next;
+    running++;
+    steps.shift()!();
+    waiting.delete(subject);
+    if (steps.length > 0) waiting.set(subject, steps);
+  };
+  const wait = (subject: string) =>
+    new Promise<void>((start) => {
+      const steps = waiting.get(subject);
+      if (steps === undefined) waiting.set(subject, [start]);
+      else steps.push(start);
+      startNext();
+    });
+  return {
+    async take(subject, step) {
+      await wait(subject);
+      let counts = true;
+      const end = () => {
+        if (!counts) return;
+        counts = false;
+        setImmediate(() => {
+          running--;
+          startNext();
+        });
+      };
+      const timer = setTimeout(end, countedTime);
+      try {
+        return await step();
+      } finally {
+        clearTimeout(timer);
+        end();
+      }
+    },
+  };
+}

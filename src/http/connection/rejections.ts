@@ -1,0 +1,32 @@
+// What clients send or open that no request handles: the log and the metrics of requests do not show it.
+
+/** Why something was rejected, for the log and the metrics. */
+export const rejectionReasons = [
+  // Not HTTP/1.1, or a header section or a chunk extension that is too long.
+  'malformed',
+  'headers_too_large',
+  'body_too_large',
+  // A request that did not arrive in time.
+  'timeout',
+  'connect_method',
+  'tls_handshake',
+  // Connections that are closed at once, or while they wait for a worker.
+  'connection_limit',
+  'no_worker',
+] as const;
+
+export type RejectionReason = (typeof rejectionReasons)[number];
+
+/** Something that was rejected. */
+export interface Rejection {
+  readonly reason: RejectionReason;
+  /** The id in the response; undefined if there is none. */
+  readonly requestId?: string | undefined;
+  /** The address of the other side, which may be a proxy. */
+  readonly address?: string | undefined;
+}
+
+/** Counts and logs what is rejected. */
+export type ReportRejection = (rejection: Rejection) => void;
+
+export const reportNothing: ReportRejection = () => undefined;

@@ -1,0 +1,53 @@
+// Serves a file without authentication: with a validator for caches, compressed for clients that accept it.
+import { hash } from 'node:crypto';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { acceptsGzip, compressFile, varyByCoding } from '../response/compression.js';
+import { isKnown } from '../response/if-none-match.js';
+
+/** A file as it is served. */
+export interface PublicFile {
+  readonly url: string;
+  readonly mediaType: string;
+  /** How long caches may use it without asking (RFC 9111 section 5.2.2). */
+  readonly cacheControl: string;
+  /** Further headers of its responses. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Returns its content, at its first request. */
+  read(): Promise<Buffer>;
+}
+
+/** Serves a file, unless the app has a route for its URL. */
+export function serveFile(app: FastifyInstance, file: PublicFile): void {
+  const { url, mediaType, cacheControl, headers = {} } = file;
+  if (app.hasRoute({ method: 'GET', url })) return;
+  const isImage = mediaType.startsWith('image/');
+  const load = once(async () => {
+    const content = await file.read();
+    return { content, digest: hash('sha256', content, 'base64url') };
+  });
+  const handler = async (request: FastifyRequest, reply: FastifyReply) => {
+    const { content, digest } = await load();
+    const coded = !isImage && acceptsGzip(request);
+    const body = coded ? await compressFile(content) : content;
+    // A strong tag names bytes, so each coding has its own (RFC 9110 section 8.8.3.3).
+    const tag = coded ? `"${digest}-gzip"` : `"${digest}"`;
+    // A 304 has all of these, too: caches put them in the place of those that they keep (RFC 9111 section 4.3.4).
+    reply.headers({ ...headers, 'cache-control': cacheControl, etag: tag });
+    varyByCoding(reply);
+    if (isKnown(request, tag)) return reply.code(304).send();
+    reply.type(mediaType);
+    if (coded) reply.header('content-encoding', 'gzip');
+    return reply.send(body);
+  };
+  app.route({ method: ['GET', 'HEAD'], url, handler });
+}
+
+/** Remembers what a function returns, unless it fails: that may be temporary, such as a lack of file descriptors. */
+function once<T>(load: () => Promise<T>): () => Promise<T> {
+  let loaded: Promise<T> | undefined;
+  return () =>
+    (loaded ??= load().catch((error: unknown) => {
+      loaded = undefined;
+      throw error;
+    }));
+}

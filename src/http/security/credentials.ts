@@ -1,0 +1,79 @@
+// Reads the credentials of requests as the contract's security schemes say, and asks for them.
+import type { FastifyRequest } from 'fastify';
+import type { SecurityScheme } from '../../contract/security.js';
+import type { BasicCredential } from '../../contract/verifiers.js';
+import { parseCookies } from '../cookies.js';
+
+/** Returns the credential of a request as a text; null if it is malformed, and undefined if there is none. */
+export type ReadCredential = (request: FastifyRequest) => string | null | undefined;
+
+/** RFC 6750 section 2.1, and RFC 7617 section 2; the scheme is case-insensitive (RFC 9110 section 11.1). */
+const credentialForms = {
+  bearer: { complete: /^bearer +([A-Za-z0-9\-._~+/]+=*) *$/i, scheme: /^bearer(?: |$)/i },
+  basic: { complete: /^basic +([A-Za-z0-9+/]+=*) *$/i, scheme: /^basic(?: |$)/i },
+};
+
+/** Returns the function that reads the credentials of a security scheme. */
+export function credentialReader(scheme: SecurityScheme): ReadCredential {
+  if (scheme.kind === 'apiKey') return keyReader(scheme);
+  if (scheme.kind === 'http') return authorizationReader(formOf(scheme.scheme));
+  return authorizationReader(credentialForms[scheme.kind === 'basic' ? 'basic' : 'bearer']);
+}
+
+/** Reads bearer tokens. */
+export const readBearerToken: ReadCredential = credentialReader({ kind: 'bearer' });
+
+/** The form of the credentials of another scheme: any text after its name. */
+function formOf(scheme: string): typeof credentialForms.bearer {
+  const name = scheme.replaceAll(/[^\w]/g, '\\$&');
+  return { complete: new RegExp(`^${name} +(.*[^ ]) *$`, 'i'), scheme: new RegExp(`^${name}(?: |$)`, 'i') };
+}
+
+function authorizationReader({ complete, scheme }: typeof credentialForms.bearer): ReadCredential {
+  return ({ headers: { authorization = '' } }) => {
+    const credential = complete.exec(authorization)?.[1];
+    if (credential !== undefined) return credential;
+    return scheme.test(authorization) ? null : undefined;
+  };
+}
+
+function keyReader({ name, in: place }: SecurityScheme & { kind: 'apiKey' }): ReadCredential {
+  const header = name.toLowerCase();
+  const valuesOf = ({ headers, query }: FastifyRequest): object =>
+    place === 'header' ? headers : place === 'query' ? (query as object) : parseCookies(headers.cookie ?? '');
+  const key = place === 'header' ? header : name;
+  return (request) => {
+    const values = valuesOf(request);
+    if (!Object.hasOwn(values, key)) return undefined;
+    const value = (values as Record<string, unknown>)[key];
+    // A repeated key is ambiguous.
+    return typeof value === 'string' && value !== '' ? value : null;
+  };
+}
+
+/**
+ * Returns the challenge for the credentials of a scheme (RFC 9110 section 11.6.1); undefined for an API key, for which
+ * HTTP has none.
+ * @param parameters - More parameters, for bearer tokens (RFC 6750 section 3).
+ */
+export function challengeOf(scheme: SecurityScheme, realm: string, parameters?: string): string | undefined {
+  if (scheme.kind === 'apiKey') return undefined;
+  if (scheme.kind === 'http') return `${scheme.scheme} realm="${realm}"`;
+  if (scheme.kind === 'basic') return `Basic realm="${realm}", charset="UTF-8"`;
+  return `Bearer realm="${realm}"${parameters === undefined ? '' : `, ${parameters}`}`;
+}
+
+/**
+ * Decodes a user name and password (RFC 7617 section 2).
+ * @returns Undefined if they are not Base64 of UTF-8 with a colon, or have control characters.
+ */
+export function decodeBasic(credential: string): BasicCredential | undefined {
+  const bytes = Buffer.from(credential, 'base64');
+  const text = bytes.toString('utf8');
+  const isExact =
+    bytes.toString('base64').replace(/=+$/, '') === credential.replace(/=+$/, '') &&
+    bytes.equals(Buffer.from(text));
+  const colon = text.indexOf(':');
+  if (!isExact || colon < 0 || /\p{Cc}/u.test(text)) return undefined;
+  return { username: text.slice(0, colon), password: text.slice(colon + 1) };
+}

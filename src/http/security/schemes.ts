@@ -1,0 +1,176 @@
+// Decides who verifies each security scheme of the contract: the built-in verifier, or one of the service.
+import type { Finding } from '../../contract/contract-text.js';
+import type { Contract } from '../../contract/contract.js';
+import type { SecurityScheme } from '../../contract/security.js';
+import type { AnyVerifiers } from '../../contract/verifiers.js';
+import { secretTest } from '../../storage/access-token.js';
+import { createBearerVerifier, type BearerOptions } from './bearer.js';
+import { createCachedVerifier } from './cached-verifier.js';
+import { challengeOf, credentialReader, decodeBasic } from './credentials.js';
+import { askVerifier } from './service-verifier.js';
+import type { KnowingVerifier, VerifiedScheme, VerifiedSchemes, Verifier } from './verifier.js';
+
+/** What the schemes are verified with. */
+export interface SchemesOptions extends BearerOptions {
+  /** The verifiers of the service. */
+  given: AnyVerifiers;
+  /** All scopes that a caller can have. */
+  scopes: readonly string[];
+  /** How long a verifier of the service may take, in ms. */
+  limit: number;
+  /** Wraps each verifier, to measure it. */
+  observe: (verify: Verifier) => Verifier;
+}
+
+/** The schemes that operations use, and what all of them know. */
+export interface Authentication extends Pick<KnowingVerifier, 'isKnown'> {
+  readonly schemes: VerifiedSchemes;
+  /** The schemes without a verifier, and the verifiers that cannot serve their scheme. */
+  readonly faults: readonly Finding[];
+}
+
+type Parts = Pick<Contract, 'securitySchemes' | 'operations' | 'findScheme'>;
+
+/** Creates the verifiers of all schemes that operations use; none if there are faults. */
+export function createSchemes(contract: Parts, options: SchemesOptions): Authentication {
+  const { securitySchemes } = contract;
+  const used = new Set(
+    contract.operations.flatMap(({ security }) => security.flat().map(({ scheme }) => scheme)),
+  );
+  const choices = choose(contract, options.given);
+  const builtIn = [...choices].find(([, choice]) => choice === 'built-in')?.[0];
+  const faults = [...findMisplaced(contract, options.given), ...findMissing(contract, used, choices)];
+  if (faults.length > 0) return { isKnown: () => false, schemes: new Map(), faults };
+
+  const knowing = [...used].map((name) => {
+    const choice = choices.get(name)!;
+    const scheme = securitySchemes[name]!;
+    const verifier =
+      choice === 'built-in'
+        ? createBearerVerifier(options)
+        : serviceVerifier({ name, scheme, verify: choice }, options, builtIn !== undefined);
+    return [name, scheme, verifier] as const;
+  });
+  const all = knowing.map(([, , { isKnown }]) => isKnown);
+  const [only = () => false] = all;
+  return {
+    faults,
+    isKnown: all.length < 2 ? only : (request) => all.some((isKnown) => isKnown(request)),
+    schemes: new Map(
+      knowing.map(([name, scheme, { verify }]): [string, VerifiedScheme] => [
+        name,
+        {
+          verify: options.observe(verify),
+          challenge: (parameters) => challengeOf(scheme, options.realm, parameters),
+          takesBearer: takesBearer(scheme),
+        },
+      ]),
+    ),
+  };
+}
+
+/** The verifier of each scheme that has one. The built-in one serves the only bearer scheme, unless one is given. */
+function choose({ securitySchemes }: Parts, given: AnyVerifiers) {
+  const choices = new Map(
+    Object.entries(given).flatMap(([name, verify]) =>
+      verify === undefined ? [] : [[name, verify] as const],
+    ),
+  );
+  const bearers = bearersOf(securitySchemes);
+  const [only] = bearers;
+  const isTaken = [...choices.values()].includes('built-in');
+  if (only !== undefined && bearers.length === 1 && !isTaken && !choices.has(only))
+    choices.set(only, 'built-in');
+  return choices;
+}
+
+type Choices = ReturnType<typeof choose>;
+
+function bearersOf(schemes: Parts['securitySchemes']): string[] {
+  return Object.keys(schemes).filter((name) => schemes[name]?.kind === 'bearer');
+}
+
+function takesBearer({ kind }: SecurityScheme): boolean {
+  return kind === 'bearer' || kind === 'oauth2' || kind === 'openIdConnect';
+}
+
+/** Finds the schemes without a verifier. */
+function findMissing(
+  { securitySchemes, findScheme }: Parts,
+  used: ReadonlySet<string>,
+  choices: Choices,
+): Finding[] {
+  const bearers = bearersOf(securitySchemes);
+  return [...used]
+    .filter((name) => !choices.has(name))
+    .map((name) => {
+      const fix = `Let the service's open return verifiers: { ${keyOf(name)}: … }`;
+      if (securitySchemes[name]?.kind !== 'bearer')
+        return findScheme(name, `the security scheme ${name} has no verifier`, fix);
+      return findScheme(
+        name,
+        `the contract has several bearer schemes (${bearers.join(', ')}), and ${name} has no verifier`,
+        `${fix} with a function, or with 'built-in' for the one scheme that takes the access tokens of the service`,
+      );
+    });
+}
+
+/** Finds the verifiers that cannot serve a scheme: the compiler may not have seen them. */
+function findMisplaced({ securitySchemes, findScheme }: Parts, given: AnyVerifiers): Finding[] {
+  const builtIn = Object.keys(given).filter((name) => given[name] === 'built-in');
+  return Object.entries(given).flatMap(([name, verify]: [string, unknown]) => {
+    if (verify === undefined) return [];
+    const scheme = Object.hasOwn(securitySchemes, name) ? securitySchemes[name] : undefined;
+    if (scheme === undefined) {
+      const names = Object.keys(securitySchemes).join(', ') || 'none';
+      return findScheme(
+        name,
+        `the service has a verifier for ${name}, which is no security scheme`,
+        `Correct its name (the contract has ${names}), or leave the verifier out`,
+      );
+    }
+    if (verify !== 'built-in' && typeof verify !== 'function')
+      return findScheme(name, `the verifier of ${name} is no function`, 'Write a function');
+    if (verify !== 'built-in') return [];
+    if (!takesBearer(scheme))
+      return findScheme(
+        name,
+        `the built-in verifier takes bearer tokens, which ${name} does not have`,
+        'Write a function',
+      );
+    if (builtIn.length > 1)
+      return findScheme(
+        name,
+        `the built-in verifier serves one scheme, not ${builtIn.join(' and ')}: tokens of one would open the other`,
+        'Write a function for the others',
+      );
+    return [];
+  });
+}
+
+function keyOf(name: string): string {
+  return /^[A-Za-z_]\w*$/.test(name) ? name : `'${name}'`;
+}
+
+/** @param hasBuiltIn - Whether the built-in verifier serves another scheme: its tokens are shown to no one else. */
+function serviceVerifier(
+  one: Pick<Parameters<typeof askVerifier>[0], 'name' | 'scheme' | 'verify'>,
+  { realm, prefix, scopes, limit, now, monotonic }: SchemesOptions,
+  hasBuiltIn: boolean,
+): KnowingVerifier {
+  const { scheme } = one;
+  const isOwnToken = secretTest(prefix);
+  const hidesOwn = hasBuiltIn && takesBearer(scheme);
+  return createCachedVerifier({
+    read: credentialReader(scheme),
+    challenge: (parameters) => challengeOf(scheme, realm, takesBearer(scheme) ? parameters : undefined),
+    canBeValid: (credential) =>
+      scheme.kind === 'basic' ? decodeBasic(credential) !== undefined : !(hidesOwn && isOwnToken(credential)),
+    // None of its credentials is in the repository.
+    isSecret: () => false,
+    tokens: { find: (hashes) => Promise.resolve(hashes.map(() => undefined)) },
+    verifyForeign: askVerifier({ ...one, scopes, limit }),
+    now,
+    monotonic,
+  });
+}

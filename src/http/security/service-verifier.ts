@@ -1,0 +1,114 @@
+// Calls a verifier of the service, which may hang, throw or return anything: that is a 503, and never admits a caller.
+import { inspect } from 'node:util';
+import type { SecurityScheme } from '../../contract/security.js';
+import type { Verify } from '../../contract/verifiers.js';
+import { ApiError } from '../../errors.js';
+import { within } from '../../node/time-limit.js';
+import { StorageError } from '../../storage/interface.js';
+import { decodeBasic } from './credentials.js';
+import type { Grant } from './verifier.js';
+
+/** Maximum length of a subject, in characters, as of a token's. */
+const maxSubjectLength = 255;
+/** Maximum number of scopes that a verifier may return. */
+const maxScopes = 1_000;
+/** Maximum length of what the log says of a failure, in characters. */
+const maxFailureLength = 4_000;
+
+/** A verifier of the service, and the scheme that it serves. */
+export interface ServiceVerifier {
+  /** The name of the scheme. */
+  readonly name: string;
+  readonly scheme: SecurityScheme;
+  readonly verify: Verify<never>;
+  /** All scopes that a caller can have. */
+  readonly scopes: readonly string[];
+  /** How long it may take, in ms. */
+  readonly limit: number;
+}
+
+const late = Symbol('late');
+
+/**
+ * Returns the function that asks the verifier what a credential grants; undefined when it is invalid. It rejects with
+ * ApiError 503 or StorageError when the verifier fails. The subject has the name of the scheme before it, between line
+ * breaks: the subjects of the built-in verifier do not begin with one, so no other scheme has the same subjects.
+ */
+export function askVerifier({
+  name,
+  scheme,
+  verify,
+  scopes,
+  limit,
+}: ServiceVerifier): (credential: string) => Promise<Grant | undefined> {
+  const call = verify as (credential: unknown, signal: AbortSignal) => unknown;
+  return async (credential) => {
+    const given = scheme.kind === 'basic' ? decodeBasic(credential) : credential;
+    if (given === undefined) return undefined;
+    const giveUp = new AbortController();
+    try {
+      // It may throw, or return no promise.
+      const verifying = new Promise((resolve) => {
+        resolve(call(given, giveUp.signal));
+      });
+      const verified = await within(verifying, limit, late);
+      if (verified === late) throw new Error(`no response within ${limit} ms`);
+      return toGrant(verified, name, scopes);
+    } catch (error) {
+      if (error instanceof StorageError || (error instanceof ApiError && error.statusCode === 503))
+        throw error;
+      const secrets = typeof given === 'string' ? [given] : [given.password, credential];
+      const cause = new Error(`the verifier of ${name} failed: ${describe(error, secrets)}`);
+      throw new ApiError('unavailable', { cause });
+    } finally {
+      giveUp.abort();
+    }
+  };
+}
+
+/** @throws TypeError if it is not what a verifier returns. */
+function toGrant(given: unknown, name: string, known: readonly string[]): Grant | undefined {
+  if (given === undefined || given === null) return undefined;
+  if (typeof given !== 'object') throw new TypeError(`it returned a ${typeof given}`);
+  // Read once: each may be a getter.
+  const { subject, scopes = [], expiresAt } = given as Readonly<Record<string, unknown>>;
+  if (typeof subject !== 'string') throw new TypeError('the subject is no string');
+  if (subject === '' || subject.length > maxSubjectLength)
+    throw new TypeError(`the subject has ${subject.length} characters, not 1 to ${maxSubjectLength}`);
+  // No storage engine can store these.
+  if (!subject.isWellFormed() || subject.includes('\0'))
+    throw new TypeError('the subject has U+0000 or an unpaired surrogate');
+  if (!Array.isArray(scopes) || scopes.length > maxScopes)
+    throw new TypeError(`the scopes are no array of at most ${maxScopes}`);
+  if (expiresAt !== undefined && (typeof expiresAt !== 'number' || !Number.isFinite(expiresAt)))
+    throw new TypeError('expiresAt is no time in milliseconds');
+  return {
+    subject: `\n${name}\n${subject}`,
+    scopes: known.filter((scope) => scopes.includes(scope)),
+    expiresAt,
+  };
+}
+
+/** What was thrown, for the log, without the credential. */
+function describe(error: unknown, secrets: readonly string[]): string {
+  let text: string;
+  try {
+    text = inspect(error);
+  } catch {
+    return 'with something that cannot be shown';
+  }
+  // Texts in objects are quoted, and URLs encoded.
+  const forms = secrets.flatMap((secret) => [
+    secret,
+    JSON.stringify(secret).slice(1, -1),
+    encodeURIComponent(secret.toWellFormed()),
+  ]);
+  // The longest first, since one may be part of another.
+  const patterns = forms
+    .filter((form) => form !== '')
+    .sort((a, b) => b.length - a.length)
+    .map((form) => form.replaceAll(/[^\w]/g, '\\$&'));
+  const hidden =
+    patterns.length === 0 ? text : text.replaceAll(new RegExp(patterns.join('|'), 'g'), '[credential]');
+  return hidden.slice(0, maxFailureLength);
+}

@@ -1,0 +1,133 @@
+// Checks, before anything is created, that a store is whole, or that there is none, and that it still is once it is open.
+import { existsSync, rmSync } from 'node:fs';
+import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
+import { creationOf, existing, identityOf, logOf, placeOf, realPathOf, sizeOf } from './files.js';
+import { indexOf, indexShowsWrites, isBlank } from './log.js';
+import { strayFiles } from './worker-folder.js';
+
+/**
+ * Checks that a file is a whole store, or that one may be created there. Where a database or its log is missing, SQLite
+ * would begin an empty one and delete what remains of the other, with the writes in it.
+ * @returns The path without symbolic links.
+ * @throws Error that says what is missing, what remains of it, and what to do.
+ */
+export function checkStore(file: string): string {
+  const path = checkPath(file);
+  const stray = strayFiles(path);
+  if (sizeOf(path) > 0) {
+    checkLog(path, stray);
+    return path;
+  }
+  const rest = [logOf(path)].filter((log) => sizeOf(log) > 0).concat(stray);
+  if (rest.length === 0) return path;
+  throw new Error(
+    `${path} is missing, but not ${rest.join(' and ')}: put it back (db and db-wal in a folder for workers are the ` +
+      'database and its log), or move those away to begin an empty store',
+  );
+}
+
+/**
+ * Checks that a path leads to a file, or to the place of one.
+ * @returns The path without symbolic links.
+ * @throws Error when it leads through a symbolic link whose target does not exist.
+ */
+export function checkPath(file: string): string {
+  const { path, brokenLink } = placeOf(file);
+  if (brokenLink === undefined) return path;
+  throw new Error(
+    `${brokenLink} is a symbolic link, but what it leads to is missing, and so is ${path}: put it back, or remove the ` +
+      'link to begin an empty store',
+  );
+}
+
+/** @param stray - The files in folders beside the database that are not those in place. */
+function checkLog(database: string, stray: readonly string[]): void {
+  if (stray.length > 0) {
+    throw new Error(
+      `${stray.join(' and ')} may have the only copy of acknowledged writes, and ${database} is without them: put a ` +
+        `log (db-wal) back as ${logOf(database)}, or move the folder away to continue without it`,
+    );
+  }
+  const [log, index] = [logOf(database), indexOf(database)];
+  const advice = `put it back, since it may have acknowledged writes, or delete ${index} to continue without them`;
+  // SQLite makes the log before its index, and removes it after. A server may do either between two of these looks.
+  if (!existsSync(log) && existsSync(index) && !existsSync(log))
+    throw new Error(`${log} is missing, but not its index, ${index}: ${advice}`);
+  // What opens a store without its log begins an empty one. As long as a server runs, the index stays as it was.
+  if (isBlank(log) && indexShowsWrites(index) && isBlank(log))
+    throw new Error(`${log} is empty, but its index, ${index}, shows that it had writes: ${advice}`);
+}
+
+/** Opens a connection to a file that exists. */
+function connect(path: string, readOnly: boolean): DatabaseSyncInstance {
+  return new DatabaseSync(readOnly ? path : existing(path), { timeout: 5_000, readOnly });
+}
+
+/**
+ * Opens a store that is whole, and reads from it. If its log is deleted after the check, SQLite begins an empty one when
+ * it first reads; then this fails, and leaves what shows that the log is missing.
+ * @param file - The path. The file must exist.
+ * @param open - Opens a connection.
+ * @throws Error as `checkStore`.
+ */
+export function openWhole(file: string, readOnly: boolean, open = connect): DatabaseSyncInstance {
+  const path = realPathOf(file);
+  const before = logIdentities(path);
+  checkStore(file);
+  // Without a log, there is none to lose. And a reader could not roll back what a power failure has left without one.
+  if (before.log === undefined) return open(path, readOnly);
+  // Other than a writer, it deletes nothing when it is closed. While it is open, nobody makes the index anew.
+  const reader = open(path, true);
+  let writer: DatabaseSyncInstance | undefined;
+  try {
+    read(reader, path, before);
+    if (readOnly) return reader;
+    writer = open(path, false);
+    read(writer, path, before);
+  } catch (error) {
+    writer?.close();
+    reader.close();
+    if (error instanceof DeletedLog) showMissing(path);
+    throw error;
+  }
+  reader.close();
+  return writer;
+}
+
+/** What identifies the log and its index. When the last connection is closed, SQLite deletes both. */
+interface LogIdentities {
+  readonly log: string | undefined;
+  readonly index: string | undefined;
+}
+
+function logIdentities(path: string): LogIdentities {
+  return { log: identityOf(logOf(path)), index: creationOf(indexOf(path)) };
+}
+
+/** A log that was deleted, but not by SQLite. */
+class DeletedLog extends Error {}
+
+/** Opens the log. No statement remains, which would keep a connection open after it was closed. */
+function read(database: DatabaseSyncInstance, path: string, before: LogIdentities): void {
+  const isDeleted = () => {
+    const { log, index } = logIdentities(path);
+    return log !== before.log && index !== undefined && index === before.index;
+  };
+  try {
+    database.exec('SELECT count(*) FROM sqlite_schema');
+  } catch (error) {
+    if (!isDeleted()) throw error;
+  }
+  if (isDeleted()) throw new DeletedLog(`${logOf(path)} was deleted while it was opened`);
+}
+
+/**
+ * Leaves a store whose log was deleted while it was opened so that the next check finds that.
+ * @throws Error as `checkStore`.
+ */
+function showMissing(path: string): void {
+  checkStore(path);
+  // The index is made anew where no server runs, and shows nothing. Without a log, it does.
+  if (sizeOf(logOf(path)) === 0) rmSync(logOf(path), { force: true });
+  checkStore(path);
+}

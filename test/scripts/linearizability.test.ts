@@ -1,0 +1,155 @@
+// What prove:workers takes for a contradiction is one: its checker agrees with trying all orders.
+import fc from 'fast-check';
+import t from 'tap';
+import { Register, type State } from '../../scripts/lib/linearizability.js';
+
+type Operation = { act: 'read' } | { act: 'write'; to: string } | { act: 'append' } | { act: 'delete' };
+
+/** A register with unconditional and conditional writes. */
+function apply(state: State, operation: Operation): { outcome: string; state: State } {
+  if (operation.act === 'write') return { outcome: 'ok', state: operation.to };
+  if (state === null) return { outcome: 'missing', state };
+  if (operation.act === 'read') return { outcome: state, state };
+  if (operation.act === 'delete') return { outcome: 'ok', state: null };
+  return { outcome: `${state}+`, state: `${state}+` };
+}
+
+/** A request, from when to when, and its outcome; undefined if it is unknown. */
+interface Request {
+  readonly operation: Operation;
+  readonly begin: number;
+  readonly end: number;
+  readonly outcome: string | undefined;
+}
+
+/** Tries all orders. */
+function isExplained(state: State, left: readonly Request[]): boolean {
+  if (left.every(({ outcome }) => outcome === undefined)) return true;
+  const firstEnd = Math.min(...left.map(({ end, outcome }) => (outcome === undefined ? Infinity : end)));
+  return left.some((request) => {
+    if (request.begin > firstEnd) return false;
+    const next = apply(state, request.operation);
+    if (request.outcome !== undefined && request.outcome !== next.outcome) return false;
+    return isExplained(
+      next.state,
+      left.filter((other) => other !== request),
+    );
+  });
+}
+
+function check(requests: readonly Request[]) {
+  const register = new Register<Operation>(apply, null);
+  const events = requests.flatMap((request) => {
+    const { begin, end, operation, outcome } = request;
+    let begun: ReturnType<typeof register.begin>;
+    return [
+      { at: begin, run: () => (begun = register.begin(operation)) },
+      {
+        at: end,
+        run: () => {
+          register.end(begun, outcome);
+        },
+      },
+    ];
+  });
+  for (const { run } of events.sort((a, b) => a.at - b.at)) run();
+  return register;
+}
+
+const write = (to: string): Operation => ({ act: 'write', to });
+const read: Operation = { act: 'read' };
+const append: Operation = { act: 'append' };
+
+const operation: fc.Arbitrary<Operation> = fc.oneof(
+  fc.constant(read),
+  fc.constant(append),
+  fc.constant<Operation>({ act: 'delete' }),
+  fc.constantFrom('a', 'b').map(write),
+);
+/** Requests that overlap at random. No two events happen at the same time. */
+const requests = fc
+  .array(
+    fc.record({
+      operation,
+      outcome: fc.option(fc.constantFrom('ok', 'missing', 'a', 'b', 'a+', 'b+'), { nil: undefined }),
+    }),
+    { minLength: 1, maxLength: 6 },
+  )
+  .chain((sent) =>
+    fc.shuffledSubarray([...Array(2 * sent.length).keys()], { minLength: 2 * sent.length }).map((times) =>
+      sent.map((one, i): Request => {
+        const [begin = 0, end = 0] = times.slice(2 * i, 2 * i + 2).sort((a, b) => a - b);
+        return { ...one, begin, end };
+      }),
+    ),
+  );
+
+/** The same requests, with the outcomes that they have if they take effect in a random order that fits. */
+const explained = fc
+  .tuple(requests, fc.infiniteStream(fc.double({ min: 0, max: 1, noNaN: true })))
+  .map(([sent, random]) => {
+    const place = new Map(sent.map((one) => [one, one.begin + random.next().value! * (one.end - one.begin)]));
+    let state: State = null;
+    const outcomes = new Map<Request, string>();
+    for (const one of [...sent].sort((a, b) => place.get(a)! - place.get(b)!)) {
+      const next = apply(state, one.operation);
+      ({ state } = next);
+      outcomes.set(one, next.outcome);
+    }
+    return sent.map((one): Request => ({
+      ...one,
+      outcome: one.outcome === undefined ? undefined : outcomes.get(one),
+    }));
+  });
+
+t.test('histories that an order explains have no fault', async () => {
+  fc.assert(
+    fc.property(explained, (sent) => check(sent).fault === undefined),
+    { numRuns: 500 },
+  );
+});
+
+t.test('any history has a fault exactly if no order explains it', async () => {
+  fc.assert(
+    fc.property(requests, (sent) => (check(sent).fault === undefined) === isExplained(null, sent)),
+    { numRuns: 2_000 },
+  );
+});
+
+t.test('faults are told apart', async (t) => {
+  /** One after the other. */
+  const follow = (...sent: (readonly [Operation, string | undefined])[]) =>
+    check(sent.map(([operation, outcome], i) => ({ operation, outcome, begin: 2 * i, end: 2 * i + 1 }))).fault
+      ?.kind;
+  t.equal(follow([write('a'), 'ok'], [read, 'missing']), 'lost');
+  t.equal(follow([write('a'), 'ok'], [append, 'a+'], [read, 'a']), 'lost');
+  t.equal(
+    follow([write('a'), 'ok'], [append, 'a+'], [append, 'a+']),
+    'lost',
+    'an update that another overwrites',
+  );
+  t.equal(follow([write('a'), 'ok'], [append, 'a+'], [read, 'a++']), 'doubled');
+  t.equal(follow([write('a'), 'ok'], [read, 'b']), 'out of order', 'a value that nobody wrote');
+  t.equal(
+    follow([write('a'), 'ok'], [write('b'), undefined], [read, 'a'], [read, 'b']),
+    undefined,
+    'a late effect',
+  );
+  t.equal(
+    follow([write('a'), 'ok'], [write('b'), undefined], [read, 'b'], [read, 'a']),
+    'lost',
+    'and one undone',
+  );
+});
+
+t.test('a request without an effect is forgotten, and open ones are counted', async (t) => {
+  const register = new Register<Operation>(apply, null);
+  const first = register.begin(write('a'));
+  t.equal(register.state, undefined);
+  register.withdraw(first);
+  t.equal(register.state, null);
+  register.end(register.begin(write('b')), undefined);
+  t.equal(register.unsettled, 1);
+  register.end(register.begin(read), 'b');
+  t.strictSame([register.state, register.unsettled, register.fault], ['b', 0, undefined]);
+});
