@@ -44,8 +44,8 @@ export const traceOptions = [
 ];
 
 /**
- * Reads the calls that changed files below a folder, in order, except SQLite's -shm files, which need not survive. A
- * write counts from its start, since it may reach the disk before the call returns; any other call counts when it
+ * Reads the calls that changed files below a folder, in order. Of SQLite's -shm files, whose content need not survive,
+ * only the names count. A write counts from its start, since it may reach the disk before the call returns; any other call counts when it
  * succeeds. A relative path is only recognized in calls that name its folder; `ReplayedDisk.compare` finds the others.
  * @param {string} trace - The file that strace wrote with `traceOptions`.
  * @param {string} folder
@@ -91,9 +91,9 @@ function eventOf(text, folder, began) {
   const call = /^\w+/.exec(text)?.[0] ?? '';
   if (hiding.includes(call)) throw new Error(`${call} hides calls from the trace`);
   const paths = byPath.has(call) ? givenPaths(text) : openPaths(text);
-  const isOurs = (/** @type {string} */ name) => name.startsWith(`${folder}/`) && !name.endsWith('-shm');
-  if (!paths.some(isOurs)) return undefined;
+  if (!paths.some((name) => name.startsWith(`${folder}/`))) return undefined;
   const [path = '', second = ''] = paths;
+  if (path.endsWith('-shm') && !byPath.has(call)) return undefined;
   // The file has lost the name by which it was opened. It may have others, which strace does not know.
   const nameless = /^\w+\(\d+<[^>]*>\(deleted\)/.test(text);
   switch (call) {

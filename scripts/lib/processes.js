@@ -46,6 +46,21 @@ export function memoryOf(pid, kind = 'VmRSS') {
 }
 
 /**
+ * Sends a signal to processes; to none of those that have exited.
+ * @param {readonly number[]} processes
+ * @param {NodeJS.Signals} signal
+ */
+export function signalAll(processes, signal) {
+  for (const pid of processes) {
+    try {
+      process.kill(pid, signal);
+    } catch (error) {
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'ESRCH') throw error;
+    }
+  }
+}
+
+/**
  * Repeats a step until its result is truthy.
  * @template T
  * @param {() => T | Promise<T>} step

@@ -97,7 +97,7 @@ export class ReplayedDisk {
   /**
    * Returns what a power failure may leave now.
    * @param {Left} left
-   * @returns {Map<string, Buffer | 'folder'>} The files and folders, by path.
+   * @returns {Map<string, Buffer | 'folder'>} The files and folders, by path. A file with several names is one buffer.
    */
   image(left) {
     const names = new Map(this.#durable);
@@ -116,15 +116,20 @@ export class ReplayedDisk {
     };
     /** @type {Map<string, Buffer | 'folder'>} */
     const image = new Map();
+    /** @type {Map<ReplayedFile, Buffer>} */
+    const contents = new Map();
     for (const [path, file] of names) {
-      if (!isLost(path)) image.set(path, file === 'folder' ? file : remains(file, left));
+      if (isLost(path)) continue;
+      const content = file === 'folder' ? file : (contents.get(file) ?? remains(file, left));
+      if (file !== 'folder' && content !== 'folder') contents.set(file, content);
+      image.set(path, content);
     }
     return image;
   }
 
   /**
    * Checks that the calls that were replayed are all that changed a folder: what processes see in it must be the same
-   * in the simulation, byte for byte, except SQLite's -shm files. Sockets are ignored.
+   * in the simulation, byte for byte, except the content of SQLite's -shm files. Sockets are ignored.
    * @param {string} folder
    * @throws {Error} when a file or a folder differs.
    */
@@ -132,11 +137,11 @@ export class ReplayedDisk {
     const expected = this.image('all');
     for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
       const path = join(entry.parentPath, entry.name);
-      if (entry.name.endsWith('-shm') || entry.isSocket()) continue;
+      if (entry.isSocket()) continue;
       const content = expected.get(path);
       const same = entry.isDirectory()
         ? content === 'folder'
-        : content instanceof Buffer && content.equals(readFileSync(path));
+        : content instanceof Buffer && (path.endsWith('-shm') || content.equals(readFileSync(path)));
       if (!same) throw new Error(`${path} differs from its replay: a call that changed it was not replayed`);
       expected.delete(path);
     }

@@ -97,8 +97,13 @@ async function proveOne(report, image, options, what) {
     await container.start(image, options);
     await container.healthy();
     const checks = JSON.parse(await container.inspect('{{json .State.Health.Log}}'));
+    const ready = await container.ready();
     const healthy = checks.find((/** @type {{ ExitCode: number }} */ check) => check.ExitCode === 0);
-    const delay = Date.parse(healthy.End) - (await container.ready());
+    const delay = Date.parse(healthy.End) - ready;
+    // However slow the machine is, no check that begins when it is ready may fail, and none may succeed before.
+    const isRight = checks.every((/** @type {{ Start: string, ExitCode: number }} */ check) => {
+      return Date.parse(check.Start) < ready || check.ExitCode === 0;
+    });
     const token = await container.createToken();
     const { status } = await send(container.origin, { token, ...creation });
     await docker('stop', container.name);
@@ -106,7 +111,7 @@ async function proveOne(report, image, options, what) {
     const details = `healthy ${delay} ms after it was ready`;
     report.line(
       `${what}: read-only root, no capabilities`,
-      status === 200 && exit === '0' && delay < 2_500,
+      status === 200 && exit === '0' && isRight && delay >= 0,
       details,
     );
   } finally {

@@ -1,9 +1,10 @@
 // Records which writes were requested and acknowledged, and checks the files that a power failure left against them.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { service } from '../../dist/service.js';
 import { migrateStorage } from '../../dist/storage/open.js';
+import { lockStore } from '../../dist/storage/sqlite/lock.js';
 
 /**
  * What was requested and, once `done`, acknowledged. `serve` stands for the start of the server.
@@ -80,13 +81,15 @@ export class Ledger {
   }
 
   /**
-   * Checks the store and the backups on a disk. Brings the schema of the store up to date, as a start would.
+   * Checks the store and the backups on a disk. Takes the lock of the store and brings its schema up to date, as a
+   * start would.
    * @param {string} disk - The folder that holds the disk's files.
    * @returns {Promise<string | undefined>} The fault, if any.
    */
   async check(disk) {
     try {
       const store = join(disk, storePath);
+      if (existsSync(dirname(store))) (await lockStore(store)).release();
       if (existsSync(store)) await migrateStorage(service, `file:${store}`);
       const faults = [compare(store, this.#last)];
       for (const [name, { done, before, touched }] of this.#backups) {

@@ -76,7 +76,7 @@ export async function makeScenarios(folder) {
       name: 'older store',
       stages: [
         { workers: 0, restored: { 'plants.db': old }, restoredPlants, token: oldToken },
-        { workers: 2, killAt: 3 },
+        { workers: 2, killAt: 7 },
         { workers: 2 },
       ],
     },

@@ -1,8 +1,9 @@
 // How prove:workers ends the supervisor, and what must be so afterwards. The server is then started again.
+import { linkSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { until } from '../lib/processes.js';
+import { signalAll, until } from '../lib/processes.js';
 import { faults } from './workers-faults.js';
-import { signalAll } from './workers-world.js';
 
 /** @typedef {import('./workers-world.js').World} World */
 /** @typedef {import('./workers-faults.js').Fault} Fault */
@@ -12,13 +13,13 @@ import { signalAll } from './workers-world.js';
  * An end of the supervisor.
  * @typedef {object} End
  * @property {string} name
+ * @property {import('./workers-world.js').Engine} [engine] - The only one that it concerns.
+ * @property {number} [workers] - How many workers the server must have.
  * @property {(world: World, random: Random) => Promise<void>} run - Throws an Error when a promise is broken.
  */
 
-/** How long a graceful end may take, in s: SHUTDOWN_SECONDS, what the supervisor adds, and a slow machine. */
-const gracefulTime = 20;
-/** How long workers may run after their supervisor, in s. */
-const orphanTime = 5;
+/** How long an end may take, in s: far beyond what a slow machine needs. */
+const patience = 180;
 
 /** @type {readonly NodeJS.Signals[]} */
 const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'];
@@ -28,7 +29,7 @@ export const endGracefully = {
   name: 'end the supervisor by a signal',
   run: async (world, random) => {
     process.kill(world.supervisor, random.pick(signals));
-    const status = await world.exited(gracefulTime);
+    const status = await world.exited(patience);
     if (status !== 0) throw new Error(`a graceful end had the status ${status}`);
     checkLeftovers(world);
   },
@@ -71,7 +72,7 @@ const interruptStart = {
   name: 'end the supervisor by a signal while it starts',
   run: async (world, random) => {
     await endGracefully.run(world, random);
-    world.launch(2);
+    world.launch(world.workers);
     await pause(random.integer(0, 1_500));
     const signal = random.pick(signals);
     process.kill(world.supervisor, signal);
@@ -82,11 +83,34 @@ const interruptStart = {
   },
 };
 
+/** @type {End} */
+const deleteLog = {
+  name: 'delete the write-ahead log, kill all processes, and restore the log',
+  engine: 'sqlite',
+  run: async (world, random) => {
+    const log = `${world.store}-wal`;
+    const restored = join(world.awayFolder, 'log');
+    linkSync(log, restored);
+    rmSync(log);
+    await pause(random.integer(0, 500));
+    await killEverything.run(world, random);
+    try {
+      world.launch(world.workers);
+      const status = await world.exited(patience);
+      if (status !== 1) throw new Error(`a start without the log had the status ${status}`);
+    } finally {
+      renameSync(restored, log);
+    }
+  },
+};
+
 /** @param {string} name @param {Fault} fault @param {End} end @returns {End} An end while a fault lasts. */
 const during = (name, fault, end) => ({
   name: `${end.name} ${name}`,
+  ...(fault.engine && { engine: fault.engine }),
+  ...(fault.workers && { workers: fault.workers }),
   run: async (world, random) => {
-    const repair = fault.inject(world, random);
+    const repair = await fault.inject(world, random);
     await pause(random.integer(0, 500));
     try {
       await end.run(world, random);
@@ -103,7 +127,8 @@ export const ends = [
   killSupervisor,
   killEverything,
   interruptStart,
-  during('while plants.db is away', faults.moveDatabase, killSupervisor),
+  deleteLog,
+  during('while the database is away', faults.moveDatabase, killSupervisor),
   during('while the store is away', faults.moveStore, killEverything),
   during('while a worker is replaced', faults.killWorker, endGracefully),
   during('while a worker is stopped', faults.pauseWorker, endGracefully),
@@ -116,9 +141,9 @@ export const ends = [
  * @returns The status or the signal.
  */
 async function allExit(world) {
-  const status = await world.exited(orphanTime);
-  if (await until(() => world.processes().length === 0, orphanTime)) return status;
-  throw new Error(`processes run ${orphanTime} s after their supervisor: ${world.leftovers().join(', ')}`);
+  const status = await world.exited(patience);
+  if (await until(() => world.processes().length === 0, patience)) return status;
+  throw new Error(`processes run ${patience} s after their supervisor: ${world.leftovers().join(', ')}`);
 }
 
 /** @param {World} world */

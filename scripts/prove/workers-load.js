@@ -1,88 +1,46 @@
-// The clients of prove:workers: they create, delete and list plants, and compare every response with what they know.
+// The clients of prove:workers: they use the library with all its operations, and share the documents. What they know of
+// each document says whether the responses fit together.
 import { Agent } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { send } from '../lib/request.js';
+import { faultOf, Subject } from './workers-documents.js';
+import { collections, idOf, messageOf, outcomeOf, stateOf } from './workers-model.js';
 
 /** @typedef {import('./workers-meter.js').Kind} Kind */
+/** @typedef {import('./workers-model.js').Collection} Collection */
+/** @typedef {import('./workers-model.js').Operation} Operation */
+/** @typedef {import('./workers-documents.js').Document} Document */
 /** @typedef {import('../lib/request.js').Response} Response */
 
-/** The names of the subjects, and how many plants each of their clients keeps. The first one's lists have two pages. */
-export const subjects = /** @type {const} */ ({ many: 170, some: 25, few: 5 });
-/** Two with a kept connection, and two that connect for each request. */
-const clientsPerSubject = 4;
+/**
+ * The names of the subjects, and how many books and loans their clients use at a time: many, so that lists have several
+ * pages, or few, so that requests meet.
+ */
+export const subjects = /** @type {const} */ ({
+  many: { books: 600, loans: 60 },
+  some: { books: 25, loans: 25 },
+  few: { books: 2, loans: 2 },
+});
+/** Half of them keep a connection, half connect for each request. */
+const clientsPerSubject = 8;
 /** The longest pause between the requests of a client, in ms. */
-const longestPause = 14;
+const longestPause = 20;
 /** The pause after a failure, in ms. */
 const failurePause = 30;
-/** When a client gives up, in ms. */
-const timeout = 5_000;
+/** When a client gives up, in ms: far beyond what a slow machine takes. */
+const timeout = 60_000;
 /** The code of a 503 that says that the outcome of a write is unknown. */
 const unknownOutcome = 50302;
 
 /** The id of the requests on new connections, by which the log shows which workers serve them. */
 export const newConnectionId = 'new-connection';
 
-/**
- * A plant that one client uses, with one request at a time.
- * @typedef {object} Plant
- * @property {number} id
- * @property {'present' | 'absent' | 'unknown'} state - Unknown if a response was lost, or said so. It then stays unknown,
- *   since its write may still be on its way, and is not used again.
- * @property {number} changed - When its last write ended, by the subject's clock; infinite while one is on its way.
- * @property {number} generation - Which creation of this id it is; each has another name.
- */
-
-/** Starts with the id, since a list does not have it. @param {Plant} plant */
-const nameOf = ({ id, generation }) => `${id}/${generation}`;
-
-/** What the clients of a subject know of its plants. */
-class Subject {
-  /** @type {Map<number, Plant>} */
-  plants = new Map();
-  /** Counts the ends of writes. */
-  clock = 0;
-
-  /** @param {string} name @param {string} token @param {number} most - How many plants each client keeps. */
-  constructor(name, token, most) {
-    this.name = name;
-    this.token = token;
-    this.most = most;
-  }
-
-  /**
-   * Checks a list. Plants that were written since it was requested may be in it or not.
-   * @param {string} text
-   * @param {number} since - The clock at the request.
-   * @returns {string[]} What is wrong.
-   */
-  check(text, since) {
-    const faults = [];
-    /** @type {{ name: string }[]} */
-    const plants = JSON.parse(text);
-    const list = plants.map(({ name }) => ({ id: Number(name.split('/')[0]), name }));
-    const listed = new Map(list.map(({ id, name }) => [id, name]));
-    for (const [i, { id }] of list.entries()) {
-      const previous = list[i - 1];
-      if (previous !== undefined && previous.id >= id) faults.push(`order: ${id} follows ${previous.id}`);
-      if (!this.plants.has(id)) faults.push(`foreign: ${id} was never created`);
-    }
-    for (const plant of this.plants.values()) {
-      if (plant.state === 'unknown' || plant.changed > since) continue;
-      const found = listed.get(plant.id);
-      if (plant.state === 'absent' && found !== undefined)
-        faults.push(`undone: ${found} was deleted, and is there`);
-      if (plant.state === 'present' && found !== nameOf(plant))
-        faults.push(`lost: ${nameOf(plant)} is ${found === undefined ? 'missing' : `there as ${found}`}`);
-    }
-    return faults;
-  }
-}
-
 /** Runs all clients. */
 export class Load {
-  /** Acknowledged writes. */
+  /** Acknowledged writes that had an effect, and among them renewals. */
   acknowledged = 0;
+  renewals = 0;
   /** Writes whose outcome is unknown, and those that were refused without effect. */
   unknown = 0;
   refused = 0;
@@ -94,6 +52,7 @@ export class Load {
   #running = true;
   #ended;
   #subjects;
+  #written = 0;
 
   /**
    * Starts the clients.
@@ -108,7 +67,7 @@ export class Load {
     this.#meter = meter;
     this.#violation = violation;
     this.#subjects = Object.entries(subjects).map(
-      ([name, most], i) => new Subject(name, tokens[i] ?? '', most),
+      ([name, counts], i) => new Subject(name, tokens[i] ?? '', counts),
     );
     this.#ended = Promise.all(
       this.#subjects.flatMap((subject) =>
@@ -123,51 +82,48 @@ export class Load {
     await this.#ended;
   }
 
-  /** Lists all plants, and compares them with what is known. @throws {Error} when there is no list. */
+  /** Lists everything, and compares it with what is known. @throws {Error} when there is no list. */
   async verify() {
     for (const subject of this.#subjects) {
-      const { status, text } = await this.#list(subject);
-      if (status !== 200) throw new Error(`the list of ${subject.name} returned ${status} ${text}`);
+      for (const collection of collections) {
+        const { status, text } = await this.#list(subject, collection);
+        if (status !== 200) throw new Error(`the list of ${subject.name} returned ${status} ${text}`);
+      }
     }
   }
 
-  /** How many plants are known to exist. */
-  get present() {
-    const plants = this.#subjects.flatMap((subject) => [...subject.plants.values()]);
-    return plants.filter(({ state }) => state === 'present').length;
+  /** Begins to read all documents, as a backup does. Call what it returns with what was read. */
+  beginSnapshot() {
+    const clocks = this.#subjects.map(({ clock }) => clock);
+    /** @param {(subject: string, collection: Collection) => Map<string | number, string>} read */
+    return (read) => {
+      for (const [i, subject] of this.#subjects.entries()) {
+        for (const collection of collections) {
+          const found = read(subject.name, collection);
+          this.#report(subject.compare(collection, found, clocks[i] ?? 0), `in a backup, ${subject.name}`);
+        }
+      }
+    };
   }
 
-  /**
-   * Runs one client, with one request at a time, and plants of its own.
-   * @param {Subject} subject
-   * @param {number} index
-   */
+  /** How many documents are known to exist. */
+  get present() {
+    const documents = this.#subjects.flatMap(({ documents: { books, loans } }) => [
+      ...books.values(),
+      ...loans.values(),
+    ]);
+    return documents.filter(({ register }) => typeof register.state === 'string').length;
+  }
+
+  /** Runs one client, with one request at a time. @param {Subject} subject @param {number} index */
   async #run(subject, index) {
     const connection = index % 2 === 0 ? 'kept' : 'new';
     const agent = connection === 'kept' ? new Agent({ keepAlive: true, maxSockets: 1 }) : undefined;
-    /** @type {Plant[]} */
-    const plants = [];
     while (this.#running) {
-      const present = plants.filter(({ state }) => state === 'present');
-      const kind = chooseKind(present.length, subject.most);
+      const collection = Math.random() < 0.5 ? 'books' : 'loans';
       const begun = performance.now();
-      let response;
-      if (kind === 'list') response = await this.#list(subject, agent);
-      else if (kind === 'delete') response = await this.#write(kind, subject, pick(present), agent);
-      else {
-        const absent = plants.filter(({ state }) => state === 'absent');
-        // Sometimes one that was deleted, sometimes a new one.
-        const again = absent.length > 0 && Math.random() < 0.5;
-        const plant = again ? pick(absent) : newPlant(plants.length * clientsPerSubject + index + 1);
-        if (!again) {
-          plants.push(plant);
-          subject.plants.set(plant.id, plant);
-        }
-        plant.generation++;
-        response = await this.#write(kind, subject, plant, agent);
-      }
-      const { status, text } = response;
-      if (status === 200 || status === 204) {
+      const [kind, { status, text }] = await this.#request(subject, collection, agent);
+      if (status >= 200 && status < 500) {
         this.#meter.succeed(kind, connection, begun);
         await pause(1 + Math.random() * longestPause);
         continue;
@@ -180,49 +136,102 @@ export class Load {
     agent?.destroy();
   }
 
-  /** @param {Subject} subject @param {Agent} [agent] */
-  async #list(subject, agent) {
-    const since = subject.clock;
-    const response = await this.#send(subject, { path: '/plants' }, agent);
-    if (response.status !== 200) return response;
-    const faults = subject.check(response.text, since);
-    for (const fault of faults.slice(0, 3)) this.#violation(`${fault} (subject ${subject.name})`);
-    if (faults.length > 3) this.#violation(`${faults.length - 3} more in the same list of ${subject.name}`);
-    return response;
+  /**
+   * @param {Subject} subject @param {Collection} collection @param {Agent} [agent]
+   * @returns {Promise<[Kind, Response]>}
+   */
+  async #request(subject, collection, agent) {
+    if (Math.random() < 0.1) return ['list', await this.#list(subject, collection, agent)];
+    const document = subject.pick(collection);
+    const operation = this.#choose(document);
+    const { register } = document;
+    const writes = operation.act !== 'read';
+    const request = register.begin(operation);
+    if (writes) {
+      document.writes++;
+      document.changed = Infinity;
+    }
+    const response = await this.#send(subject, messageOf(collection, document.id, operation), agent);
+    if (writes) document.writes--;
+    const outcome = this.#outcomeOf(document, operation, response);
+    if (outcome === 'none') register.withdraw(request);
+    else register.end(request, outcome);
+    // What a read has seen may be the effect of a write whose outcome is unknown.
+    if (writes || register.unsettled > 0) document.changed = document.writes > 0 ? Infinity : ++subject.clock;
+    this.#report(faultOf(document), `subject ${subject.name}`);
+    return [writes ? 'write' : 'get', response];
   }
 
-  /** @param {'create' | 'delete'} kind @param {Subject} subject @param {Plant} plant @param {Agent} [agent] */
-  async #write(kind, subject, plant, agent) {
-    const { id } = plant;
-    plant.changed = Infinity;
-    const message =
-      kind === 'create'
-        ? { method: 'POST', path: '/plants', body: JSON.stringify({ id, name: nameOf(plant) }) }
-        : { method: 'DELETE', path: `/plants/${id}` };
-    const response = await this.#send(subject, message, agent);
-    plant.state = this.#stateAfter(kind, plant, response);
-    plant.changed = ++subject.clock;
-    return response;
+  /** What a client does with a document. @param {Document} document @returns {Operation} */
+  #choose({ collection, register }) {
+    const count = ++this.#written;
+    const whole =
+      collection === 'books'
+        ? { title: `t${count}`, author: `a${count}` }
+        : { isbn: '9780141439600', borrower: `b${count}`, due: '2031-12-24' };
+    if (register.state === null && Math.random() < 0.8) return { act: 'create', value: whole };
+    const choice = Math.random();
+    if (choice < 0.3) return { act: 'read' };
+    if (choice < 0.4) return { act: 'delete' };
+    if (choice < 0.5) return { act: 'create', value: whole };
+    if (collection === 'books') {
+      if (choice < 0.6) return { act: 'replace', value: { ...whole, shelf: `s${count}` } };
+      const field = ['title', 'author', 'shelf'][count % 3] ?? '';
+      return { act: 'change', value: { [field]: `${field}${count}` } };
+    }
+    if (choice < 0.6) return { act: 'replace', value: { ...whole, renewals: 0 } };
+    return { act: 'renew' };
   }
 
-  /** @param {'create' | 'delete'} kind @param {Plant} plant @param {Response} response @returns {Plant['state']} */
-  #stateAfter(kind, plant, { status, text }) {
-    if (status === (kind === 'create' ? 200 : 204)) {
+  /**
+   * The outcome of a request; undefined if it is unknown, and 'none' if it certainly had no effect.
+   * @param {Document} document @param {Operation} operation @param {Response} response
+   */
+  #outcomeOf({ collection }, { act }, response) {
+    const { status, text } = response;
+    if (status >= 200 && status < 300 && act !== 'read') {
       this.acknowledged++;
-      return kind === 'create' ? 'present' : 'absent';
+      if (act === 'renew') this.renewals++;
     }
-    // Refused by the system, so that the server cannot have received it.
-    if (status === 0 && text === 'ECONNREFUSED') return plant.state;
-    if (status === 503 && !text.includes(String(unknownOutcome))) {
-      this.refused++;
-      return plant.state;
+    if (status >= 200 && status < 500) return outcomeOf(collection, response);
+    // The system refused the connection, so that the server cannot have received it.
+    const isRefused =
+      status === 0 ? text === 'ECONNREFUSED' : status === 503 && !text.includes(`${unknownOutcome}`);
+    if (act === 'read' || isRefused) {
+      if (act !== 'read') this.refused++;
+      return 'none';
     }
-    if (kind === 'create' && status === 400)
-      this.#violation(`undone: ${nameOf(plant)} must not exist, but ${text}`);
-    if (kind === 'delete' && status === 404)
-      this.#violation(`lost: ${nameOf(plant)} must exist, but ${text}`);
     this.unknown++;
-    return 'unknown';
+    return undefined;
+  }
+
+  /** @param {Subject} subject @param {Collection} collection @param {Agent} [agent] */
+  async #list(subject, collection, agent) {
+    const since = subject.clock;
+    const csv = collection === 'loans' && Math.random() < 0.3;
+    const response = await this.#send(subject, { path: csv ? '/loans.csv' : `/${collection}` }, agent);
+    if (response.status !== 200) return response;
+    const list = csv ? parseCsv(response.text) : JSON.parse(response.text);
+    /** @type {Map<string | number, string>} */
+    const found = new Map();
+    const faults = [];
+    let last;
+    for (const value of list) {
+      const id = idOf(collection, value);
+      if (found.has(id)) faults.push(`doubled: ${id} is twice in a list`);
+      else if (last !== undefined && last > id) faults.push(`out of order: ${id} follows ${last}`);
+      found.set(id, stateOf(collection, value));
+      last = id;
+    }
+    faults.push(...subject.compare(collection, found, since));
+    this.#report(faults, `in a list of ${subject.name}`);
+    return response;
+  }
+
+  /** @param {readonly string[]} faults @param {string} where */
+  #report(faults, where) {
+    for (const fault of faults.slice(0, 3)) this.#violation(`${fault} (${where})`);
+    if (faults.length > 3) this.#violation(`${faults.length - 3} more faults ${where}`);
   }
 
   /** @param {Subject} subject @param {import('../lib/request.js').Message} message @param {Agent} [agent] */
@@ -232,26 +241,11 @@ export class Load {
   }
 }
 
-/**
- * What a client does next.
- * @param {number} present - How many of its plants exist.
- * @param {number} most
- * @returns {Kind}
- */
-function chooseKind(present, most) {
-  if (Math.random() < 0.2) return 'list';
-  if (present === 0) return 'create';
-  return Math.random() < (present < most ? 0.7 : 0.3) ? 'create' : 'delete';
-}
-
-/** @param {number} number @returns {Plant} */
-function newPlant(number) {
-  // Both signs, since the order of a list is numerical.
-  const id = Math.random() < 0.5 ? number : -number;
-  return { id, state: 'absent', changed: 0, generation: 0 };
-}
-
-/** One of some plants, at random. @param {readonly Plant[]} plants @returns {Plant} */
-function pick(plants) {
-  return /** @type {Plant} */ (plants[Math.floor(Math.random() * plants.length)]);
+/** The loans of an export, none of which has a quoted field. @param {string} text */
+function parseCsv(text) {
+  const [, ...lines] = text.trimEnd().split('\r\n');
+  return lines.map((line) => {
+    const [copy, isbn, borrower, due, renewals] = line.split(',');
+    return { copy: Number(copy), isbn, borrower, due, renewals: Number(renewals) };
+  });
 }

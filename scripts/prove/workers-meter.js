@@ -2,7 +2,7 @@
 import { performance } from 'node:perf_hooks';
 
 /** The kinds of requests. */
-export const kinds = /** @type {const} */ (['create', 'delete', 'list']);
+export const kinds = /** @type {const} */ (['write', 'get', 'list']);
 /** @typedef {typeof kinds[number]} Kind */
 /** @typedef {'kept' | 'new'} Connection */
 /** A number for each kind. @typedef {Record<Kind, number>} PerKind */
@@ -11,7 +11,7 @@ export const kinds = /** @type {const} */ (['create', 'delete', 'list']);
 const calm = 200;
 
 /** @param {number} value @returns {PerKind} */
-export const perKind = (value) => ({ create: value, delete: value, list: value });
+export const perKind = (value) => ({ write: value, get: value, list: value });
 
 /** Records all requests. Moments are of performance.now(). */
 export class Meter {
@@ -32,12 +32,10 @@ export class Meter {
   #silentSince = perKind(Infinity);
   /** The longest time without a success since the fault began, in ms. */
   #longest = perKind(0);
-  #violation;
-
-  /** @param {(what: string) => void} violation */
-  constructor(violation) {
-    this.#violation = violation;
-  }
+  /** The requests that failed though no fault lasted. @type {string[]} */
+  #unexpected = [];
+  /** How many faults have begun or ended; odd while one lasts. */
+  disturbances = 0;
 
   /** @param {Kind} kind @param {Connection} connection @param {number} begun */
   succeed(kind, connection, begun) {
@@ -53,12 +51,13 @@ export class Meter {
     if (begun < this.#since) return;
     this.#lastFailureAt = performance.now();
     this.lastFailure = `a ${kind} on a ${connection} connection, ${why}`;
-    if (this.#strict) this.#violation(`without a fault, this failed: ${this.lastFailure}`);
+    if (this.#strict) this.#unexpected.push(this.lastFailure);
   }
 
   /** A fault begins. @param {readonly Kind[]} down - The kinds that need not succeed while it lasts. */
   beginFault(down) {
     this.#strict = false;
+    if (this.disturbances % 2 === 0) this.disturbances++;
     this.#longest = perKind(0);
     this.#silentSince = perKind(performance.now());
     for (const kind of down) this.#silentSince[kind] = Infinity;
@@ -76,11 +75,17 @@ export class Meter {
    * @returns {PerKind} The longest time without a success since the fault began, in ms.
    */
   endFault(recovered) {
+    if (recovered) this.disturbances++;
     for (const kind of kinds) this.#measure(kind);
     this.#silentSince = perKind(Infinity);
     this.#since = performance.now();
     this.#strict = recovered;
     return this.#longest;
+  }
+
+  /** The requests that failed, though no fault lasted, since this was last called. */
+  takeUnexpected() {
+    return this.#unexpected.splice(0);
   }
 
   /** Whether no request has failed for a while, and one of each kind on each connection has succeeded since then. */

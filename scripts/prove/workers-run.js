@@ -1,7 +1,9 @@
 // A run of prove:workers: injects faults under load, and records every broken promise.
+import { DatabaseSync } from '@photostructure/sqlite';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { until } from '../lib/processes.js';
+import { Commands } from './workers-commands.js';
 import { Load, subjects } from './workers-load.js';
 import { kinds, Meter, perKind } from './workers-meter.js';
 import { World } from './workers-world.js';
@@ -11,9 +13,8 @@ import { World } from './workers-world.js';
 /** @typedef {import('./workers-random.js').Random} Random */
 /** @typedef {import('./workers-meter.js').PerKind} PerKind */
 
-/** How long a start of the server may take, in s, and how long until it then serves every request. */
-const startTime = 30;
-const serviceTime = 10;
+/** How long anything may take, in s: far beyond what a slow machine needs, so that only what never happens fails. */
+const patience = 180;
 /** How many broken promises are printed. */
 const mostPrinted = 12;
 /** How many of the last faults are printed if one breaks a promise. */
@@ -27,28 +28,42 @@ export class Run {
   violations = [];
   /** @type {Map<string, Tally>} */
   tallies = new Map();
-  meter = new Meter((what) => this.violate(what));
+  meter = new Meter();
   /** The clients, which run from `begin` on. @type {Load | undefined} */
   load;
+  /** The operator, who does the same. @type {Commands | undefined} */
+  commands;
   /** @type {string[]} */
   #history = [];
   #begin = performance.now();
   #print;
   #world;
+  #overdue = 0;
 
-  /** @param {string} dist - The folder of the build. @param {(line: string) => void} print */
-  constructor(dist, print) {
+  /** @param {string} root - The folder of a build of the project. @param {(line: string) => void} print */
+  constructor(root, print) {
     this.#print = print;
-    this.#world = new World(dist);
+    this.#world = new World(root);
   }
 
-  /** Creates the store, and starts the server for the first time. @param {number} workers */
-  async begin(workers) {
-    const tokens = await this.#world.prepare(Object.keys(subjects));
-    await this.#world.start(workers, startTime);
-    const origin = `http://127.0.0.1:${this.#world.port}`;
+  /**
+   * Creates the store, and starts the server for the first time.
+   * @param {import('./workers-world.js').Engine} engine
+   * @param {number} workers
+   */
+  async begin(engine, workers) {
+    const tokens = await this.#world.prepare(engine, Object.keys(subjects));
+    await this.#world.start(workers, patience);
+    const { origin } = this.#world;
     const violation = (/** @type {string} */ what) => this.violate(what);
     this.load = new Load({ origin, tokens, meter: this.meter, violation });
+    this.commands = new Commands(this.#world, this.load, () => this.meter.disturbances, violation);
+  }
+
+  /** Whether a fault or an end can happen to the running server. @param {Fault | End} fault */
+  applies({ engine, workers = 1 }) {
+    const { isFile } = this.#world;
+    return (engine === undefined || (engine === 'sqlite') === isFile) && this.#world.workers >= workers;
   }
 
   /** Records a broken promise. @param {string} what */
@@ -64,28 +79,33 @@ export class Run {
    * @param {Fault} [possibleDeath] - The death of workers meanwhile, if the fault allows it.
    */
   async disturb(fault, random, possibleDeath) {
-    const death = fault.withDeath === true ? possibleDeath : undefined;
+    const mayDie = fault.withDeath === true && possibleDeath !== undefined && this.applies(possibleDeath);
+    const death = mayDie ? possibleDeath : undefined;
     const name = death === undefined ? fault.name : `${fault.name}, and ${death.name}`;
-    const { down = [], downWithDeath = [], bound, allow500 = false } = fault;
+    const { down = [], downWithDeath = [], bound = patience, allow500 = false } = fault;
     const mayStop = death === undefined ? down : [...down, ...downWithDeath, ...(death.down ?? [])];
     const failures = this.meter.failed;
-    this.meter.beginFault(mayStop);
+    this.#beginFault(mayStop);
     this.#allow500(allow500);
-    const repair = fault.inject(this.#world, random);
+    const repair = await fault.inject(this.#world, random);
     await this.#hold(name, fault, mayStop, random, death);
     await this.#attempt(name, repair);
     this.meter.repaired();
-    const after = Math.max(bound.after, death?.bound.after ?? 0);
-    const recovered = await this.#recover(name, after);
+    const recovered = await this.#recover(name, bound);
     this.#allow500(false);
     const longest = this.meter.endFault(recovered);
-    for (const kind of kinds) {
-      const limit = this.#boundOf(mayStop.includes(kind) ? after : bound.during);
-      if (longest[kind] <= limit * 1_000) continue;
-      this.violate(`${name}: no ${kind} for ${seconds(longest[kind])} s, and the bound is ${limit} s`);
-    }
     this.#report(fault.name, name, longest, failures);
     await pause(random.integer(100, 500));
+  }
+
+  /** @param {readonly import('./workers-meter.js').Kind[]} mayStop */
+  #beginFault(mayStop) {
+    const { overdue } = this.#world;
+    for (const what of this.meter.takeUnexpected()) {
+      // A slow machine kills workers that cannot respond in time, and they take their requests with them.
+      if (overdue === this.#overdue) this.violate(`without a fault, this failed: ${what}`);
+    }
+    this.meter.beginFault(mayStop);
   }
 
   /**
@@ -96,27 +116,31 @@ export class Run {
    * @param {Random} random
    * @param {Fault | undefined} death
    */
-  async #hold(name, { hold, replaced, bound, down = [] }, mayStop, random, death) {
+  async #hold(name, { hold, replaced = false, bound = patience, down = [] }, mayStop, random, death) {
     const time = random.integer(...hold);
     const before = random.integer(0, time);
     await pause(before);
-    death?.inject(this.#world, random);
+    await death?.inject(this.#world, random);
     const moment = performance.now();
     await pause(time - before);
-    const awaitsWorkers = death !== undefined && replaced !== undefined;
+    const awaitsWorkers = death !== undefined && replaced;
     // Once workers have been replaced, what their death may have stopped must work again.
     const stopped = awaitsWorkers ? down : mayStop;
     const up = kinds.filter((kind) => !stopped.includes(kind));
     const works = async () =>
-      this.meter.hasSuccess(moment, up) && (!awaitsWorkers || (await this.#allServe()));
-    const limit = this.#boundOf(awaitsWorkers ? replaced : bound.during);
-    if (await until(works, limit)) return;
-    this.violate(`${name}: meanwhile no ${up.join(', ')}, or no new worker, for ${limit} s`);
+      this.meter.hasSuccess(moment, up) && (!awaitsWorkers || (await this.#world.allServe()));
+    if (await this.#until(works, bound)) return;
+    this.violate(`${name}: meanwhile no ${up.join(', ')}, or no new worker, for ${bound} s`);
   }
 
   /** @param {boolean} allowed */
   #allow500(allowed) {
     if (this.load !== undefined) this.load.allow500 = allowed;
+  }
+
+  /** Waits for a condition, and no longer once a promise is broken. @param {() => Promise<boolean>} holds @param {number} bound */
+  #until(holds, bound) {
+    return until(async () => this.violations.length > 0 || (await holds()), bound + this.#world.longestPause);
   }
 
   /** @param {string} name @param {() => void | Promise<void>} action - Throws an Error when a promise is broken. */
@@ -136,25 +160,30 @@ export class Run {
    */
   async restart(end, random, workers) {
     const failures = this.meter.failed;
-    this.meter.beginFault(kinds);
+    this.#beginFault(kinds);
     const begun = performance.now();
     await this.#attempt(end.name, () => end.run(this.#world, random));
     this.#world.kill();
     const ended = performance.now();
-    await this.#world.start(workers, startTime);
+    await this.#world.start(workers, patience);
     const times = `${seconds(ended - begun)} s, and start with ${workers} workers: ${seconds(performance.now() - ended)} s`;
     this.meter.repaired();
-    const recovered = await this.#recover(end.name, serviceTime);
+    const recovered = await this.#recover(end.name, patience);
     this.#report(end.name, `${end.name}: ${times}`, this.meter.endFault(recovered), failures);
     await this.load?.verify();
   }
 
-  /** Ends the clients, compares all lists once more, and ends the server. @param {End} end @param {Random} random */
+  /** Ends the clients, compares everything once more, and ends the server. @param {End} end @param {Random} random */
   async finish(end, random) {
+    this.#beginFault([]);
+    this.meter.endFault(true);
+    await this.commands?.end();
     await this.load?.end();
     await this.load?.verify();
+    await this.commands?.verify();
     await this.#attempt(end.name, () => end.run(this.#world, random));
-    const integrity = this.#world.checkIntegrity();
+    if (!this.#world.isFile) return;
+    const integrity = integrityOf(this.#world.store);
     if (integrity !== 'ok') this.violate(`the store is damaged: ${integrity}`);
   }
 
@@ -162,6 +191,7 @@ export class Run {
   async abandon() {
     this.meter.beginFault(kinds);
     this.#world.kill();
+    await this.commands?.end();
     await this.load?.end();
     this.#world.remove();
   }
@@ -177,11 +207,14 @@ export class Run {
     const since = Date.now();
     const world = this.#world;
     const recovered = async () =>
-      (await this.#allServe()) &&
+      (await world.allServe()) &&
       this.meter.isCalm() &&
       world.workersWithNewConnections(since) >= world.workers &&
       (await world.ready());
-    if (await until(recovered, this.#boundOf(bound))) return true;
+    if (await this.#until(recovered, bound)) {
+      this.#overdue = world.overdue;
+      return true;
+    }
     const serving = await world.servingWorkers();
     this.violate(
       `${name}: not recovered after ${bound} s: ${serving ?? 'unknown'} of ${world.workers} workers serve, ` +
@@ -189,18 +222,6 @@ export class Run {
         `${(await world.ready()) ? 'ready' : 'not ready'}, last failure: ${this.meter.lastFailure}`,
     );
     return false;
-  }
-
-  async #allServe() {
-    const { workers } = this.#world;
-    return (
-      this.#world.workerProcesses().length === workers && (await this.#world.servingWorkers()) === workers
-    );
-  }
-
-  /** A bound, and the pause before a restart, in s. @param {number} bound */
-  #boundOf(bound) {
-    return bound + this.#world.longestPause;
   }
 
   /** @param {string} kind @param {string} what @param {PerKind} longest @param {number} failures - Before the fault. */
@@ -224,4 +245,14 @@ export class Run {
 /** A time in s, from ms. @param {number} milliseconds */
 export function seconds(milliseconds) {
   return (milliseconds / 1_000).toFixed(2);
+}
+
+/** Checks a store that no process has open. @param {string} file @returns {string} "ok", or what is wrong. */
+function integrityOf(file) {
+  const database = new DatabaseSync(file, { readOnly: true });
+  try {
+    return String(Object.values(database.prepare('PRAGMA integrity_check').get() ?? {})[0]);
+  } finally {
+    database.close();
+  }
 }

@@ -1,4 +1,4 @@
-// The server that prove:workers disturbs: its folders, its processes, its log, and what it must not leave behind.
+// The library that prove:workers disturbs: its store, its processes, its log, and what it must not leave behind.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
-import { DatabaseSync } from '@photostructure/sqlite';
 import getPort from 'get-port';
+import { embeddedPostgres } from '../../test/support/postgres-cluster.js';
 import { endWithThisProcess, run } from '../../test/support/server-process.js';
-import { readProcess, until } from '../lib/processes.js';
+import { readProcess, signalAll, until } from '../lib/processes.js';
 import { send } from '../lib/request.js';
 import { newConnectionId } from './workers-load.js';
 import { LogPipe } from './workers-log.js';
@@ -20,10 +20,14 @@ const markerVariable = 'PROVE_WORKERS_RUN';
 export const descriptors = 256;
 /** How many lines of the log are kept for the report. */
 const keptLines = 40;
+/** The name of the SQLite store; names that begin with it are its other files. */
+const storeName = 'library.db';
+
+/** What the documents are stored in. @typedef {'sqlite' | 'postgres'} Engine */
 
 /** One run of the server after another, on one store. */
 export class World {
-  #dist;
+  #library;
   #root = mkdtempSync(join(tmpdir(), 'prove-workers-'));
   #marker = `${process.pid}-${Date.now()}`;
   #port = 0;
@@ -41,17 +45,24 @@ export class World {
   awayFolder = join(this.#root, 'away');
   /** The TMPDIR of the server. */
   temporaryFolder = join(this.#root, 'tmp');
+  /** Where backups are made. */
+  backupFolder = join(this.#root, 'backups');
+  /** The PostgreSQL server, if the documents are on one. @type {import('../../test/support/postgres-cluster.js').PostgresServer | undefined} */
+  postgres;
   /** The last lines of the log, and what the processes printed besides. @type {string[]} */
   lines = [];
   /** How many workers the running server has. */
   workers = 0;
   /** The longest pause before a worker was restarted, as the running server logged it, in s. */
   longestPause = 0;
+  /** How many workers the supervisor has killed because they did not respond, as on a slow machine. */
+  overdue = 0;
 
-  /** @param {string} dist - The folder of the build. */
-  constructor(dist) {
-    this.#dist = dist;
-    for (const folder of [this.storeFolder, this.awayFolder, this.temporaryFolder]) mkdirSync(folder);
+  /** @param {string} root - The folder of a build of the project. */
+  constructor(root) {
+    this.#library = join(root, 'examples/library/dist');
+    for (const folder of [this.storeFolder, this.awayFolder, this.temporaryFolder, this.backupFolder])
+      mkdirSync(folder);
   }
 
   /** The port of the service; the same for all runs. */
@@ -59,27 +70,48 @@ export class World {
     return this.#port;
   }
 
-  get #environment() {
-    return {
-      DATABASE_URL: `file:${join(this.storeFolder, 'plants.db')}`,
-      TMPDIR: this.temporaryFolder,
-      [markerVariable]: this.#marker,
-    };
+  get origin() {
+    return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** Creates the store. @param {readonly string[]} subjects @returns {Promise<string[]>} A token for each subject. */
-  async prepare(subjects) {
+  /** Whether the store is a SQLite file. */
+  get isFile() {
+    return this.postgres === undefined;
+  }
+
+  /** The path of the SQLite file. */
+  get store() {
+    return join(this.storeFolder, storeName);
+  }
+
+  get #databaseUrl() {
+    return this.postgres?.url() ?? `file:${this.store}`;
+  }
+
+  /**
+   * Creates the store.
+   * @param {Engine} engine
+   * @param {readonly string[]} subjects
+   * @returns {Promise<string[]>} A token for each subject.
+   */
+  async prepare(engine, subjects) {
     this.#port = await getPort({ host: '127.0.0.1' });
     this.#adminPort = await getPort({ host: '127.0.0.1', exclude: [this.#port] });
+    if (engine === 'postgres') this.postgres = await (await embeddedPostgres()).createServer('data');
     const command = async (/** @type {string[]} */ ...args) => {
-      const { code, stdout, stderr } = await run(join(this.#dist, 'cli.js'), args, this.#environment);
-      if (code !== 0) throw new Error(`plant-store ${args.join(' ')}: ${stderr}`);
+      const { code, stdout, stderr } = await this.command(...args);
+      if (code !== 0) throw new Error(`library ${args.join(' ')}: ${stderr}`);
       return stdout.trim();
     };
     await command('migrate');
     const tokens = [];
     for (const subject of subjects) tokens.push(await command('token', 'create', subject));
     return tokens;
+  }
+
+  /** Runs a command on the store, as an operator does. @param {string[]} args */
+  command(...args) {
+    return run(join(this.#library, 'cli.js'), args, { DATABASE_URL: this.#databaseUrl });
   }
 
   /**
@@ -110,17 +142,21 @@ export class World {
     this.#log?.close();
     const log = new LogPipe(join(this.#root, 'log'), (line) => this.#readLog(line));
     this.#log = log;
-    const program = [process.execPath, join(this.#dist, 'main.js')];
+    const program = [process.execPath, join(this.#library, 'main.js')];
     const supervisor = spawn('prlimit', [`--nofile=${descriptors}`, ...program], {
       env: {
         PATH: process.env['PATH'],
-        ...this.#environment,
+        DATABASE_URL: this.#databaseUrl,
+        TMPDIR: this.temporaryFolder,
+        [markerVariable]: this.#marker,
         HOST: '127.0.0.1',
         PORT: String(this.#port),
         OPS_PORT: String(this.#adminPort),
         WORKERS: String(workers),
         WORKER_TIMEOUT_SECONDS: '5',
         SHUTDOWN_SECONDS: '1',
+        // A slow machine must not cause 503s here.
+        MAX_EVENT_LOOP_DELAY_MS: '0',
       },
       stdio: ['ignore', log.writer, 'pipe'],
     });
@@ -140,13 +176,14 @@ export class World {
     if (!line.includes('"requestId"')) this.#keep(line);
     const worker = /"process":"(worker \d+)"/.exec(line)?.[1];
     const time = /"time":(\d+)/.exec(line)?.[1];
-    if (worker !== undefined && line.includes(newConnectionId)) this.#served.set(worker, Number(time));
+    if (line.includes(newConnectionId)) this.#served.set(worker ?? 'one process', Number(time));
   }
 
   /** @param {string} line */
   #keep(line) {
     const wait = Number(/"wait":(\d+)/.exec(line)?.[1] ?? 0) / 1_000;
     this.longestPause = Math.max(this.longestPause, wait);
+    if (line.includes('does not respond')) this.overdue++;
     this.lines.push(`${new Date().toISOString().slice(11, 23)} ${line.slice(0, 300)}`);
     if (this.lines.length > keptLines) this.lines.shift();
   }
@@ -202,10 +239,11 @@ export class World {
     return this.processes().filter((pid) => pid !== this.supervisor);
   }
 
-  /** How many workers serve, as the supervisor reports it; undefined if it does not. */
+  /** How many workers serve, as the supervisor reports it; undefined if it does not. One process is its own worker. */
   async servingWorkers() {
+    if (this.workers === 1) return (await this.ready()) ? 1 : 0;
     const { text } = await this.#admin('/metrics');
-    const found = /^plant_store_workers (\d+)/m.exec(text)?.[1];
+    const found = /^library_workers (\d+)/m.exec(text)?.[1];
     return found === undefined ? undefined : Number(found);
   }
 
@@ -214,9 +252,15 @@ export class World {
     return (await this.#admin('/readyz')).status === 200;
   }
 
+  /** Whether all processes run that should, and all workers serve. */
+  async allServe() {
+    const processes = this.workers === 1 ? 0 : this.workers;
+    return this.workerProcesses().length === processes && (await this.servingWorkers()) === this.workers;
+  }
+
   /** @param {string} path */
   #admin(path) {
-    return send(`http://127.0.0.1:${this.#adminPort}`, { path }, { timeout: 2_000 });
+    return send(`http://127.0.0.1:${this.#adminPort}`, { path }, { timeout: 10_000 });
   }
 
   /** What a graceful exit must not leave: processes, and anything in its folders but the store itself. */
@@ -226,23 +270,12 @@ export class World {
   }
 
   #filesLeft() {
-    const known = ['plants.db', 'plants.db-wal', 'plants.db-shm'];
-    const beside = readdirSync(this.storeFolder).filter((name) => !known.includes(name));
+    const beside = readdirSync(this.storeFolder).filter((name) => !name.startsWith(storeName));
     return [
       ...readdirSync(this.temporaryFolder).map((name) => `${name} in the folder of temporary files`),
       ...readdirSync(this.awayFolder).map((name) => `${name} in the folder of moved files`),
       ...beside.map((name) => `${name} beside the store`),
     ];
-  }
-
-  /** Checks the file of the store, which no process may have open. @returns {string} "ok", or what is wrong. */
-  checkIntegrity() {
-    const database = new DatabaseSync(join(this.storeFolder, 'plants.db'), { readOnly: true });
-    try {
-      return String(Object.values(database.prepare('PRAGMA integrity_check').get() ?? {})[0]);
-    } finally {
-      database.close();
-    }
   }
 
   /** Kills all processes. */
@@ -252,23 +285,9 @@ export class World {
 
   /** Removes all folders. */
   remove() {
+    void this.postgres?.stop();
     this.#log?.close();
     this.#log = undefined;
     rmSync(this.#root, { recursive: true, force: true, maxRetries: 5 });
-  }
-}
-
-/**
- * Sends a signal to processes; to none of those that have exited.
- * @param {readonly number[]} processes
- * @param {NodeJS.Signals} signal
- */
-export function signalAll(processes, signal) {
-  for (const pid of processes) {
-    try {
-      process.kill(pid, signal);
-    } catch (error) {
-      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'ESRCH') throw error;
-    }
   }
 }

@@ -11,16 +11,24 @@ import { Run, seconds } from './workers-run.js';
 
 const usage = `usage: npm run prove:workers -- [OPTION]...
 
-Clients of several subjects create, delete and list plants on kept and on new connections. Meanwhile processes are
-killed, stopped and sent signals, the folder of temporary files is emptied, the store is moved away and back, the reader
-of the log stalls, and the descriptors are taken. No acknowledged write may be lost or undone, lists must be complete
-and in order, nothing may be left at the end, and no kind of request may be without success for longer than the bound of
-the fault (scripts/prove/workers-faults.js). With a fix taken back (scripts/prove/workers-controls.js), this must fail.
+24 clients of several subjects use the library (examples/library) with all its operations, on kept and on new
+connections, and many at the same documents. An operator creates, lists and revokes tokens, and backs up the store.
+Meanwhile processes are killed, stopped and sent signals, the folder of temporary files is emptied, the store or its log
+is moved away and back, the reader of the log stalls, and the descriptors are taken; on PostgreSQL, its processes are
+killed, stopped and restarted.
 
-  --minutes N  how long to run, without the controls (default: 1)
-  --seed N     repeats the schedule of faults of an earlier run (default: random)
-  --controls   runs the controls alone
-  --help       prints this text`;
+For each document there must be an order of all requests that explains all responses, lists and backups included: no
+acknowledged write is lost, none takes effect twice, and each takes effect between its request and its response. Commands
+must succeed unless a fault lasts, nothing may be left at the end, and no kind of request may stay without success. With
+a fix taken back (scripts/prove/workers-controls.js), this must fail.
+
+  --engine NAME    sqlite or postgres (default: sqlite)
+  --workers N,...  how many processes serve, one of these numbers after each start (default: 1,2,2,3)
+  --minutes N      how long to run, without the controls (default: 1)
+  --seed N         repeats the schedule of faults of an earlier run (default: random)
+  --controls       runs the controls alone; they use SQLite
+  --no-controls    runs without them
+  --help           prints this text`;
 
 /** How many faults the server must survive before it is ended. */
 const faultsPerRound = 4;
@@ -31,42 +39,48 @@ const reserve = 12_000;
 
 const { values: options } = parseArgs({
   options: {
+    engine: { type: 'string', default: 'sqlite' },
+    workers: { type: 'string', default: '1,2,2,3' },
     minutes: { type: 'string', default: '1' },
     seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 31)) },
     controls: { type: 'boolean', default: false },
+    'no-controls': { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 });
 const minutes = Number(options.minutes);
 const seed = Number(options.seed);
+const counts = options.workers.split(',').map(Number);
+const engine = options.engine === 'sqlite' || options.engine === 'postgres' ? options.engine : undefined;
 if (options.help) {
   console.log(usage);
   process.exit(0);
 }
-if (!(minutes > 0) || !Number.isSafeInteger(seed)) {
+if (!(minutes > 0) || !Number.isSafeInteger(seed) || engine === undefined || !counts.every((n) => n > 0)) {
   console.error(usage);
   process.exit(2);
 }
 
-const dist = fileURLToPath(new URL('../../dist/', import.meta.url));
-const passed = options.controls || (await prove());
-process.exit((await runControls(dist)) && passed ? 0 : 1);
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const passed = options.controls || (await prove(engine));
+process.exit((options['no-controls'] || (await runControls(root))) && passed ? 0 : 1);
 
-/** @returns {Promise<boolean>} Whether every promise was kept. */
-async function prove() {
+/** @param {import('./workers-world.js').Engine} engine @returns {Promise<boolean>} Whether every promise was kept. */
+async function prove(engine) {
   console.log(`seed ${seed}`);
   const begin = performance.now();
   const random = new Random(seed);
-  const nextFault = deck(Object.values(faults), random);
-  const nextEnd = deck(ends, random);
-  const run = new Run(dist, console.log);
+  const run = new Run(root, console.log);
+  /** @type {() => import('./workers-faults.js').Fault} */
+  const nextFault = deck(Object.values(faults), random, (fault) => run.applies(fault));
+  const nextEnd = deck(ends, random, (end) => run.applies(end));
   const left = () => minutes * 60_000 - reserve - (performance.now() - begin);
   try {
-    await run.begin(2);
+    await run.begin(engine, random.pick(counts));
     for (let count = 1; left() > 0 && run.violations.length === 0; count++) {
       // What a fault draws depends on when it is injected, so it has a generator of its own.
       const own = new Random(random.integer(0, 2 ** 31));
-      if (count % (faultsPerRound + 1) === 0) await run.restart(nextEnd(), own, random.pick([2, 2, 3]));
+      if (count % (faultsPerRound + 1) === 0) await run.restart(nextEnd(), own, random.pick(counts));
       else await run.disturb(nextFault(), own, random.pick(deaths));
     }
     await run.finish(endGracefully, random);
@@ -80,33 +94,43 @@ async function prove() {
 }
 
 /**
- * Returns values in random order, each of them once before any comes again.
+ * Returns values in random order, each of them once before any comes again, except those that do not apply.
  * @template T
  * @param {readonly T[]} values
  * @param {Random} random
+ * @param {(value: T) => boolean} applies
  * @returns {() => T}
  */
-function deck(values, random) {
+function deck(values, random, applies) {
   /** @type {T[]} */
   let left = [];
-  return () => {
+  const next = () => {
     if (left.length === 0) left = random.shuffle(values);
     return /** @type {T} */ (left.pop());
+  };
+  return () => {
+    let value = next();
+    while (!applies(value)) value = next();
+    return value;
   };
 }
 
 /** @param {Run} run */
-function report({ tallies, load, meter, violations }) {
-  if (load === undefined) return;
-  console.log(`\n${'fault'.padEnd(61)} times   longest time without a create, delete, list`);
+function report({ tallies, load, commands, meter, violations }) {
+  if (load === undefined || commands === undefined) return;
+  console.log(`\n${'fault'.padEnd(61)} times   longest time without a write, get, list`);
   for (const [name, { times, longest }] of tallies) {
-    const silences = [longest.create, longest.delete, longest.list].map((time) => `${seconds(time)} s`);
+    const silences = [longest.write, longest.get, longest.list].map((time) => `${seconds(time)} s`);
     console.log(`${name.padEnd(61)} ${String(times).padStart(5)}   ${silences.join('  ')}`);
   }
-  const { create, delete: deleted, list } = meter.successes;
+  const { write, get, list } = meter.successes;
+  const count = (/** @type {string} */ kind) => violations.filter((what) => what.startsWith(kind)).length;
   console.log(`
-requests: ${create} creates, ${deleted} deletes and ${list} lists succeeded; ${meter.failed} failed
-acknowledged writes: ${load.acknowledged}, which leave ${load.present} plants
+${options.engine}, workers: ${options.workers}
+requests: ${write} writes, ${get} gets and ${list} lists got their responses; ${meter.failed} failed
+acknowledged writes: ${load.acknowledged}, of which ${load.renewals} renewals; they leave ${load.present} documents
 other writes: ${load.refused} refused without effect, ${load.unknown} with unknown outcome
+commands: ${commands.succeeded} succeeded, ${commands.failed} failed during a fault
+acknowledged: ${load.acknowledged}, lost: ${count('lost')}, doubled: ${count('doubled')}, out of order: ${count('out of order')}
 seed ${seed}: ${violations.length === 0 ? 'every promise was kept' : `${violations.length} violations`}`);
 }

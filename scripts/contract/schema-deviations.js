@@ -1,0 +1,71 @@
+// What deviates from the JSON-Schema-Test-Suite on purpose: why, and where docs/contract.md says it.
+
+/**
+ * Each pattern matches deviations as schemas.js names them: file, use, group, and the test or why the schema is refused.
+ * The line is in docs/contract.md.
+ * @type {{ pattern: RegExp, reason: string, line: string }[]}
+ */
+export const deviations = [
+  {
+    pattern:
+      /^(?!.*\$id is).*: refused: \S+ is outside of this document(; \S+ is outside of this document)*$/,
+    reason: 'A contract is one file, and nothing is fetched',
+    line: 'a `$ref` to another file or to nothing: bundle the contract into one file',
+  },
+  {
+    pattern: /: refused: .*\$(id|anchor|dynamicRef|dynamicAnchor) is not supported/,
+    reason: 'Tools that generate clients do not know them',
+    line: '`$id`, `$anchor` and `$dynamicRef`: refer to `#/components/schemas/Name`',
+  },
+  {
+    pattern: /: refused: (#\S+|\S+) refers to nothing$/,
+    reason: 'These tests refer to an $anchor or an $id',
+    line: 'a `$ref` to another file or to nothing',
+  },
+  {
+    pattern: /^format\.json \w+: .*: invalid [\w-]+ string is only an annotation by default$/,
+    reason: 'The server checks the formats, as the vocabulary format-assertion allows',
+    line: 'the formats int32, int64; float, double; date-time, date, time, uuid, email, uri, hostname, ipv4, ipv6, byte',
+  },
+  {
+    pattern: /: refused: unevaluatedItems is not supported with these schemas$/,
+    reason: 'Ajv takes items for evaluated that are not',
+    line: '`unevaluatedItems` next to `contains`, or to alternatives and conditions that describe items',
+  },
+  {
+    pattern: /: refused: is less than minContains, \d+$/,
+    reason: 'No array is valid',
+    line: 'a `maxContains` that is less than `minContains`',
+  },
+  {
+    pattern:
+      /^(uniqueItems|\w+)\.json request: .*: refused: uniqueItems is supported only for items of type string$/,
+    reason: 'Ajv compares all items in pairs',
+    line: '`uniqueItems` in a request, except for strings',
+  },
+  {
+    pattern: /: refused: the name __proto__ is not supported$/,
+    reason: 'JavaScript does not handle this name like others',
+    line: 'a property or parameter that is named `__proto__`: rename it',
+  },
+  {
+    pattern: /^default\.json \w+: .*: refused: the default is not of the type integer$/,
+    reason: 'The handler would receive a value of a wrong type',
+    line: 'a `default` of another type than its schema',
+  },
+  {
+    pattern: /: refused: is an integer that programs round$/,
+    reason: 'The contract itself is parsed with doubles',
+    line: 'an integer that programs round, as a bound of int64 or in `enum`',
+  },
+  {
+    pattern: /: refused: \S+ could take too long to match$/,
+    reason: 'Texts of strangers are matched against it',
+    line: 'a `pattern` in a request, or of names in a response, that could take long to match',
+  },
+  {
+    pattern: /: refused: allows no value$/,
+    reason: 'No value is valid, which is a mistake',
+    line: 'an `anyOf` or `oneOf` without alternatives',
+  },
+];

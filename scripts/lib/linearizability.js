@@ -1,0 +1,230 @@
+// Checks that the operations on one register took effect one after the other: a search for linearizations (Wing and
+// Gong), which follows the responses in their order and remembers what it has seen (Lowe, "Testing for linearizability").
+
+/**
+ * What a register does; the act `read` changes nothing. A state and an outcome are texts; null is the state of a document
+ * that does not exist.
+ * @template {{ act: string }} Operation
+ * @typedef {(state: State, operation: Operation) => { outcome: string, state: State }} Apply
+ */
+/** @typedef {string | null} State */
+
+/**
+ * A request on its way, or one whose outcome nobody knows.
+ * @template {{ act: string }} Operation
+ * @typedef {{ number: number, operation: Operation, outcome: string | undefined }} Request
+ */
+
+/**
+ * What the responses so far permit: the state, and the requests that may still take effect.
+ * @template {{ act: string }} Operation
+ * @typedef {{ state: State, left: ReadonlySet<Request<Operation>> }} Possibility
+ */
+
+/** An event of a history. @template {{ act: string }} Operation @typedef {{ begins: boolean, request: Request<Operation> }} Event */
+
+/** How many of the last writes are tried to explain what no order explains. */
+const tried = 6;
+
+/**
+ * The history of a register. Requests overlap as they like; one without a known outcome may have taken effect, or may do
+ * so at any later time. What is settled is forgotten, but for the possibilities that it leaves.
+ * @template {{ act: string }} Operation
+ */
+export class Register {
+  /** What was wrong, if the responses contradict each other. @type {{ kind: Fault, text: string, reported: boolean } | undefined} */
+  fault;
+  #apply;
+  /** @type {Possibility<Operation>[]} */
+  #possible;
+  /** The events since no request was on its way. @type {Event<Operation>[]} */
+  #events = [];
+  #onTheirWay = 0;
+  #begun = 0;
+  /** The last states that were certain, and the last writes. */
+  /** @type {State[]} */
+  #earlier = [];
+  /** @type {Operation[]} */
+  #written = [];
+
+  /** @param {Apply<Operation>} apply @param {State} state - The first one. */
+  constructor(apply, state) {
+    this.#apply = apply;
+    this.#possible = [{ state, left: new Set() }];
+  }
+
+  /** A request begins. @param {Operation} operation @returns {Request<Operation>} */
+  begin(operation) {
+    /** @type {Request<Operation>} */
+    const request = { number: this.#begun++, operation, outcome: undefined };
+    this.#events.push({ begins: true, request });
+    this.#onTheirWay++;
+    return request;
+  }
+
+  /**
+   * A request has ended.
+   * @param {Request<Operation>} request
+   * @param {string | undefined} outcome - Undefined if it is unknown.
+   */
+  end(request, outcome) {
+    request.outcome = outcome;
+    if (outcome !== undefined) this.#events.push({ begins: false, request });
+    this.#settle();
+  }
+
+  /** A request has ended that certainly had no effect. @param {Request<Operation>} request */
+  withdraw(request) {
+    this.#events = this.#events.filter((event) => event.request !== request);
+    this.#settle();
+  }
+
+  /** Whether no request is on its way. */
+  get isQuiet() {
+    return this.#onTheirWay === 0;
+  }
+
+  /** The state, if it is certain. @returns {State | undefined} */
+  get state() {
+    const [first, ...others] = this.#possible;
+    if (first === undefined || others.length > 0 || first.left.size > 0 || !this.isQuiet) return undefined;
+    return first.state;
+  }
+
+  /** How many requests may still take effect, though nobody waits for them. */
+  get unsettled() {
+    return Math.max(0, ...this.#possible.map(({ left }) => left.size));
+  }
+
+  #settle() {
+    this.#onTheirWay--;
+    if (this.#onTheirWay > 0 || this.fault !== undefined) return;
+    const { possible, failed } = follow(this.#possible, this.#events, this.#apply);
+    if (failed !== undefined) this.fault = this.#explain(failed);
+    const { state } = this;
+    if (state !== undefined && state !== this.#earlier.at(-1)) this.#earlier.push(state);
+    this.#written.push(...this.#events.flatMap(({ begins, request }) => (begins ? request.operation : [])));
+    this.#earlier = this.#earlier.slice(-tried);
+    this.#written = this.#written.slice(-tried);
+    this.#possible = possible.filter((one) => !possible.some((other) => permitsMore(other, one)));
+    this.#events = [];
+  }
+
+  /** @param {Request<Operation>} failed */
+  #explain(failed) {
+    const explained = (/** @type {Possibility<Operation>[]} */ possible) =>
+      follow(possible, this.#events, this.#apply).failed === undefined;
+    const again = this.#written.map((operation, i) => ({ number: -1 - i, operation, outcome: undefined }));
+    const lost = [null, ...this.#earlier].map((state) => ({ state, left: new Set() }));
+    const doubled = this.#possible.map(({ state, left }) => ({ state, left: new Set([...left, ...again]) }));
+    /** @type {Fault} */
+    const kind = explained(lost) ? 'lost' : explained(doubled) ? 'doubled' : 'out of order';
+    const events = this.#events.map(
+      ({ begins, request }) => `${begins ? 'begins' : 'ends'} ${textOf(request)}`,
+    );
+    const known = this.#possible.map(
+      ({ state, left }) => `${state}${left.size > 0 ? ` and ${left.size} open` : ''}`,
+    );
+    const text = `no order explains ${textOf(failed)}; before it: ${known.join(' or ')}; then: ${events.join('; ')}`;
+    return { kind, text, reported: false };
+  }
+}
+
+/** How responses can contradict each other. @typedef {'lost' | 'doubled' | 'out of order'} Fault */
+
+/** @param {Request<{ act: string }>} request */
+function textOf({ operation, outcome }) {
+  return `${JSON.stringify(operation)} → ${outcome ?? 'unknown'}`;
+}
+
+/**
+ * Follows events in their order.
+ * @template {{ act: string }} Operation
+ * @param {readonly Possibility<Operation>[]} before
+ * @param {readonly Event<Operation>[]} events
+ * @param {Apply<Operation>} apply
+ * @returns {{ possible: Possibility<Operation>[], failed: Request<Operation> | undefined }} What is possible afterwards,
+ *   and the request whose response no order explains.
+ */
+function follow(before, events, apply) {
+  let possible = [...before];
+  for (const { begins, request } of events) {
+    possible = begins
+      ? possible.map(({ state, left }) => settled({ state, left: new Set([...left, request]) }, apply))
+      : possible.flatMap((one) => ordersUntil(one, request, apply));
+    possible = distinct(possible);
+    if (possible.length === 0) return { possible, failed: request };
+  }
+  return { possible, failed: undefined };
+}
+
+/**
+ * All that is possible once a request has taken effect, after any of the others.
+ * @template {{ act: string }} Operation
+ * @param {Possibility<Operation>} from
+ * @param {Request<Operation>} request
+ * @param {Apply<Operation>} apply
+ * @returns {Possibility<Operation>[]}
+ */
+function ordersUntil(from, request, apply) {
+  const ends = [];
+  let found = [from];
+  while (found.length > 0) {
+    ends.push(...found.filter(({ left }) => !left.has(request)));
+    const next = found.filter(({ left }) => left.has(request));
+    found = distinct(next.flatMap((one) => successors(one, apply)));
+  }
+  return ends;
+}
+
+/**
+ * What is possible after one more request.
+ * @template {{ act: string }} Operation
+ * @param {Possibility<Operation>} from
+ * @param {Apply<Operation>} apply
+ */
+function successors({ state, left }, apply) {
+  return [...left].flatMap((request) => {
+    const next = apply(state, request.operation);
+    const fits = request.outcome === undefined ? next.state !== state : next.outcome === request.outcome;
+    if (!fits) return [];
+    const others = new Set(left);
+    others.delete(request);
+    return [settled({ state: next.state, left: others }, apply)];
+  });
+}
+
+/**
+ * Takes out the reads that fit: for what follows, it does not matter when they took place.
+ * @template {{ act: string }} Operation
+ * @param {Possibility<Operation>} possibility
+ * @param {Apply<Operation>} apply
+ */
+function settled({ state, left }, apply) {
+  const others = new Set(left);
+  for (const request of left) {
+    if (request.operation.act !== 'read') continue;
+    if (apply(state, request.operation).outcome === request.outcome) others.delete(request);
+  }
+  return { state, left: others };
+}
+
+/** @template {{ act: string }} Operation @param {Possibility<Operation>[]} possible */
+function distinct(possible) {
+  const keyOf = (/** @type {Possibility<Operation>} */ { state, left }) =>
+    `${[...left].map(({ number }) => number).join()} ${state}`;
+  return [...new Map(possible.map((one) => [keyOf(one), one])).values()];
+}
+
+/**
+ * Whether one possibility of a quiet register includes another: what may still take effect need not.
+ * @param {Possibility<{ act: string }>} one
+ * @param {Possibility<{ act: string }>} other
+ */
+function permitsMore(one, other) {
+  return (
+    one.state === other.state &&
+    one.left.size > other.left.size &&
+    [...other.left].every((request) => one.left.has(request))
+  );
+}

@@ -1,0 +1,121 @@
+// The operator of prove:workers: creates, lists and revokes tokens and backs up the store, whatever else happens.
+import { DatabaseSync } from '@photostructure/sqlite';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { send } from '../lib/request.js';
+import { stateOf } from './workers-model.js';
+
+/** @typedef {import('./workers-world.js').World} World */
+/** @typedef {import('./workers-load.js').Load} Load */
+
+/** The pause between two commands, in ms. */
+const between = 500;
+/** The subject of the tokens, which has no documents. */
+const subject = 'operator';
+
+/** A token as the commands show it. @typedef {{ id: string, token: string, state: string }} Token */
+
+/** Runs one command after the other. While a fault lasts, a command may fail; what succeeds must hold. */
+export class Commands {
+  /** How many succeeded, and how many failed during a fault. */
+  succeeded = 0;
+  failed = 0;
+  #world;
+  #load;
+  #isDisturbed;
+  #violation;
+  #running = true;
+  #ended;
+  /** Whether each acknowledged token is revoked, by its id; undefined if that is unknown. @type {Map<string, boolean | undefined>} */
+  #tokens = new Map();
+
+  /**
+   * @param {World} world
+   * @param {Load} load
+   * @param {() => number} disturbances - How many faults have begun or ended; odd while one lasts.
+   * @param {(what: string) => void} violation
+   */
+  constructor(world, load, disturbances, violation) {
+    this.#world = world;
+    this.#load = load;
+    this.#isDisturbed = (/** @type {number} */ since) => since % 2 === 1 || disturbances() !== since;
+    this.disturbances = disturbances;
+    this.#violation = violation;
+    this.#ended = this.#run();
+  }
+
+  /** Ends after the command that is under way. */
+  async end() {
+    this.#running = false;
+    await this.#ended;
+  }
+
+  /** Compares the list of tokens with what was acknowledged. */
+  async verify() {
+    const listed = await this.#command('token', 'list', '--subject', subject, '--json');
+    if (listed === undefined) return;
+    const states = new Map(/** @type {Token[]} */ (JSON.parse(listed)).map(({ id, state }) => [id, state]));
+    for (const [id, revoked] of this.#tokens) {
+      const state = states.get(id);
+      if (state === undefined) this.#violation(`lost: the token ${id} is not listed`);
+      else if (revoked !== undefined && state !== (revoked ? 'revoked' : 'valid'))
+        this.#violation(`lost: the token ${id} is ${state}, and ${revoked ? 'was' : 'was not'} revoked`);
+    }
+  }
+
+  async #run() {
+    for (let round = 0; this.#running; round++) {
+      const made = await this.#command('token', 'create', subject, '--json');
+      if (made !== undefined) await this.#use(JSON.parse(made));
+      if (this.#running) await this.verify();
+      if (this.#running && this.#world.isFile) await this.#backUp(`backup-${round}.db`);
+      await pause(between);
+    }
+  }
+
+  /** Uses a new token, and revokes it. @param {Token} token */
+  async #use({ id, token }) {
+    this.#tokens.set(id, false);
+    const { status } = await send(this.#world.origin, { path: '/books', token });
+    if (status === 401) this.#violation(`lost: the new token ${id} is refused`);
+    if (!this.#running) return;
+    this.#tokens.set(id, undefined);
+    if ((await this.#command('token', 'revoke', id)) !== undefined) this.#tokens.set(id, true);
+  }
+
+  /** Backs up the store, and compares the copy with what is known. @param {string} name */
+  async #backUp(name) {
+    const copy = join(this.#world.backupFolder, name);
+    const compare = this.#load.beginSnapshot();
+    const done = await this.#command('backup', copy);
+    if (done !== undefined) {
+      const database = new DatabaseSync(copy, { readOnly: true });
+      compare((owner, collection) => {
+        const column = collection.slice(0, -1);
+        const query = database.prepare(`SELECT ${column} AS value, id FROM ${collection} WHERE subject = ?`);
+        return new Map(
+          query.all(owner).map(({ id, value }) => {
+            return [/** @type {string | number} */ (id), stateOf(collection, JSON.parse(String(value)))];
+          }),
+        );
+      });
+      database.close();
+    }
+    rmSync(copy, { force: true });
+  }
+
+  /** @param {string[]} args @returns {Promise<string | undefined>} What it printed; undefined if it failed. */
+  async #command(...args) {
+    const since = this.disturbances();
+    const { code, stdout, stderr } = await this.#world.command(...args);
+    if (code === 0) {
+      this.succeeded++;
+      return stdout;
+    }
+    this.failed++;
+    if (!this.#isDisturbed(since))
+      this.#violation(`without a fault, "${args.join(' ')}" ended with ${code}: ${stderr.trim()}`);
+    return undefined;
+  }
+}

@@ -1,0 +1,88 @@
+// What the clients of prove:workers know of the documents, from all responses.
+import { Register } from '../lib/linearizability.js';
+import { applyTo, readOutcome } from './workers-model.js';
+
+/** @typedef {import('./workers-model.js').Collection} Collection */
+/** @typedef {import('./workers-model.js').Operation} Operation */
+
+/** A document is not written again once so many requests may still take effect: each doubles what is possible. */
+const mostUnsettled = 3;
+
+/** A document, and what is known of it. */
+export class Document {
+  /** @type {Register<Operation>} */
+  register;
+  /** When its state may last have changed, by the subject's clock; infinite while a write is on its way. */
+  changed = 0;
+  writes = 0;
+
+  /** @param {Collection} collection @param {string | number} id */
+  constructor(collection, id) {
+    this.collection = collection;
+    this.id = id;
+    this.register = new Register(applyTo(collection), null);
+  }
+}
+
+/** What the clients of a subject know of its documents. */
+export class Subject {
+  /** All that were ever used. @type {Record<Collection, Map<string | number, Document>>} */
+  documents = { books: new Map(), loans: new Map() };
+  /** Those in use. @type {Record<Collection, Document[]>} */
+  inUse = { books: [], loans: [] };
+  /** Counts the moments at which a state may have changed. */
+  clock = 0;
+
+  /** @param {string} name @param {string} token @param {Readonly<Record<Collection, number>>} counts */
+  constructor(name, token, counts) {
+    this.name = name;
+    this.token = token;
+    this.counts = counts;
+  }
+
+  /** One of the documents in use. @param {Collection} collection */
+  pick(collection) {
+    const place = Math.floor(Math.random() * this.counts[collection]);
+    const known = this.inUse[collection][place];
+    if (known !== undefined && known.register.unsettled < mostUnsettled) return known;
+    const number = this.documents[collection].size + 1;
+    // Both signs, since the order of numbers is not that of texts.
+    const copy = Math.random() < 0.5 ? number : -number;
+    const id = collection === 'books' ? String(9_780_000_000_000 + number) : copy;
+    const fresh = new Document(collection, id);
+    this.documents[collection].set(id, fresh);
+    if (known === undefined) this.inUse[collection].push(fresh);
+    else this.inUse[collection][place] = fresh;
+    return fresh;
+  }
+
+  /**
+   * Compares all documents of a collection with what is known. A document that was written meanwhile is left out.
+   * @param {Collection} collection
+   * @param {ReadonlyMap<string | number, string>} found - The states, by id.
+   * @param {number} since - The clock when reading began.
+   * @returns {string[]} What is wrong.
+   */
+  compare(collection, found, since) {
+    const faults = [];
+    const known = this.documents[collection];
+    for (const id of found.keys()) if (!known.has(id)) faults.push(`doubled: ${id} was never created`);
+    for (const document of known.values()) {
+      const { register, id, changed } = document;
+      const state = found.get(id);
+      if (changed > since || register.state === (state ?? null)) continue;
+      register.end(register.begin({ act: 'read' }), readOutcome(state));
+      document.changed = ++this.clock;
+      faults.push(...faultOf(document));
+    }
+    return faults;
+  }
+}
+
+/** What is wrong with a document. It is reported once. @param {Document} document */
+export function faultOf({ register, collection, id }) {
+  const { fault } = register;
+  if (fault === undefined || fault.reported) return [];
+  fault.reported = true;
+  return [`${fault.kind}: ${collection}/${id}: ${fault.text}`];
+}
