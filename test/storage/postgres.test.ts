@@ -145,7 +145,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
     return reset;
   }
 
-  /** Commits until a commit waits for a standby: sessions show the setting before the checkpointer has them wait. */
+  /** Commits until a commit waits for a standby: sessions show the setting before the checkpoint process has them wait. */
   async function untilCommitsWait(url: string, waits: string): Promise<void> {
     const client = new Client({ connectionString: url });
     await client.connect();
