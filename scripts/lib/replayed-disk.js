@@ -1,5 +1,5 @@
 // Replays the changes of a folder on a simulated disk, and produces the contents that a power failure may leave.
-import { readdirSync, readFileSync } from 'node:fs';
+import { linkSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 /** @typedef {import('./file-trace.js').FileEvent} FileEvent */
@@ -44,7 +44,11 @@ class Content {
 /** @typedef {{ durable: Content, changes: Change[] }} ReplayedFile */
 /** @typedef {{ index: number, path: string, file: ReplayedFile | 'folder' | undefined }} Renaming */
 
-/** How much unsynced data a power failure leaves. @typedef {'all' | 'none' | 'some'} Left */
+/**
+ * What a power failure leaves of what was not synced; `names` are all of the names, and none of the content.
+ * @typedef {'all' | 'none' | 'some' | 'names'} Left
+ */
+/** The files and folders, by path. A file with several names is one buffer. @typedef {Map<string, Buffer | 'folder'>} Image */
 
 /** A folder's files, and which of their changes are synced. */
 export class ReplayedDisk {
@@ -55,6 +59,28 @@ export class ReplayedDisk {
   #durable = new Map();
   /** The changes of names that are not synced. @type {Renaming[]} */
   #renamings = [];
+
+  /**
+   * Returns a disk that has what is in a folder, all of it synced. Sockets are ignored.
+   * @param {string} folder
+   */
+  static of(folder) {
+    const disk = new ReplayedDisk();
+    /** The files by inode, since one may have several names. @type {Map<number, ReplayedFile>} */
+    const files = new Map();
+    for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+      if (entry.isSocket()) continue;
+      const path = join(entry.parentPath, entry.name);
+      const { ino } = statSync(path);
+      const file = entry.isDirectory()
+        ? 'folder'
+        : (files.get(ino) ?? { durable: new Content(readFileSync(path)), changes: [] });
+      if (file !== 'folder') files.set(ino, file);
+      disk.#names.set(path, file);
+      disk.#durable.set(path, file);
+    }
+    return disk;
+  }
 
   /** Counts an event without applying it. */
   skip() {
@@ -97,7 +123,7 @@ export class ReplayedDisk {
   /**
    * Returns what a power failure may leave now.
    * @param {Left} left
-   * @returns {Map<string, Buffer | 'folder'>} The files and folders, by path. A file with several names is one buffer.
+   * @returns {Image}
    */
   image(left) {
     const names = new Map(this.#durable);
@@ -114,7 +140,7 @@ export class ReplayedDisk {
       const folder = dirname(path);
       return this.#names.has(folder) && (!names.has(folder) || isLost(folder));
     };
-    /** @type {Map<string, Buffer | 'folder'>} */
+    /** @type {Image} */
     const image = new Map();
     /** @type {Map<ReplayedFile, Buffer>} */
     const contents = new Map();
@@ -189,6 +215,26 @@ export class ReplayedDisk {
 }
 
 /**
+ * Makes the files of an image.
+ * @param {Image} image
+ * @param {string} disk - The folder that the image shows.
+ * @param {string} folder - An empty folder for them.
+ */
+export function writeImage(image, disk, folder) {
+  /** The first name of each file. @type {Map<Buffer, string>} */
+  const named = new Map();
+  for (const [path, content] of image) {
+    const copy = path.replace(disk, folder);
+    mkdirSync(content === 'folder' ? copy : dirname(copy), { recursive: true, mode: 0o700 });
+    if (content === 'folder') continue;
+    const first = named.get(content);
+    if (first === undefined) writeFileSync(copy, content, { mode: 0o600 });
+    else linkSync(first, copy);
+    named.set(content, first ?? copy);
+  }
+}
+
+/**
  * @param {Map<string, ReplayedFile | 'folder'>} names
  * @param {Renaming} renaming
  */
@@ -212,7 +258,7 @@ function write(content, change) {
  */
 function remains({ durable, changes }, left) {
   const content = new Content(durable.bytes());
-  if (left === 'none') return content.bytes();
+  if (left === 'none' || left === 'names') return content.bytes();
   const share = Math.random();
   for (const change of changes) {
     if (left === 'all' || Math.random() < share) write(content, change);

@@ -1,11 +1,11 @@
 // Checks that a power failure loses no acknowledged write, by replaying a run's system calls up to simulated power failures.
 import { spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { linkSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { ReplayedDisk } from '../lib/replayed-disk.js';
+import { ReplayedDisk, writeImage } from '../lib/replayed-disk.js';
 import { backupFolder, Ledger } from './power-cut-ledger.js';
 import { makeScenarios, record } from './power-cut-scenarios.js';
 
@@ -222,17 +222,7 @@ function cutPoints({ events, first }, count, ignores) {
 async function check(image, disk, ledger) {
   const root = mkdtempSync(join(tmpdir(), 'plant-store-image-'));
   try {
-    /** The first name of each file. @type {Map<Buffer, string>} */
-    const named = new Map();
-    for (const [path, content] of image) {
-      const copy = path.replace(disk, root);
-      mkdirSync(content === 'folder' ? copy : dirname(copy), { recursive: true });
-      if (content === 'folder') continue;
-      const first = named.get(content);
-      if (first === undefined) writeFileSync(copy, content);
-      else linkSync(first, copy);
-      named.set(content, first ?? copy);
-    }
+    writeImage(image, disk, root);
     return await ledger.check(root);
   } finally {
     rmSync(root, { recursive: true });

@@ -19,9 +19,11 @@ import {
 import { connect, createServer, type Socket } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { DatabaseSync } from '@photostructure/sqlite';
 import t, { type Test } from 'tap';
+import { readTrace, traceOptions } from '../../scripts/lib/file-trace.js';
+import { ReplayedDisk, writeImage } from '../../scripts/lib/replayed-disk.js';
 import { temporaryFolder } from '../support/engines.js';
 import { adminOf, create, list, run, startServer } from '../support/processes.js';
 import { lacks, skipFor } from '../support/skip.js';
@@ -461,6 +463,31 @@ t.test(
     t.match(await run('cli.js', ['migrate'], { DATABASE_URL: store.url }), { code: 0 });
     t.notOk((await readdir(store.folder)).includes('plants.db-wal'));
     await opensWith(t, store, 1);
+  },
+);
+
+t.test(
+  'a power failure after a command that closes the log of a killed server prevents no start',
+  skipFor(lacks('strace')),
+  async (t) => {
+    const store = await killedStore(t);
+    const disk = ReplayedDisk.of(store.folder);
+    const trace = join(store.away, 'trace');
+    const command = [
+      process.execPath,
+      fileURLToPath(new URL('../../dist/cli.js', import.meta.url)),
+      'migrate',
+    ];
+    const env = { ...process.env, DATABASE_URL: store.url, UV_USE_IO_URING: '0' };
+    t.match(spawnSync('strace', [...traceOptions, '-o', trace, ...command], { env }), { status: 0 });
+    for await (const event of readTrace(trace, store.folder, 0)) disk.apply(event);
+    disk.compare(store.folder);
+    const folder = join(store.away, 'left');
+    writeImage(disk.image('names'), store.folder, folder);
+    const left = await readdir(folder);
+    t.ok(left.includes(basename(store.left)));
+    t.notOk(left.includes('plants.db-wal'));
+    await opensWith(t, { folder, url: `file:${join(folder, 'plants.db')}` }, 1);
   },
 );
 

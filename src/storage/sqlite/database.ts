@@ -4,6 +4,7 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { messageOf, StorageError } from '../interface.js';
 import { logOf } from './files.js';
+import { indexOf } from './log.js';
 import { checkPath, checkStore, openWhole } from './store-check.js';
 
 /** The first SQLite without the WAL-reset bug, which could corrupt a database with several writing connections. */
@@ -56,17 +57,25 @@ function checkVersion(): void {
 /**
  * Closes a connection. It stays open until its statements are garbage collected, so this runs the checkpoint of its close
  * now. First PASSIVE, because other processes may be writing. Then it empties the log, if it need not wait for them: a
- * link to an empty log, in a folder that a killed server left, is no copy of acknowledged writes. SQLite does not sync
- * the index: after a power failure, an older one would show that the empty log had writes.
- * @param index - The path of the index of the log, if it must be synced.
+ * link to an empty log, in a folder that a killed server left, is no copy of acknowledged writes. SQLite syncs neither
+ * that nor the index. After a power failure, an older index would show that the empty log had writes, and the link would
+ * have them again, although the log has lost its name.
  */
-export function closeWithCheckpoint(database: DatabaseSyncInstance, index?: string): void {
+export function closeWithCheckpoint(database: DatabaseSyncInstance): void {
+  const path = database.location() ?? '';
+  const opened: number[] = [];
   try {
     database.exec('PRAGMA wal_checkpoint(PASSIVE); PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)');
+    for (const file of [indexOf(path), logOf(path)].filter(existsSync)) {
+      const descriptor = openSync(file, 'r');
+      opened.push(descriptor);
+      fsyncSync(descriptor);
+    }
   } finally {
     database.close();
+    // Closing a descriptor of the index removes the locks that SQLite holds on it.
+    opened.forEach(closeSync);
   }
-  if (index !== undefined && existsSync(index)) syncPath(index);
 }
 
 /**

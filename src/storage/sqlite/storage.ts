@@ -101,7 +101,7 @@ function observedSpace(database: DatabaseSyncInstance, measure: () => Space): ()
 export function migrateSqlite(schema: Schema, file: string): Promise<Migration[]> {
   return withDatabase(file, { isCommand: true }, async (database) => {
     const applied = await migrate(schema, database);
-    closeWithCheckpoint(database, identifyFiles(file)[2]?.path);
+    closeWithCheckpoint(database);
     return applied;
   });
 }

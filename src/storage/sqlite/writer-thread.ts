@@ -84,7 +84,7 @@ async function serve(
       return;
     }
     committer.commit();
-    closeWithCheckpoint(database, files[2]?.path);
+    closeWithCheckpoint(database);
     stopReceiving?.();
     port.close();
   });
