@@ -2,11 +2,12 @@
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY packages/client/package.json packages/client/
 RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json openapi.yaml ./
 COPY src ./src
 # SQLite comes compiled for every platform, and as source; only what this platform loads is kept.
-RUN npm run build && npm prune --omit=dev --ignore-scripts \
+RUN npm run build && npm prune --omit=dev --ignore-scripts --workspaces=false \
   && cd node_modules/@photostructure/sqlite && rm -r src \
   && find prebuilds -type f ! -path "prebuilds/linux-$(node -p process.arch)/*glibc.node" -delete
 

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readdirSync, rmSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -43,8 +44,8 @@ const quick = [
 ];
 /** What runs only when it is named. */
 const leftOut = 'test/deploy/';
-const source = 'test';
-const compiled = 'dist-test';
+/** The folders that have tests in test/, which are compiled to dist-test/. */
+const packages = ['', 'packages/client/'];
 /** What is kept of the last run. */
 const results = '.tap';
 /** Tests use Node.js's mock timers, which are experimental. */
@@ -139,7 +140,7 @@ async function buildAndRun(files, report, folder) {
   rmSync(results, { recursive: true, force: true });
   const types = options.quick ? runNpm('check:types') : true;
   await runFiles(
-    files.map((name) => ({ name, script: name.replace(source, compiled).replace(/ts$/, 'js') })),
+    files.map((name) => ({ name, script: name.replace('test/', 'dist-test/').replace(/ts$/, 'js') })),
     {
       mark,
       jobs: Number(options.jobs),
@@ -170,8 +171,12 @@ async function buildAndRun(files, report, folder) {
  * @param {readonly string[]} words
  */
 function select(words) {
-  return readdirSync(source, { recursive: true, encoding: 'utf8' })
-    .map((path) => join(source, path).replaceAll('\\', '/'))
+  return packages
+    .map((folder) => `${folder}test`)
+    .flatMap((folder) =>
+      readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
+    )
+    .map((path) => path.replaceAll('\\', '/'))
     .filter((path) => path.endsWith('.test.ts'))
     .filter((path) =>
       words.length === 0 ? !path.startsWith(leftOut) : words.some((word) => path.includes(word)),
@@ -179,22 +184,41 @@ function select(words) {
     .sort();
 }
 
-/** Builds dist/, dist/client/ and dist-test/. @returns {Promise<boolean>} Whether all of it compiles. */
+/** Builds everything, and the tests in each dist-test/. @returns {Promise<boolean>} Whether all of it compiles. */
 async function buildAll() {
-  rmSync(compiled, { recursive: true, force: true });
-  const tests = build({
-    entryPoints: ['ts', 'js', 'yaml', 'sql', 'db'].map((end) => `${source}/**/*.${end}`),
-    outdir: compiled,
-    outbase: source,
+  const tests = Promise.all(packages.map(compileTests));
+  const built = options.built || (await runNpm('build:all'));
+  await tests;
+  return built;
+}
+
+/** Compiles the tests of a package, file by file. @param {string} folder - With a slash at its end. */
+async function compileTests(folder) {
+  const outdir = `${folder}dist-test`;
+  rmSync(outdir, { recursive: true, force: true });
+  await build({
+    entryPoints: ['ts', 'js', 'yaml', 'sql', 'db'].map((end) => `${folder}test/**/*.${end}`),
+    outdir,
+    outbase: `${folder}test`,
     loader: { '.yaml': 'copy', '.sql': 'copy', '.db': 'copy' },
+    plugins: [{ name: 'compiled tests', setup: importCompiled }],
+    logLevel: 'error',
     format: 'esm',
     platform: 'node',
     target: 'node20',
     sourcemap: true,
   });
-  const built = options.built || (await runNpm('build:all'));
-  await tests;
-  return built;
+}
+
+/** Imports of the tests of another package become those of what is compiled. @param {import('esbuild').PluginBuild} build */
+function importCompiled(build) {
+  build.onLoad({ filter: /\.[jt]s$/ }, async ({ path }) => ({
+    contents: (await readFile(path, 'utf8')).replaceAll(
+      /(?<='(\.\.\/)+(.+\/)?)test(?=\/[^']+\.js')/g,
+      'dist-test',
+    ),
+    loader: path.endsWith('ts') ? 'ts' : 'js',
+  }));
 }
 
 /**

@@ -1,13 +1,14 @@
-// Generates what the client knows of the contract: how each operation is sent and what its responses contain; with --check,
-// only verifies that the file is current.
+// Generates what the client knows of the service: how each operation is sent, what its responses contain, the error codes,
+// and how exact JSON is written; with --check, only verifies that the files are current. Needs "npm run build".
 import { readFileSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import prettier from 'prettier';
 import { parse } from 'yaml';
+import { allErrors } from '../../dist/plants/errors.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const target = fileURLToPath(new URL('../../src/client/operations.gen.ts', import.meta.url));
+const folder = new URL('../../packages/client/src/', import.meta.url);
 const methods = ['get', 'put', 'post', 'delete', 'patch'];
 /** The keywords of a schema that the client checks. It ignores all others, so that a new release breaks no client. */
 const keywords = ['type', 'nullable', 'required', 'properties', 'items'];
@@ -71,9 +72,11 @@ for (const [path, item] of Object.entries(contract.paths)) {
   }
 }
 
-const text = await prettier.format(
+const codes = Object.fromEntries(Object.entries(allErrors).map(([name, { code }]) => [name, code]));
+await write(
+  'operations.gen.ts',
   `// Generated from openapi.yaml by "npm run generate"; do not edit.
-import type { operations as Contract } from '../contract/types.gen.js';
+import type { operations as Contract } from './types.gen.js';
 
 /** The part of a schema that the client checks. */
 export interface Shape {
@@ -99,12 +102,28 @@ export const routes: { readonly [Name in keyof Contract]: Route } = ${JSON.strin
 
 /** The schemas that have names. */
 export const shapes: Readonly<Record<string, Shape>> = ${JSON.stringify(shapes)};
+
+/** The error codes, by their names. */
+export const errorCodes = ${JSON.stringify(codes)} as const;
 `,
-  { ...(await prettier.resolveConfig(target)), parser: 'typescript' },
 );
-if (!process.argv.includes('--check')) {
-  writeFileSync(target, text);
-} else if (readFileSync(target, 'utf8') !== text) {
-  console.error(`${relative(root, target)} does not match openapi.yaml: run "npm run generate".`);
-  process.exitCode = 1;
+const jsonText = 'src/contract/json-text.ts';
+await write(
+  'json-text.gen.ts',
+  `// Copied from ${jsonText} by "npm run generate"; do not edit.\n${readFileSync(`${root}${jsonText}`, 'utf8')}`,
+);
+
+/** Writes a file of the client, or verifies that it is current. @param {string} name @param {string} source */
+async function write(name, source) {
+  const target = fileURLToPath(new URL(name, folder));
+  const text = await prettier.format(source, {
+    ...(await prettier.resolveConfig(target)),
+    parser: 'typescript',
+  });
+  if (!process.argv.includes('--check')) {
+    writeFileSync(target, text);
+  } else if (readFileSync(target, 'utf8') !== text) {
+    console.error(`${relative(root, target)} is out of date: run "npm run generate".`);
+    process.exitCode = 1;
+  }
 }

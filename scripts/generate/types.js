@@ -1,7 +1,7 @@
 // Generates the TypeScript types of the contracts; with --check, only verifies that the files are current. With --tests,
 // generates those of the contracts of the tests, which are not kept.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import openapiTS, { astToString } from 'openapi-typescript';
@@ -16,11 +16,12 @@ const contracts = process.argv.includes('--tests')
     ]
   : [
       { contract: 'openapi.yaml', target: 'src/contract/types.gen.ts' },
+      { contract: 'openapi.yaml', target: 'packages/client/src/types.gen.ts' },
       ...services.map((folder) => ({
         contract: `${folder}openapi.yaml`,
         target: `${folder}src/types.gen.ts`,
       })),
-    ];
+    ].filter(({ target }) => existsSync(new URL(`${dirname(target)}/`, root)));
 
 /**
  * Loads src/contract/contract.ts, from which the server is made, too; dist/ may not be built yet.

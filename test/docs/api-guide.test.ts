@@ -30,7 +30,7 @@ const documents = [
   'CONTRIBUTING.md',
   'DESIGN.md',
   'SECURITY.md',
-  'src/client/README.md',
+  'packages/client/README.md',
   ...readdirSync(join(root, 'docs'))
     // These name files that their readers write.
     .filter((name) => name.endsWith('.md') && !['start-your-own.md', 'clients.md'].includes(name))
@@ -91,7 +91,6 @@ t.test('every example produces the output in the guide', async (t) => {
   t.test('TypeScript', async (t) => {
     const { outputFiles } = await build({
       stdin: { contents: blocks('ts'), loader: 'ts', resolveDir: root },
-      alias: { 'plant-store-client': join(root, 'src/client/index.ts') },
       bundle: true,
       write: false,
       format: 'esm',

@@ -1,6 +1,6 @@
 // The Plant Store's client for Node.js and browsers: exact ids, typed errors, retries without duplicates.
-import { exactJson } from '../contract/json-text.js';
-import type { components, operations } from '../contract/types.gen.js';
+import { exactJson } from './json-text.gen.js';
+import type { components, operations } from './types.gen.js';
 import { readBody, readJson, type SameAs } from './response-body.js';
 import { Fault, type Answer } from './errors.js';
 import { readElements } from './json-array.js';

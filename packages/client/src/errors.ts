@@ -1,20 +1,20 @@
 // Defines the errors of the client's calls.
-import { allErrors } from '../plants/errors.js';
+import { errorCodes } from './operations.gen.js';
 
 /** The name of an error of the contract. */
-export type ErrorKind = keyof typeof allErrors;
+export type ErrorKind = keyof typeof errorCodes;
 
 type Digits<Text extends string> = Text extends `${infer Number extends number}` ? Number : never;
 
 /** The contract's error code with this name. */
-export type ErrorCode<Kind extends ErrorKind = ErrorKind> = (typeof allErrors)[Kind]['code'];
+export type ErrorCode<Kind extends ErrorKind = ErrorKind> = (typeof errorCodes)[Kind];
 
 /** The HTTP status of the error code with this name: its first three digits. */
 export type ErrorStatus<Kind extends ErrorKind = ErrorKind> =
   `${ErrorCode<Kind>}` extends `${infer A}${infer B}${infer C}${string}` ? Digits<`${A}${B}${C}`> : never;
 
 const kinds = new Map<number, ErrorKind>(
-  (Object.keys(allErrors) as ErrorKind[]).map((kind) => [allErrors[kind].code, kind]),
+  (Object.keys(errorCodes) as ErrorKind[]).map((kind) => [errorCodes[kind], kind]),
 );
 
 /** The properties of every failed call. */

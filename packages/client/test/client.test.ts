@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import t, { type Test } from 'tap';
-import type * as ClientModule from '../../dist/client/client/index.js';
+import type * as ClientModule from '../dist/index.js';
 import {
   ApiError,
   ConnectionError,
@@ -19,14 +19,14 @@ import {
   type ListOptions,
   type NewPlant,
   type PlantStoreClient,
-} from '../../dist/client/client/index.js';
-import { noBrowser, startBrowser } from '../support/browser.js';
-import { startCuttingProxy, type Fate } from '../support/cutting-proxy.js';
-import { injectFaults, startListening } from '../support/service.js';
-import { skipFor } from '../support/skip.js';
-import { repeatUntil } from '../support/wait.js';
-import { StorageError } from '../../dist/storage/interface.js';
-import { allErrors } from '../../dist/plants/errors.js';
+} from '../dist/index.js';
+import { noBrowser, startBrowser } from '../../../test/support/browser.js';
+import { startCuttingProxy, type Fate } from '../../../test/support/cutting-proxy.js';
+import { injectFaults, startListening } from '../../../test/support/service.js';
+import { skipFor } from '../../../test/support/skip.js';
+import { repeatUntil } from '../../../test/support/wait.js';
+import { StorageError } from '../../../dist/storage/interface.js';
+import { allErrors } from '../../../dist/plants/errors.js';
 
 const maxId = 9223372036854775807n;
 const minId = -9223372036854775808n;
@@ -1134,7 +1134,7 @@ t.test('a signal ends a call: before it, while it waits for a response, and betw
 /** The client and its dependencies in one module, as a page loads it. */
 async function bundle(): Promise<string> {
   const { outputFiles } = await build({
-    entryPoints: [new URL('../../src/client/index.ts', import.meta.url).pathname],
+    entryPoints: [new URL('../src/index.ts', import.meta.url).pathname],
     bundle: true,
     minify: true,
     write: false,

@@ -1,5 +1,5 @@
 // Generated from openapi.yaml by "npm run generate"; do not edit.
-import type { operations as Contract } from '../contract/types.gen.js';
+import type { operations as Contract } from './types.gen.js';
 
 /** The part of a schema that the client checks. */
 export interface Shape {
@@ -39,3 +39,33 @@ export const shapes: Readonly<Record<string, Shape>> = {
     properties: { name: { type: 'string' }, tag: { type: 'string' } },
   },
 };
+
+/** The error codes, by their names. */
+export const errorCodes = {
+  malformedRequest: 40000,
+  malformedJson: 40001,
+  invalidBody: 40002,
+  unsupportedMediaType: 40003,
+  missingBody: 40004,
+  bodyTooLarge: 40005,
+  invalidQuery: 40006,
+  invalidPath: 40007,
+  malformedTarget: 40008,
+  invalidHost: 40009,
+  missingToken: 40100,
+  invalidToken: 40101,
+  insufficientScope: 40300,
+  pathNotFound: 40401,
+  methodNotAllowed: 40500,
+  requestTimeout: 40800,
+  expectationFailed: 41700,
+  tooManyRequests: 42900,
+  headersTooLarge: 43100,
+  internal: 50000,
+  unavailable: 50300,
+  overloaded: 50301,
+  unknownOutcome: 50302,
+  idTaken: 40010,
+  plantExists: 40011,
+  plantNotFound: 40400,
+} as const;

@@ -1,7 +1,7 @@
 // Sends each call's requests with a token, a request id and a timeout, and interprets the responses.
 import createFetchClient from 'openapi-fetch';
-import { exactJson } from '../contract/json-text.js';
-import type { components, operations } from '../contract/types.gen.js';
+import { exactJson } from './json-text.gen.js';
+import type { components, operations } from './types.gen.js';
 import { readBody, type ParsedJson } from './response-body.js';
 import { Fault, isUnsent, type Answer, type ErrorKind } from './errors.js';
 import { checkLimits, Limits } from './limits.js';
