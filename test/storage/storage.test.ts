@@ -640,6 +640,21 @@ for (const engine of enginesToTest) {
       t.strictSame(end, { json: '', count: 0, next: undefined });
     });
 
+    t.test('a page does not wait for all that other subjects have requested', async (t) => {
+      const [busy, other] = [newSubject(), newSubject()];
+      await plants.create(busy, 1n, { name: 'x'.repeat(300_000) });
+      await plants.create(other, 1n, { name: 'Ficus' });
+      let before = 0;
+      const pages = Array.from({ length: 300 }, async () => {
+        await plants.list(busy, { limit: 1 });
+        before++;
+      });
+      await plants.list(other, { limit: 1 });
+      // Those that are read together, in a statement or two, count as one turn.
+      t.ok(before < 150, `${before} pages of another subject came first`);
+      await Promise.all(pages);
+    });
+
     t.test('similar subjects do not share plants', async (t) => {
       const base = newSubject();
       const alike = [

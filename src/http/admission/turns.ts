@@ -1,4 +1,5 @@
 // Lets costly steps of responses take turns, so that many of them do not delay all other requests.
+import { SubjectQueue } from '../../subject-queue.js';
 
 /** How many steps run at the same time. While one waits for the database, others compute. */
 const together = 4;
@@ -13,23 +14,17 @@ export interface Turns {
 
 /** Creates turns. After each step, an iteration of the event loop passes, in which other requests proceed. */
 export function createTurns(): Turns {
-  /** The steps that wait, by subject; the first subject is next. */
-  const waiting = new Map<string, (() => void)[]>();
+  const waiting = new SubjectQueue<{ subject: string; start: () => void }>();
   let running = 0;
   const startNext = () => {
-    const [next] = waiting;
-    if (next === undefined || running >= together) return;
-    const [subject, steps] = next;
+    const next = running < together ? waiting.take() : undefined;
+    if (next === undefined) return;
     running++;
-    steps.shift()!();
-    waiting.delete(subject);
-    if (steps.length > 0) waiting.set(subject, steps);
+    next.start();
   };
   const wait = (subject: string) =>
     new Promise<void>((start) => {
-      const steps = waiting.get(subject);
-      if (steps === undefined) waiting.set(subject, [start]);
-      else steps.push(start);
+      waiting.add({ subject, start });
       startNext();
     });
   return {

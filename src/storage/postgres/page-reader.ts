@@ -1,6 +1,7 @@
 // Combines the pages that are requested at the same time, so that one statement reads several.
 import { AsyncResource } from 'node:async_hooks';
 import { type Id, type Page, StorageError } from '../interface.js';
+import { SubjectQueue } from '../../subject-queue.js';
 import { isolateFailures } from './failures.js';
 import type { StatementRunner } from './statement-runner.js';
 
@@ -65,7 +66,7 @@ interface PageReaderOptions {
 /** Reads several pages in one statement. Pages requested while statements are in flight go into the next one. */
 export class PageReader {
   readonly #options: PageReaderOptions;
-  readonly #waiting: PageRequest[] = [];
+  readonly #waiting = new SubjectQueue<PageRequest>();
   readonly #inFlight = new Set<Promise<void>>();
   /** The number of pages that waited in the previous iteration of the event loop, since `#startLater`. */
   #waitedBefore = 0;
@@ -78,13 +79,13 @@ export class PageReader {
 
   /** @throws StorageError */
   read(range: PageRange): Promise<Page<Id>> {
-    if (this.#waiting.length >= maxWaiting) {
+    if (this.#waiting.size >= maxWaiting) {
       return Promise.reject(new StorageError('overloaded', 'PostgreSQL: too many pages wait to be read'));
     }
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ ...range, since: performance.now(), resolve, reject });
-      const { length } = this.#waiting;
-      if (length === 1 || length === this.#options.minConcurrentBatch) this.#startLater();
+      this.#waiting.add({ ...range, since: performance.now(), resolve, reject });
+      const { size } = this.#waiting;
+      if (size === 1 || size === this.#options.minConcurrentBatch) this.#startLater();
     });
   }
 
@@ -95,9 +96,9 @@ export class PageReader {
 
   /** Delays a statement while each iteration of the event loop adds pages, since every statement has a fixed cost. */
   readonly #startWhenComplete = (): void => {
-    const { length } = this.#waiting;
-    if (length > this.#waitedBefore && length < this.#options.maxBatch && this.#inFlight.size === 0) {
-      this.#waitedBefore = length;
+    const { size } = this.#waiting;
+    if (size > this.#waitedBefore && size < this.#options.maxBatch && this.#inFlight.size === 0) {
+      this.#waitedBefore = size;
       setImmediate(this.#startWhenComplete);
     } else {
       this.#start();
@@ -105,12 +106,12 @@ export class PageReader {
   };
 
   #start(): void {
-    const { maxBatch, minConcurrentBatch, maxInFlight, run } = this.#options;
+    const { minConcurrentBatch, maxInFlight, run } = this.#options;
     while (
-      this.#waiting.length >= (this.#inFlight.size > 0 ? minConcurrentBatch : 1) &&
+      this.#waiting.size >= (this.#inFlight.size > 0 ? minConcurrentBatch : 1) &&
       this.#inFlight.size < maxInFlight
     ) {
-      const reading = run(() => this.#readBatch(this.#waiting.splice(0, maxBatch))).finally(() => {
+      const reading = run(() => this.#readBatch(this.#takeBatch())).finally(() => {
         this.#inFlight.delete(reading);
         // Without delay, so that PostgreSQL reads while this process writes the responses with the previous pages.
         this.#ownContext.runInAsyncScope(() => {
@@ -130,6 +131,16 @@ export class PageReader {
     }
   }
 
+  #takeBatch(): PageRequest[] {
+    const batch: PageRequest[] = [];
+    while (batch.length < this.#options.maxBatch) {
+      const request = this.#waiting.take();
+      if (request === undefined) break;
+      batch.push(request);
+    }
+    return batch;
+  }
+
   async #readBatch(requests: readonly PageRequest[]): Promise<void> {
     const oldest = performance.now() - this.#options.maxAge;
     const late = requests.filter(({ since }) => since < oldest);
@@ -143,11 +154,11 @@ export class PageReader {
       });
   }
 
-  /** Reads pages, and puts those that were not read back to the front of the queue. */
+  /** Reads pages, and puts those that were not read back into the queue. */
   readonly #read = async (requests: readonly PageRequest[]): Promise<void> => {
     const { read, parseId } = this.#options;
     const rows = await read(requests);
-    this.#waiting.unshift(...requests.slice(rows.length));
+    this.#waiting.putBack(requests.slice(rows.length));
     for (const [i, [json, count, last]] of rows.entries()) {
       requests[i]?.resolve({ json: json ?? '', count, next: last === null ? undefined : parseId(last) });
     }

@@ -10,6 +10,8 @@ import {
 import type { ReadPage } from '../collections.js';
 import { idRules, type IdRules } from '../ids.js';
 import { pageBytes, pageRows } from '../page-size.js';
+import { afterAccepting } from '../../node/accepting.js';
+import { SubjectQueue } from '../../subject-queue.js';
 
 /** The part of `pageBytes` that long documents may use together. Short ones may use the rest. */
 const longDocumentsBytes = pageBytes / 2;
@@ -19,6 +21,8 @@ export const longBytes = 512;
 const maxPagesTogether = 64;
 /** The length of text, in characters, after which no further page is read: all of it is in memory together. */
 const maxTextTogether = 1024 * 1024;
+/** The length of text, in characters, from which new connections come first after it has been read. */
+const delayingText = maxTextTogether / 2;
 
 /** The name of the index of a collection's long documents. */
 export function longIndexOf({ name }: CollectionDefinition): string {
@@ -39,7 +43,9 @@ interface PageRequest {
 export class PageReader {
   // Keeps the database open as long as its statements, which do not reference it themselves.
   readonly #database: DatabaseSyncInstance;
-  readonly #requests: PageRequest[] = [];
+  readonly #requests = new SubjectQueue<PageRequest>();
+  /** Whether a call of `#readRequested` is due. */
+  #isDue = false;
 
   constructor(database: DatabaseSyncInstance) {
     this.#database = database;
@@ -51,38 +57,48 @@ export class PageReader {
     return (subject, from, limit) =>
       new Promise((resolve, reject) => {
         const rows = Math.min(limit, pageRows);
-        this.#requests.push({ statements, subject, from, rows, resolve, reject });
-        if (this.#requests.length === 1) setImmediate(this.#readRequested);
+        this.#requests.add({ statements, subject, from, rows, resolve, reject });
+        this.#readSoon(setImmediate);
       });
   }
 
   /** Reads all requested pages immediately. */
   readAll(): void {
-    while (this.#requests.length > 0) this.#readRequested();
+    while (this.#requests.size > 0) this.#readRequested();
+  }
+
+  /** @param defer - Calls a function later. */
+  #readSoon(defer: (action: () => void) => void): void {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    defer(() => {
+      this.#isDue = false;
+      this.#readRequested();
+    });
   }
 
   /** Reads the requested pages in one transaction, which saves locking for each page and keeps the CPU caches warm. */
-  readonly #readRequested = (): void => {
-    let pages = 0;
+  #readRequested(): void {
+    if (this.#requests.size === 0) return;
     let text = 0;
     // If the store is closed, each read fails on its own.
     if (this.#database.isOpen) this.#database.exec('BEGIN');
-    for (const { statements, subject, from, rows, resolve, reject } of this.#requests) {
-      if (pages === maxPagesTogether || text >= maxTextTogether) break;
-      pages++;
+    for (let pages = 0; pages < maxPagesTogether && text < maxTextTogether; pages++) {
+      const request = this.#requests.take();
+      if (request === undefined) break;
       try {
-        const page = statements.read(subject, from, rows);
+        const page = request.statements.read(request.subject, request.from, request.rows);
         text += page.json.length;
-        resolve(page);
+        request.resolve(page);
       } catch (error) {
-        reject(toStorageError('SQLite', error));
+        request.reject(toStorageError('SQLite', error));
       }
     }
     // SQLite has already rolled back after an I/O error.
     if (this.#database.isOpen && this.#database.isTransaction) this.#database.exec('COMMIT');
-    this.#requests.splice(0, pages);
-    if (this.#requests.length > 0) setImmediate(this.#readRequested);
-  };
+    if (text >= delayingText) this.#readSoon(afterAccepting);
+    else if (this.#requests.size > 0) this.#readSoon(setImmediate);
+  }
 }
 
 /** The statements that read the pages of one collection. */
