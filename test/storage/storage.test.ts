@@ -769,6 +769,22 @@ for (const engine of enginesToTest) {
       t.equal((await second.plants.list('s', { limit: 1_000 })).count, 100);
     });
 
+    t.test('close completes reads a few at a time, since all texts together could be too long', async (t) => {
+      const storage = await engine.open(t, await engine.createUrl(t));
+      await storage.plants.create('s', 1n, { name: 'x'.repeat(300_000) });
+      let most = 0;
+      let now = 0;
+      const reads = Array.from({ length: 300 }, async () => {
+        await storage.plants.list('s', { limit: 1 });
+        most = Math.max(most, ++now);
+        setImmediate(() => (now = 0));
+      });
+      await storage.close();
+      await Promise.all(reads);
+      // PostgreSQL reads up to 64 in a statement.
+      t.ok(most < 150, `${most} in one iteration of the event loop`);
+    });
+
     t.test('two stores on one database fulfil every guarantee', async (t) => {
       const url = await engine.createUrl(t);
       const stores = await engine.openTwice(t, url);

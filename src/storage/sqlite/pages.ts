@@ -1,4 +1,5 @@
 // Reads pages from SQLite. Those requested in the same iteration of the event loop are read together.
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
 import {
   type CollectionDefinition,
@@ -62,9 +63,9 @@ export class PageReader {
       });
   }
 
-  /** Reads all requested pages immediately. */
-  readAll(): void {
-    while (this.#requests.size > 0) this.#readRequested();
+  /** Resolves when all requested pages have been read. */
+  async drain(): Promise<void> {
+    while (this.#requests.size > 0) await nextIteration();
   }
 
   /** @param defer - Calls a function later. */

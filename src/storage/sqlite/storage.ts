@@ -247,7 +247,7 @@ class SqliteStorage implements Storage {
   async close(): Promise<void> {
     if (!this.#database.isOpen) return;
     await this.#writer.close();
-    this.#pages.readAll();
+    await this.#pages.drain();
     this.#database.close();
     this.#held.folder?.remove();
     // The last connection to close runs a checkpoint, and this must be the writer's.
