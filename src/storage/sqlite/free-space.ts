@@ -14,15 +14,19 @@ export interface Volume {
 
 /** The reserve by default, in bytes, and the maximum part of the file system that it is then. */
 const defaultReserve = { bytes: 64 * 1024 * 1024, part: 0.1 };
-/** What writes may take between two looks: bytes, and the maximum part of the reserve. */
-const betweenLooks = { bytes: 1024 * 1024, part: 0.25 };
+/** What writes may take between two looks: a part of the reserve and of what else is free, within limits in bytes. */
+const betweenLooks = { part: 0.25, least: 1024 * 1024, most: 4 * 1024 * 1024 };
 /** What a write adds to the log beside its document, in bytes: about two pages. */
 const bytesPerWrite = 8_192;
 
-/** The file system of a database. @throws Error when it cannot be asked. */
-function volumeOf(file: string): Volume {
-  const { bsize, blocks, bavail } = statfsSync(dirname(realPathOf(file)));
-  return { size: bsize * blocks, free: bsize * bavail };
+/** Returns a function that asks the file system of a database in use. It throws Error when there is no answer. */
+function volumeOf(file: string): () => Volume {
+  // A database in use does not move: writing stops when it is no longer in place.
+  const folder = dirname(realPathOf(file));
+  return () => {
+    const { bsize, blocks, bavail } = statfsSync(folder);
+    return { size: bsize * blocks, free: bsize * bavail };
+  };
 }
 
 /**
@@ -35,7 +39,7 @@ export function spaceMeter(
   database: DatabaseSyncInstance,
   file: string,
   reserve?: number,
-  volume: () => Volume = () => volumeOf(file),
+  volume = volumeOf(file),
 ): () => Space {
   const countPages = database.prepare(
     `SELECT page_count * page_size AS total, freelist_count * page_size AS unused
@@ -81,7 +85,8 @@ export class SpaceReserve {
     try {
       const { free, reserve } = this.#measure();
       this.#isShort = free < reserve;
-      this.#untilLook = Math.min(betweenLooks.bytes, reserve * betweenLooks.part);
+      const { part, least, most } = betweenLooks;
+      this.#untilLook = Math.min(Math.max((free - reserve) * part, least), most, reserve * part);
     } catch {
       // Without an answer, the disk itself decides.
       this.#isShort = false;
