@@ -41,20 +41,31 @@ export class Documents<I extends Id, Value extends object> {
   }
 
   /**
-   * Stores a value if the condition holds; `any` always does. `OutcomesOfText` has the outcomes.
+   * Returns a value as it is stored, to write it and then respond with it: the response need not be rendered and checked
+   * again.
    * @throws ApiError `invalidBody` (400) for a string with U+0000, which the contract should not have accepted.
-   * @throws RangeError if the value has a number that JSON or int64 does not have; nothing is stored.
+   * @throws RangeError if the value has a number that JSON or int64 does not have.
+   */
+  document(value: Value): JsonText<Value> {
+    return new JsonText(this.#textOf(value));
+  }
+
+  /**
+   * Stores a value if the condition holds; `any` always does. `OutcomesOfText` has the outcomes.
+   * @param change - The condition, and the value or its document.
+   * @throws ApiError or RangeError as `document` does; nothing is stored.
    */
   async write<When extends 'absent' | 'present' | 'any'>(
     subject: string,
     id: I,
-    { when, value }: { readonly when: When; readonly value: Value },
+    { when, value }: { readonly when: When; readonly value: Value | JsonText<Value> },
   ): Promise<OutcomesOfText[When]> {
     if (!canBeId(id)) {
       const detail = 'an id is not empty, has at most 512 bytes, and no U+0000 or unpaired surrogate';
       throw new ApiError(when === 'absent' ? 'invalidBody' : 'invalidPath', { detail });
     }
-    const written = this.#collection.write(subject, id, { when, text: this.#textOf(value) });
+    const text = value instanceof JsonText ? value.text : this.#textOf(value);
+    const written = this.#collection.write(subject, id, { when, text });
     return (await written) as OutcomesOfText[When];
   }
 

@@ -19,7 +19,8 @@ export function plantOperations(
   plants: PlantRepository,
 ): Pick<Handlers, 'createPlant' | 'listPlants' | 'deletePlant'> {
   return {
-    async createPlant({ caller, body: { id, ...plant } }) {
+    async createPlant({ caller, body: { id, ...fields } }) {
+      const plant = plants.document(fields);
       const outcome = await plants.create(caller.subject, id, plant);
       if (outcome !== 'created') throw new ApiError(refusals[outcome]);
       return plant;

@@ -1,4 +1,5 @@
 // Says what is stored of plants, and what the outcomes of writes mean for them.
+import type { JsonText } from '../contract/json-text.js';
 import type { components, paths } from '../contract/types.gen.js';
 import { Documents } from '../documents.js';
 import type { Collection, CollectionDefinition, OutcomeOf } from '../storage/interface.js';
@@ -45,7 +46,7 @@ export class PlantRepository extends Documents<bigint, Plant> {
   }
 
   /** Stores a plant, and resolves when that is durable. If the id is taken, nothing changes. */
-  async create(subject: string, id: bigint, plant: Plant): Promise<Creation> {
+  async create(subject: string, id: bigint, plant: Plant | JsonText<Plant>): Promise<Creation> {
     return creations[await this.write(subject, id, { when: 'absent', value: plant })];
   }
 }

@@ -252,6 +252,12 @@ t.test('a resource stores no U+0000, and says where it would be', async (t) => {
   const documents = new Documents<string, Label>(labels, { text: true, lines: true });
   const stored = { text: String.raw`\u0000`, lines: [{ a: '\u0001' }] };
   t.equal(await documents.write('s', 'a', { when: 'absent', value: stored }), 'inserted');
+  const document = documents.document(stored);
+  t.equal(
+    await documents.write('s', 'a', { when: 'any', value: document }),
+    'same',
+    'a document is its value',
+  );
   for (const [value, place] of [
     [{ text: 'a\0' }, 'text'],
     [{ text: String.raw`\u0000`, lines: [{}, { a: '\0' }] }, 'lines.1.a'],
@@ -259,6 +265,7 @@ t.test('a resource stores no U+0000, and says where it would be', async (t) => {
   ] as const) {
     const refusal = { code: 40002, detail: `${place} must not contain U+0000` };
     await t.rejects(documents.write('s', 'a', { when: 'any', value: value as Label }), refusal);
+    t.throws(() => documents.document(value as Label), refusal);
     await t.rejects(
       documents.change('s', 'a', () => value as Label),
       refusal,
