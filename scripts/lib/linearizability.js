@@ -79,6 +79,14 @@ export class Register {
     this.#settle();
   }
 
+  /** Whether a request that begins and ends now could have an outcome. @param {Operation} operation @param {string} outcome */
+  permits(operation, outcome) {
+    /** @type {Request<Operation>} */
+    const request = { number: this.#begun, operation, outcome };
+    const events = [...this.#events, { begins: true, request }, { begins: false, request }];
+    return follow(this.#possible, events, this.#apply).failed === undefined;
+  }
+
   /** Whether no request is on its way. */
   get isQuiet() {
     return this.#onTheirWay === 0;

@@ -15,10 +15,11 @@ import { backUp } from '../../dist/storage/sqlite/backup.js';
 import { readTrace, traceOptions } from '../lib/file-trace.js';
 import { ReplayedDisk } from '../lib/replayed-disk.js';
 import { openStore } from '../lib/store.js';
-import { nameOf } from './power-cut-ledger.js';
+import { nameOf, subject } from './power-cut-ledger.js';
 
 /** @typedef {import('../lib/file-trace.js').FileEvent} FileEvent */
 /** @typedef {import('./power-cut-stage.js').Stage} Stage */
+/** @typedef {import('./power-cut-ledger.js').ServiceName} ServiceName */
 
 /**
  * An event of a run: a change of the disk, or lines of the journal. `starting` is true until the server of its stage is
@@ -26,11 +27,11 @@ import { nameOf } from './power-cut-ledger.js';
  * @typedef {(FileEvent | { kind: 'journal', path: string, lines: string }) & { starting: boolean }} RunEvent
  */
 /**
- * A recorded run. The simulated disk is the folder `disk`. Before the event with the index `first`, nothing is promised:
+ * A recorded run of a service. The simulated disk is the folder `disk`. Before the event with the index `first`, nothing is promised:
  * an operator may have copied only a part of a file.
- * @typedef {{ disk: string, events: RunEvent[], first: number }} Run
+ * @typedef {{ service: ServiceName, disk: string, events: RunEvent[], first: number }} Run
  */
-/** @typedef {{ name: string, stages: Stage[] }} Scenario */
+/** @typedef {{ name: string, service: ServiceName, stages: Stage[] }} Scenario */
 /** The number of plants in the files that an operator puts into place. */
 const restoredPlants = 300;
 
@@ -48,7 +49,7 @@ export async function makeScenarios(folder) {
   const storage = await openStore(`file:${stopped}`);
   const token = await issue(storage.tokens);
   const creates = Array.from({ length: restoredPlants }, (_, id) =>
-    storage.plants.create('alice', BigInt(id), { name: nameOf(id) }),
+    storage.plants.create(subject, BigInt(id), { name: nameOf(id) }),
   );
   await Promise.all(creates);
   // A killed process would leave these files.
@@ -61,28 +62,36 @@ export async function makeScenarios(folder) {
 
   /** @param {string} name @param {number} workers @param {Record<string, string>} files @returns {Scenario} */
   const restored = (name, workers, files) => ({
-    name,
+    ...{ name, service: 'plants' },
     stages: [{ workers, restored: files, restoredPlants, token }],
   });
-  const killedTwice = (/** @type {number} */ workers) => [
+  const killedTwice = (/** @type {number} */ workers, migrates = false) => [
     { workers, killAt: 60 },
     { workers, killAt: 40 },
-    { workers, commands: true },
+    { workers, commands: true, migrates },
   ];
   return [
-    { name: 'one process', stages: killedTwice(1) },
-    { name: 'two workers', stages: killedTwice(2) },
+    { name: 'one process', service: 'plants', stages: killedTwice(1) },
+    { name: 'two workers', service: 'plants', stages: killedTwice(2) },
+    { name: 'library', service: 'library', stages: killedTwice(2, true) },
     {
-      name: 'older store',
+      ...{ name: 'deleted log', service: 'library' },
       stages: [
-        { workers: 0, restored: { 'plants.db': old }, restoredPlants, token: oldToken },
+        { workers: 2, deletesLog: true },
+        { workers: 2, putsLogBack: true },
+      ],
+    },
+    {
+      ...{ name: 'older store', service: 'plants' },
+      stages: [
+        { workers: 0, restored: { 'store.db': old }, restoredPlants, token: oldToken },
         { workers: 2, killAt: 7 },
         { workers: 2 },
       ],
     },
-    restored('stopped store', 1, { 'plants.db': stopped }),
-    restored('killed store', 2, { 'plants.db': killed, 'plants.db-wal': `${killed}-wal` }),
-    restored('backup', 1, { 'plants.db': copied }),
+    restored('stopped store', 1, { 'store.db': stopped }),
+    restored('killed store', 2, { 'store.db': killed, 'store.db-wal': `${killed}-wal` }),
+    restored('backup', 1, { 'store.db': copied }),
   ];
 }
 
@@ -99,7 +108,7 @@ async function makeOldStore(file) {
     CREATE TABLE migrations (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL,
       oldest_application TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT`);
   database.prepare('INSERT INTO migrations VALUES (?, ?, ?, 0)').run(version, name, oldestApplication);
-  const insert = database.prepare("INSERT INTO plants VALUES ('alice', ?, ?)");
+  const insert = database.prepare(`INSERT INTO plants VALUES ('${subject}', ?, ?)`);
   database.exec('BEGIN');
   for (let id = 0; id < restoredPlants; id++) insert.run(id, JSON.stringify({ name: nameOf(id) }));
   database.exec('COMMIT');
@@ -115,7 +124,7 @@ async function makeOldStore(file) {
 async function issue(tokens) {
   const { token, secret } = await issueToken(tokens, {
     prefix: service.tokenPrefix,
-    subject: 'alice',
+    subject,
     scopes: service.scopes,
     now: Date.now(),
   });
@@ -125,11 +134,12 @@ async function issue(tokens) {
 /**
  * Runs the stages of a scenario one after the other on an empty disk, and traces them.
  * @param {Scenario} scenario
- * @param {number} plants - The number of plants that the clients of each stage create.
+ * @param {number} requests - The number of plants that the clients of each stage create, or of their requests to the
+ *   library.
  * @returns {Promise<Run>}
  * @throws {Error} when a stage fails, or a call changes the disk that cannot be replayed.
  */
-export async function record({ stages }, plants) {
+export async function record({ service: name, stages }, requests) {
   const root = mkdtempSync(join(tmpdir(), 'plant-store-'));
   const trace = `${root}.trace`;
   const disk = join(root, 'disk');
@@ -139,7 +149,7 @@ export async function record({ stages }, plants) {
   const events = [];
   try {
     for (const stage of stages) {
-      await runTraced({ ...stage, root, plants }, trace);
+      await runTraced({ ...stage, service: name, root, requests }, trace);
       let starting = true;
       for await (const event of readTrace(trace, root, events.length)) {
         if (!event.path.startsWith(`${disk}/`) && event.path !== disk) {
@@ -157,7 +167,7 @@ export async function record({ stages }, plants) {
     const isPromise = (/** @type {RunEvent} */ event) =>
       event.kind === 'journal' && event.lines.includes(' done');
     const first = stages[0]?.restored === undefined ? 0 : events.findIndex(isPromise);
-    return { disk, events, first };
+    return { service: name, disk, events, first };
   } finally {
     rmSync(root, { recursive: true });
     rmSync(trace, { force: true });

@@ -1,14 +1,34 @@
 // Runs one stage of a scenario under strace: an operator may put files into place, then a server runs until it is
 // stopped or killed, while clients and commands use it. Started by power-cut-scenarios.js.
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
 import { randomInt } from 'node:crypto';
 import { Agent } from 'node:http';
 import { dirname, join } from 'node:path';
 import { run, startServer } from '../../test/support/server-process.js';
 import { send } from '../lib/request.js';
-import { backupFolder, entry, Ledger, nameOf, storePath } from './power-cut-ledger.js';
+import {
+  backupFolder,
+  entry,
+  Ledger,
+  nameOf,
+  putLogBack,
+  services,
+  storePath,
+  subject,
+} from './power-cut-ledger.js';
+import { messageOf, outcomeOf, readOutcome } from './workers-model.js';
 
 /** @typedef {import('./power-cut-ledger.js').Act} Act */
+/** @typedef {import('./power-cut-ledger.js').State} State */
 
 /**
  * @typedef {object} Stage
@@ -19,16 +39,21 @@ import { backupFolder, entry, Ledger, nameOf, storePath } from './power-cut-ledg
  * @property {number} [restoredPlants] - Their number.
  * @property {Token} [token] - A token in these files.
  * @property {number} [killAt] - The number of a thread's sync during which strace kills the process.
- * @property {boolean} [commands] - Whether to use the commands that change tokens and back up, while clients write.
+ * @property {boolean} [commands] - Whether to use the commands that change tokens, back up and migrate, while clients
+ *   write.
+ * @property {boolean} [migrates] - Whether to use "migrate" before the start, too.
+ * @property {boolean} [deletesLog] - Whether the operator deletes the log of the running server, which is killed later.
+ * @property {boolean} [putsLogBack] - Whether the log must be put back before the server starts.
  */
 /** @typedef {{ id: string, token: string }} Token */
-/** @typedef {Stage & { root: string, plants: number }} StageOptions */
+/** @typedef {Stage & { service: import('./power-cut-ledger.js').ServiceName, root: string, requests: number }} StageOptions */
 
 /** The number of concurrent clients. */
 const clients = 8;
 
 /** @type {StageOptions} */
 const {
+  service,
   root,
   workers,
   restored,
@@ -36,44 +61,69 @@ const {
   token,
   killAt,
   commands,
-  plants,
+  migrates,
+  deletesLog,
+  putsLogBack,
+  requests,
 } = JSON.parse(process.argv[2] ?? '');
+const { main, command } = services[service];
 const disk = join(root, 'disk');
 const store = join(disk, storePath);
 const environment = { DATABASE_URL: `file:${store}`, UV_USE_IO_URING: '0' };
 const journal = join(root, 'journal');
-const ledger = new Ledger();
+const ledger = new Ledger(service);
 if (existsSync(journal)) ledger.add(readFileSync(journal, 'utf8'));
 const output = openSync(journal, 'a');
 
+/** Writes lines to the journal, which the trace shows. @param {string} lines */
+function record(lines) {
+  writeSync(output, lines);
+  ledger.add(lines);
+}
+
 /**
- * Writes to the journal, which the trace shows.
  * @param {Act} act
  * @param {string | number} key
- * @param {boolean} done
+ * @param {State} state
+ * @param {string} [text]
  */
-function note(act, key, done) {
-  writeSync(output, entry(act, key, done));
+function note(act, key, state, text) {
+  record(entry(act, key, state, text));
 }
 
 if (restored !== undefined) putIntoPlace(restored);
+if (putsLogBack) await refuseAndRepair();
+if (migrates) {
+  await runCommand('migrate');
+  note('migrate', 0, 'done');
+}
 if (workers > 0) await serve();
 
 async function serve() {
   const env = { ...environment, WORKERS: String(workers) };
-  const server = await startServer({ env }).catch(unlessKilled);
+  const server = await startServer({ script: main, env }).catch(unlessKilled);
   if (server === undefined) return;
-  if (restored !== undefined) noteRestored(true);
-  note('serve', 0, true);
+  if (restored !== undefined) noteRestored('done');
+  note('serve', 0, 'done');
   await use(server.origin).catch(unlessKilled);
-  const ended = await server.end(killAt === undefined ? 'SIGTERM' : 'SIGKILL');
-  if (killAt === undefined && ended !== 0) throw new Error(`the server ended with ${ended}`);
+  const stops = killAt === undefined && deletesLog !== true;
+  const ended = await server.end(stops ? 'SIGTERM' : 'SIGKILL');
+  if (stops && ended !== 0) throw new Error(`the server ended with ${ended}`);
 }
 
 /** @param {unknown} error */
 function unlessKilled(error) {
   if (killAt === undefined) throw error;
   return undefined;
+}
+
+/** A start must refuse a store whose log was deleted; then the operator puts it back, and does not sync it. */
+async function refuseAndRepair() {
+  const env = { ...environment, WORKERS: String(workers) };
+  const server = await startServer({ script: main, env }).catch(() => undefined);
+  await server?.end();
+  if (server !== undefined) throw new Error('a server has started without the log');
+  if (!putLogBack(store)) throw new Error('a start was refused, but there is no log to put back');
 }
 
 /**
@@ -85,7 +135,7 @@ function putIntoPlace(files) {
   mkdirSync(folder, { recursive: true });
   // The operator's new folders survive the power failure; the question is whether the files do.
   for (let parent = dirname(folder); parent.startsWith(disk); parent = dirname(parent)) sync(parent);
-  noteRestored(false);
+  noteRestored('begun');
   for (const [name, source] of Object.entries(files)) {
     const content = readFileSync(source);
     const copy = openSync(join(folder, name), 'wx', 0o600);
@@ -97,14 +147,14 @@ function putIntoPlace(files) {
   }
   if (workers > 0) return;
   sync(folder);
-  noteRestored(true);
+  noteRestored('done');
 }
 
-/** @param {boolean} done */
-function noteRestored(done) {
-  const lines = Array.from({ length: restoredPlants }, (_, id) => entry('create', id, done));
-  const issued = done && token !== undefined ? entry('issue', token.id, true, token.token) : '';
-  writeSync(output, lines.join('') + issued);
+/** @param {State} state */
+function noteRestored(state) {
+  const lines = Array.from({ length: restoredPlants }, (_, id) => entry('create', id, state));
+  if (state === 'done' && token !== undefined) lines.push(entry('issue', token.id, state, token.token));
+  record(lines.join(''));
 }
 
 /** @param {string} path */
@@ -114,37 +164,64 @@ function sync(path) {
   closeSync(descriptor);
 }
 
-/**
- * Repeats the writes that the previous server left unacknowledged, then creates and deletes plants.
- * @param {string} origin
- */
+/** @param {string} origin */
 async function use(origin) {
   const secret = ledger.secret ?? token?.token ?? (await issue()).token;
+  const client =
+    service === 'plants' ? await plantClient(origin, secret) : await libraryClient(origin, secret);
+  let commanding = commands === true;
+  let left = requests;
+  let isDeleted = false;
+  const load = async () => {
+    while (left-- > 0 || commanding) {
+      if (await client()) continue;
+      if (isDeleted) return;
+      throw new Error('a request has failed');
+    }
+  };
+  const all = () => Promise.all(Array.from({ length: clients }, load));
+  await Promise.all([all(), commanding ? useCommands().finally(() => (commanding = false)) : undefined]);
+  if (deletesLog !== true) return;
+  // Between two requests: the trace does not show which deleted file a process syncs.
+  deleteLog();
+  isDeleted = true;
+  left = requests;
+  await all();
+}
+
+/** Deletes the log as an operator does who takes it for waste. */
+function deleteLog() {
+  note('log', 0, 'begun');
+  rmSync(`${store}-wal`);
+  sync(dirname(store));
+  note('log', 0, 'done');
+}
+
+/**
+ * Repeats the writes that the previous server left unacknowledged.
+ * @param {string} origin
+ * @param {string} secret
+ * @returns {Promise<() => Promise<boolean>>} Creates a plant, and may delete it. Returns whether that has succeeded.
+ */
+async function plantClient(origin, secret) {
   const write = writerFor(origin, secret);
-  const response = await send(origin, { path: '/plants', token: secret });
-  const list = /** @type {{ name: string }[]} */ (JSON.parse(response.text));
-  const present = new Set(list.map(({ name }) => name));
+  const { names } = await ledger.lists(origin);
+  const present = new Set(names?.keys());
   // The writes that took effect come first: until another write is committed, only the start has synced them.
   const open = ledger.open.map(({ act, id }) => ({
     act,
     id,
-    missed: present.has(nameOf(id)) !== (act === 'create'),
+    missed: present.has(id) !== (act === 'create'),
   }));
   for (const { act, id } of open.sort((a, b) => Number(a.missed) - Number(b.missed)))
     await write(act, id, true);
   let next = Math.max(ledger.plants, restoredPlants);
-  const end = next + plants;
-  let commanding = commands === true;
-  await Promise.all([
-    ...Array.from({ length: clients }, async () => {
-      while (next < end || commanding) {
-        const id = next++;
-        await write('create', id);
-        if (randomInt(3) === 0) await write('delete', id);
-      }
-    }),
-    commanding ? useCommands().finally(() => (commanding = false)) : undefined,
-  ]);
+  return async () => {
+    const id = next++;
+    await write('create', id);
+    if (randomInt(3) === 0) await write('delete', id);
+    return true;
+  };
 }
 
 /**
@@ -156,7 +233,7 @@ async function use(origin) {
 function writerFor(origin, token) {
   const agent = new Agent({ keepAlive: true });
   return async (act, id, repeated = false) => {
-    note(act, id, false);
+    note(act, id, 'begun');
     const message =
       act === 'create'
         ? { method: 'POST', path: '/plants', body: JSON.stringify({ id, name: nameOf(id) }) }
@@ -167,38 +244,78 @@ function writerFor(origin, token) {
       status === (act === 'create' ? 200 : 204) ||
       (repeated && (act === 'create' ? text.includes('40011') : status === 404));
     if (!acknowledged) throw new Error(`${act} ${id}: ${status} ${text}`);
-    note(act, id, true);
+    note(act, id, 'done');
   };
 }
 
-/** Creates and revokes access tokens, and makes a backup. */
+/**
+ * Reads all documents, which shows which of the writes took effect that the previous server left unacknowledged: until
+ * another write is committed, only the start has synced them.
+ * @param {string} origin
+ * @param {string} secret
+ * @returns {Promise<() => Promise<boolean>>} Sends a request. Returns whether it has succeeded.
+ */
+async function libraryClient(origin, secret) {
+  const agent = new Agent({ keepAlive: true });
+  const known = ledger.documents.map(({ collection, id }, i) => ({
+    ...{ collection, id, key: `${collection}/${id}`, number: ledger.requests + i },
+  }));
+  const read = JSON.stringify({ act: 'read' });
+  record(known.map(({ key, number }) => entry('document', key, 'begun', `${number} ${read}`)).join(''));
+  const { states } = await ledger.lists(origin);
+  record(
+    known
+      .map(({ collection, id, key, number }) => {
+        const outcome = readOutcome(states?.[collection].get(id));
+        return entry('document', key, 'done', `${number} ${outcome}`);
+      })
+      .join(''),
+  );
+  let next = ledger.requests;
+  return async () => {
+    const document = ledger.library.pick(Math.random() < 0.5 ? 'books' : 'loans');
+    const { collection, id } = document;
+    const key = `${collection}/${id}`;
+    const number = next++;
+    const operation = document.choose(number);
+    note('document', key, 'begun', `${number} ${JSON.stringify(operation)}`);
+    const message = messageOf(collection, id, operation);
+    const response = await send(origin, { token: secret, ...message }, { agent });
+    const isKnown = response.status >= 200 && response.status < 500;
+    const state = isKnown ? 'done' : operation.act === 'read' ? 'none' : 'unknown';
+    note('document', key, state, `${number} ${isKnown ? outcomeOf(collection, response) : ''}`);
+    return isKnown;
+  };
+}
+
+/** Creates and revokes access tokens, makes backups, and migrates a store that is up to date. */
 async function useCommands() {
   mkdirSync(join(disk, backupFolder));
   sync(disk);
   const [{ id }] = await Promise.all([issue(), backUp('first.db')]);
-  note('revoke', id, false);
-  await plantStore('token', 'revoke', id);
-  note('revoke', id, true);
-  await Promise.all([issue(), backUp('second.db')]);
+  note('revoke', id, 'begun');
+  await runCommand('token', 'revoke', id);
+  note('revoke', id, 'done');
+  await Promise.all([issue(), backUp('second.db'), runCommand('migrate')]);
 }
 
 /** @returns {Promise<Token>} */
 async function issue() {
-  const made = JSON.parse(await plantStore('token', 'create', 'alice', '--json'));
-  writeSync(output, entry('issue', made.id, true, made.token));
+  const made = JSON.parse(await runCommand('token', 'create', subject, '--json'));
+  note('issue', made.id, 'done', made.token);
   return made;
 }
 
 /** @param {string} name */
 async function backUp(name) {
-  note('backup', name, false);
-  await plantStore('backup', join(disk, backupFolder, name));
-  note('backup', name, true);
+  note('backup', name, 'begun');
+  await runCommand('backup', join(disk, backupFolder, name));
+  note('backup', name, 'done');
 }
 
 /** @param {string[]} args */
-async function plantStore(...args) {
-  const { code, stdout, stderr } = await run('cli.js', args, environment);
-  if (code !== 0) throw new Error(`plant-store ${args.join(' ')}: ${stderr}`);
+async function runCommand(...args) {
+  const { code, stdout, stderr } = await run(command, args, environment);
+  if (code !== 0) throw new Error(`the command ${args.join(' ')}: ${stderr}`);
   return stdout;
 }

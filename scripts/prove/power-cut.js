@@ -11,22 +11,32 @@ import { makeScenarios, record } from './power-cut-scenarios.js';
 
 /** @typedef {import('./power-cut-scenarios.js').Run} Run */
 /** @typedef {import('./power-cut-scenarios.js').RunEvent} RunEvent */
+/**
+ * The number of images, the faults found, and how many images were refused for want of the log, with one to put back and
+ * without.
+ * @typedef {{ checked: number, found: string[], repaired: number, refused: number }} Result
+ */
 
-const usage = `Usage: npm run prove:power-cut -- [--images NUMBER] [--plants NUMBER]
+const usage = `Usage: npm run prove:power-cut -- [--images NUMBER] [--requests NUMBER]
 
-Runs the real server, clients and commands on one store under strace, in several scenarios. Then simulates a power failure
-at many points of each run: of the data that was not synced, all, none or a random part (down to single sectors) reaches
-the disk. Each resulting disk, called an image, must hold an intact store with every plant whose creation was
-acknowledged and no plant whose deletion was. The same holds for access tokens and their revocation. A backup that has
-its name must be complete.
+Runs real servers, clients and commands under strace, in several scenarios. Then simulates a power failure at many points
+of each run: of the data that was not synced, all, none or a random part (down to single sectors) reaches the disk, or
+only the names of files do. Each resulting disk, called an image, must open, and hold an intact store with the effect of
+every acknowledged request and of no other, except those on their way. The same holds for access tokens and their
+revocation. A backup that has its name must be complete. Some images of each scenario are also opened by a server with
+WORKERS=2, whose lists are compared.
 
   one process    a first start; the server is killed twice during a sync, and started again; the third time, commands
-                 create and revoke tokens and back up the store while clients write
+                 create and revoke tokens, back up and migrate the store while clients create and delete plants
   two workers    the same with WORKERS=2
+  library        the same with examples/library, whose books and loans clients create, read, replace (PUT), change
+                 (PATCH), renew and delete; before the third start, "migrate" closes the store of the killed server
+  deleted log    the library with WORKERS=2: an operator deletes the write-ahead log of the running server, which
+                 is killed; the next start must refuse the store, and lose nothing once the log is put back
   older store    a store with the first schema, upgraded by a start that is killed, and by another one
   stopped store  an operator copies the file of a stopped server into place and does not sync it; what it holds counts
                  as acknowledged once the server is ready
-  killed store   the same with the files of a killed server: plants.db and plants.db-wal
+  killed store   the same with the files of a killed server: store.db and store.db-wal
   backup         the same with a file made by "plant-store backup"
 
 Each control ignores one kind of sync in the replay. Then at least one image must have lost data: otherwise the proof
@@ -35,11 +45,11 @@ would not notice that the sync is missing.
 The replay must end with the same files as the real run, byte for byte. A call that changes files and is not replayed
 ends the proof.
 
-  --images  number of images for each scenario, about; a control takes a third (60; some thousands for a run by hand)
-  --plants  number of plants that the clients of each server create (800)
-  --help    show this help
+  --images    number of images for each scenario, about; a control takes a quarter (80; some thousands for a run by hand)
+  --requests  number of plants that the clients of each server create, or of requests to the library (800)
+  --help      show this help
 
-Linux only; needs strace. Run "npm run build" first.`;
+Linux only; needs strace. Run "npm run build && npm run build:services" first.`;
 
 /**
  * A kind of sync: in which scenario it is ignored, of which files and folders, and whether before or after the server is
@@ -49,31 +59,36 @@ Linux only; needs strace. Run "npm run build" first.`;
  * @type {readonly [name: string, scenario: string, files: RegExp, when?: 'starting' | 'ready'][]}
  */
 const controls = [
-  ['log, by commits', 'two workers', /^plants\.db-wal$/, 'ready'],
-  ['log, by the start', 'killed store', /^plants\.db-wal$/, 'starting'],
-  ['log, by the start after a kill', 'one process', /^plants\.db-wal$/, 'starting'],
-  ['database, by the start', 'stopped store', /^plants\.db$/, 'starting'],
-  ['backup as database, by the start', 'backup', /^plants\.db$/, 'starting'],
-  ['database, by checkpoints', 'two workers', /^plants\.db$/, 'ready'],
+  ['log, by commits', 'two workers', /^store\.db-wal$/, 'ready'],
+  ['log, by commits of the library', 'library', /^store\.db-wal$/, 'ready'],
+  ['log, by the start', 'killed store', /^store\.db-wal$/, 'starting'],
+  ['log, by the start after a kill', 'one process', /^store\.db-wal$/, 'starting'],
+  ['database, by the start', 'stopped store', /^store\.db$/, 'starting'],
+  ['backup as database, by the start', 'backup', /^store\.db$/, 'starting'],
+  ['database, by checkpoints', 'two workers', /^store\.db$/, 'ready'],
   ['folder of the store, by the start', 'stopped store', /^data$/, 'starting'],
+  ['folder of a log that was put back', 'deleted log', /^data$/, 'starting'],
   ['parents of new folders', 'one process', /^(disk|srv)$/, 'starting'],
-  ['copy, by backup', 'one process', /\.partial$/],
+  ['copy, by backup', 'library', /\.partial$/],
   ['folder of the copy, by backup', 'one process', new RegExp(`^${backupFolder}$`)],
 ];
 
+/** How many images of each scenario a server opens: a start takes long. */
+const servedImages = 4;
+
 const { values } = parseArgs({
   options: {
-    images: { type: 'string', default: '60' },
-    plants: { type: 'string', default: '800' },
+    images: { type: 'string', default: '80' },
+    requests: { type: 'string', default: '800' },
     help: { type: 'boolean', default: false },
   },
 });
 const images = Number(values.images);
-const plants = Number(values.plants);
+const requests = Number(values.requests);
 
 if (values.help) console.log(usage);
-else if (!(images >= 45 && plants >= 800)) {
-  console.error('The controls need at least 45 images and 800 plants.');
+else if (!(images >= 60 && requests >= 800)) {
+  console.error('The controls need at least 60 images and 800 requests.');
   process.exitCode = 1;
 } else if (spawnSync('strace', ['-V']).error !== undefined) {
   console.error('SKIPPED: the replay of power failures needs strace, which is not installed.');
@@ -85,12 +100,12 @@ async function prove() {
   const failures = [];
   try {
     const scenarios = await makeScenarios(folder);
-    /** @type {Map<string, { run: Run, checked: number, found: string[] }>} */
+    /** @type {Map<string, { run: Run } & Result>} */
     const proved = new Map();
     const left = [...scenarios];
     const proveNext = async () => {
       for (let next = left.shift(); next !== undefined; next = left.shift()) {
-        const run = await record(next, plants);
+        const run = await record(next, requests);
         proved.set(next.name, { run, ...(await cutPower(run, images)) });
       }
     };
@@ -102,10 +117,13 @@ async function prove() {
       report(name, run.events.length, checked, found.length);
       failures.push(...found.map((fault) => `${name}: ${fault}`));
     }
+    const { repaired, refused } = resultOf(proved, 'deleted log');
+    console.log(`refused for want of the log: ${repaired} until it was put back, ${refused} that lack it`);
+    if (repaired === 0) failures.push('no image lacked a log that could be put back');
     console.log(
       '\ncontrol: this sync is ignored       system calls   images   with lost data (must not be 0)',
     );
-    const few = Math.ceil(images / 3);
+    const few = Math.ceil(images / 4);
     for (const [name, scenario, files, when] of controls) {
       const { run } = resultOf(proved, scenario);
       const ignores = (/** @type {RunEvent} */ { kind, path, starting }) =>
@@ -153,32 +171,38 @@ function report(name, calls, checked, lost) {
  * @param {Run} run
  * @param {number} count - The number of images to check.
  * @param {(event: RunEvent) => boolean} [ignores] - Whether a sync has no effect.
- * @returns {Promise<{ checked: number, found: string[] }>} The number of images, and the faults found.
+ * @returns {Promise<Result>}
  */
 async function cutPower(run, count, ignores) {
   const { disk, events } = run;
   const replayed = new ReplayedDisk();
-  const ledger = new Ledger();
+  const ledger = new Ledger(run.service);
   /** @type {string[]} */
   const found = [];
   // A disk that keeps everything cannot show that a sync is missing.
   /** @type {import('../lib/replayed-disk.js').Left[]} */
-  const kept = ignores === undefined ? ['none', 'some', 'all'] : ['none', 'some'];
+  const kept = ignores === undefined ? ['none', 'some', 'names', 'all'] : ['none', 'some'];
   const cuts = cutPoints(run, Math.ceil(count / kept.length), ignores);
+  const every = ignores === undefined ? Math.ceil(cuts.size / servedImages) : Infinity;
+  let cut = 0;
   for (const [index, event] of events.entries()) {
     if (event.kind === 'journal' && event.lines !== '') ledger.add(event.lines);
     if (event.kind === 'journal' || ignores?.(event)) replayed.skip();
     else replayed.apply(event);
     if (!cuts.has(index)) continue;
-    for (const left of kept) {
-      const fault = await check(replayed.image(left), disk, ledger);
+    cut++;
+    for (const [kind, left] of kept.entries()) {
+      // One of each kind in turn.
+      const isServed = cut % every === 0 && (cut / every) % kept.length === kind;
+      const fault = await check(replayed.image(left), disk, ledger, isServed);
       if (fault !== undefined)
         found.push(
           `power failure after call ${index} of ${events.length}, unsynced data kept: ${left}: ${fault}`,
         );
     }
   }
-  return { checked: kept.length * cuts.size, found };
+  const { repaired, refused } = ledger;
+  return { checked: kept.length * cuts.size, found, repaired, refused };
 }
 
 /**
@@ -195,7 +219,7 @@ function cutPoints({ events, first }, count, ignores) {
     if (ignores?.(event)) fresh = 2;
     if (event.kind !== 'journal' || !event.lines.includes(' done')) return [];
     if (ignores === undefined && event.lines.startsWith('serve')) fresh = 3;
-    const isCommand = /^(issue|revoke|backup)/.test(event.lines);
+    const isCommand = /^(issue|revoke|backup|log|migrate)/.test(event.lines);
     return fresh-- > 0 || (ignores === undefined && isCommand) ? [i] : [];
   });
   /** @type {Set<number>} */
@@ -214,16 +238,17 @@ function cutPoints({ events, first }, count, ignores) {
 
 /**
  * Checks what a power failure left.
- * @param {Map<string, Buffer | 'folder'>} image
+ * @param {import('../lib/replayed-disk.js').Image} image
  * @param {string} disk - The folder that the image shows.
  * @param {Ledger} ledger
+ * @param {boolean} served - Whether a server opens it, too.
  * @returns {Promise<string | undefined>} The fault, if any.
  */
-async function check(image, disk, ledger) {
+async function check(image, disk, ledger, served) {
   const root = mkdtempSync(join(tmpdir(), 'plant-store-image-'));
   try {
     writeImage(image, disk, root);
-    return await ledger.check(root);
+    return await ledger.check(root, served);
   } finally {
     rmSync(root, { recursive: true });
   }

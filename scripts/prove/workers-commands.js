@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { send } from '../lib/request.js';
-import { stateOf } from './workers-model.js';
+import { statesIn } from './workers-model.js';
 
 /** @typedef {import('./workers-world.js').World} World */
 /** @typedef {import('./workers-load.js').Load} Load */
@@ -91,15 +91,7 @@ export class Commands {
     const done = await this.#command('backup', copy);
     if (done !== undefined) {
       const database = new DatabaseSync(copy, { readOnly: true });
-      compare((owner, collection) => {
-        const column = collection.slice(0, -1);
-        const query = database.prepare(`SELECT ${column} AS value, id FROM ${collection} WHERE subject = ?`);
-        return new Map(
-          query.all(owner).map(({ id, value }) => {
-            return [/** @type {string | number} */ (id), stateOf(collection, JSON.parse(String(value)))];
-          }),
-        );
-      });
+      compare((owner, collection) => statesIn(database, owner, collection));
       database.close();
     }
     rmSync(copy, { force: true });

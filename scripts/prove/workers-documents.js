@@ -22,6 +22,27 @@ export class Document {
     this.id = id;
     this.register = new Register(applyTo(collection), null);
   }
+
+  /** What a client does next. @param {number} count - Makes what it writes unique. @returns {Operation} */
+  choose(count) {
+    const { collection, register } = this;
+    const whole =
+      collection === 'books'
+        ? { title: `t${count}`, author: `a${count}` }
+        : { isbn: '9780141439600', borrower: `b${count}`, due: '2031-12-24' };
+    if (register.state === null && Math.random() < 0.8) return { act: 'create', value: whole };
+    const choice = Math.random();
+    if (choice < 0.3) return { act: 'read' };
+    if (choice < 0.4) return { act: 'delete' };
+    if (choice < 0.5) return { act: 'create', value: whole };
+    if (collection === 'books') {
+      if (choice < 0.6) return { act: 'replace', value: { ...whole, shelf: `s${count}` } };
+      const field = ['title', 'author', 'shelf'][count % 3] ?? '';
+      return { act: 'change', value: { [field]: `${field}${count}` } };
+    }
+    if (choice < 0.6) return { act: 'replace', value: { ...whole, renewals: 0 } };
+    return { act: 'renew' };
+  }
 }
 
 /** What the clients of a subject know of its documents. */

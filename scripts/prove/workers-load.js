@@ -143,7 +143,7 @@ export class Load {
   async #request(subject, collection, agent) {
     if (Math.random() < 0.1) return ['list', await this.#list(subject, collection, agent)];
     const document = subject.pick(collection);
-    const operation = this.#choose(document);
+    const operation = document.choose(++this.#written);
     const { register } = document;
     const writes = operation.act !== 'read';
     const request = register.begin(operation);
@@ -160,27 +160,6 @@ export class Load {
     if (writes || register.unsettled > 0) document.changed = document.writes > 0 ? Infinity : ++subject.clock;
     this.#report(faultOf(document), `subject ${subject.name}`);
     return [writes ? 'write' : 'get', response];
-  }
-
-  /** What a client does with a document. @param {Document} document @returns {Operation} */
-  #choose({ collection, register }) {
-    const count = ++this.#written;
-    const whole =
-      collection === 'books'
-        ? { title: `t${count}`, author: `a${count}` }
-        : { isbn: '9780141439600', borrower: `b${count}`, due: '2031-12-24' };
-    if (register.state === null && Math.random() < 0.8) return { act: 'create', value: whole };
-    const choice = Math.random();
-    if (choice < 0.3) return { act: 'read' };
-    if (choice < 0.4) return { act: 'delete' };
-    if (choice < 0.5) return { act: 'create', value: whole };
-    if (collection === 'books') {
-      if (choice < 0.6) return { act: 'replace', value: { ...whole, shelf: `s${count}` } };
-      const field = ['title', 'author', 'shelf'][count % 3] ?? '';
-      return { act: 'change', value: { [field]: `${field}${count}` } };
-    }
-    if (choice < 0.6) return { act: 'replace', value: { ...whole, renewals: 0 } };
-    return { act: 'renew' };
   }
 
   /**

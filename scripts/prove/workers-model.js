@@ -31,6 +31,23 @@ export function stateOf(collection, value) {
 export const idOf = (collection, value) => /** @type {string | number} */ (value[idField[collection]]);
 
 /**
+ * The states of a subject's documents in a store, by id.
+ * @param {import('@photostructure/sqlite').DatabaseSyncInstance} database
+ * @param {string} subject
+ * @param {Collection} collection
+ * @returns {Map<string | number, string>}
+ */
+export function statesIn(database, subject, collection) {
+  const column = collection.slice(0, -1);
+  const query = database.prepare(`SELECT ${column} AS value, id FROM ${collection} WHERE subject = ?`);
+  return new Map(
+    query.all(subject).map(({ id, value }) => {
+      return [/** @type {string | number} */ (id), stateOf(collection, JSON.parse(String(value)))];
+    }),
+  );
+}
+
+/**
  * What a request does and returns: a status, and after a success the state.
  * @param {Collection} collection
  * @returns {import('../lib/linearizability.js').Apply<Operation>}
