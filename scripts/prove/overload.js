@@ -1,4 +1,5 @@
-// Checks that the server refuses requests while its event loop lags, and serves them again when it has caught up.
+// Checks that the server refuses requests while its event loop lags, and serves them again when it has caught up. As a
+// control, a server whose check of the event loop is off must be found not to refuse any.
 //
 //   npm run prove:overload
 //
@@ -26,71 +27,84 @@ const enough = 500;
 /** How long anything may take, in ms: far beyond what a slow machine needs. */
 const patience = 120_000;
 
-const server = await startServer();
-const token = await server.createToken('prover');
-/** How many responses there were, by status and code. @type {Map<string, number>} */
-const counts = new Map();
-const responses = new EventEmitter();
-let over = false;
-let created = 0;
+/**
+ * Stops a server under load until it refuses requests.
+ * @param {Record<string, string>} env - Its environment.
+ * @param {number} most - How often to stop it.
+ */
+async function prove(env, most) {
+  const server = await startServer({ env });
+  const token = await server.createToken('prover');
+  /** How many responses there were, by status and code. @type {Map<string, number>} */
+  const counts = new Map();
+  const responses = new EventEmitter();
+  let over = false;
+  let created = 0;
 
-/** Creates plants, each after a list of one, with one request at a time. */
-async function run() {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  while (!over) {
-    const body = JSON.stringify({ id: ++created, name: 'Monstera' });
-    for (const message of [{ path: '/plants?limit=1' }, { method: 'POST', path: '/plants', body }]) {
-      const { status, text } = await send(server.origin, { token, ...message }, { agent });
-      const outcome =
-        status === 200 ? 'served' : text.includes('"error":50301') ? 'refused' : `${status} ${text}`;
-      counts.set(outcome, count(outcome) + 1);
-      responses.emit('response');
+  /** Creates plants, each after a list of one, with one request at a time. */
+  async function run() {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    while (!over) {
+      const body = JSON.stringify({ id: ++created, name: 'Monstera' });
+      for (const message of [{ path: '/plants?limit=1' }, { method: 'POST', path: '/plants', body }]) {
+        const { status, text } = await send(server.origin, { token, ...message }, { agent });
+        const outcome =
+          status === 200 ? 'served' : text.includes('"error":50301') ? 'refused' : `${status} ${text}`;
+        counts.set(outcome, count(outcome) + 1);
+        responses.emit('response');
+      }
     }
+    agent.destroy();
   }
-  agent.destroy();
+
+  /** @param {string} outcome */
+  function count(outcome) {
+    return counts.get(outcome) ?? 0;
+  }
+
+  /** Waits until something is true after a response. @param {() => boolean} holds */
+  async function until(holds) {
+    const signal = AbortSignal.timeout(patience);
+    while (!holds()) await once(responses, 'response', { signal });
+  }
+
+  /** Waits until the server has served `enough` more requests. */
+  async function serves() {
+    const before = count('served');
+    await until(() => count('served') >= before + enough);
+    return true;
+  }
+
+  const load = Promise.all(Array.from({ length: clients }, run));
+  /** @type {Record<string, boolean>} */
+  const verdicts = { 'serves requests under load': await serves() };
+  const before = count('refused');
+  let stops = 0;
+  while (count('refused') === before && stops < most) {
+    stops++;
+    server.child.kill('SIGSTOP');
+    await pause(stop);
+    let left = between;
+    const next = until(() => left-- === 0);
+    server.child.kill('SIGCONT');
+    await next;
+  }
+  const refuses = count('refused') > before;
+  verdicts[`refuses requests while it lags, after ${stops} stops of ${stop} ms`] = refuses;
+  verdicts['serves requests again'] = await serves();
+  over = true;
+  await load;
+  const refused = count('refused');
+  counts.delete('served');
+  counts.delete('refused');
+  verdicts[`every other response was a success; ${refused} were refused`] = counts.size === 0;
+  verdicts['the server shuts down gracefully'] = (await server.end()) === 0;
+  for (const [outcome, times] of counts) console.log(`${times} times ${outcome.slice(0, 200)}`);
+  return { verdicts, refuses, stops };
 }
 
-/** @param {string} outcome */
-function count(outcome) {
-  return counts.get(outcome) ?? 0;
-}
-
-/** Waits until something is true after a response. @param {() => boolean} holds */
-async function until(holds) {
-  const signal = AbortSignal.timeout(patience);
-  while (!holds()) await once(responses, 'response', { signal });
-}
-
-/** Waits until the server has served `enough` more requests. */
-async function serves() {
-  const before = count('served');
-  await until(() => count('served') >= before + enough);
-  return true;
-}
-
-const load = Promise.all(Array.from({ length: clients }, run));
-/** @type {Record<string, boolean>} */
-const verdicts = { 'serves requests under load': await serves() };
-const before = count('refused');
-let stops = 0;
-while (count('refused') === before && stops < mostStops) {
-  stops++;
-  server.child.kill('SIGSTOP');
-  await pause(stop);
-  let left = between;
-  const next = until(() => left-- === 0);
-  server.child.kill('SIGCONT');
-  await next;
-}
-verdicts[`refuses requests while it lags, after ${stops} stops of ${stop} ms`] = count('refused') > before;
-verdicts['serves requests again'] = await serves();
-over = true;
-await load;
-const refused = count('refused');
-counts.delete('served');
-counts.delete('refused');
-verdicts[`every other response was a success; ${refused} were refused`] = counts.size === 0;
-verdicts['the server shuts down gracefully'] = (await server.end()) === 0;
+const { verdicts, stops } = await prove({}, mostStops);
+const control = await prove({ MAX_EVENT_LOOP_DELAY_MS: '0' }, 2 * stops);
+verdicts[`control: without the check, nothing is refused after ${control.stops} stops`] = !control.refuses;
 for (const [what, holds] of Object.entries(verdicts)) console.log(`${holds ? 'yes' : 'NO '}  ${what}`);
-for (const [outcome, times] of counts) console.log(`${times} times ${outcome.slice(0, 200)}`);
 process.exitCode = Object.values(verdicts).every(Boolean) ? 0 : 1;
