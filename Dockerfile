@@ -2,12 +2,14 @@
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-COPY packages/client/package.json packages/client/
+COPY packages/server/package.json packages/server/
 RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json openapi.yaml ./
-COPY src ./src
+COPY scripts/build.js scripts/
+COPY packages/server packages/server
+COPY src src
 # SQLite comes compiled for every platform, and as source; only what this platform loads is kept.
-RUN npm run build && npm prune --omit=dev --ignore-scripts --workspaces=false \
+RUN npm run build && rm dist/*.tsbuildinfo packages/server/dist/*.tsbuildinfo && npm prune --omit=dev --ignore-scripts \
   && cd node_modules/@photostructure/sqlite && rm -r src \
   && find prebuilds -type f ! -path "prebuilds/linux-$(node -p process.arch)/*glibc.node" -delete
 
@@ -16,6 +18,8 @@ ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 OPS_PORT=9090 DATABASE_URL=file:/
 WORKDIR /app
 COPY --from=build /app/package.json /app/openapi.yaml ./
 COPY --from=build /app/node_modules ./node_modules
+COPY --from=build /app/packages/server/package.json ./packages/server/
+COPY --from=build /app/packages/server/dist ./packages/server/dist
 COPY --from=build /app/dist ./dist
 # The command plant-store, for "docker run IMAGE plant-store …" and "docker exec". Any user may write to /data, so that
 # "docker run --user" works with a new volume; the files of the store belong to the one who does.

@@ -4,21 +4,20 @@ import tseslint from 'typescript-eslint';
 import { noImportCycles } from './scripts/lib/import-cycles.js';
 
 /**
- * A module of src/, and what its files may not import.
- * @param {string} module - A folder or a file, below src/.
- * @param {string} others - A regular expression of the modules, below src/, that it may not know.
+ * A module of the server, and what its files may not import.
+ * @param {string} module - A folder or a file, below packages/server/src/.
+ * @param {string} others - A regular expression of the modules, below packages/server/src/, that it may not know.
  * @param {string} message
  * @returns {import('typescript-eslint').ConfigArray[number]}
  */
 const mayNotImport = (module, others, message) => ({
-  files: [`src/${module}`],
+  files: [`packages/server/src/${module}`],
   rules: {
     'no-restricted-imports': ['error', { patterns: [{ regex: `^\\.{1,2}/(.*/)?(${others})`, message }] }],
   },
 });
 /** Only these read the configuration, and put the rest together. */
-const processFiles =
-  'app\\.js|main\\.js|cli\\.js|config\\.js|variable-types\\.js|process/|service\\.js|plants/';
+const processFiles = 'app\\.js|start\\.js|index\\.js|config\\.js|variable-types\\.js|process/';
 /** The storage, but for its interface, and for what an access token is. */
 const engines = 'storage/(?!(interface|access-token)\\.js)';
 
@@ -39,7 +38,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['src/storage/**'],
+    files: ['packages/server/src/storage/**'],
     rules: { '@typescript-eslint/no-non-null-assertion': 'error' },
   },
   {
@@ -61,7 +60,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['src/**/*.ts'],
+    files: ['packages/*/src/**/*.ts', 'src/**/*.ts'],
     plugins: { imports: { rules: { 'no-cycles': noImportCycles } } },
     rules: { 'imports/no-cycles': 'error' },
   },
@@ -77,11 +76,6 @@ export default tseslint.config(
     'documents.ts',
     `${processFiles}|http/|${engines}|observability/`,
     'Documents know the interface of the storage, the errors and the contract alone.',
-  ),
-  mayNotImport(
-    'plants/**',
-    `app\\.js|main\\.js|cli\\.js|config\\.js|process/|service\\.js|http/|${engines}|observability/`,
-    'A resource knows the interface of the storage, the errors and the contract alone.',
   ),
   mayNotImport(
     'storage/**',
@@ -115,8 +109,7 @@ export default tseslint.config(
   },
   mayNotImport(
     'app.ts',
-    `${engines}|service\\.js|plants/|config\\.js|main\\.js|cli\\.js`,
+    `${engines}|config\\.js|start\\.js|index\\.js`,
     'The app is given its service and its storage.',
   ),
-  mayNotImport('process/**', 'plants/', 'The processes are given their service.'),
 );

@@ -9,7 +9,7 @@ const root = new URL('../', import.meta.url);
 const compiler = createRequire(import.meta.url).resolve('typescript/bin/tsc');
 for (const folder of services) {
   rmSync(new URL(`${folder}dist`, root), { recursive: true, force: true });
-  const { status } = spawnSync(process.execPath, [compiler, '-p', folder], {
+  const { status } = spawnSync(process.execPath, [compiler, '-b', folder], {
     cwd: fileURLToPath(root),
     stdio: 'inherit',
   });

@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 
-/** The variable that has the marks, separated by spaces; test/support/server-process.js passes it on. */
+/** The variable that has the marks, separated by spaces; packages/server/test/support/server-process.js passes it on. */
 const variable = 'TEST_RUN';
 
 /**

@@ -45,7 +45,7 @@ const quick = [
 /** What runs only when it is named. */
 const leftOut = 'test/deploy/';
 /** The folders that have tests in test/, which are compiled to dist-test/. */
-const packages = ['', 'packages/client/'];
+const packages = ['', 'packages/server/', 'packages/client/', 'examples/library/'];
 /** What is kept of the last run. */
 const results = '.tap';
 /** Tests use Node.js's mock timers, which are experimental. */

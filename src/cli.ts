@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 // Entry point of the command.
-import { runCommand } from './process/commands.js';
-import { service } from './service.js';
+import { runCommand } from 'contract-server/start';
 
-await runCommand(service, process.env, process.argv);
+await runCommand(() => import('./service.js'));

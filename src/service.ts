@@ -1,9 +1,9 @@
-// Defines the Plant Store: the service that runs on this server.
-import type { requiredScope } from './contract/types.gen.js';
-import type { Opened, Service } from './definition.js';
+// Defines the Plant Store, which contract-server runs.
+import type { Opened, Service } from 'contract-server';
 import { plantErrors } from './plants/errors.js';
 import { plantOperations } from './plants/operations.js';
 import { plants, PlantRepository } from './plants/repository.js';
+import type { operations, operationSecurity, requiredScope, securitySchemes } from './types.gen.js';
 
 /** The compiler reports a scope that the contract adds or removes. */
 const scopes: Readonly<Record<requiredScope, true>> = { 'plants:read': true, 'plants:write': true };
@@ -14,7 +14,9 @@ export const service: Service = {
   command: new URL('./cli.js', import.meta.url),
   contract: new URL('../openapi.yaml', import.meta.url),
   // The compiler reports an operation that no resource implements.
-  open: ({ collection }): Opened => ({ handlers: plantOperations(new PlantRepository(collection(plants))) }),
+  open: ({ collection }): Opened<operations, operationSecurity, securitySchemes> => ({
+    handlers: plantOperations(new PlantRepository(collection(plants))),
+  }),
   collections: [plants],
   migrations: new URL('./migrations/', import.meta.url),
   errors: plantErrors,

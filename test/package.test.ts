@@ -1,4 +1,4 @@
-// The two packages as their users get them: packed, checked, installed in an empty folder, compiled, bundled and run.
+// The packages as their users get them: packed, checked, installed in an empty folder, compiled, bundled and run.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { copyFile, readdir, writeFile } from 'node:fs/promises';
@@ -9,9 +9,9 @@ import { build } from 'esbuild';
 import { minVersion, satisfies } from 'semver';
 import t from 'tap';
 import ts from 'typescript';
-import { temporaryFolder } from './support/engines.js';
-import { startListening } from './support/service.js';
-import { skipFor } from './support/skip.js';
+import { temporaryFolder } from '../packages/server/test/support/engines.js';
+import { create, startServer } from '../packages/server/test/support/processes.js';
+import { startListening } from '../packages/server/test/support/service.js';
 
 const run = promisify(execFile);
 const root = new URL('..', import.meta.url).pathname;
@@ -23,11 +23,11 @@ interface Manifest {
   license: string;
   engines: { node: string };
   dependencies: Record<string, string>;
-  devDependencies: Record<string, string>;
 }
 
 const readManifest = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8')) as Manifest;
-const server = readManifest('package.json');
+const store = readManifest('package.json');
+const server = readManifest('packages/server/package.json');
 const client = readManifest('packages/client/package.json');
 
 /** Runs a command of npm's, or of a development dependency's, in a folder. */
@@ -69,11 +69,10 @@ t.test('the client', async (t) => {
   await npm(home, 'install', '--offline', '--install-links', packed, ...dependencies);
   const installed = join(home, 'node_modules/plant-store-client');
 
-  t.test('is released with the server, and tested with its dependencies', async (t) => {
+  t.test('is released with the store and the server, and needs only openapi-fetch', async (t) => {
     const common = ({ version, license, engines }: Manifest) => ({ version, license, engines });
-    t.strictSame(common(client), common(server));
+    t.strictSame([common(client), common(server)], [common(store), common(store)]);
     t.strictSame(Object.keys(client.dependencies), ['openapi-fetch']);
-    t.notMatch(server.dependencies, client.dependencies);
   });
 
   t.test('passes publint and are-the-types-wrong', async (t) => {
@@ -178,16 +177,27 @@ t.test('the client', async (t) => {
   });
 });
 
-t.test('the server', async (t) => {
+t.test('the Plant Store', async (t) => {
   const { stdout } = await npm(root, 'pack', '--ignore-scripts', '--json', '--pack-destination', folder);
-  const packed = tarball(server);
+  const packed = tarball(store);
+  const home = await temporaryFolder(t);
+  await writeFile(join(home, 'package.json'), '{}');
+  // An empty cache: nothing comes from a registry.
+  await npm(home, 'install', '--offline', '--cache', join(home, 'cache'), '--ignore-scripts', packed);
+  const installed = join(home, 'node_modules/plant-store');
 
-  t.test('passes publint', async (t) => {
-    await t.resolves(tool('publint', '--strict', packed));
+  t.test('passes publint, but for the server, which is inside', async (t) => {
+    const { stdout } = (await t.rejects(tool('publint', '--strict', packed))) as unknown as {
+      stdout: string;
+    };
+    t.match(
+      stdout,
+      /Errors:\n1\. The "contract-server" dependency references "file:packages\/server"[^\n]*\n$/,
+    );
   });
 
-  t.test('contains the files that its documents link to, and not the client', async (t) => {
-    const files = stdout.match(/(?<="path": ")[^"]+/g)!;
+  t.test('contains the files that its documents link to', async (t) => {
+    const files = stdout.match(/(?<="path": ")(?!node_modules)[^"]+/g)!;
     const links = files
       .filter((file) => file.endsWith('.md'))
       .flatMap((file) =>
@@ -201,29 +211,25 @@ t.test('the server', async (t) => {
         files.some((file) => file === link || file.startsWith(link)),
         link,
       );
-    for (const file of ['dist/main.js', 'dist/cli.js']) t.ok(files.includes(file), file);
-    t.strictSame(
-      files.filter((file) => file.includes('client/')),
-      [],
-    );
   });
 
-  const registry = await npm(root, 'view', 'fastify', 'version').then(
-    () => undefined,
-    () => 'there is no registry of packages',
-  );
-  t.test('installs on the oldest supported Node.js', skipFor(registry), async (t) => {
-    const home = await temporaryFolder(t);
-    await writeFile(join(home, 'package.json'), '{}');
-    // The overrides of this repository do not reach those who install the package.
-    await npm(home, 'install', '--package-lock-only', '--ignore-scripts', '--prefer-offline', packed);
+  t.test('runs alone, without a registry', async (t) => {
+    const server = await startServer(t, { script: join(installed, 'dist/main.js'), env: {} });
+    const { status } = await create(server, await server.createToken('alice'), '{"id":1,"name":"Aloe"}');
+    t.equal(status, 200);
+    t.equal(await server.end(), 0);
+    const { stdout } = await run(join(home, 'node_modules/.bin/plant-store'), ['--version']);
+    t.equal(stdout, `${store.version}\n`);
+  });
+
+  t.test('runs on the oldest supported Node.js', async (t) => {
     const lock = JSON.parse(readFileSync(join(home, 'package-lock.json'), 'utf8')) as {
       packages: Record<string, { version: string; engines?: { node?: string } }>;
     };
-    const oldest = minVersion(server.engines.node)!;
+    const oldest = minVersion(store.engines.node)!;
     const unfit = Object.entries(lock.packages)
       .filter(([, { engines }]) => !satisfies(oldest, engines?.node ?? '*'))
       .map(([path]) => path.replace(/.*node_modules\//, ''));
-    t.strictSame(unfit, ['cookie'], 'which Fastify brings, as docs/operate.md says');
+    t.strictSame(unfit, []);
   });
 });

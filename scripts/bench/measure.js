@@ -1,5 +1,5 @@
 // Measures servers alternately, since the speed of a shared machine changes within seconds.
-import { startServer } from '../../test/support/server-process.js';
+import { startServer } from '../../packages/server/test/support/server-process.js';
 import { putUnderLoad } from './load.js';
 import { startRound } from './workloads.js';
 
@@ -34,7 +34,7 @@ export async function alternate(rounds, things, measure) {
 /**
  * Starts and stops servers. The first time creates the databases and fills the page cache.
  * @param {number} rounds
- * @param {readonly import('../../test/support/server-process.js').ServerOptions[]} servers
+ * @param {readonly import('../../packages/server/test/support/server-process.js').ServerOptions[]} servers
  * @returns {Promise<number[][]>} For each server, the times until it accepted connections, in ms.
  */
 export function measureStarts(rounds, servers) {

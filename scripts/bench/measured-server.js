@@ -1,13 +1,13 @@
 // Starts a server with its log discarded, and measures its resource usage.
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { startServer } from '../../test/support/server-process.js';
+import { startServer } from '../../packages/server/test/support/server-process.js';
 
 const probe = fileURLToPath(new URL('./probe.js', import.meta.url));
 
 /**
  * @typedef {{ cpu: number, rss: number, loopDelay: number }} Usage - See probe.js.
- * @typedef {import('../../test/support/server-process.js').ServerProcess & Measures} MeasuredServer
+ * @typedef {import('../../packages/server/test/support/server-process.js').ServerProcess & Measures} MeasuredServer
  * @typedef {object} Measures
  * @property {() => Promise<Usage>} reset - Restarts the measurement.
  * @property {() => Promise<Usage>} usage - Returns the usage since the last reset.
@@ -15,7 +15,7 @@ const probe = fileURLToPath(new URL('./probe.js', import.meta.url));
 
 /**
  * Starts a server in production mode, with its log discarded, and waits until it accepts connections.
- * @param {import('../../test/support/server-process.js').ServerOptions} options
+ * @param {import('../../packages/server/test/support/server-process.js').ServerOptions} options
  * @returns {Promise<MeasuredServer>}
  */
 export async function startMeasured({ env, ...options }) {

@@ -16,7 +16,7 @@ import { seed } from './workloads.js';
  * @property {(folder: string) => Promise<Prepared>} prepare - Creates its store, in the folder if it is a file.
  *
  * @typedef {object} Prepared
- * @property {import('../../test/support/server-process.js').ServerOptions} options
+ * @property {import('../../packages/server/test/support/server-process.js').ServerOptions} options
  * @property {(subject: string) => string} tokenOf
  */
 

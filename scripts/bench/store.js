@@ -1,7 +1,7 @@
 // Fills the Plant Store's own store before the benchmark starts its server.
-import { issueToken } from '../../dist/storage/access-token.js';
+import { issueToken } from '../../packages/server/dist/storage/access-token.js';
 import { service } from '../../dist/service.js';
-import { migrateStorage } from '../../dist/storage/open.js';
+import { migrateStorage } from '../../packages/server/dist/storage/open.js';
 import { openStore } from '../lib/store.js';
 
 /** How many plants are written concurrently; more would exceed the write queue. */

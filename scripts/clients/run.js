@@ -6,7 +6,7 @@ import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { startServer } from '../../test/support/server-process.js';
+import { startServer } from '../../packages/server/test/support/server-process.js';
 import { command, root } from './build.js';
 import { clients as languages } from './languages.js';
 import { report } from './report.js';

@@ -6,11 +6,15 @@
 // schema-deviations.js, with the reason; the exit status is 1 if anything else deviates, or if an item does not any more.
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { loadContract } from '../../dist/contract/contract.js';
-import { ContractError } from '../../dist/contract/contract-text.js';
-import { parseExactJson } from '../../dist/contract/exact-json.js';
-import { Compiler, createResponseValidator, createValidator } from '../../dist/http/request/validation.js';
-import { createSerializer } from '../../dist/http/response/serializer.js';
+import { loadContract } from '../../packages/server/dist/contract/contract.js';
+import { ContractError } from '../../packages/server/dist/contract/contract-text.js';
+import { parseExactJson } from '../../packages/server/dist/contract/exact-json.js';
+import {
+  Compiler,
+  createResponseValidator,
+  createValidator,
+} from '../../packages/server/dist/http/request/validation.js';
+import { createSerializer } from '../../packages/server/dist/http/response/serializer.js';
 import { deviations } from './schema-deviations.js';
 
 /** @typedef {{ description: string, data: unknown, valid: boolean }} Case */

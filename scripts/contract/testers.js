@@ -11,7 +11,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
 import getPort from 'get-port';
-import { endWithThisProcess, startServer } from '../../test/support/server-process.js';
+import { endWithThisProcess, startServer } from '../../packages/server/test/support/server-process.js';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 const contract = fileURLToPath(new URL('../../openapi.yaml', import.meta.url));

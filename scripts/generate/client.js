@@ -107,7 +107,7 @@ export const shapes: Readonly<Record<string, Shape>> = ${JSON.stringify(shapes)}
 export const errorCodes = ${JSON.stringify(codes)} as const;
 `,
 );
-const jsonText = 'src/contract/json-text.ts';
+const jsonText = 'packages/server/src/contract/json-text.ts';
 await write(
   'json-text.gen.ts',
   `// Copied from ${jsonText} by "npm run generate"; do not edit.\n${readFileSync(`${root}${jsonText}`, 'utf8')}`,

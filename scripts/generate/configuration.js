@@ -1,10 +1,10 @@
-// Writes docs/configuration.md, the reference of all environment variables, from the built src/config.ts.
+// Writes docs/configuration.md, the reference of all environment variables, from the built packages/server/src/config.ts.
 import { writeFileSync } from 'node:fs';
 import prettier from 'prettier';
-import { variables } from '../../dist/config.js';
+import { variables } from '../../packages/server/dist/config.js';
 import { service } from '../../dist/service.js';
 
-/** The heading before a variable, in the order of src/config.ts. @type {Record<string, string>} */
+/** The heading before a variable, in the order of packages/server/src/config.ts. @type {Record<string, string>} */
 const sections = {
   HOST: 'Listeners and processes',
   DATABASE_URL: 'Storage',
@@ -23,7 +23,7 @@ const entries = Object.entries(variables).map(([name, { default: fixed, desc }])
   const known = String(value ?? '');
   return `${heading}- \`${name}\`${known && ` (default \`${known}\`)`}: ${desc}.`;
 });
-const text = `<!-- Written by "npm run generate" from src/config.ts; do not edit. -->
+const text = `<!-- Written by "npm run generate" from packages/server/src/config.ts; do not edit. -->
 
 # Configuration
 

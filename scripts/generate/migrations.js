@@ -4,8 +4,8 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { service } from '../../dist/service.js';
-import { loadSchema } from '../../dist/storage/migrations.js';
-import { version } from '../../dist/version.js';
+import { loadSchema } from '../../packages/server/dist/storage/migrations.js';
+import { version } from '../../packages/server/dist/version.js';
 import { services } from '../lib/services.js';
 import { rendered } from './schema.js';
 
@@ -23,7 +23,7 @@ for (const store of [plantStore, ...others]) {
 
 /**
  * Writes the next migration of a service, if one is needed.
- * @param {import('../../dist/storage/interface.js').StoreDefinition} store
+ * @param {import('../../packages/server/dist/storage/interface.js').StoreDefinition} store
  * @param {'sqlite' | 'postgres'} engine
  */
 function complete(store, engine) {

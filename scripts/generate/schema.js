@@ -1,10 +1,10 @@
 // Renders what a migration creates for a collection, from its definition.
-import { longBytes, longIndexOf } from '../../dist/storage/sqlite/pages.js';
-import { pageBytes, pageRows } from '../../dist/storage/page-size.js';
-import { idRange } from '../../dist/storage/interface.js';
-import { functionsOf, idTypes, outcomeOf } from '../../dist/storage/postgres/statements.js';
+import { longBytes, longIndexOf } from '../../packages/server/dist/storage/sqlite/pages.js';
+import { pageBytes, pageRows } from '../../packages/server/dist/storage/page-size.js';
+import { idRange } from '../../packages/server/dist/storage/interface.js';
+import { functionsOf, idTypes, outcomeOf } from '../../packages/server/dist/storage/postgres/statements.js';
 
-/** @typedef {import('../../dist/storage/interface.js').CollectionDefinition} CollectionDefinition */
+/** @typedef {import('../../packages/server/dist/storage/interface.js').CollectionDefinition} CollectionDefinition */
 /**
  * An object of a schema: its name, why it is as it is, and the statement that creates it.
  * @typedef {{ name: string, comment: string, sql: string }} SchemaObject

@@ -11,11 +11,17 @@ import { services } from '../lib/services.js';
 const root = new URL('../../', import.meta.url);
 const contracts = process.argv.includes('--tests')
   ? [
-      { contract: 'test/support/garden/openapi.yaml', target: 'test/support/garden/types.gen.ts' },
-      { contract: 'test/support/garden/orchard.yaml', target: 'test/support/garden/orchard.gen.ts' },
+      {
+        contract: 'packages/server/test/support/garden/openapi.yaml',
+        target: 'packages/server/test/support/garden/types.gen.ts',
+      },
+      {
+        contract: 'packages/server/test/support/garden/orchard.yaml',
+        target: 'packages/server/test/support/garden/orchard.gen.ts',
+      },
     ]
   : [
-      { contract: 'openapi.yaml', target: 'src/contract/types.gen.ts' },
+      { contract: 'openapi.yaml', target: 'src/types.gen.ts' },
       { contract: 'openapi.yaml', target: 'packages/client/src/types.gen.ts' },
       ...services.map((folder) => ({
         contract: `${folder}openapi.yaml`,
@@ -24,12 +30,12 @@ const contracts = process.argv.includes('--tests')
     ].filter(({ target }) => existsSync(new URL(`${dirname(target)}/`, root)));
 
 /**
- * Loads src/contract/contract.ts, from which the server is made, too; dist/ may not be built yet.
- * @type {typeof import('../../dist/contract/contract.js').loadContract}
+ * Loads packages/server/src/contract/contract.ts, from which the server is made, too; dist/ may not be built yet.
+ * @type {typeof import('../../packages/server/dist/contract/contract.js').loadContract}
  */
 const loadContract = await (async () => {
   const { outputFiles } = await build({
-    entryPoints: [fileURLToPath(new URL('src/contract/contract.ts', root))],
+    entryPoints: [fileURLToPath(new URL('packages/server/src/contract/contract.ts', root))],
     bundle: true,
     platform: 'node',
     format: 'esm',

@@ -1,7 +1,7 @@
 // Opens the Plant Store's storage as its processes do, for scripts.
 import { plants, PlantRepository } from '../../dist/plants/repository.js';
 import { service } from '../../dist/service.js';
-import { openStorage } from '../../dist/storage/open.js';
+import { openStorage } from '../../packages/server/dist/storage/open.js';
 
 /** @param {string} url */
 export async function openStore(url) {

@@ -7,9 +7,9 @@
 //
 // Needs PostgreSQL's server programs with the extension Citus. Takes about a minute.
 import { setTimeout as pause } from 'node:timers/promises';
-import { startCitus } from '../../test/support/citus-cluster.js';
-import { runSql } from '../../test/support/postgres-cluster.js';
-import { plantStore, startServer } from '../../test/support/server-process.js';
+import { startCitus } from '../../packages/server/test/support/citus-cluster.js';
+import { runSql } from '../../packages/server/test/support/postgres-cluster.js';
+import { plantStore, startServer } from '../../packages/server/test/support/server-process.js';
 import { until } from '../lib/processes.js';
 import { startLoad } from './failover-load.js';
 

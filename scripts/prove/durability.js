@@ -8,10 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { buildApp } from '../../dist/app.js';
+import { buildApp } from '../../packages/server/dist/app.js';
 import { service } from '../../dist/service.js';
-import { openSqlite } from '../../dist/storage/sqlite/storage.js';
-import { run as runProgram, startServer } from '../../test/support/server-process.js';
+import { openSqlite } from '../../packages/server/dist/storage/sqlite/storage.js';
+import { run as runProgram, startServer } from '../../packages/server/test/support/server-process.js';
 import { send } from '../lib/request.js';
 
 const usage = `Usage: npm run prove:durability
@@ -110,7 +110,7 @@ function strace(output) {
  * Sends requests one by one to a traced server with a store of its own.
  * @param {string} folder
  * @param {string} name - That of the store.
- * @param {import('../../test/support/server-process.js').ServerOptions} options
+ * @param {import('../../packages/server/test/support/server-process.js').ServerOptions} options
  * @param {string} [command] - The command that creates a token.
  * @param {(id: number) => Sent[]} [requests]
  * @returns {Promise<string>} The trace.

@@ -4,8 +4,8 @@
 import { createServer, connect } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import getPort from 'get-port';
-import { runSql, systemPostgres } from '../../test/support/postgres-cluster.js';
-import { plantStore, startServer } from '../../test/support/server-process.js';
+import { runSql, systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
+import { plantStore, startServer } from '../../packages/server/test/support/server-process.js';
 import { signalAll, until } from '../lib/processes.js';
 import { startLoad } from './failover-load.js';
 

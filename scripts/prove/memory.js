@@ -6,7 +6,7 @@
 // memory from /proc.
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { startServer } from '../../test/support/server-process.js';
+import { startServer } from '../../packages/server/test/support/server-process.js';
 import { memoryOf } from '../lib/processes.js';
 import { send } from '../lib/request.js';
 

@@ -9,7 +9,7 @@
 import { EventEmitter, once } from 'node:events';
 import { Agent } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
-import { startServer } from '../../test/support/server-process.js';
+import { startServer } from '../../packages/server/test/support/server-process.js';
 import { send } from '../lib/request.js';
 
 const clients = 4;

@@ -7,11 +7,11 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { issueToken } from '../../dist/storage/access-token.js';
+import { issueToken } from '../../packages/server/dist/storage/access-token.js';
 import { service } from '../../dist/service.js';
-import { loadSchema } from '../../dist/storage/migrations.js';
-import { SqliteTokens } from '../../dist/storage/sqlite/tokens.js';
-import { backUp } from '../../dist/storage/sqlite/backup.js';
+import { loadSchema } from '../../packages/server/dist/storage/migrations.js';
+import { SqliteTokens } from '../../packages/server/dist/storage/sqlite/tokens.js';
+import { backUp } from '../../packages/server/dist/storage/sqlite/backup.js';
 import { readTrace, traceOptions } from '../lib/file-trace.js';
 import { ReplayedDisk } from '../lib/replayed-disk.js';
 import { openStore } from '../lib/store.js';
@@ -118,7 +118,7 @@ async function makeOldStore(file) {
 }
 
 /**
- * @param {import('../../dist/storage/interface.js').TokenRepository} tokens
+ * @param {import('../../packages/server/dist/storage/interface.js').TokenRepository} tokens
  * @returns {Promise<import('./power-cut-stage.js').Token>}
  */
 async function issue(tokens) {

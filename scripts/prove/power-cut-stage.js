@@ -13,7 +13,7 @@ import {
 import { randomInt } from 'node:crypto';
 import { Agent } from 'node:http';
 import { dirname, join } from 'node:path';
-import { run, startServer } from '../../test/support/server-process.js';
+import { run, startServer } from '../../packages/server/test/support/server-process.js';
 import { send } from '../lib/request.js';
 import {
   backupFolder,

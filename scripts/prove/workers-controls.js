@@ -1,5 +1,14 @@
 // The controls of prove:workers: builds in which a fix is taken back. A schedule that provokes the fault must fail.
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -125,14 +134,27 @@ async function failsAsExpected(control, root, lines) {
 /** A copy of a build with what it needs. @param {string} root @returns {string} Its folder. */
 function copyOf(root) {
   const folder = mkdtempSync(join(tmpdir(), 'prove-workers-control-'));
-  for (const name of ['dist', 'examples']) cpSync(join(root, name), join(folder, name), { recursive: true });
-  for (const name of ['package.json', 'node_modules']) symlinkSync(join(root, name), join(folder, name));
+  for (const name of [
+    'package.json',
+    'packages/server/package.json',
+    'packages/server/dist',
+    'examples/library',
+  ]) {
+    const filter = (/** @type {string} */ path) => !/\/(node_modules|dist-test)$/.test(path);
+    cpSync(join(root, name), join(folder, name), { recursive: true, filter });
+  }
+  mkdirSync(join(folder, 'node_modules'));
+  for (const name of readdirSync(join(root, 'node_modules')))
+    symlinkSync(
+      name === 'contract-server' ? join(folder, 'packages/server') : join(root, 'node_modules', name),
+      join(folder, 'node_modules', name),
+    );
   return folder;
 }
 
 /** @param {Edit} edit @param {string} folder */
 function apply({ file, text, by }, folder) {
-  const path = join(folder, 'dist', file);
+  const path = join(folder, 'packages/server/dist', file);
   const before = readFileSync(path, 'utf8');
   if (before.split(text).length !== 2)
     throw new Error(`a control must be adapted: ${file} has not once: ${text}`);

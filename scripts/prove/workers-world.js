@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import getPort from 'get-port';
-import { embeddedPostgres } from '../../test/support/postgres-cluster.js';
-import { endWithThisProcess, run } from '../../test/support/server-process.js';
+import { embeddedPostgres } from '../../packages/server/test/support/postgres-cluster.js';
+import { endWithThisProcess, run } from '../../packages/server/test/support/server-process.js';
 import { readProcess, signalAll, until } from '../lib/processes.js';
 import { send } from '../lib/request.js';
 import { newConnectionId } from './workers-load.js';
@@ -47,7 +47,7 @@ export class World {
   temporaryFolder = join(this.#root, 'tmp');
   /** Where backups are made. */
   backupFolder = join(this.#root, 'backups');
-  /** The PostgreSQL server, if the documents are on one. @type {import('../../test/support/postgres-cluster.js').PostgresServer | undefined} */
+  /** The PostgreSQL server, if the documents are on one. @type {import('../../packages/server/test/support/postgres-cluster.js').PostgresServer | undefined} */
   postgres;
   /** The last lines of the log, and what the processes printed besides. @type {string[]} */
   lines = [];

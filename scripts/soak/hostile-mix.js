@@ -12,7 +12,7 @@ import { Agent } from 'node:http';
 import { connect } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
-import { startServer } from '../../test/support/server-process.js';
+import { startServer } from '../../packages/server/test/support/server-process.js';
 import { memoryOf } from '../lib/processes.js';
 import { send } from '../lib/request.js';
 import { quantile } from '../lib/statistics.js';

@@ -7,7 +7,7 @@ import { Agent, get } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import getPort from 'get-port';
-import { startServer } from '../../test/support/server-process.js';
+import { startServer } from '../../packages/server/test/support/server-process.js';
 import { send } from '../lib/request.js';
 import { quantile } from '../lib/statistics.js';
 

@@ -1,5 +1,5 @@
 // Defines the errors of the operations on plants.
-import { catalogue, type ErrorEntry } from '../errors.js';
+import { catalogue, type ErrorEntry } from 'contract-server';
 
 /** The errors that only plants have, and what clients can do after an unknown outcome. */
 export const plantErrors = {

@@ -1,7 +1,6 @@
 // Implements the operations on plants, for requests that have passed authentication and validation.
-import type { Handlers } from '../contract/handlers.js';
-import { listAll } from '../documents.js';
-import { ApiError, type ErrorEntry } from '../errors.js';
+import { ApiError, listAll, type ErrorEntry, type Handlers } from 'contract-server';
+import type { operations, operationSecurity } from '../types.gen.js';
 import { plantErrors } from './errors.js';
 import type { Creation, PlantRepository } from './repository.js';
 
@@ -15,9 +14,7 @@ const refusals: Readonly<Record<Exclude<Creation, 'created'>, ErrorEntry>> = {
  * Creates the handlers of the operations on plants.
  * @param plants - The repository that they use.
  */
-export function plantOperations(
-  plants: PlantRepository,
-): Pick<Handlers, 'createPlant' | 'listPlants' | 'deletePlant'> {
+export function plantOperations(plants: PlantRepository): Handlers<operations, operationSecurity> {
   return {
     async createPlant({ caller, body: { id, ...fields } }) {
       const plant = plants.document(fields);

@@ -1,8 +1,12 @@
 // Says what is stored of plants, and what the outcomes of writes mean for them.
-import type { JsonText } from '../contract/json-text.js';
-import type { components, paths } from '../contract/types.gen.js';
-import { Documents } from '../documents.js';
-import type { Collection, CollectionDefinition, OutcomeOf } from '../storage/interface.js';
+import {
+  Documents,
+  type Collection,
+  type CollectionDefinition,
+  type JsonText,
+  type OutcomeOf,
+} from 'contract-server';
+import type { components, paths } from '../types.gen.js';
 
 export type Plant = components['schemas']['Plant'];
 

@@ -7,14 +7,15 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
 import { parse } from 'yaml';
-import { loadContract } from '../../dist/contract/contract.js';
-import type { ErrorEntry } from '../../dist/errors.js';
-import { createErrorWriter } from '../../dist/http/error-writer.js';
-import { Compiler, createValidator } from '../../dist/http/request/validation.js';
+import { loadContract } from '../../packages/server/dist/contract/contract.js';
+import { contract } from '../../packages/server/test/support/contract-check.js';
+import type { ErrorEntry } from '../../packages/server/dist/errors.js';
+import { createErrorWriter } from '../../packages/server/dist/http/error-writer.js';
+import { Compiler, createValidator } from '../../packages/server/dist/http/request/validation.js';
 import { breakingChanges } from '../support/breaking-changes.js';
-import { edited, partOf, type Edits } from '../support/edited.js';
-import { temporaryFolder } from '../support/engines.js';
-import { orchardDocument } from '../support/garden/garden.js';
+import { edited, partOf, type Edits } from '../../packages/server/test/support/edited.js';
+import { temporaryFolder } from '../../packages/server/test/support/engines.js';
+import { orchardDocument } from '../../packages/server/test/support/garden/garden.js';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -26,14 +27,20 @@ const released = read('test/contract/released.yaml');
 t.test('generated types that are outdated are detected', async (t) => {
   const generator = 'scripts/generate/types.js';
   const folder = await temporaryFolder(t);
-  for (const part of [generator, 'scripts/lib/services.js', 'package.json', 'src/contract'])
+  for (const part of [
+    generator,
+    'scripts/lib/services.js',
+    'package.json',
+    'src/types.gen.ts',
+    'packages/server/src/contract',
+  ])
     await cp(join(root, part), join(folder, part), { recursive: true });
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
   const outdated = edited(current, { '/components/schemas/Plant/required/-': 'tag' });
   await writeFile(join(folder, 'openapi.yaml'), JSON.stringify(outdated));
   await t.rejects(run(process.execPath, [join(folder, generator), '--check']), {
     code: 1,
-    stderr: /^src\/contract\/types.gen.ts does not match openapi.yaml: .*\n$/,
+    stderr: /^src\/types.gen.ts does not match openapi.yaml: .*\n$/,
   });
 });
 
@@ -167,7 +174,6 @@ t.test('compatible changes are accepted', async (t) => {
 });
 
 t.test('an error whose code is taken, or is that of no error status, prevents startup', async (t) => {
-  const contract = loadContract();
   const contents = contract.operations.flatMap(({ errors }) => errors);
   const check = (errors: Record<string, ErrorEntry>) => {
     createErrorWriter(new Compiler(contract.document), contents, { errors });

@@ -11,16 +11,22 @@ import { fileURLToPath } from 'node:url';
 import getPort from 'get-port';
 import t, { type Test } from 'tap';
 import { parse } from 'yaml';
-import { engines, noPostgres, temporaryFolder } from '../support/engines.js';
-import { adminOf, create, send, startServer, type ServerProcess } from '../support/processes.js';
-import { lacks, skipFor } from '../support/skip.js';
-import { until } from '../support/wait.js';
-import { ApiError, type ErrorKind } from '../../dist/errors.js';
+import { engines, noPostgres, temporaryFolder } from '../../packages/server/test/support/engines.js';
+import {
+  adminOf,
+  create,
+  send,
+  startServer,
+  type ServerProcess,
+} from '../../packages/server/test/support/processes.js';
+import { lacks, skipFor } from '../../packages/server/test/support/skip.js';
+import { until } from '../../packages/server/test/support/wait.js';
+import { ApiError, type ErrorKind } from '../../packages/server/dist/errors.js';
 import { allErrors } from '../../dist/plants/errors.js';
-import { GatheredMetrics } from '../../dist/observability/gathered-metrics.js';
-import { createMetrics } from '../../dist/observability/metrics.js';
+import { GatheredMetrics } from '../../packages/server/dist/observability/gathered-metrics.js';
+import { createMetrics } from '../../packages/server/dist/observability/metrics.js';
 import { service } from '../../dist/service.js';
-import { endWithThisProcess } from '../support/server-process.js';
+import { endWithThisProcess } from '../../packages/server/test/support/server-process.js';
 
 const projectFile = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
 

@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import t from 'tap';
-import { startCuttingProxy } from '../support/cutting-proxy.js';
-import { temporaryFolder } from '../support/engines.js';
-import { startOther, testForeignParts } from '../support/other-service.js';
-import { startServer } from '../support/processes.js';
-import { startListening } from '../support/service.js';
-import { skipFor } from '../support/skip.js';
+import { startCuttingProxy } from '../../packages/server/test/support/cutting-proxy.js';
+import { temporaryFolder } from '../../packages/server/test/support/engines.js';
+import { startOther, testForeignParts } from '../../packages/server/test/support/other-service.js';
+import { startServer } from '../../packages/server/test/support/processes.js';
+import { startListening } from '../../packages/server/test/support/service.js';
+import { skipFor } from '../../packages/server/test/support/skip.js';
 import { allErrors } from '../../dist/plants/errors.js';
 
 const run = promisify(execFile);
@@ -191,7 +191,7 @@ t.test('docs/api.md lists the error codes of the catalogue', (t) => {
     Object.entries(allErrors)
       .sort(([, a], [, b]) => a.code - b.code)
       .map(([name, { code, message }]) => `**${code}** \`${name}\`: ${message}`),
-    'docs/api.md has the codes of src/errors.ts; if not, run "npm run generate"',
+    'docs/api.md has the codes of packages/server/src/errors.ts; if not, run "npm run generate"',
   );
   t.end();
 });
@@ -203,7 +203,7 @@ t.test(
     const page = read('docs/start-your-own.md');
     const clone = join(await temporaryFolder(t), 'clone');
     // What the steps before have made is there; only what the page changes is copied.
-    const parts = ['package.json', 'tsconfig.json', 'openapi.yaml', 'src/contract', 'src/migrations'].concat(
+    const parts = ['package.json', 'tsconfig.json', 'openapi.yaml', 'src', 'packages/server'].concat(
       ['scripts/generate', 'scripts/lib', 'scripts/build-services.js'],
       ['examples/library/tsconfig.json', 'examples/library/src'],
     );
@@ -256,7 +256,7 @@ t.test('the commands and files that the documents name exist', (t) => {
     scripts.filter((name) => !(name in manifest.scripts)),
     [],
   );
-  const files = found(/(?<![\w/.])((?:src|test|scripts|deploy|examples)\/[\w./-]*\w\.[a-z]+\b)/g);
+  const files = found(/(?<![\w/.])((?:src|test|scripts|deploy|examples|packages)\/[\w./-]*\w\.[a-z]+\b)/g);
   t.strictSame(
     files.filter((path) => !existsSync(join(root, path))),
     [],
@@ -266,9 +266,13 @@ t.test('the commands and files that the documents name exist', (t) => {
 });
 
 t.test('the test commands that the documents name select tests', (t) => {
-  const tests = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.test.ts'))
-    .map((name) => `test/${name}`);
+  const tests = ['test', 'packages/server/test', 'packages/client/test', 'examples/library/test']
+    .flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(
+        (name) => `${folder}/${name}`,
+      ),
+    )
+    .filter((name) => name.endsWith('.test.ts'));
   const commands = found(/`(?:\w+=\S+ )?npm test -- ([^`]*)`/g);
   for (const command of commands) {
     const [words = '', ...patterns] = command.split(/ '?--grep=/).map((part) => part.replace(/'$/, ''));

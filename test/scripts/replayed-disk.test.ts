@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { readTrace, traceOptions } from '../../scripts/lib/file-trace.js';
 import { ReplayedDisk } from '../../scripts/lib/replayed-disk.js';
-import { temporaryFolder } from '../support/engines.js';
-import { lacks, skipFor } from '../support/skip.js';
+import { temporaryFolder } from '../../packages/server/test/support/engines.js';
+import { lacks, skipFor } from '../../packages/server/test/support/skip.js';
 
 const strace = skipFor(lacks('strace'));
 

@@ -11,10 +11,10 @@ import t, { type Test } from 'tap';
 import { defaultLimits, runFiles } from '../../scripts/test-files.js';
 import { marked } from '../../scripts/test-processes.js';
 import { Report } from '../../scripts/test-report.js';
-import { temporaryFolder } from '../support/engines.js';
-import { skipFor } from '../support/skip.js';
-import { repeatUntil } from '../support/wait.js';
-import { allEnd, noProc } from '../support/workers.js';
+import { temporaryFolder } from '../../packages/server/test/support/engines.js';
+import { skipFor } from '../../packages/server/test/support/skip.js';
+import { repeatUntil } from '../../packages/server/test/support/wait.js';
+import { allEnd, noProc } from '../../packages/server/test/support/workers.js';
 
 const linux = skipFor(noProc);
 const script = fileURLToPath(new URL('../support/runner-fixture.js', import.meta.url));

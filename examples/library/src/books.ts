@@ -1,8 +1,13 @@
 // The books of a library, by their ISBN.
-import type { Handlers } from '#server/contract/handlers.js';
-import { Documents, listAll } from '#server/documents.js';
-import type { Collection, CollectionDefinition } from '#server/storage/interface.js';
-import { ApiError, type ErrorEntry } from '#server/errors.js';
+import {
+  ApiError,
+  Documents,
+  listAll,
+  type Collection,
+  type CollectionDefinition,
+  type ErrorEntry,
+  type Handlers,
+} from 'contract-server';
 import type { components, operations, operationSecurity } from './types.gen.js';
 
 type Book = components['schemas']['Book'];

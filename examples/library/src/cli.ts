@@ -1,5 +1,4 @@
 // Entry point of the command.
-import { runCommand } from '#server/process/commands.js';
-import { service } from './service.js';
+import { runCommand } from 'contract-server/start';
 
-await runCommand(service, process.env, process.argv);
+await runCommand(() => import('./service.js'));

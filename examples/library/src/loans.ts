@@ -1,9 +1,16 @@
 // The loans of a library, by the number of the copy: a copy has at most one loan, since its number is the loan's id.
-import { parseExactJson } from '#server/contract/exact-json.js';
-import type { Handlers, JsonArray } from '#server/contract/handlers.js';
-import { Documents, listAll, type Stored } from '#server/documents.js';
-import type { Collection, CollectionDefinition } from '#server/storage/interface.js';
-import { ApiError, type ErrorEntry } from '#server/errors.js';
+import {
+  ApiError,
+  Documents,
+  listAll,
+  parseExactJson,
+  type Collection,
+  type CollectionDefinition,
+  type ErrorEntry,
+  type Handlers,
+  type JsonArray,
+  type Stored,
+} from 'contract-server';
 import type { components, operations, operationSecurity } from './types.gen.js';
 
 type Loan = components['schemas']['Loan'];

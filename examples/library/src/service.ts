@@ -1,6 +1,5 @@
-// Defines the library: a second service on the same server.
-import type { ErrorOf } from '#server/contract/handlers.js';
-import type { Opened, Service } from '#server/definition.js';
+// Defines the library, which contract-server runs.
+import type { ErrorOf, Opened, Service } from 'contract-server';
 import { bookErrors, bookOperations, books } from './books.js';
 import { loanErrors, loanOperations, loans } from './loans.js';
 import type { operations, operationSecurity, requiredScope, securitySchemes } from './types.gen.js';

@@ -20,12 +20,12 @@ import {
   type NewPlant,
   type PlantStoreClient,
 } from '../dist/index.js';
-import { noBrowser, startBrowser } from '../../../test/support/browser.js';
-import { startCuttingProxy, type Fate } from '../../../test/support/cutting-proxy.js';
-import { injectFaults, startListening } from '../../../test/support/service.js';
-import { skipFor } from '../../../test/support/skip.js';
-import { repeatUntil } from '../../../test/support/wait.js';
-import { StorageError } from '../../../dist/storage/interface.js';
+import { noBrowser, startBrowser } from '../../server/test/support/browser.js';
+import { startCuttingProxy, type Fate } from '../../server/test/support/cutting-proxy.js';
+import { injectFaults, startListening } from '../../server/test/support/service.js';
+import { skipFor } from '../../server/test/support/skip.js';
+import { repeatUntil } from '../../server/test/support/wait.js';
+import { StorageError } from '../../server/dist/storage/interface.js';
 import { allErrors } from '../../../dist/plants/errors.js';
 
 const maxId = 9223372036854775807n;

@@ -1,8 +1,8 @@
 // Measures the service on Citus, a coordinator and two workers, against one PostgreSQL, and the CPU time of each part.
 //
 //   npm run build && node scripts/bench/cases/citus.js
-import { startCitus } from '../../../test/support/citus-cluster.js';
-import { systemPostgres } from '../../../test/support/postgres-cluster.js';
+import { startCitus } from '../../../packages/server/test/support/citus-cluster.js';
+import { systemPostgres } from '../../../packages/server/test/support/postgres-cluster.js';
 import { cpuTime } from '../../lib/processes.js';
 import { median } from '../../lib/statistics.js';
 import { putUnderLoad, requestText } from '../load.js';

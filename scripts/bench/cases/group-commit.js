@@ -5,7 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemPostgres } from '../../../test/support/postgres-cluster.js';
+import { systemPostgres } from '../../../packages/server/test/support/postgres-cluster.js';
 import { median } from '../../lib/statistics.js';
 import { putUnderLoad } from '../load.js';
 import { alternate } from '../measure.js';

@@ -4,8 +4,8 @@
 import { Agent } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
-import { systemPostgres } from '../../../test/support/postgres-cluster.js';
-import { plantStore, startServer } from '../../../test/support/server-process.js';
+import { systemPostgres } from '../../../packages/server/test/support/postgres-cluster.js';
+import { plantStore, startServer } from '../../../packages/server/test/support/server-process.js';
 import { memoryOf } from '../../lib/processes.js';
 import { send } from '../../lib/request.js';
 

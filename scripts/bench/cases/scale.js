@@ -7,8 +7,8 @@ import { startMeasured } from '../measured-server.js';
 import { cpuTime } from '../../lib/processes.js';
 import { median } from '../../lib/statistics.js';
 import { createRequest } from '../workloads.js';
-import { systemPostgres } from '../../../test/support/postgres-cluster.js';
-import { plantStore } from '../../../test/support/server-process.js';
+import { systemPostgres } from '../../../packages/server/test/support/postgres-cluster.js';
+import { plantStore } from '../../../packages/server/test/support/server-process.js';
 
 const connections = 256;
 const rounds = 7;

@@ -11,9 +11,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { loans } from '../../../examples/library/dist/loans.js';
 import { service } from '../../../examples/library/dist/service.js';
-import { issueToken } from '../../../dist/storage/access-token.js';
-import { openStorage } from '../../../dist/storage/open.js';
-import { startServer } from '../../../test/support/server-process.js';
+import { issueToken } from '../../../packages/server/dist/storage/access-token.js';
+import { openStorage } from '../../../packages/server/dist/storage/open.js';
+import { startServer } from '../../../packages/server/test/support/server-process.js';
 import { memoryOf } from '../../lib/processes.js';
 import { send } from '../../lib/request.js';
 import { median, quantile } from '../../lib/statistics.js';
@@ -122,7 +122,7 @@ function read(port, path, token) {
 
 /**
  * Lists the only loan of a subject, again and again, at least three times.
- * @param {import('../../../test/support/server-process.js').ServerProcess} server
+ * @param {import('../../../packages/server/test/support/server-process.js').ServerProcess} server
  * @param {string} token
  */
 async function listOne(server, token) {

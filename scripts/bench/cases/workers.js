@@ -5,7 +5,7 @@ import { statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startServer } from '../../../test/support/server-process.js';
+import { startServer } from '../../../packages/server/test/support/server-process.js';
 import { childrenOf, cpuTime, memoryOf } from '../../lib/processes.js';
 import { median, medianInterval } from '../../lib/statistics.js';
 import { putUnderLoad } from '../load.js';

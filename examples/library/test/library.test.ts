@@ -1,0 +1,226 @@
+// The second service on the same server (examples/library), from its build: its operations on every kind of deployment,
+// that no change is lost in a race, its command, and that nothing of the first service is left in it.
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import {
+  emptyDatabase,
+  engines,
+  noPostgres,
+  temporaryFolder,
+} from '../../../packages/server/test/support/engines.js';
+import { startOther, testForeignParts } from '../../../packages/server/test/support/other-service.js';
+import { run, startServer, type ServerProcess } from '../../../packages/server/test/support/processes.js';
+import { skipFor } from '../../../packages/server/test/support/skip.js';
+import { Client } from '../../../packages/server/test/support/workers.js';
+import { service } from '../dist/service.js';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+const main = join(root, 'examples/library/dist/main.js');
+const cli = join(root, 'examples/library/dist/cli.js');
+
+/** Starts the library in development mode. */
+const startLibrary = (t: Test, env: Record<string, string>, script = main, args: string[] = []) =>
+  startOther(t, { script, env, args });
+
+/** A store of the library that does not exist yet. */
+async function newStore(t: Test) {
+  const folder = await temporaryFolder(t);
+  return { folder, env: { DATABASE_URL: `file:${join(folder, 'library.db')}` } };
+}
+
+t.test('one process on SQLite', async (t) => {
+  const { server, token } = await startLibrary(t, (await newStore(t)).env);
+  await t.test('serves books and loans', (t) => useLibrary(t, [server], token));
+  t.equal(await server.end(), 0);
+});
+
+t.test('it has nothing of another service in what it shows and stores', async (t) => {
+  const { folder: store } = await newStore(t);
+  t.match(await testForeignParts(t, { folder: dirname(main), path: '/books', store }), {
+    metrics: /^library_\w+/m,
+    '401 /books': /realm=\\"library\\"/,
+    'cli.js serve --help': /library serve .*node examples\/library\/dist\/main\.js \[options\]/,
+  });
+});
+
+t.test('two workers on SQLite', async (t) => {
+  const { folder, env } = await newStore(t);
+  const checked = { code: 0, stderr: '0 errors, 0 warnings.\n' };
+  t.match(
+    await run(cli, ['contract', 'check', '--strict'], env),
+    checked,
+    'it knows how errors are rendered',
+  );
+  const refused = await run(cli, ['token', 'create', 'north'], env);
+  t.match(refused, { code: 1, stderr: /\nlibrary: no store at / });
+  const { server, token } = await startLibrary(t, { ...env, WORKERS: '2' }, cli, ['serve']);
+  await t.test('serve books and loans', (t) => useLibrary(t, [server], token));
+  await t.test('run beside the command', async (t) => {
+    const { stdout } = await run(cli, ['token', 'create', 'north', '--scope', 'books:write'], env);
+    t.match(stdout, /^lib_[\w-]{43}\n$/);
+    const client = new Client(t, server, stdout.trim());
+    const book = '{"isbn":"0141439602","title":"Hard Times","author":"Dickens"}';
+    t.match(await client.send('POST', '/books', book), { status: 201 });
+    t.match(await client.send('GET', '/books'), { status: 403, text: /books:read/ });
+    const [tokens, copied, migrated] = await Promise.all([
+      run(cli, ['token', 'list'], env),
+      run(cli, ['backup', join(folder, 'copy.db')], env),
+      run(cli, ['migrate'], env),
+    ]);
+    t.match(tokens, { stdout: /north +books:write/ });
+    t.match(copied, { code: 0, stderr: /Copied 2 books, 10 loans / });
+    t.match(migrated, { code: 0, stderr: /The schema is up to date/ });
+  });
+  t.equal(await server.end(), 0);
+});
+
+t.test('two instances on PostgreSQL', skipFor(noPostgres), async (t) => {
+  const env = { DATABASE_URL: await emptyDatabase(t) };
+  t.match(await run(cli, ['migrate'], env), { code: 0, stderr: /books_and_loans_and_tokens/ });
+  const [{ server, token }, other] = await Promise.all([
+    startLibrary(t, env),
+    startServer(t, { script: main, env }),
+  ]);
+  await t.test('serve books and loans', (t) => useLibrary(t, [server, other], token));
+  for (const one of [server, other]) t.equal(await one.end(), 0);
+});
+
+for (const engine of engines.slice(0, 2)) {
+  t.test(
+    `a store of 3a9d40b on ${engine.name} opens with its books, loans and tokens`,
+    engine.options,
+    async (t) => {
+      const DATABASE_URL = await engine.restore(t, '3a9d40b-library', service);
+      const server = await startServer(t, { script: main, env: { DATABASE_URL } });
+      const [alice, bob, ...invalid] = ['a', 'b', 'c', 'd'].map(
+        (letter) => new Client(t, server, `lib_${letter.repeat(43)}`),
+      );
+      const long = `{"isbn":"0141439602","title":"${'x'.repeat(600)}","author":"Dickens"}`;
+      const book = String.raw`{"isbn":"9780141439600","title":"A Tale of \"Two\" \\ Cities 😀","author":"Charles Dickens","shelf":"D 4"}`;
+      t.match(await alice?.send('GET', '/books'), { status: 200, text: `[${long},${book}]` });
+      const loan =
+        '{"copy":9007199254740993,"isbn":"9780141439600","borrower":"Ada","due":"2031-12-24","renewals":0}';
+      const renewed = String.raw`{"copy":9223372036854775807,"isbn":"0141439602","borrower":"Ada \"A\", jr.","due":"2032-01-07","renewals":1}`;
+      t.match(await alice?.send('GET', '/loans'), { status: 200, text: `[${loan},${renewed}]` });
+      t.match(await alice?.send('DELETE', '/loans/9007199254740993'), { status: 204 });
+      t.match(await bob?.send('GET', '/books'), { status: 200, text: /^\[{"isbn":"0141439602".*}\]$/ });
+      t.match(await bob?.send('DELETE', '/books/0141439602'), { status: 403 }, 'its token may only read');
+      for (const one of invalid)
+        t.match(await one.send('GET', '/books'), { status: 401 }, 'expired or revoked');
+      t.equal(await server.end(), 0);
+    },
+  );
+}
+
+/** A parsed JSON text of a response. */
+const read = ({ text }: { text: string }) => JSON.parse(text) as Record<string, unknown>;
+
+/** Sends the requests of all tests to servers of one store, to one process after the other. */
+async function useLibrary(t: Test, servers: readonly ServerProcess[], token: string) {
+  // Connections go to the workers of a server in turn.
+  const clients = Array.from({ length: 4 }, () => servers.map((one) => new Client(t, one, token))).flat();
+  let sent = 0;
+  const call: Call = (method, path, body) => clients[sent++ % clients.length]!.send(method, path, body);
+  await useBooks(t, call);
+  await useLoans(t, call);
+  await race(t, call);
+  for (const { log } of servers)
+    t.strictSame(
+      log.filter(({ level }) => Number(level) >= 40),
+      [],
+      'no fault or warning is logged',
+    );
+}
+
+type Call = (method: string, path: string, body?: string) => ReturnType<Client['send']>;
+
+async function useBooks(t: Test, call: Call) {
+  const isbn = '9780141439600';
+  const book = `{"isbn":"${isbn}","title":"A Tale of Two Cities","author":"Charles Dickens"}`;
+  t.match(await call('POST', '/books', book), { status: 201, text: book });
+  t.match(await call('POST', '/books', book), { status: 201, text: book }, 'a repeated create');
+  t.match(await call('POST', '/books', book.replace('Tale', 'Tail')), { status: 409, text: /"code":40900/ });
+  t.match(await call('GET', `/books/${isbn}`), { status: 200, text: book });
+  t.match(await call('GET', '/books/0141439602'), {
+    status: 404,
+    text: '{"type":"about:blank","title":"There is no book with this ISBN.","status":404,"code":40400}',
+  });
+  t.match(await call('GET', '/books/1'), { status: 400, text: /"code":40007/ });
+
+  const details = '{"title":"A Tale of Two Cities","author":"Dickens"}';
+  const replaced = `{"isbn":"${isbn}","title":"A Tale of Two Cities","author":"Dickens"}`;
+  t.match(await call('PUT', '/books/0141439602', details), { status: 404 });
+  t.match(await call('PUT', `/books/${isbn}`, details), { status: 200, text: replaced });
+  const changed = replaced.replace('}', ',"shelf":"D 4"}');
+  t.match(await call('PATCH', `/books/${isbn}`, '{"shelf":"D 4"}'), { status: 200, text: changed });
+  t.match(await call('PATCH', `/books/${isbn}`, '{}'), { status: 200, text: changed });
+  t.match(await call('PATCH', '/books/0141439602', '{}'), { status: 404 });
+  t.match(await call('PATCH', `/books/${isbn}`, '{"isbn":"1"}'), { status: 400, text: /"code":40002/ });
+
+  const other = '{"isbn":"0141439602","title":"Hard Times","author":"Dickens"}';
+  t.match(await call('POST', '/books', other), { status: 201 });
+  t.match(await call('GET', '/books'), { status: 200, text: `[${other},${changed}]` });
+  t.match(await call('GET', '/books?limit=1'), { status: 200, text: `[${other}]` });
+  t.match(await call('DELETE', '/books/0141439602'), { status: 204, text: '' });
+  t.match(await call('DELETE', '/books/0141439602'), { status: 404 });
+}
+
+async function useLoans(t: Test, call: Call) {
+  const copy = '9007199254740993';
+  const given = `{"copy":${copy},"isbn":"9780141439600","borrower":"Ada","due":"2031-12-24"}`;
+  const loan = given.replace('}', ',"renewals":0}');
+  t.match(await call('POST', '/loans', given), { status: 201, text: loan });
+  t.match(await call('POST', '/loans', given), { status: 201, text: loan }, 'a repeated create');
+  t.match(await call('POST', '/loans', given.replace('Ada', 'Bob')), { status: 409, text: /"code":40901/ });
+  t.match(await call('GET', `/loans/${copy}`), { status: 200, text: loan });
+  t.match(await call('GET', '/loans'), { status: 200, text: `[${loan}]` });
+  const quoting = given.replace(copy, '9223372036854775807').replace('Ada', 'Ada \\"A\\", jr.');
+  t.match(await call('POST', '/loans', quoting), { status: 201 });
+  const lines = [
+    'copy,isbn,borrower,due,renewals',
+    `${copy},9780141439600,Ada,2031-12-24,0`,
+    '9223372036854775807,9780141439600,"Ada ""A"", jr.",2031-12-24,0',
+    '',
+  ];
+  t.match(await call('GET', '/loans.csv'), { status: 200, text: lines.join('\r\n') });
+  t.match(await call('DELETE', '/loans/9223372036854775807'), { status: 204 });
+  const renewed = loan.replace('2031-12-24', '2032-01-07').replace(':0', ':1');
+  t.match(await call('POST', `/loans/${copy}/renewals`), { status: 200, text: renewed });
+  const details = '{"isbn":"9780141439600","borrower":"Ada","due":"2031-12-24","renewals":3}';
+  t.match(await call('PUT', `/loans/${copy}`, details), { status: 200, text: loan.replace(':0', ':3') });
+  t.match(await call('POST', `/loans/${copy}/renewals`), { status: 409, text: /"code":40902/ });
+  t.match(await call('DELETE', `/loans/${copy}`), { status: 204 });
+  for (const [method, path, body] of [
+    ['GET', ''],
+    ['PUT', '', details],
+    ['POST', '/renewals'],
+    ['DELETE', ''],
+  ] as const) {
+    t.match(await call(method, `/loans/${copy}${path}`, body), { status: 404, text: /"code":40402/ });
+  }
+}
+
+/** Requests that concern one document at the same time, through all processes. */
+async function race(t: Test, call: Call) {
+  const together = (count: number, request: (i: number) => ReturnType<Call>) =>
+    Promise.all(Array.from({ length: count }, (_, i) => request(i)));
+  for (let copy = 1; copy <= 10; copy++) {
+    const loan = (i: number) =>
+      `{"copy":${copy},"isbn":"9780141439600","borrower":"${i}","due":"2031-12-01"}`;
+    const lent = await together(8, (i) => call('POST', '/loans', loan(i)));
+    t.equal(lent.filter(({ status }) => status === 201).length, 1, 'a copy is lent once');
+    const responses = await together(8, () => call('POST', `/loans/${copy}/renewals`));
+    const renewed = responses.filter(({ status }) => status === 200).map((one) => read(one)['renewals']);
+    t.strictSame(renewed.sort(), [1, 2, 3], 'each renewal that succeeds counts');
+    t.equal(responses.filter(({ status }) => status === 409).length, 5);
+    const { renewals, due } = read(await call('GET', `/loans/${copy}`));
+    t.strictSame({ renewals, due }, { renewals: 3, due: '2032-01-12' });
+
+    const wanted = { title: `title ${copy}`, author: `author ${copy}`, shelf: `shelf ${copy}` };
+    const changes = Object.entries(wanted).map(([field, value]) => JSON.stringify({ [field]: value }));
+    const patched = await together(6, (i) => call('PATCH', '/books/9780141439600', changes[i % 3]));
+    t.ok(patched.every(({ status }) => status === 200));
+    t.match(read(await call('GET', '/books/9780141439600')), wanted, 'the changes of all are kept');
+  }
+}

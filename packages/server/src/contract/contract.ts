@@ -1,0 +1,126 @@
+// Loads a contract, normalizes it, and reports everything that the server cannot serve.
+import { readSchemes, type SecurityScheme } from './security.js';
+import { methods, readOperations, type Operation } from './operations.js';
+import { ContractNode } from './contract-node.js';
+import { isRange, jsonTypes } from './media-type.js';
+import { Schemas } from './schema-normalizer.js';
+import type { Default } from './schema.js';
+import { depthOf } from './shape.js';
+import { ContractText, type Finding } from './contract-text.js';
+
+/** The parts of an OpenAPI document that the project reads itself. */
+export interface OpenApiDocument {
+  readonly info: { readonly title: unknown; readonly version: unknown };
+  readonly [field: string]: unknown;
+}
+
+/** The contract: the bytes of its file, the parsed document, and its normal form, from which the server is made. */
+export interface Contract {
+  readonly bytes: Buffer;
+  readonly document: OpenApiDocument;
+  readonly operations: readonly Operation[];
+  readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
+  /** Describes what is wrong with a security scheme, and where it is in the contract. */
+  readonly findScheme: (name: string, message: string, fix: string) => Finding;
+  /** The methods of all operations, with HEAD for GET. */
+  readonly methods: readonly string[];
+  /** The names of all headers that responses declare. */
+  readonly responseHeaders: readonly string[];
+  /** The media types of all request bodies, without parameters; a pattern if one of them is a range. */
+  readonly bodyTypes: readonly (string | RegExp)[];
+  /** The deepest nesting of arrays and objects in any request body. */
+  readonly bodyDepth: number;
+  /** The path prefixes of the servers. */
+  readonly basePaths: readonly string[];
+  /** The schemas of requests that have defaults, which are filled in as they are. */
+  readonly defaults: readonly Default[];
+  /** What is served in another way than a reader of the contract may expect. */
+  readonly warnings: readonly Finding[];
+}
+
+/**
+ * Reads a contract.
+ * @param bytes - An OpenAPI 3.0 or 3.1 document in YAML or JSON.
+ * @param hasOwnErrors - Whether the service renders errors itself; otherwise the server's form is expected.
+ * @throws ContractError with all faults: what is not valid, and what this server does not support.
+ */
+export function loadContract(bytes: Buffer, hasOwnErrors = false): Contract {
+  const text = new ContractText(bytes.toString('utf8'));
+  const document = new ContractNode(text, text.value, []);
+  text.throwFaults();
+  const is30 = readVersion(document);
+  // Nothing else can be read without the version.
+  text.throwFaults();
+  checkDocument(document, is30);
+  const components = document.at('components');
+  const securitySchemes = readSchemes(components);
+  const schemas = new Schemas(is30);
+  const operations = readOperations({ document, schemes: securitySchemes, schemas, is30, hasOwnErrors });
+  text.throwFaults();
+  warnUnused(components);
+  const bodies = operations.flatMap(({ body }) => body?.contents ?? []);
+  return {
+    bytes,
+    document: text.value as OpenApiDocument,
+    operations,
+    securitySchemes,
+    findScheme: (name, message, fix) => components.at('securitySchemes').at(name).find(message, fix),
+    methods: methods
+      .map((method) => method.toUpperCase())
+      .filter((method) => operations.some((operation) => operation.method === method))
+      .flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])),
+    responseHeaders: [...new Set(operations.flatMap(({ responseHeaders }) => responseHeaders))].sort(),
+    bodyTypes: [
+      ...new Set([
+        'application/json',
+        ...bodies.map(({ range }) => (isRange(range) ? jsonTypes : range.type)),
+      ]),
+    ],
+    bodyDepth: Math.max(0, ...bodies.map(({ schema }) => depthOf(schema.shape))),
+    basePaths: [...new Set(operations.flatMap(({ basePaths }) => basePaths))],
+    defaults: schemas.defaults,
+    warnings: text.warnings,
+  };
+}
+
+/** How many names a warning has. */
+const namedComponents = 10;
+
+/** Warns of what has not been read: components that no operation refers to, except for those that only describe. */
+function warnUnused(components: ContractNode): void {
+  const kinds = ['schemas', 'responses', 'parameters', 'requestBodies', 'headers', 'pathItems'];
+  const unused = kinds.flatMap((kind) =>
+    components
+      .entries(kind)
+      .filter(([, component]) => !component.isReferred)
+      .map(([name]) => `${kind}/${name}`),
+  );
+  if (unused.length === 0) return;
+  const more = unused.length - namedComponents;
+  const names = unused.slice(0, namedComponents).join(', ') + (more > 0 ? ` and ${more} more` : '');
+  const rest = unused.length === 1 ? 'it is not checked' : 'they are not checked';
+  components.warn(`no operation refers to ${names}: ${rest}`, 'Refer to each, or leave it out');
+}
+
+/** Returns whether the document is of OpenAPI 3.0; otherwise it is of 3.1. */
+function readVersion(document: ContractNode): boolean {
+  const version = document.scalar('openapi') ?? document.scalar('swagger') ?? '(none)';
+  if (!/^3\.[01]\.\d+/.test(version)) {
+    document.at('openapi').fault(`the version ${version} is not supported`, 'Write openapi: 3.0.3 or 3.1.0');
+  }
+  return version.startsWith('3.0');
+}
+
+/** Checks the outermost fields. */
+function checkDocument(document: ContractNode, is30: boolean): void {
+  const newer = is30 ? '' : ' webhooks jsonSchemaDialect';
+  document.allow(`openapi info servers paths components security tags externalDocs${newer}`);
+  const kinds = 'schemas responses parameters examples requestBodies headers securitySchemes links callbacks';
+  if (document.has('components')) document.at('components').allow(`${kinds}${is30 ? '' : ' pathItems'}`);
+  document.require('info', 'Write info with title and version');
+  const info = document.at('info');
+  if (document.has('info') && !info.isObject)
+    info.fault('must be an object', 'Write title and version in it');
+  for (const field of ['title', 'version']) info.require(field, `Write the ${field} of the API`);
+  if (is30) document.require('paths', 'Write paths');
+}

@@ -1,0 +1,252 @@
+// Derives the handlers' types from a contract's generated types, so that a wrong handler does not compile.
+import type { JsonText } from './json-text.js';
+import type { RawBody, TypedBody } from './raw-body.js';
+
+/** The caller of a request, as a handler sees it. */
+export interface Caller {
+  readonly subject: string;
+}
+
+/** Part of a JSON array, already rendered. */
+export interface JsonPage {
+  /** The items as JSON texts, separated by commas, without brackets. */
+  readonly json: string;
+  /** Whether another page may follow. */
+  readonly more: boolean;
+}
+
+/** The JSON array of a response, read page by page as it is sent. */
+export interface JsonArray<Item> {
+  /** Reads the next page. It is not called after a page without `more`, and never for HEAD. */
+  nextPage(): Promise<JsonPage>;
+  /** The type of the items; never set. */
+  readonly item?: Item;
+}
+
+/** Those of some media types that are JSON, or ranges that include it. */
+type JsonType<Type> = Type extends
+  '*/*' | 'application/*' | `application/${'' | `${string}+`}json${'' | `;${string}`}`
+  ? Type
+  : never;
+
+/** The JSON type that a handler need not name: application/json or a range that includes it, or the only one. */
+type DefaultType<Type> = 'application/json' extends Type
+  ? 'application/json'
+  : 'application/*' extends Type
+    ? 'application/*'
+    : '*/*' extends Type
+      ? '*/*'
+      : true extends IsUnion<JsonType<Type>>
+        ? never
+        : JsonType<Type>;
+
+/** The JSON that a handler returns without naming its type. */
+type JsonContent<T> = T extends { content: infer Content }
+  ? Content[DefaultType<keyof Content> & keyof Content]
+  : undefined;
+
+/** The JSON of a request, of any of its media types. */
+type RequestJson<T> = T extends { content: infer Content } ? Content[JsonType<keyof Content>] : undefined;
+
+type Parameters<Operation, Location extends 'path' | 'query' | 'header' | 'cookie'> = Operation extends {
+  parameters: { [_ in Location]?: infer Given };
+}
+  ? NonNullable<Given>
+  : never;
+
+type ParametersUnlessNone<Name extends string, Given> = [Given] extends [never]
+  ? object
+  : { readonly [_ in Name]: Given };
+
+/** Headers that no handler receives: OpenAPI ignores them, or the server reads them itself. */
+type ReadHeader<Operation> =
+  | 'Accept'
+  | 'Content-Type'
+  | 'Authorization'
+  | (Operation extends { responses: { 200: infer Listed; 304: unknown } }
+      ? JsonContent<Listed> extends readonly unknown[]
+        ? 'If-None-Match'
+        : never
+      : never);
+
+type HeaderParameters<Operation> =
+  Parameters<Operation, 'header'> extends infer Given
+    ? [keyof Given] extends [ReadHeader<Operation>]
+      ? never
+      : Omit<Given, ReadHeader<Operation>>
+    : never;
+
+/**
+ * A body without the properties that the other side sends, which the generated types mark.
+ * @typeParam Mark - `$read` for requests, since properties that are readOnly are only returned; `$write` for responses.
+ */
+type Without<Mark extends '$read' | '$write', T> = T extends {
+  readonly [_ in Exclude<'$read' | '$write', Mark>]: infer U;
+}
+  ? Without<Mark, U>
+  : T extends (infer Item)[]
+    ? Without<Mark, Item>[]
+    : T extends object
+      ? {
+          [
+            Name in keyof T as NonNullable<T[Name]> extends { readonly [_ in Mark]: unknown } ? never : Name
+          ]: Without<Mark, T[Name]>;
+        }
+      : T;
+
+type RequestBody<Operation> = Operation extends { requestBody: infer Body }
+  ? Without<'$read', RequestJson<Body>>
+  : Operation extends { requestBody?: infer Body }
+    ? Without<'$read', RequestJson<NonNullable<Body>>> | undefined
+    : undefined;
+
+/** The caller, unless the operation is public; undefined credentials are an alternative of an optional scheme. */
+type CallerOf<Schemes> = [Schemes] extends [never]
+  ? object
+  : { readonly caller: null extends Schemes ? Caller | null : Caller };
+
+/**
+ * A request that has passed authentication and validation; for a public operation, it has no caller.
+ * @typeParam Schemes - The names of the operation's security schemes, and null if they are optional; never for a public
+ *   operation.
+ */
+export type OperationRequest<Operation, Schemes> = CallerOf<Schemes> &
+  ParametersUnlessNone<'headers', HeaderParameters<Operation>> &
+  ParametersUnlessNone<'cookies', Parameters<Operation, 'cookie'>> & {
+    readonly params: Parameters<Operation, 'path'>;
+    readonly query: Parameters<Operation, 'query'>;
+    readonly body: RequestBody<Operation>;
+  };
+
+type Responses<Operation> = Operation extends { responses: infer All } ? All : never;
+
+/** The keys of the responses that a handler may return. */
+type ResultKey<All> =
+  Exclude<
+    SuccessKey<keyof All>,
+    All extends { 200: infer Listed } ? ConditionalKey<Listed> : never
+  > extends infer Key
+    ? [Key] extends [never]
+      ? 'default'
+      : Key
+    : never;
+/** The keys that begin with one of these texts. */
+type StartingWith<Start extends string, Key> = Key extends string | number
+  ? `${Key}` extends `${Start}${string}`
+    ? Key
+    : never
+  : never;
+type SuccessKey<Key> = StartingWith<'2' | '3', Key>;
+/** The server itself responds to conditional requests for a list. */
+type ConditionalKey<Listed> = JsonContent<Listed> extends readonly unknown[] ? 304 : never;
+
+/** The body of a response; if there are several types, a TypedBody names one, unless it is the JSON that needs no name. */
+type ResultBody<Response> = Response extends { content: infer Content }
+  ? [JsonType<keyof Content>, IsUnion<keyof Content>] extends [never, false]
+    ? RawBody
+    : | ([DefaultType<keyof Content>] extends [never] ? never : JsonBody<JsonContent<Response>>)
+      | NamedBodies<Content>
+  : undefined;
+
+/** The bodies whose type a handler names. */
+type NamedBodies<Content> = {
+  [Type in keyof Content]: Type extends '*/*'
+    ? TypedBody<`${string}/${string}`, RawBody | JsonBody<Content[Type]>>
+    : Type extends 'application/*'
+      ? TypedBody<`application/${string}`, RawBody | JsonBody<Content[Type]>>
+      : Type extends JsonType<Type>
+        ? TypedBody<Type & string, JsonBody<Content[Type]>>
+        : TypedBody<Type & string>;
+}[true extends IsUnion<keyof Content> ? keyof Content : Extract<keyof Content, '*/*' | 'application/*'>];
+
+/** A JSON body; an array may be returned page by page. */
+type JsonBody<Given> =
+  Without<'$write', Given> extends infer Json
+    ? Json extends (infer Item)[]
+      ? JsonArray<Item> | Item[]
+      : Json extends undefined
+        ? undefined
+        : Json | JsonText<Json>
+    : never;
+
+/** Headers that the server sets itself. */
+type ServerHeader<Response> =
+  | 'Content-Type'
+  | 'X-Request-Id'
+  | (JsonContent<Response> extends unknown[] ? 'Cache-Control' | 'ETag' : never);
+
+/** The declared headers that the handler returns. */
+type HandlerHeaders<Response> = Response extends { headers: infer Headers }
+  ? {
+      [
+        Name in keyof Headers as string extends Name
+          ? never
+          : number extends Name
+            ? never
+            : Exclude<Name, ServerHeader<Response>>
+      ]: Headers[Name];
+    }
+  : object;
+
+type WithHeaders<Response> = keyof HandlerHeaders<Response> extends never
+  ? { readonly headers?: never }
+  : { readonly headers: HandlerHeaders<Response> };
+
+type WithBody<Response> =
+  ResultBody<Response> extends undefined
+    ? { readonly body?: undefined }
+    : { readonly body: ResultBody<Response> };
+
+/** A result with its status, for operations that have several. */
+type Choice<All> = {
+  [Key in ResultKey<All> & keyof All]: { readonly status: Key extends number ? Key : number } & WithBody<
+    All[Key]
+  > &
+    WithHeaders<All[Key]>;
+}[ResultKey<All> & keyof All];
+
+type OnlyResult<Response> = keyof HandlerHeaders<Response> extends never
+  ? ResultBody<Response>
+  : { readonly body: ResultBody<Response>; readonly headers: HandlerHeaders<Response> };
+
+type IsUnion<T, All = T> = T extends unknown ? ([All] extends [T] ? false : true) : never;
+
+/**
+ * What a handler returns: the body, or the body and headers if the contract declares headers; the status, too, if it
+ * declares several or a range.
+ */
+export type OperationResult<Operation> =
+  Responses<Operation> extends infer All
+    ? true extends IsUnion<ResultKey<All>> | (ResultKey<All> extends '2XX' | '3XX' ? true : false)
+      ? Choice<All>
+      : OnlyResult<All[ResultKey<All> & keyof All]>
+    : never;
+
+/**
+ * One function per operationId of a contract. Handlers throw errors as ApiError.
+ * @typeParam Operations - `operations` of the contract's generated types.
+ * @typeParam Security - `operationSecurity` of the same types.
+ */
+export type Handlers<Operations, Security extends { [Id in keyof Operations]: unknown }> = {
+  [Id in keyof Operations]: (
+    request: OperationRequest<Operations[Id], Security[Id]>,
+  ) => Promise<OperationResult<Operations[Id]>>;
+};
+
+type ErrorKey<Key> = StartingWith<'4' | '5' | 'default', Key>;
+
+type Contents<Response> = Response extends { content: infer Content }
+  ? {
+      [Type in keyof Content]: { readonly mediaType: Type; readonly body: Content[Type] };
+    }[keyof Content]
+  : never;
+
+/** What an error of a contract may be: one of the media types that its operations declare for errors, with the body. */
+export type ErrorOf<Operations> = {
+  [Id in keyof Operations]: Responses<Operations[Id]> extends infer All
+    ? Contents<All[ErrorKey<keyof All> & keyof All]>
+    : never;
+}[keyof Operations];
+
+/** The handlers of any contract, by operationId. */
+export type AnyHandlers = Readonly<Record<string, (request: never) => Promise<unknown>>>;

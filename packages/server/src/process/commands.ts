@@ -1,0 +1,123 @@
+// The command of a service: runs its server, manages access tokens, and migrates and backs up a store.
+import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { ConfigError } from '../config.js';
+import type { Service } from '../definition.js';
+import { messageOf, StorageError } from '../storage/interface.js';
+import { migrateStorage, pathOf } from '../storage/open.js';
+import { backUp } from '../storage/sqlite/backup.js';
+import { version } from '../version.js';
+import { addContractCommand } from './contract-command.js';
+import { CommandError, printJson, StoreCommands, type StoreOptions } from './store-commands.js';
+import { receiveSignals } from './signals.js';
+import { addTokenCommands } from './token-commands.js';
+
+/**
+ * Runs the command that the arguments name. If it fails, prints why to standard error, and sets the exit status to 1.
+ * @param environment - The environment of the process, to which the options of the server are added.
+ * @param argv - The arguments of the process, with the program and the script.
+ */
+export async function runCommand(
+  service: Service,
+  environment: NodeJS.ProcessEnv,
+  argv: readonly string[],
+): Promise<void> {
+  // A reader such as `head` may close the pipe early.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    process.exit();
+  });
+  const program = createProgram(service);
+  const commands = new StoreCommands(service, environment);
+  addServeCommand(program, service, environment);
+  addMigrateCommand(program, commands);
+  addTokenCommands(program, commands);
+  addBackupCommand(program, commands);
+  addContractCommand(program, service);
+  try {
+    await program.parseAsync(argv);
+  } catch (error) {
+    const known =
+      error instanceof CommandError || error instanceof ConfigError || error instanceof StorageError;
+    // Node.js reports a bug in the program with its stack.
+    if (!known || error instanceof CommanderError) throw error;
+    for (const line of error.message.split('\n')) console.error(`${service.name}: ${line}`);
+    process.exitCode = 1;
+  }
+}
+
+function createProgram({ name, scopes, databaseUrl }: Service): Command {
+  return new Command(name)
+    .description(`Runs the server of ${name}, and manages its access tokens and data.`)
+    .version(version)
+    .showHelpAfterError('Run with --help for usage.')
+    .configureOutput({
+      outputError: (text, write) => {
+        write(text.replace(/^error: /, `${name}: `));
+      },
+    })
+    .addHelpText(
+      'after',
+      `
+Environment:
+  DATABASE_URL     URL of the store, unless --database is given (default: ${databaseUrl})
+  docs/configuration.md lists all variables.
+
+Examples:
+  $ ${name} serve --port 8080
+  $ ${name} token create alice
+  $ ${name} token create ci --scope ${scopes[0]} --expires 90d
+  $ ${name} token list --state valid --json
+  $ DATABASE_URL=postgres://user@db.example/database ${name} migrate`,
+    );
+}
+
+function addServeCommand(program: Command, service: Service, environment: NodeJS.ProcessEnv): void {
+  program
+    .command('serve')
+    .description(`run the server; "${service.name} serve --help" lists its options`)
+    // The server reads its own options (command-line.ts).
+    .helpOption(false)
+    .allowUnknownOption()
+    .allowExcessArguments()
+    .action(async (_options: unknown, { args }: Command) => {
+      // Only the server finishes its work when a signal ends it.
+      receiveSignals();
+      await (await import('./start.js')).start(service, environment, args);
+    });
+}
+
+function addMigrateCommand(program: Command, commands: StoreCommands): void {
+  commands
+    .add(program, 'migrate')
+    .description('create the store or bring its schema up to date; safe to run concurrently')
+    .action(async (options: StoreOptions) => {
+      const { applied: steps, grants } = await migrateStorage(commands.service, commands.urlOf(options));
+      const applied = steps.map(({ version, name }) => ({ version, name }));
+      if (options.json) printJson({ applied, grants });
+      for (const { version, name } of applied) console.error(`Applied migration ${version}: ${name}.`);
+      if (applied.length === 0) console.error('The schema is up to date.');
+      if (grants.length > 0) console.error('A role of the service that does not own the tables needs:');
+      for (const grant of grants) console.error(`  ${grant};`);
+    });
+}
+
+function addBackupCommand(program: Command, commands: StoreCommands): void {
+  commands
+    .add(program, 'backup')
+    .description('copy a SQLite store to a new file while the server runs; for PostgreSQL, use pg_dump')
+    .argument('<file>', 'path of the copy; must not exist yet', parsePath)
+    .action((file: string, options: StoreOptions) => {
+      const { documents, bytes } = backUp(commands.service, commands.urlOf(options), file);
+      const counts = Object.entries(documents).map(([name, count]) => `${count} ${name}`);
+      console.error(`Copied ${counts.join(', ')} (${bytes} bytes) to ${file} and checked the copy.`);
+      if (options.json) printJson({ file, ...documents, bytes });
+    });
+}
+
+function parsePath(name: string): string {
+  try {
+    return pathOf(name);
+  } catch (error) {
+    throw new InvalidArgumentError(`${messageOf(error)}.`);
+  }
+}

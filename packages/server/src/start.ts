@@ -1,0 +1,25 @@
+// What the entry points of a service call. It loads almost nothing before signals are received.
+import type { Service } from './definition.js';
+import { receiveSignals } from './process/signals.js';
+
+/** Imports the module of a service, which loads what the service needs. */
+export type LoadService = () => Promise<{ readonly service: Service }>;
+
+/**
+ * Starts the server of a service with the environment and the arguments of this process. If it cannot, prints why to
+ * standard error, and exits with status 1.
+ */
+export async function start(load: LoadService): Promise<void> {
+  receiveSignals();
+  const [{ start }, { service }] = await Promise.all([import('./process/start.js'), load()]);
+  await start(service, process.env, process.argv.slice(2));
+}
+
+/**
+ * Runs the command of a service with the environment and the arguments of this process. If it fails, prints why to
+ * standard error, and sets the exit status to 1.
+ */
+export async function runCommand(load: LoadService): Promise<void> {
+  const [{ runCommand }, { service }] = await Promise.all([import('./process/commands.js'), load()]);
+  await runCommand(service, process.env, process.argv);
+}

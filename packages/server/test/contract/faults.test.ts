@@ -1,0 +1,788 @@
+// What a contract may not contain prevents startup, and what is served in another way than one may expect is a warning:
+// each with its place and a remedy, and all of them in docs/contract.md.
+import { readFile } from 'node:fs/promises';
+import t from 'tap';
+import { buildApp } from '../../dist/app.js';
+import { contract } from '../support/contract-check.js';
+import { loadContract } from '../../dist/contract/contract.js';
+import { ContractError, type Finding } from '../../dist/contract/contract-text.js';
+import { partOf, type Edits } from '../support/edited.js';
+import { engines, sharedStorage } from '../support/engines.js';
+import {
+  createGarden,
+  gardenBytes,
+  gardenDocument,
+  loadEdited,
+  orchard,
+  startGarden,
+} from '../support/garden/garden.js';
+
+const about = partOf(gardenDocument, '/paths/~1about/get') as object;
+const putBed = '/paths/~1beds~1{bed}/put';
+const putOperation = partOf(gardenDocument, putBed) as Record<string, unknown>;
+const responses = `${putBed}/responses`;
+const bedSchema = '/components/schemas/Bed';
+const extra = `${bedSchema}/properties/extra`;
+const listBeds = '/paths/~1beds/get';
+const q = `${listBeds}/parameters/7`;
+const text = { type: 'string' };
+const failed = '/components/responses/Failed';
+const error = { $ref: '#/components/schemas/Error' };
+const failure = { $ref: `#${failed}` };
+
+const id = { name: 'id', in: 'path', required: true, schema: text };
+
+/** Changes replaceBed; undefined removes. */
+const replaceBed = (changes: object): Edits => ({ [putBed]: { ...putOperation, ...changes } });
+/** Adds a property to its body. */
+const field = (schema: unknown): Edits => ({ [extra]: schema });
+/** In 3.1, adds it as an array. */
+const array = (schema: object): Edits => ({ ...field({ type: 'array', ...schema }), ...version31 });
+/** Changes the scheme of most operations. */
+const scheme = (value: object): Edits => ({ '/components/securitySchemes/apiKey': value });
+/** Adds a parameter to listBeds. */
+const parameter = (value: object): Edits => ({ [q]: { name: 'q', in: 'query', ...value } });
+
+/**
+ * Changes of the garden's contract, the message of the first fault or warning, its place below the first change, and what
+ * to write instead.
+ */
+type Case = [Edits, message: string, below?: string, fix?: string];
+
+const components = partOf(gardenDocument, '/components') as object;
+const schemas = partOf(gardenDocument, '/components/schemas') as object;
+/** In 3.1, this bound has another form. */
+const version31: Edits = {
+  '/openapi': '3.1.0',
+  '/paths/~1seeds/get/parameters/3/schema/exclusiveMinimum': undefined,
+};
+/** The schema of describeGarden's response. */
+const aboutSchema = '/paths/~1about/get/responses/200/content/application~1json/schema';
+
+const soil = { $ref: '#/components/schemas/Soil' };
+
+/** Returns what is nested in itself some times. */
+function nested<Outer>(times: number, outer: (inner: Outer) => Outer, inner = {} as Outer): Outer {
+  return times === 0 ? inner : nested(times - 1, outer, outer(inner));
+}
+
+/** Schemas with very many sets of alternatives that values in them can have. */
+const exploding = Object.fromEntries(
+  Array.from({ length: 30 }, (_, i) => {
+    const next = (step: number) => ({ $ref: `#/components/schemas/E${(i + step) % 30}` });
+    const properties = { a: next(1), b: i === 29 ? next(2) : next(1), c: i === 0 ? {} : next(0) };
+    const anyOf = [{ properties: { a: next(0) } }, { properties: { b: next(7) } }];
+    return [`E${i}`, { type: 'object', properties, anyOf }];
+  }),
+);
+
+/** Cases of each item of docs/contract.md that prevents startup; they may name what to write instead. */
+const refused: Record<string, Case[]> = {
+  'a version other than 3.0 and 3.1': [
+    [{ '/openapi': '3.2.0' }, 'the version 3.2.0 is not supported'],
+    [{ '/openapi': undefined, '/swagger': '2.0' }, 'the version 2.0 is not supported'],
+  ],
+  'a field that OpenAPI does not have, or an extension whose name is nearly `x-required-scope`': [
+    [replaceBed({ response: {} }), 'response is not supported here', '/response'],
+    [replaceBed({ 'x-required-scop': 'a' }), 'x-required-scop is not supported here', '/x-required-scop'],
+    [{ '/components/schema': {} }, 'schema is not supported here'],
+    [parameter({ schema: text, require: true }), 'require is not supported here', '/require'],
+    [{ '/security': 'apiKey' }, 'must be an array'],
+    [{ [`${listBeds}/parameters`]: {} }, 'must be an array'],
+    [replaceBed({ responses: [] }), 'must be an object', '/responses'],
+    ...['yes', 'true'].map((required): Case => [
+      { [`${putBed}/requestBody/required`]: required },
+      'must be true or false',
+      '',
+      'Write true or false here, without quotes',
+    ]),
+  ],
+  'a `$ref` to another file or to nothing': [
+    [field({ $ref: 'other.yaml#/Bed' }), 'other.yaml#/Bed is outside of this document', '/$ref'],
+    [field({ $ref: '#/components/schemas/Bad' }), '#/components/schemas/Bad refers to nothing', '/$ref'],
+    [field({ $ref: `#${extra}` }), `#${extra} refers to nothing`, '/$ref'],
+    [{ [listBeds]: { $ref: 'beds.yaml' } }, 'beds.yaml is outside of this document', '/$ref'],
+  ],
+  'HEAD, OPTIONS and TRACE operations': [
+    [{ '/paths/~1beds/head': about }, 'HEAD is not supported'],
+    [{ '/paths/~1beds/options': about }, 'OPTIONS is not supported'],
+    [{ '/paths/~1beds/trace': about }, 'TRACE is not supported'],
+  ],
+  'a path that does not begin with `/`, or with parameters that are not whole segments': [
+    [{ '/paths/~1beds~1{bed}.json': { get: about } }, 'a path of this form is not supported'],
+    [{ '/paths/beds': { get: about } }, 'a path of this form is not supported'],
+  ],
+  'a server URL whose path has special characters, such as `:`': ['/v1:beta', '/{version}'].map(
+    (url): Case => [
+      { '/servers': [{ url, variables: { version: { default: 'a:b' } } }] },
+      `${url.replace('{version}', 'a:b')} has no usable path`,
+      '/0/url',
+    ],
+  ),
+  'a path parameter that is declared but not in the path, or the reverse': [
+    [replaceBed({ parameters: undefined }), 'the path parameter bed is not declared'],
+    [
+      { '/paths/~1about/get': { ...about, parameters: putOperation['parameters'] } },
+      'the path parameter bed is not in the path',
+    ],
+  ],
+  'a parameter that is declared twice': [
+    [parameter({ name: 'shady', schema: text }), 'the parameter query shady is declared twice'],
+  ],
+  'a property or parameter that is named `__proto__`': [
+    [
+      { [bedSchema]: JSON.parse('{"type":"object","properties":{"__proto__":{}}}') as unknown },
+      'the name __proto__ is not supported',
+      '/properties/__proto__',
+    ],
+    [parameter({ name: '__proto__', schema: text }), 'the name __proto__ is not supported'],
+  ],
+  'an operationId or a path and method that is not unique': [
+    [replaceBed({ operationId: 'getBed' }), 'the operationId getBed is not unique'],
+    [replaceBed({ operationId: '' }), 'must not be empty', '/operationId'],
+    [
+      { '/paths/~1beds~1{id}': { put: { ...putOperation, operationId: 'b', parameters: [id] } } },
+      'another path with this method matches the same URLs',
+      '/put',
+    ],
+  ],
+  'object parameters': [
+    [
+      parameter({ schema: { type: 'object' } }),
+      'an object is not supported here',
+      '/schema/type',
+      'Write a parameter for each property, or a body',
+    ],
+    [
+      parameter({ schema: text, style: 'constructor' }),
+      'the style constructor is not supported here',
+      '/style',
+    ],
+    [parameter({}), 'schema is missing'],
+    [parameter({ in: 'body', schema: {} }), 'name or in is missing or not valid'],
+  ],
+  'several types in a parameter or its items, or an `enum` of other values than texts without a type': [
+    [
+      parameter({ schema: { oneOf: [{ type: 'integer' }, { type: 'boolean' }] } }),
+      'a text could have several types',
+      '/schema',
+    ],
+    [
+      parameter({ schema: { type: 'array', items: { type: 'array', items: {} } } }),
+      'the items could have several types',
+      '/schema',
+    ],
+    ...[{ enum: [true, false] }, { type: 'array', items: { enum: ['a', 1] } }].map((schema): Case => [
+      parameter({ schema }),
+      'no text equals a value of enum that is not a text',
+      '/schema',
+      'Write the type of the values next to enum',
+    ]),
+  ],
+  'the styles `label` and `matrix`': ['label', 'matrix'].map((style): Case => [
+    replaceBed({ parameters: [{ name: 'bed', in: 'path', required: true, schema: text, style }] }),
+    `the style ${style} is not supported here`,
+    '/parameters/0/style',
+    'Write simple',
+  ]),
+  '`deepObject`': [
+    [
+      parameter({ schema: { type: 'object', properties: { color: text } }, style: 'deepObject' }),
+      'the style deepObject is not supported',
+      '/style',
+      'Write a parameter for each property, named as in q[color]: clients send the same',
+    ],
+  ],
+  '`content` of a parameter': [
+    [
+      parameter({ content: { 'application/json': {} } }),
+      'content is not supported here',
+      '/content',
+      'Write schema with type: string, and parse the text in the handler',
+    ],
+  ],
+  '`allowEmptyValue`': [
+    [
+      parameter({ schema: text, allowEmptyValue: true }),
+      'allowEmptyValue is not supported',
+      '/allowEmptyValue',
+      'Write type: string without minLength',
+    ],
+  ],
+  'arrays in cookies': [
+    [
+      parameter({ in: 'cookie', schema: { type: 'array', items: text } }),
+      'an array in a cookie is not supported',
+      '/schema',
+      'Write type: string, and split it in the handler',
+    ],
+  ],
+  'a body on GET or DELETE': [
+    [{ [`${listBeds}/requestBody`]: putOperation['requestBody'] }, 'a body is not supported for GET'],
+  ],
+  'a request body without a JSON type, as a form, `multipart/form-data`, XML or a file': [
+    ...Object.entries({
+      'text/plain': 'Write application/json with type: string',
+      'application/x-www-form-urlencoded': 'Write application/json with the same schema',
+      'application/xml': 'Write application/json with the same schema',
+      'multipart/form-data': 'Write application/json, with each file as a text in Base64 (format: byte)',
+      'image/png': 'Write application/json, with the bytes as a text in Base64 (format: byte)',
+      '*/pdf': 'Write application/json, with the bytes as a text in Base64 (format: byte)',
+    }).map(([type, fix]): Case => {
+      const edits = { [`${putBed}/requestBody/content`]: { [type]: { schema: { type: 'object' } } } };
+      return [edits, `${type} is not supported`, '', fix];
+    }),
+    [{ [`${putBed}/requestBody/content`]: {} }, 'has no media type'],
+  ],
+  'a media type that is declared twice': [
+    [
+      {
+        [`${putBed}/requestBody/content`]: {
+          'application/json;v=1': {},
+          'Application/JSON; charset=utf-8; V="1"': {},
+        },
+      },
+      'Application/JSON; charset=utf-8; V="1" is the same media type as application/json;v=1',
+      '/Application~1JSON; charset=utf-8; V="1"',
+      'Leave one out',
+    ],
+    [
+      { '/paths/~1about/get/responses/200/content': { 'text/csv': {}, 'text/CSV': {} } },
+      'text/CSV is the same media type as text/csv',
+      '/text~1CSV',
+    ],
+  ],
+  'a range as the media type of a response, except `*/*` and `application/*`': [
+    [{ [`${responses}/200/content`]: { 'image/*': {} } }, 'image/* is not a type'],
+  ],
+  'an `anyOf` or `oneOf` without alternatives, or a discriminator that refers to nothing': [
+    [field({ anyOf: [] }), 'allows no value', '/anyOf'],
+    [
+      field({ oneOf: [text], discriminator: { propertyName: 'kind', mapping: { a: 'Nothing' } } }),
+      '#/components/schemas/Nothing refers to nothing',
+      '/discriminator/mapping/a/$ref',
+    ],
+    [field({ oneOf: [text], discriminator: { mapping: {} } }), 'propertyName is missing', '/discriminator'],
+  ],
+  'alternatives with different defaults in a request': [
+    [
+      field({
+        oneOf: [
+          { type: 'object', properties: { a: { type: 'string', default: 'x' } } },
+          { type: 'object', properties: { a: text } },
+        ],
+      }),
+      'not every alternative has the same default',
+    ],
+  ],
+  'other keywords of JSON Schema, in OpenAPI 3.0': [
+    [field({ patternProperties: {} }), 'OpenAPI 3.0 has no patternProperties', '/patternProperties'],
+    [field({ prefixItems: [] }), 'OpenAPI 3.0 has no prefixItems', '/prefixItems'],
+    [field({ if: {} }), 'OpenAPI 3.0 has no if', '/if'],
+  ],
+  '`$id`, `$anchor` and `$dynamicRef`': [
+    [field({ $dynamicRef: '#a' }), '$dynamicRef is not supported', '/$dynamicRef'],
+    [field({ $id: 'a' }), '$id is not supported', '/$id'],
+  ],
+  'keywords that JSON Schema does not have': [
+    [field({ type: 'string', patern: 'x' }), 'patern is not supported here', '/patern'],
+    [field({ type: 'text' }), '"text" is not a type', '/type'],
+    [field({ type: ['string', 'null'] }), 'OpenAPI 3.0 has one type', '/type'],
+    [
+      field({ type: 'number', exclusiveMinimum: 1 }),
+      'exclusiveMinimum has another form in this version of OpenAPI',
+      '/exclusiveMinimum',
+    ],
+    [field({ type: 'string', minLength: -1 }), 'must be a count', '/minLength'],
+    [field({ type: 'array' }), 'items is missing'],
+    [field({ type: 'object', required: true }), 'must be an array', '/required'],
+    [{ '/info': 'x' }, 'must be an object'],
+    [field({ type: 'number', multipleOf: 0 }), 'must be above 0', '/multipleOf'],
+    [field('string'), 'must be a schema'],
+    [
+      field({ type: 'object', additionalProperties: null }),
+      'must be true, false or a schema',
+      '/additionalProperties',
+    ],
+  ],
+  'an empty `enum`': [[field({ type: 'string', enum: [] }), 'allows no value', '/enum']],
+  'a `default` of another type than its schema, or one that it does not allow': [
+    [field({ type: 'integer', default: '5' }), 'the default is not of the type integer', '/default'],
+    [
+      field({ type: 'integer', maximum: 3, default: 5, 'x-note': 'kept' }),
+      'the default does not match its schema: it must be an integer from -9007199254740991 to 3',
+      '/default',
+      'Write a value that the schema allows',
+    ],
+    [
+      field({ type: 'string', nullable: true, enum: ['a', null], default: 'b' }),
+      'the default does not match its schema: it must be one of a, null',
+      '/default',
+    ],
+    [
+      field({ type: 'object', required: ['n'], properties: { n: { type: 'integer' } }, default: { m: 1 } }),
+      'the default does not match its schema: n is missing',
+      '/default',
+    ],
+    [
+      { ...field({ allOf: [soil], maxLength: 3 }), '/components/schemas/Soil/default': 'clay' },
+      'the default does not match its schema: it must have at most 3 characters',
+    ],
+    [
+      parameter({ schema: { type: 'array', items: { type: 'string', format: 'date' }, default: ['now'] } }),
+      'the default does not match its schema: 0 must match format "date"',
+      '/schema/default',
+    ],
+  ],
+  'a schema that contains itself outside of properties and items': [
+    [
+      { '/components/schemas/Soil': { allOf: [text, { $ref: '#/components/schemas/Soil' }] } },
+      'the schema contains itself',
+    ],
+    ...[{ anyOf: [soil] }, { oneOf: [text, soil] }, { not: soil }, { dependentSchemas: { a: soil } }].map(
+      (schema): Case => [{ '/components/schemas/Soil': schema, ...version31 }, 'the schema contains itself'],
+    ),
+    [
+      field(nested(101, (inner) => ({ allOf: [inner] }))),
+      'more than 100 schemas are combined in one another',
+    ],
+  ],
+  'a schema whose alternatives combine in too many ways, or whose parts are nested more than 200 levels deep':
+    [
+      [
+        {
+          '/components/schemas': { ...schemas, ...exploding },
+          ...field({ $ref: '#/components/schemas/E0' }),
+        },
+        'its alternatives combine in too many ways',
+        '/E0',
+        'Refer to fewer schemas in alternatives, above all back to the schema itself',
+      ],
+      [
+        field(nested(250, (inner) => ({ type: 'object', properties: { a: inner } }))),
+        'the schema is nested more than 200 levels deep',
+        nested(197, (inner: string) => `/properties/a${inner}`, ''),
+      ],
+    ],
+  '`unevaluatedItems` next to `contains`, or to alternatives and conditions that describe items': [
+    [
+      array({ unevaluatedItems: false, contains: text }),
+      'unevaluatedItems is not supported with these schemas',
+      '/unevaluatedItems',
+      'Describe items only by items and prefixItems, and not in alternatives or conditions',
+    ],
+    [
+      array({ unevaluatedItems: false, allOf: [{ if: text, else: { prefixItems: [text] } }] }),
+      'unevaluatedItems is not supported with these schemas',
+      '/unevaluatedItems',
+    ],
+  ],
+  'a `maxContains` that is less than `minContains`': [
+    [
+      array({ contains: text, minContains: 2, maxContains: 1 }),
+      'is less than minContains, 2',
+      '/maxContains',
+    ],
+    [array({ contains: text, maxContains: 0 }), 'is less than minContains, 1', '/maxContains'],
+  ],
+  'parts of `allOf` that cannot be true together, or one number that may have two formats': [
+    [field({ allOf: [text, { type: 'object' }] }), 'no value can have all of these types'],
+    [
+      field({ allOf: [{ type: 'integer', format: 'int64' }, { type: 'integer' }] }),
+      'one number would have the format int64 and another one',
+    ],
+    [
+      field({ anyOf: [{ type: 'integer', format: 'int64' }, { type: 'number' }] }),
+      'one number would have the format int64 and another one',
+    ],
+  ],
+  'a `pattern` in a request, or of names in a response, that could take long to match': [
+    [
+      parameter({ schema: { type: 'string', pattern: 'a+b' } }),
+      'a+b could take too long to match',
+      '/schema/pattern',
+    ],
+    [
+      field({ type: 'string', pattern: '(' }),
+      'Invalid regular expression: /(/u: Unterminated group',
+      '/pattern',
+    ],
+    [
+      { [aboutSchema]: { type: 'object', patternProperties: { 'a+b': {} } }, ...version31 },
+      'a+b could take too long to match',
+      '/patternProperties/a+b',
+    ],
+  ],
+  '`uniqueItems` in a request, except for strings': [
+    { type: 'integer' },
+    { type: 'number' },
+    { type: 'boolean' },
+    { $ref: '#/components/schemas/Corner' },
+    // Ajv would compare these in pairs, although they are texts.
+    { allOf: [text] },
+    { enum: ['a', 'b'] },
+  ].map((items): Case => [
+    field({ type: 'array', uniqueItems: true, items }),
+    'uniqueItems is supported only for items of type string',
+    '/uniqueItems',
+  ]),
+  'an integer that programs round, as a bound of int64 or in `enum`': [
+    [
+      field({ type: 'integer', format: 'int64', maximum: 2 ** 53 + 2 }),
+      'is an integer that programs round',
+      '/maximum',
+    ],
+    [field({ maximum: 2 ** 60 }), 'is an integer that programs round', '/maximum'],
+    [
+      field({ type: 'integer', format: 'int64', enum: [2 ** 60] }),
+      'is an integer that programs round',
+      '/enum/0',
+    ],
+  ],
+  'a required property that is not defined, in a closed object': [
+    [{ [`${bedSchema}/required`]: ['heading'] }, 'requires heading, which is not one of its properties'],
+  ],
+  'no success status, and statuses other than 2xx to 5xx': [
+    [replaceBed({ responses: { 404: failure } }), 'no success status is declared', '/responses'],
+    [replaceBed({ responses: { default: failure } }), 'no success status is declared', '/responses'],
+    [replaceBed({ responses: undefined }), 'responses is missing'],
+    [{ [`${responses}/100`]: { description: 'x' } }, '100 is not supported'],
+    [{ [`${responses}/4xx`]: { description: 'x' } }, '4xx is not supported'],
+  ],
+  'content with 204, 205 or 304': [
+    [
+      { '/paths/~1beds~1{bed}/delete/responses/204/content': { 'application/json': {} } },
+      '204 has no content',
+    ],
+  ],
+  'a security scheme that is not defined or not supported': [
+    [
+      replaceBed({ security: [{ magic: [] }] }),
+      'magic is not a security scheme of the contract',
+      '/security/0/magic',
+    ],
+    [scheme({ type: 'mutualTLS' }), 'the security scheme "mutualTLS" is not supported'],
+    [scheme({ type: 'apiKey', in: 'body', name: 'X' }), 'an apiKey is in a header, query or cookie'],
+  ],
+  'a security scheme whose name has other characters than letters, digits, `.`, `-` and `_`': [
+    [
+      { '/components/securitySchemes/a b': { type: 'http', scheme: 'basic' } },
+      '"a b" cannot be the name of a component',
+    ],
+  ],
+  "scopes of a scheme that is not OAuth's, in 3.0": [
+    [replaceBed({ security: [{ apiKey: ['a'] }] }), 'apiKey cannot have scopes', '/security/0/apiKey'],
+  ],
+  'a scope on an operation that needs no caller': ['about', 'seeds'].map((path): Case => [
+    { [`/paths/~1${path}/get/x-required-scope`]: 'beds:read' },
+    'an operation that needs no caller cannot require a scope',
+  ]),
+  'an operation without a handler, a scheme without a verifier, a scope that no caller can have': [
+    ...['plantBed', 'toString'].map((operationId): Case => [
+      replaceBed({ operationId }),
+      `Operation ${operationId} of the contract has no handler`,
+    ]),
+    [
+      {
+        '/components/securitySchemes/magic': { type: 'http', scheme: 'basic' },
+        ...replaceBed({ security: [{ magic: [] }] }),
+      },
+      'the security scheme magic has no verifier',
+    ],
+    [
+      replaceBed({ 'x-required-scope': 'beds:dig' }),
+      'Operation replaceBed requires scope beds:dig, which no caller can have',
+    ],
+    [
+      replaceBed({ security: [{ gardenAuth: ['seeds:dig'] }] }),
+      'Operation replaceBed requires scope seeds:dig, which no caller can have',
+    ],
+  ],
+};
+
+const otherBody = 'errors of the server have another body: an integer "error" and a text "message"';
+/** Without security, and without scopes, which need it. */
+const noSecurity: Edits = {
+  ...replaceBed({ 'x-required-scope': undefined }),
+  '/security': undefined,
+  '/paths/~1beds~1{bed}/get/x-required-scope': undefined,
+};
+
+/** Cases of each warning of docs/contract.md. */
+const warned: Record<string, Case[]> = {
+  'no `security`': [[noSecurity, 'no security is declared: the operation is public']],
+  'no `responses`, in 3.1': [
+    [
+      { ...replaceBed({ responses: undefined }), ...version31 },
+      'no responses are declared: success is 200, without content',
+    ],
+  ],
+  'a status that the server can return (400, 401, 403, 429, 500, 503) but no response covers': [
+    [
+      { [responses]: { 200: { description: 'x' }, '4XX': failure } },
+      '500, 503 can be returned but are not declared',
+    ],
+    ...['401', '403'].map((status): Case => {
+      const others = { ...(putOperation['responses'] as object), [status]: undefined };
+      return [{ [responses]: others }, `${status} can be returned but is not declared`];
+    }),
+  ],
+  'an error response with a body other than `Error`, an integer `error` and a string `message`, which the server sends':
+    [{ required: ['error', 'message', 'hint'] }, { oneOf: [{ type: 'object' }, text] }]
+      .map((schema): object => ({ 'application/json': { schema } }))
+      .concat({ 'application/problem+json': {} })
+      .map((content): Case => [{ [`${failed}/content`]: content }, otherBody]),
+  'an error response header that the server does not set': [
+    [
+      { [`${failed}/headers`]: { 'X-Cause': { schema: text } } },
+      'errors of the server do not have this header',
+      '/X-Cause',
+    ],
+  ],
+  'media types other than JSON, next to a JSON type, in a request or an error': [
+    failed,
+    `${putBed}/requestBody`,
+  ].map((place): Case => [
+    { [`${place}/content`]: { 'application/json': { schema: error }, 'text/plain': {} } },
+    'text/plain is not served, only JSON',
+  ]),
+  'a format that the server does not check': [
+    [field({ type: 'string', format: 'iban' }), 'the format iban is not checked', '/format'],
+    [field({ type: 'integer', format: 'int16' }), 'the format int16 is not checked', '/format'],
+  ],
+  'a `pattern` in a response that is not one of ECMAScript, or could take long to match': [
+    ['(?i)a', 'Invalid regular expression: /(?i)a/u: Invalid group'],
+    ['a+b', 'it could take too long to match'],
+  ].map(([pattern = '', reason]): Case => [
+    { [`${aboutSchema}/properties/name`]: { ...text, pattern } },
+    `${pattern} is not checked in responses: ${reason}`,
+    '/pattern',
+  ]),
+  'keywords without effect': [
+    [
+      field({ $ref: '#/components/schemas/Soil', nullable: true }),
+      'OpenAPI 3.0 ignores what is next to $ref (nullable)',
+    ],
+    [
+      field({ allOf: [{ $ref: '#/components/schemas/Soil' }], nullable: true }),
+      'nullable has no effect without a type',
+      '/nullable',
+    ],
+    [field({ type: 'string', minimum: 1 }), 'minimum has no effect on the type string', '/minimum'],
+    [
+      field({ type: 'string', uniqueItems: true }),
+      'uniqueItems has no effect on the type string',
+      '/uniqueItems',
+    ],
+  ],
+  'a value in `enum` of another type than its schema': [
+    [field({ type: 'string', enum: ['1', 2] }), 'no value of the type string equals it', '/enum/1'],
+  ],
+  '`nullable` in 3.1': [
+    [
+      { ...field({ type: 'string', nullable: true }), ...version31 },
+      'OpenAPI 3.1 has no nullable',
+      '/nullable',
+    ],
+  ],
+  'components that no operation refers to': [
+    [
+      { '/components': { ...components, schemas: { ...schemas, Lost: { $ref: '#/nothing' } } } },
+      'no operation refers to schemas/Lost: it is not checked',
+    ],
+    [
+      {
+        '/components': { ...components, pathItems: { a: { $ref: '#/components/pathItems/b' }, b: {} } },
+        ...version31,
+      },
+      'no operation refers to pathItems/a, pathItems/b: they are not checked',
+    ],
+  ],
+  'parameters and headers that OpenAPI ignores': [
+    [parameter({ name: 'accept', in: 'header', schema: text }), 'OpenAPI ignores a parameter accept'],
+  ],
+};
+
+/** Builds the app of the garden's contract with changes; returns the faults that prevent it. */
+async function faultsOf(edits: Edits): Promise<readonly Finding[]> {
+  try {
+    const contract = loadEdited(gardenDocument, edits);
+    const storage = await sharedStorage(engines[0]!);
+    await (await buildApp({ ...createGarden().options, storage, contract })).close();
+    return [];
+  } catch (error) {
+    t.ok(error instanceof ContractError, (error as Error).stack ?? '');
+    return (error as ContractError).faults;
+  }
+}
+
+t.test('an unsupported feature prevents startup, and the message names the place and a remedy', async (t) => {
+  t.strictSame(await faultsOf({}), []);
+  for (const [row, cases] of Object.entries(refused)) {
+    for (const [edits, message, below = '', fix] of cases) {
+      const pointer = Object.keys(edits)[0]! + below;
+      const [first] = await faultsOf(edits);
+      t.strictSame([first?.pointer, first?.message], [pointer, message], row);
+      t.match(first, { line: 1, column: Number, fix: /^[A-Z].*[^.]$/ });
+      if (fix !== undefined) t.equal(first?.fix, fix);
+    }
+  }
+});
+
+t.test('what is served in another way than one may expect is a warning with a remedy', async (t) => {
+  t.strictSame(loadEdited(gardenDocument).warnings, []);
+  t.strictSame(contract.warnings, [], "the service's own contract has none");
+  for (const [row, cases] of Object.entries(warned)) {
+    for (const [edits, message, below = ''] of cases) {
+      const pointer = Object.keys(edits)[0]! + below;
+      const warnings = loadEdited(gardenDocument, edits).warnings.filter((one) => one.pointer === pointer);
+      t.strictSame(
+        warnings.map((warning) => warning.message),
+        [message],
+        row,
+      );
+      t.match(warnings[0]?.fix, /^[A-Z].*[^.]$/);
+    }
+  }
+});
+
+t.test('patterns that could take long to match are refused', async (t) => {
+  const patterns = [
+    '^\\s+|\\s+$',
+    'a*a*$',
+    '(a+)+$',
+    '([a-zA-Z0-9])(([\\-.]|[_]+)?([a-zA-Z0-9]+))*@',
+    '^(a|a)*$',
+    '^(a|aa)+$',
+    '^(?:|a)*$',
+    '^(\\w+\\s?)*$',
+    '^(.*)(.*)(.*)x$',
+    '^(.)\\1*x',
+    '^(?<x>a)\\k<x>*$',
+    '^(a?){30}a{30}$',
+    '^(?:a{0,50}){50}$',
+    '^(?:a{1000}){1000}$',
+    '^a*a{1000}$',
+    '^(?=(a+)+b)',
+    '^(?:(?=a{2000}).)*$',
+    'x{0,1000}y$',
+    '[a-z]+@',
+    `^${'(a|a)'.repeat(12)}$`,
+    `^${'a?'.repeat(12)}$`,
+  ];
+  const properties = Object.fromEntries(patterns.map((pattern, i) => [`p${i}`, { type: 'string', pattern }]));
+  const faults = await faultsOf(field({ type: 'object', properties }));
+  t.strictSame(
+    faults.map(({ message }) => message),
+    patterns.map((pattern) => `${pattern} could take too long to match`),
+  );
+});
+
+t.test('all faults are reported at once, each with its line and column, and without a stack', async (t) => {
+  const yaml = gardenBytes
+    .toString()
+    .replace('operationId: listBeds', 'operationID: listBeds')
+    .replace('type: string\n      enum: [clay', 'typo: string\n      enum: [clay')
+    .replace('maxItems: 4\n', 'minItems: four\n');
+  const lineOf = (piece: string) => yaml.slice(0, yaml.indexOf(piece)).split('\n').length;
+  const faults = (text: string) => {
+    try {
+      loadContract(Buffer.from(text));
+    } catch (error) {
+      return error as ContractError;
+    }
+    throw new Error('no fault');
+  };
+  const fault = faults(yaml);
+  t.strictSame(
+    fault.faults.map(({ line, column, message }) => [line, column, message]),
+    [
+      [lineOf('operationID'), 7, 'operationID is not supported here'],
+      [lineOf('typo: string'), 7, 'typo is not supported here'],
+      [lineOf('minItems: four'), 11, 'must be a number'],
+    ],
+  );
+  t.equal(fault.message.split('\n').length, 4);
+  t.match(
+    fault.message,
+    /^\d+:7 \/components\/schemas\/Soil\/typo: typo is not supported here\. Write type\.$/m,
+  );
+
+  for (const [text, line, column, message] of [
+    ['openapi: 3.0.3\ninfo: {a: 1\npaths: {}', 3, 1, /must|Missing|flow|indent/i],
+    ['openapi: 3.0.3\nopenapi: 3.0.3', 2, 1, /Map keys must be unique/],
+    ['', 1, 1, /the version \(none\) is not supported/],
+    ['[]', 1, 1, /the version \(none\) is not supported/],
+    ['openapi: 3.0.3\n---\nopenapi: 3.0.3', 2, 1, /^another document begins here$/],
+  ] as const) {
+    t.match(faults(text).faults, [{ line, column, message }], text);
+  }
+  const tabs = JSON.stringify(gardenDocument, undefined, '\t');
+  t.equal(
+    loadContract(Buffer.from(tabs)).operations.length,
+    loadEdited(gardenDocument).operations.length,
+    'JSON with tabs',
+  );
+});
+
+t.test('a reference that leads nowhere is one fault', async (t) => {
+  const faults = await faultsOf({
+    [`${putBed}/parameters`]: [{ $ref: 'other.yaml' }],
+    [`${putBed}/requestBody`]: { $ref: '#/components/requestBodies/None' },
+    [`${putBed}/responses/400`]: { $ref: 'other.yaml' },
+  });
+  t.match(faults.map(({ pointer }) => pointer).sort(), [
+    putBed,
+    `${putBed}/parameters/0/$ref`,
+    `${putBed}/requestBody/$ref`,
+    `${putBed}/responses/400/$ref`,
+  ]);
+});
+
+t.test(
+  'what the server does not support has no effect in properties of errors, which it does not send',
+  async (t) => {
+    const properties = '/components/schemas/Error/properties';
+    const edits = {
+      [`${properties}/cause`]: { $ref: '#/components/schemas/Error' },
+      [`${properties}/details`]: { oneOf: [{ type: 'string', pattern: '(?i)^a' }, { type: 'object' }] },
+      [`${properties}/message/pattern`]: '(?i)^a',
+    };
+    t.strictSame(loadEdited(gardenDocument, edits).warnings, []);
+    t.strictSame(await faultsOf(edits), []);
+  },
+);
+
+t.test('the log at startup names operations that are public because no security is declared', async (t) => {
+  const lines: { pointer?: string; msg: string }[] = [];
+  const stream = { write: (line: string) => lines.push(JSON.parse(line) as (typeof lines)[0]) };
+  await startGarden(t, { edits: noSecurity, logger: { level: 'warn', stream } });
+  t.strictSame(
+    lines.map(({ pointer }) => pointer),
+    loadEdited(gardenDocument, noSecurity).warnings.map(({ pointer }) => pointer),
+  );
+  const msg = 'no security is declared: the operation is public; Write security: [] if it is to be public';
+  t.match(
+    lines.find(({ pointer }) => pointer === putBed),
+    { msg },
+  );
+});
+
+t.test('docs/contract.md lists what these tests and those of the two contracts cover', async (t) => {
+  const page = await readFile(new URL('../../../../docs/contract.md', import.meta.url), 'utf8');
+  const [, works = '', stops = '', warns = ''] = page.split(/^## .*$/m);
+  const items = (part: string) =>
+    [...part.matchAll(/^- ([^]*?)(?=\n- |\n\n|\n$)/gm)].map(([, item = '']) => item.replace(/\s+/g, ' '));
+  const faults = (part: string) => items(part).map((item) => item.replace(/: .*/, ''));
+  t.strictSame(faults(stops), ['text that is not YAML or JSON, or has a key twice', ...Object.keys(refused)]);
+  t.strictSame(faults(warns), Object.keys(warned));
+  const ids = [loadContract(gardenBytes), orchard.contract].flatMap(({ operations }) =>
+    operations.map(({ operationId }) => operationId),
+  );
+  const tried = items(works).map((item) => /\(`(\w+)`\)$/.exec(item)?.[1] ?? item);
+  t.ok(tried.length > 10);
+  t.strictSame(
+    tried.filter((operation) => !ids.includes(operation)),
+    [],
+  );
+});

@@ -1,0 +1,931 @@
+// Larger contracts: what docs/contract.md lists as supported works, with JSON.
+import t from 'tap';
+import { buildApp } from '../../dist/app.js';
+import { loadContract } from '../../dist/contract/contract.js';
+import type { Handlers } from '../../dist/contract/handlers.js';
+import { TypedBody } from '../../dist/contract/raw-body.js';
+import { ApiError } from '../../dist/errors.js';
+import { plantErrors } from '../../../../dist/plants/errors.js';
+import { service } from '../../../../dist/service.js';
+import type { operations, operationSecurity } from '../support/garden/types.gen.js';
+import type {
+  operations as OrchardOperations,
+  operationSecurity as OrchardSecurity,
+} from '../support/garden/orchard.gen.js';
+import { partOf, type Edits } from '../support/edited.js';
+import { engines, sharedStorage } from '../support/engines.js';
+import {
+  error,
+  gardenBytes,
+  gardenDocument,
+  gardenKey,
+  loadEdited,
+  orchard,
+  orchardDocument,
+  startGarden,
+  unknowableKey,
+} from '../support/garden/garden.js';
+import { startService } from '../support/service.js';
+
+const withKey = (key: string) => ({ headers: { 'x-garden-key': key } });
+const key = withKey(gardenKey);
+const bed = (n: number) => `/beds/00000000-0000-4000-8000-00000000000${n}`;
+const int64 = 'an integer from -9223372036854775808 to 9223372036854775807';
+const canonical = ', in canonical decimal digits';
+const unquoted = ': send the digits without quotes';
+const inexact = 'is a number with more digits than the server keeps: send it as a string';
+
+// What most tests use: the contracts as they are.
+const { call, token, queries, sow } = await startGarden(t);
+const { call: callOrchard } = await startService(t, engines[0]!, orchard);
+
+t.test('describeGarden is public: it needs no token, and ignores an invalid one', async (t) => {
+  t.strictSame((await call('GET', '/about')).json, { name: 'A garden' });
+  t.equal((await call('GET', '/about', { token: 'bad' })).status, 200);
+  const head = await call('HEAD', '/about');
+  t.match(head, { status: 200, text: '', headers: { 'content-length': '19' } });
+});
+
+t.test('listBeds accepts parameters of every primitive type', async (t) => {
+  const query = 'shady=true&min-area=1.5e1&rows=4&level=2&soil=clay&since=2026-01-31T23:59:60Z&title=%C3%A4b';
+  t.equal((await call('GET', `/beds?${query}`, key)).text, '[]');
+  const times = { since: '2026-01-31T23:59:60Z' };
+  const read = { shady: true, 'min-area': 15, rows: 4, level: 2, soil: 'clay', ...times, title: 'äb' };
+  t.strictSame(queries.pop(), read);
+  const rows = 'rows must be an integer from 1 to 9007199254740991';
+  const faults: [string, string][] = [
+    ['shady=1', 'shady must be true or false'],
+    ['shady=', 'shady must be true or false'],
+    ['min-area=0.4', 'min-area must be >= 0.5'],
+    ['min-area=0x10', 'min-area must be a number, in decimal digits'],
+    ['min-area=1e999', 'min-area must be a number, in decimal digits'],
+    ['min-area=', 'min-area must be a number, in decimal digits'],
+    ['min-area=%221%22', `min-area must be a number, in decimal digits${unquoted}`],
+    ['shady=%22true%22', 'shady must be true or false: send it without quotes'],
+    ['shady=TRUE', 'shady must be true or false: send it in lower case'],
+    ['shady=true&shady=true', 'shady must be true or false, given once'],
+    ['rows=3', 'rows must be multiple of 2'],
+    ['rows=0', rows + canonical],
+    ['rows=9007199254740992', rows + canonical],
+    ['level=4', 'level must be one of 1, 2, 3'],
+    ['soil=mud', 'soil must be one of clay, loam, sand'],
+    ['since=yesterday', 'since must match format "date-time"'],
+    ['title=a', 'title must have at least 2 characters'],
+    ['title=ab&title=cd', 'title must be a string, given once'],
+    ['color=red', '"color" is unknown'],
+  ];
+  for (const [query, message] of faults)
+    t.match(await call('GET', `/beds?${query}`, key), error(40006, message), query);
+});
+
+t.test(
+  'listBeds is a list: HEAD runs its handler and reads no row, and nothing is conditional',
+  async (t) => {
+    const get = await call('GET', '/beds', { headers: { ...key.headers, 'if-none-match': '*' } });
+    t.match(get, { status: 200, headers: { etag: undefined } }, 'the contract declares no 304');
+    t.match(await call('HEAD', '/beds?title=unread', key), { status: 200, text: '' });
+    t.equal((await call('GET', '/beds?title=unread', key)).status, 500);
+    const missing = await call('HEAD', '/beds?title=missing', key);
+    t.match(missing, { status: 400, text: '' }, 'it is the handler that responds');
+  },
+);
+
+t.test('listBeds accepts either security scheme, and a 401 names what is missing', async (t) => {
+  const challenge = 'Bearer realm="plant-store"';
+  const noScope = `${challenge}, error="insufficient_scope", scope="beds:read"`;
+  const cases: [string, object, number | undefined, string | undefined][] = [
+    ['the key', key, undefined, undefined],
+    ['neither', {}, 40100, challenge],
+    ['a bad key', withKey('bad'), 40101, challenge],
+    ['a bad token', { token: 'bad' }, 40101, `${challenge}, error="invalid_token"`],
+    ['a bad token, a good key', { ...key, token: 'bad' }, undefined, undefined],
+    ['a token without the scope', { token }, 40300, noScope],
+    ['a bad key beside it', { ...withKey('bad'), token }, 40300, noScope],
+    ['a key that cannot be verified', withKey(unknowableKey), 50300, undefined],
+    ['a bad token beside it', { ...withKey(unknowableKey), token: 'bad' }, 50300, undefined],
+  ];
+  for (const [name, options, code, authenticate] of cases) {
+    const { status, headers, json } = await call('GET', '/beds', options);
+    t.equal((json as { error?: number }).error, code, name);
+    t.equal(status, code === undefined ? 200 : Math.floor(code / 100), name);
+    t.equal(headers['www-authenticate'], authenticate, name);
+  }
+  const none = await call('DELETE', bed(1));
+  t.equal(none.headers['www-authenticate'], undefined, 'no scheme of HTTP would do');
+});
+
+t.test('replaceBed stores every value, and getBed returns it with its headers', async (t) => {
+  const values = (area: string, x: string, long: string, yields: string) =>
+    `{"title":"Herbs","area":${area},"rows":4,"code":9007199254740993,"level":2,"shady":true,` +
+    `"soil":"loam","plantedAt":"2026-03-01T00:00:00Z","corners":[{"x":${x},"y":null},{"x":${long},"y":-0.5}],` +
+    `"yields":{"2025":9223372036854775807,"2026":${yields}}}`;
+  const given = values('9007199254740993.5', '1e3', '12345678901234567', '1.0');
+  const kept = values('9007199254740994', '1000', '12345678901234568', '1');
+  t.match(await call('PUT', bed(1), { ...key, body: given }), { status: 200, text: kept });
+  const get = await call('GET', bed(1), key);
+  t.equal(get.text, ` ${kept}`, 'the text as it is stored');
+  const own = { 'x-revision': '9007199254740993', 'x-note': 'in the shade' };
+  t.match(get.headers, { 'content-type': 'application/json', ...own });
+  const nulls = '{"title":"x","area":12345678901234567890,"rows":1,"code":null,"plantedAt":null}';
+  await call('PUT', bed(1), { ...key, body: nulls });
+  const again = await call('GET', bed(1), key);
+  t.equal(again.text, ' {"title":"x","area":12345678901234567000,"rows":1,"code":null,"plantedAt":null}');
+  t.match(again.headers, { 'x-revision': '9007199254740994', 'x-note': undefined });
+});
+
+t.test('replaceBed rejects every kind of invalid value, and stores nothing', async (t) => {
+  const faults: [string, string][] = [
+    ['"area":"1"', `area must be a number, not a string${unquoted}`],
+    ['"area":"x"', 'area must be a number, not a string'],
+    ['"area":{}', 'area must be a number, not an object'],
+    ['"area":1e400', 'area must be a number'],
+    ['"area":-0.1', 'area must be >= 0'],
+    ['"rows":1.5', 'rows must be an integer from 1 to 100'],
+    ['"rows":"1.5"', 'rows must be an integer from 1 to 100, not a string'],
+    ['"rows":101', 'rows must be an integer from 1 to 100'],
+    ['"code":9223372036854775808', `code must be ${int64}`],
+    ['"code":"1"', `code must be ${int64}, not a string${unquoted}`],
+    ['"level":4', 'level must be one of 1, 2, 3'],
+    ['"shady":"true"', 'shady must be true or false, not a string: send it without quotes'],
+    ['"shady":"yes"', 'shady must be true or false, not a string'],
+    ['"soil":null', 'soil must be one of clay, loam, sand; soil must be a string, not null'],
+    ['"plantedAt":"2026-02-30T00:00:00Z"', 'plantedAt must match format "date-time"'],
+    ['"corners":{}', 'corners must be an array, not an object'],
+    ['"corners":[{"x":1},{"y":1}]', 'corners.1.x is missing'],
+    ['"corners":[{"x":1,"z":1}]', 'corners.0."z" is unknown'],
+    ['"corners":[{"x":1},{"x":1},{"x":1},{"x":1},{"x":1}]', 'corners must have at most 4 items'],
+    ['"yields":{"a/b":1.5}', `yields.a/b must be ${int64}`],
+    ['"title":"\\ud800"', 'title must not contain unpaired surrogates'],
+    ['"color":1', '"color" is unknown'],
+  ];
+  for (const [field, message] of faults) {
+    const body = `{"title":"x","area":1,"rows":1,${field}}`;
+    t.match(await call('PUT', bed(2), { ...key, body }), error(40002, message), field);
+  }
+  t.match(await call('PUT', '/beds/1', { ...key, body: '{}' }), error(40007, 'bed must match format "uuid"'));
+  t.equal((await call('GET', bed(2), key)).status, 404);
+});
+
+t.test('getBed responds to HEAD as to GET, whether the bed exists or not', async (t) => {
+  await call('PUT', bed(3), { ...key, body: '{"title":"x","area":1,"rows":1}' });
+  const get = await call('GET', bed(3), key);
+  const head = await call('HEAD', bed(3), key);
+  t.equal(head.status, 200);
+  for (const name of ['content-type', 'content-length', 'x-revision'])
+    t.equal(head.headers[name], get.headers[name], name);
+  t.match(await call('HEAD', bed(4), key), { status: 404, text: '' });
+});
+
+t.test('listSeeds accepts parameters in every place, arrays in every style, and defaults', async (t) => {
+  const cookie = 'a=b; basket=9007199254740993; c';
+  const headers = { 'x-season': '3', 'x-years': '2025, 2026', cookie, 'if-none-match': '"x"' };
+  const query = 'colors=red&colors=white&sizes=1,9007199254740993&tags=a%7Cb';
+  t.match(await call('GET', `/seeds?${query}`, { headers }), {
+    status: 200,
+    text: '[{"kind":"rose","id":9007199254740993,"depth":2,"rows":1}]',
+  });
+  t.match(queries.pop(), {
+    caller: null,
+    query: { colors: ['red', 'white'], sizes: [1n, 9007199254740993n], tags: ['a', 'b'], limit: 10 },
+    headers: { 'X-Season': 3, 'X-Years': [2025, 2026], 'If-None-Match': undefined },
+    cookies: { basket: 9007199254740993n },
+  });
+  await call('GET', '/seeds?colors=red&limit=2', { headers: { 'x-season': '-1', ...key.headers } });
+  t.match(queries.pop(), {
+    caller: { subject: '\napiKey\nthe gardener' },
+    query: { colors: ['red'], limit: 2 },
+    headers: { 'X-Season': -1, 'X-Years': undefined },
+    cookies: { basket: undefined },
+  });
+  const limit = 'limit must be an integer from 1 to 9007199254740991';
+  const inQuery: [string, string][] = [
+    ['colors=blue', 'colors.0 must be one of red, white'],
+    ['sizes=1,x', `sizes.1 must be ${int64}${canonical}`],
+    ['sizes=1,2,3,4', 'sizes must have at most 3 items'],
+    ['limit=0', limit + canonical],
+    ['limit=1&limit=2', `${limit}, given once`],
+  ];
+  for (const [query, message] of inQuery)
+    t.match(await call('GET', `/seeds?${query}`, { headers }), error(40006, message), query);
+  const inHeaders: [Record<string, string>, string][] = [
+    [{ 'x-season': '2147483648' }, `X-Season must be an integer from -2147483648 to 2147483647${canonical}`],
+    [
+      { 'x-years': '2025,x' },
+      `X-Years.1 must be an integer from -9007199254740991 to 9007199254740991${canonical}`,
+    ],
+    [{ cookie: 'basket=1; basket=2' }, `basket must be ${int64}, given once`],
+  ];
+  for (const [more, message] of inHeaders)
+    t.match(await call('GET', '/seeds', { headers: { ...headers, ...more } }), error(40000, message));
+  t.match(await call('GET', '/seeds'), error(40000, 'X-Season is missing'));
+  const bad = await call('GET', '/seeds', { headers: { ...headers, 'x-garden-key': 'bad' } });
+  t.match(bad, error(40101, 'expired or revoked'), 'credentials that are sent must be valid');
+});
+
+t.test('sowSeed merges allOf, keeps every number exactly, and chooses its status', async (t) => {
+  const fields =
+    ',"weight":9007199254740993,"code":9007199254740993,"secret":"s",' +
+    '"other":{"big":9007199254740993,"small":1.5,"list":[-9223372036854775808]}';
+  t.match(await sow(fields), {
+    status: 201,
+    headers: { location: '/seeds/1' },
+    // Without what is writeOnly.
+    text:
+      '{"kind":"rose","depth":2,"weight":9007199254740992,"code":9007199254740993,' +
+      '"other":{"big":9007199254740993,"small":1.5,"list":[-9223372036854775808]},"rows":1,"id":9007199254740993}',
+  });
+  t.match(queries.pop(), {
+    body: { depth: 2, code: 9007199254740993n, rows: 1n, secret: 's', other: { big: 9007199254740993n } },
+    caller: { subject: '\ngardenAuth\nthe user', scopes: ['seeds:sow', 'beds:write'] },
+  });
+  t.match(
+    await sow(',"other":[-1.2314731698482606e+107,1E23],"depth":4.0'),
+    { status: 201, text: /"depth":4,"other":\[-1\.2314731698482606e\+107,1e\+23\]/ },
+    'large numbers with as many digits as a double keeps',
+  );
+  t.match(await sow(',"kind":"known"'), { status: 200, headers: { location: undefined } });
+  t.match(await sow(',"kind":"odd"'), error(50000, 'The server failed'), 'a status that is not declared');
+  const faults: [string, string][] = [
+    ['"id":1', 'id is read-only: leave it out'],
+    ['"depth":3', 'depth must be multiple of 2'],
+    ['"code":0', 'code must be >= 1'],
+    ['"code":1.5', `code must be ${int64}`],
+    ['"kind":"a very long kind"', 'kind must have at most 10 characters'],
+    ['"other":[1e400]', `other.0 ${inexact}`],
+    ['"other":0.12345678901234567890', `other ${inexact}`],
+    ['"other":9223372036854775808', `other ${inexact}`],
+    ['"other":12345678901234567890123', `other ${inexact}`],
+    ['"other":"\\ud800"', 'other must not contain unpaired surrogates'],
+  ];
+  for (const [field, message] of faults) t.match(await sow(`,${field}`), error(40002, message), field);
+
+  const send = (url: string, token?: string, body = '{"kind":"rose"}') => call('POST', url, { token, body });
+  t.match(await send('/seeds?key=open+sesame', 'seeds.sow'), error(40002, 'depth is missing'));
+  t.match(await send('/seeds?key=bad', 'seeds.sow'), error(40101, 'expired or revoked'));
+  t.match(await send('/seeds?key=open+sesame', 'seeds.eat'), error(40300, 'seeds:sow'));
+  t.match(await send('/seeds', 'seeds.sow'), error(40100, 'The access token is missing'));
+  t.match(await send('/seeds?color=1'), error(40100, 'The access token is missing'));
+});
+
+t.test('path items have parameters of any name, and bodies may be missing or of several types', async (t) => {
+  const url = '/seeds/9007199254740993/in/1,2';
+  t.equal((await call('GET', url, key)).text, '{"seed-id":9007199254740993,"rows":[1,2]}');
+  t.match(await call('GET', '/seeds/x/in/1', key), error(40007, 'in canonical decimal digits'));
+  t.match(await call('GET', '/seeds/1/in/1,x', key), error(40007, 'in canonical decimal digits'));
+  t.match(await call('POST', url, key), { status: 204, text: '' });
+  t.match(await call('POST', url, { ...key, body: {} }), error(40002, 'the operation takes no body'));
+
+  const withType = (type: string) => ({ headers: { ...key.headers, 'content-type': type } });
+  const merge = withType('application/merge-patch+json; charset=utf-8');
+  t.match(await call('PATCH', url, key), { status: 200, text: 'null' }, 'an optional body');
+  const empty = await call('PATCH', url, withType('application/json'));
+  t.match(empty, { status: 200, text: 'null' }, 'a type without a body');
+  t.match(await call('PATCH', url, { ...key, body: 'null' }), error(40002, 'it must be an object, not null'));
+  t.match(await call('PATCH', url, { ...key, body: { a: 1 } }), error(40002, 'depth is missing'));
+  t.equal((await call('PATCH', url, { ...merge, body: { a: 1 } })).text, '{"a":1}');
+  const tooFew = error(40002, 'it must have at least 1 property');
+  t.match(await call('PATCH', url, { ...merge, body: {} }), tooFew);
+  const unknown = await call('POST', '/seeds?key=open+sesame', { ...merge, token: 'seeds.sow', body: {} });
+  t.match(unknown, error(40003, 'here, send application/json'));
+  t.strictSame(queries.splice(-4), [undefined, undefined, undefined, { a: 1 }]);
+});
+
+t.test(
+  'each media type of a body has its own schema, and the most specific one that matches counts',
+  async (t) => {
+    const start = async (...names: string[]) => {
+      const contents = names.map((name) => [name, { schema: { type: 'object', required: [name] } }] as const);
+      const edits = { '/paths/~1branches/post/requestBody/content': Object.fromEntries(contents) };
+      const handlers = { ...orchard.handlers, growBranch: () => Promise.resolve({ leaves: 1n }) };
+      const contract = loadEdited(orchardDocument, edits);
+      const { call } = await startService(t, engines[0]!, { ...orchard, contract, handlers });
+      const send = (type: string, body: object = {}) =>
+        call('POST', '/v1/orchard/branches', { headers: { 'content-type': type }, body });
+      /** Fails unless the schema of the media type with a name is applied to a body. */
+      const expect = async (type: string, name: string) => {
+        t.match(await send(type), error(40002, `does not match the schema: ${name} is missing`), type);
+        t.match(await send(type, { [name]: 1 }), { status: 200 }, type);
+      };
+      return { send, expect };
+    };
+    const [plain, two, vendor] = [
+      'application/json',
+      'application/json; version=2',
+      'application/vnd.a+json',
+    ];
+    const all = [plain, two, 'application/*', '*/*', vendor];
+    // In every order, since the order of a contract has no meaning.
+    for (const names of [all, all.toReversed()]) {
+      const { send, expect } = await start(...names);
+      await expect(plain, plain);
+      await expect('Application/JSON ; Charset=UTF-8', plain);
+      await expect('application/json; version=3', plain);
+      await expect('application/json;charset=utf-8;VERSION="2"', two);
+      await expect('application/json; version=2; other="a;b=\\"c"', two);
+      await expect(vendor, vendor);
+      await expect('application/problem+json', 'application/*');
+      t.match(await send('text/csv'), { status: 400, json: { error: 40003 } }, 'only JSON is served');
+    }
+    const { expect } = await start('*/*', plain);
+    await expect(plain, plain);
+    await expect(vendor, '*/*');
+    const { send } = await start(two);
+    t.match(await send(two, { [two]: 1 }), { status: 200 });
+    t.match(await send(plain), error(40003, `here, send ${two}`));
+  },
+);
+
+t.test('a contract of OpenAPI 3.1 is served below its base path', async (t) => {
+  const url = '/v1/orchard/trees/a%20b';
+  t.equal((await callOrchard('GET', url)).text, '{"kind":"tree","height":1,"roots":9223372036854775807}');
+  t.match(await callOrchard('GET', '/trees/a'), error(40401, 'There is nothing at this path'));
+  t.match(await callOrchard('POST', `${url}/prune`), { status: 202, text: '' });
+  t.match(await callOrchard('GET', `${url}/prune`), { status: 405, headers: { allow: 'POST' } });
+  const body = '{"kind":"tree","height":1.0,"roots":9007199254740993,"owner":null,"name":"oak"}';
+  t.equal((await callOrchard('PUT', url, { body })).text, body.replace('1.0', '1'));
+  t.match(await callOrchard('PUT', url, { body: '{"kind":"tree","height":1,"roots":null}' }), {
+    status: 200,
+  });
+  const faults: [string, string][] = [
+    ['"kind":"bush"', 'kind must be one of tree'],
+    ['"height":0', 'height must be > 0'],
+    ['"height":100.5', 'height must be < 100.5'],
+    ['"roots":"1"', `not a string${unquoted}`],
+    ['"owner":1', 'owner must be a string or null, not a number'],
+    ['"name":"a"', 'name must have at least 2 characters'],
+    ['"name":"a long name"', 'name must have at most 5 characters'],
+    ['"color":1', '"color" is unknown'],
+  ];
+  for (const [field, message] of faults) {
+    const body = `{"kind":"tree","height":1,"roots":1,${field}}`;
+    t.match(await callOrchard('PUT', url, { body }), error(40002, message), field);
+  }
+});
+
+const post = (path: string, body: string) => callOrchard('POST', `/v1/orchard${path}`, { body });
+
+t.test('recordHarvest takes one of two alternatives, with exact numbers in both', async (t) => {
+  const harvests = [
+    '{"kind":"fruit","count":9007199254740993}',
+    '{"kind":"fruit","count":1,"buyer":"Ann"}',
+    '{"kind":"fruit","count":1,"buyer":{"number":9007199254740993}}',
+    '{"kind":"wood","length":2.5,"dried":true}',
+  ];
+  for (const body of harvests) t.match(await post('/harvests', body), { status: 200, text: body }, body);
+  const faults: [string, string][] = [
+    ['{"kind":"fruit"}', 'count is missing; it must match one of the alternatives'],
+    ['{"kind":"stone","count":1}', 'it must match one of the alternatives'],
+    ['{"kind":"wood","length":1,"count":1}', '"count" is unknown; it must match one of the alternatives'],
+    ['1', 'it must be an object, not a number; it must match one of the alternatives'],
+  ];
+  for (const [body, message] of faults) t.match(await post('/harvests', body), error(40002, message), body);
+});
+
+t.test('growBranch takes a schema that contains itself, to a limited depth', async (t) => {
+  const nested = (depth: number): string =>
+    depth === 0
+      ? '{"leaves":9007199254740993}'
+      : `{"leaves":${depth},"fork":${depth % 2 === 0 ? 'null' : nested(depth - 1)},"branches":[${nested(depth - 1)}]}`;
+  const chain = (depth: number) => `${'{"leaves":1,"fork":'.repeat(depth)}null${'}'.repeat(depth)}`;
+  for (const body of [nested(0), nested(3), nested(8), chain(64)])
+    t.match(await post('/branches', body), { status: 200, text: body }, body.slice(0, 60));
+  for (const depth of [65, 400])
+    t.match(await post('/branches', chain(depth)), error(40002, 'nested more than 64 levels deep'));
+  t.match(
+    await post('/branches', '{"leaves":1,"branches":[{"leaves":"1"}]}'),
+    error(40002, `branches.0.leaves must be ${int64}, not a string${unquoted}`),
+  );
+});
+
+t.test('printLabel checks every other keyword of JSON Schema', async (t) => {
+  const labels = [
+    '{}',
+    '{"size":"large","lines":[1,"a","b","c"]}',
+    '{"place":[9007199254740993,"x"],"size":"small"}',
+    '{"notes":{"n_1":9007199254740993,"a":"b"}}',
+  ];
+  for (const body of labels) t.match(await post('/labels', body), { status: 200, text: body }, body);
+  const wrong = [
+    '{"size":"none"}',
+    '{"size":"large"}',
+    '{"lines":[1,2,3]}',
+    '{"lines":["a"]}',
+    '{"lines":[1,"a","b","c"]}',
+    '{"place":[1.5,"x"],"size":"small"}',
+    '{"place":[1,"x",2],"size":"small"}',
+    '{"place":[1,"x"]}',
+    '{"notes":{"n_1":"a"}}',
+    '{"notes":{"a":1}}',
+    '{"notes":{"longer":"a"}}',
+    '{"notes":{},"size":"medium"}',
+    '{"color":"red"}',
+  ];
+  for (const body of wrong)
+    t.match(await post('/labels', body), { status: 400, json: { error: 40002 } }, body);
+});
+
+t.test('a path with an empty parameter is unknown, whichever operations have the parameter', async (t) => {
+  for (const method of ['GET', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])
+    t.match(await call(method, '/beds/', key), error(40401, 'There is nothing at this path'));
+  t.equal((await call('HEAD', '/beds/')).status, 404);
+});
+
+t.test(
+  'removeBed returns 500, and not outside the contract, when its handler fails in an undeclared way',
+  async (t) => {
+    t.match(await call('DELETE', bed(1), key), error(50000, 'The server failed'));
+    const removeBed = () => {
+      throw new ApiError(plantErrors.plantNotFound);
+    };
+    const synchronous = await startGarden(t, { handlers: { removeBed } });
+    t.match(await synchronous.call('DELETE', bed(1), key), error(50000, 'The server failed'), 'at once');
+  },
+);
+
+t.test("the detail follows an error's message, whether that ends with a period or not", (t) => {
+  for (const message of ['The seat is taken', 'The seat is taken.']) {
+    const entry = { code: 40960, message };
+    t.equal(new ApiError(entry, { detail: 'row 4' }).message, 'The seat is taken: row 4.');
+    t.equal(new ApiError(entry).message, message);
+  }
+  t.end();
+});
+
+t.test('Allow and preflight responses have the methods and headers of the contract', async (t) => {
+  const origin = 'https://example.org';
+  const { call } = await startGarden(t, { plugins: { corsOrigins: [origin] } });
+  t.equal((await call('PATCH', bed(1))).headers['allow'], 'GET, HEAD, DELETE, PUT');
+  t.equal((await call('POST', '/beds')).headers['allow'], 'GET, HEAD');
+  const headers = { origin, 'access-control-request-method': 'PUT' };
+  const preflight = await call('OPTIONS', bed(1), { headers });
+  t.equal(preflight.headers['access-control-allow-methods'], 'GET, HEAD, POST, PUT, PATCH, DELETE');
+  const get = await call('GET', '/about', { headers: { origin } });
+  const exposed = 'Location, WWW-Authenticate, X-Note, X-Request-Id, X-Revision';
+  t.equal(get.headers['access-control-expose-headers'], exposed);
+});
+
+/** The operations and schemas that the tests below change. */
+const about = partOf(gardenDocument, '/paths/~1about/get') as object;
+const bedSchema = '/components/schemas/Bed/properties';
+/** Adds parameters to listSeeds, which is public. */
+const seedParams = (...parameters: readonly [name: string, place: string, schema: object][]): Edits => {
+  const known = partOf(gardenDocument, '/paths/~1seeds/get/parameters') as object[];
+  const added = parameters.map(([name, place, schema]) => ({ name, in: place, schema }));
+  return { '/paths/~1seeds/get/parameters': [...known, ...added] };
+};
+const season = { 'x-season': '1' };
+
+t.test(
+  'a contract may have the paths of the pages, its own bearerAuth, and references through references',
+  async (t) => {
+    const named = () => Promise.resolve({ name: 'mine' });
+    const { call, app } = await startGarden(t, {
+      edits: {
+        '/paths/~1': { get: { ...about, operationId: 'root', 'x-tags': ['extension'] } },
+        '/paths/~1openapi.json': { get: { ...about, operationId: 'own', security: [{ bearerAuth: [] }] } },
+        [`${bedSchema}/free`]: { type: 'array', items: {} },
+        [`${bedSchema}/extra`]: { $ref: `#${bedSchema}/corners/items/properties/x` },
+      },
+      handlers: { root: named, own: named },
+      verifiers: { bearerAuth: () => ({ subject: 'anyone', scopes: [] }) },
+    });
+    for (const url of ['/', '/openapi.json']) {
+      t.equal(
+        (await app.inject({ url, headers: { host: 'x', authorization: 'Bearer any' } })).payload,
+        '{"name":"mine"}',
+        url,
+      );
+    }
+    const put = (field: string) =>
+      call('PUT', bed(1), { ...key, body: `{"title":"x","area":1,"rows":1,${field}}` });
+    t.match(await put('"extra":"1"'), error(40002, `not a string${unquoted}`));
+    t.match(await put('"free":[{"a":[1e400]}]'), error(40002, 'send it as a string'));
+  },
+);
+
+t.test('whatever a verifier throws, no request is admitted', async (t) => {
+  let fail: () => never | Promise<never> = () => Promise.reject(undefined);
+  const { call, queries } = await startGarden(t, {
+    edits: {
+      '/paths/~1about/get/security': [{ gardenAuth: [] }, { apiKey: [] }, {}],
+      '/paths/~1beds/get/security': [{ apiKey: [] }],
+    },
+    verifiers: { apiKey: () => fail() },
+  });
+  const failures: Record<string, typeof fail> = {
+    'an error': () => {
+      throw new TypeError('a fault of the verifier');
+    },
+    'a rejection with a text': () => Promise.reject('timeout'),
+    'a rejection with nothing': fail,
+    'a rejection with an object': () => Promise.reject({ status: 401 }),
+  };
+  for (const [name, failing] of Object.entries(failures)) {
+    fail = failing;
+    t.equal((await call('GET', '/about', key)).status, 503, `${name}, of an optional scheme`);
+    t.equal((await call('GET', '/beds', key)).status, 503, `${name}, of the only scheme`);
+  }
+  t.strictSame(queries, [], 'no handler has run');
+});
+
+t.test('what is readOnly in one part of a schema is required and filled in by no other part', async (t) => {
+  const bed = { type: 'object', properties: { at: { type: 'string', readOnly: true } } };
+  const { app, sow, queries } = await startGarden(t, {
+    edits: {
+      '/components/schemas/Kind/properties/id/default': 7,
+      '/components/schemas/Kind/properties/bed': bed,
+      '/components/schemas/NewSeed/allOf/-': {
+        type: 'object',
+        required: ['id', 'secret'],
+        properties: { bed: { type: 'object', required: ['at'] } },
+      },
+    },
+  });
+  await sow(',"secret":"s","bed":{}');
+  t.strictSame(queries, [
+    {
+      body: { kind: 'rose', depth: 2, secret: 's', bed: {}, rows: 1n },
+      caller: {
+        subject: '\ngardenAuth\nthe user',
+        scopes: ['seeds:sow', 'beds:write'],
+        expiresAt: undefined,
+      },
+    },
+  ]);
+  t.match(await sow(',"id":7'), error(40002, 'id is read-only: leave it out; secret is missing'));
+  const listed = await app.inject({ url: '/seeds', headers: { host: 'x', ...season } });
+  t.match(
+    listed,
+    { statusCode: 200, payload: /^\[{"kind":"rose","id":9007199254740993,[^}]*"rows":1}\]$/ },
+    'without what is writeOnly',
+  );
+});
+
+t.test('a property may have a name that matches a pattern of patternProperties', async (t) => {
+  const mixed = {
+    type: 'object',
+    properties: { n_a: { type: 'integer', minimum: 5 } },
+    patternProperties: { '^n_': { type: 'integer', maximum: 6 } },
+  };
+  const contract = loadEdited(orchardDocument, { '/components/schemas/Tree/properties/mixed': mixed });
+  const { call } = await startService(t, engines[0]!, { ...orchard, contract });
+  const put = (value: number) =>
+    call('PUT', '/v1/orchard/trees/a', {
+      body: `{"kind":"tree","height":1,"roots":1,"mixed":{"n_a":${value}}}`,
+    });
+  t.match(await put(5), { status: 200 });
+  t.match(await put(4), error(40002, 'from 5 to 9007199254740991'));
+  t.match(await put(7), error(40002, 'from -9007199254740991 to 6'));
+});
+
+t.test('a response may have many schemas that all refer to each other', async (t) => {
+  const names = Array.from({ length: 9 }, (_, i) => `Related${i}`);
+  const properties = Object.fromEntries(
+    names.map((name) => [name, { $ref: `#/components/schemas/${name}` }]),
+  );
+  const schemas = names.map(
+    (name) => [`/components/schemas/${name}`, { type: 'object', properties }] as const,
+  );
+  const contract = loadEdited(orchardDocument, {
+    ...Object.fromEntries(schemas),
+    '/paths/~1trees~1{tree-id}/get/responses/200/content/application~1json/schema': properties['Related0'],
+  });
+  const body = { Related8: { Related1: {} } };
+  const handlers = { ...orchard.handlers, getTree: () => Promise.resolve(body) };
+  // Not by startService: what checks the responses of other tests expands all schemas.
+  const storage = await sharedStorage(engines[0]!);
+  const app = await buildApp({
+    ...orchard,
+    service: { ...service, open: () => ({ handlers }) },
+    contract,
+    storage,
+  });
+  t.teardown(() => app.close());
+  const { statusCode, payload } = await app.inject('/v1/orchard/trees/a');
+  t.strictSame([statusCode, JSON.parse(payload)], [200, body]);
+});
+
+t.test('numbers are exact next to any other type, in requests and responses', async (t) => {
+  const properties = '/components/schemas/Tree/properties';
+  const contract = loadEdited(orchardDocument, {
+    [`${properties}/any`]: { type: ['integer', 'string', 'object', 'array'], format: 'int64' },
+    [`${properties}/scalar`]: { type: ['integer', 'string'], format: 'int64' },
+    [`${properties}/double`]: { type: ['number', 'array'] },
+  });
+  const { call } = await startService(t, engines[0]!, { ...orchard, contract });
+  const put = (field: string) =>
+    call('PUT', '/v1/orchard/trees/a', { body: `{"kind":"tree","height":1,"roots":1,${field}}` });
+  const kept: [string, string?][] = [
+    ['"any":9007199254740993'],
+    ['"any":"x"'],
+    ['"any":{"a":9007199254740993}'],
+    ['"any":[9007199254740993]'],
+    ['"scalar":9223372036854775807'],
+    ['"scalar":1'],
+    ['"scalar":"x"'],
+    ['"double":0.12345678901234567890', '"double":0.12345678901234568'],
+  ];
+  for (const [field, sent = field] of kept)
+    t.match(await put(field), { status: 200, text: `"roots":1,${sent}}` }, field);
+  for (const field of [
+    '"any":{"a":0.12345678901234567890}',
+    '"any":[1e400]',
+    '"double":[0.12345678901234567890]',
+  ])
+    t.match(await put(field), error(40002, inexact), field);
+});
+
+t.test('null is no value of a parameter, and no message asks for it', async (t) => {
+  const { call } = await startGarden(t, {
+    edits: seedParams(['q', 'query', { type: 'boolean', nullable: true }]),
+  });
+  const get = (query: string) => call('GET', `/seeds?${query}`, { headers: season });
+  t.match(await get('q=true'), { status: 200 });
+  t.match(await get('q=null'), error(40006, 'q must be true or false'));
+});
+
+t.test('multiples are those of the decimal numbers, however large or small', async (t) => {
+  const divisors = [0.5, 0.1, 0.01, 3, 1e-8, 1e-308, 1e308, 7e-5, 5e-324, 2 ** 53];
+  const { call } = await startGarden(t, {
+    edits: seedParams(
+      ...divisors.map((multipleOf, i): [string, string, object] => [
+        `d${i}`,
+        'query',
+        { type: 'number', multipleOf },
+      ]),
+      ['big', 'query', { type: 'integer', format: 'int64', multipleOf: 3 }],
+      ['part', 'query', { type: 'integer', multipleOf: 1.5 }],
+    ),
+  });
+  const cases: [name: string, of: number, right: string, wrong: string][] = [
+    ['d0', 0.5, '1e308 -1.5 0 9007199254740993', '0.25 1e-308 5e-324'],
+    ['d1', 0.1, '0.3 0.7 1e308 -12.1 1.10', '0.35 1e-2'],
+    ['d2', 0.01, '19.99 1.15 4.35 1e22', '19.999 0.001'],
+    ['d3', 3, '3e300 9e15 -3', '1e300 4 0.3'],
+    ['d4', 1e-8, '12391239123 0.00000003 1e308', '1e-9 0.123456789'],
+    ['d5', 1e-308, '1.7976931348623157e308 0.1 3e-308', '1.5e-308 5e-324'],
+    ['d6', 1e308, '1e308 0 -1e308', '1.5e308 1 5e-324'],
+    ['d7', 7e-5, '0.00014 7e300 21', '0.0001 1e300'],
+    ['d8', 5e-324, '5e-324 1 1e308', ''],
+    ['d9', 2 ** 53, '9007199254740992 0 1e308', '9007199254740991 1'],
+    ['big', 3, '9223372036854775806 -9223372036854775806 0', '9223372036854775807 9007199254740994'],
+    ['part', 1.5, '3 0 9007199254740990', '1 2 9007199254740991'],
+  ];
+  for (const [name, of, right, wrong] of cases) {
+    const get = (value: string) => call('GET', `/seeds?${name}=${value}`, { headers: season });
+    const refused = error(40006, `${name} must be multiple of ${of}`);
+    for (const value of right.split(' ')) t.match(await get(value), { status: 200 }, `${value} of ${of}`);
+    for (const value of wrong.split(' ').filter(Boolean))
+      t.match(await get(value), refused, `${value} of ${of}`);
+  }
+});
+
+t.test('a parameter without a type is a text, given once', async (t) => {
+  const { call } = await startGarden(t, { edits: seedParams(['q', 'query', { pattern: '^a{1,9}$' }]) });
+  const get = (query: string) => call('GET', `/seeds?${query}`, { headers: season });
+  t.match(await get('q=aa'), { status: 200 });
+  t.match(await get('q=b'), error(40006, 'q must match pattern "^a{1,9}$"'));
+  t.match(await get('q=b&q=c'), error(40006, 'q must be a string, given once'));
+});
+
+t.test(
+  'a parameter may have the name of a property of an object, as clients of deepObject send it',
+  async (t) => {
+    const { call, queries } = await startGarden(t, {
+      edits: seedParams(
+        ['filter[color]', 'query', { type: 'string' }],
+        ['filter[size]', 'query', { type: 'integer' }],
+      ),
+    });
+    const get = (query: string) => call('GET', `/seeds?${query}`, { headers: season });
+    t.match(await get('filter[color]=red&filter%5Bsize%5D=2'), { status: 200 });
+    t.match(queries.pop(), { query: { 'filter[color]': 'red', 'filter[size]': 2 } });
+    t.match(await get('filter[size]=x'), error(40006, 'in canonical decimal digits'));
+    t.match(await get('filter[weight]=1'), error(40006, '"filter[weight]" is unknown'));
+  },
+);
+
+t.test('names that JavaScript objects inherit are names like any other', async (t) => {
+  const text = { type: 'string' };
+  const names = ['constructor', 'toString', 'hasOwnProperty', 'valueOf'];
+  const inPath = (name: string) => ({ name, in: 'path', required: true, schema: text });
+  const { call, queries } = await startGarden(t, {
+    edits: {
+      ...seedParams(
+        ...['query', 'header', 'cookie'].flatMap((place) =>
+          names.map((name): [string, string, object] => [name, place, { type: 'integer' }]),
+        ),
+      ),
+      '/components/schemas/NewSeed/allOf/1/properties/toString': text,
+      '/paths/~1seeds/post/requestBody/content/application~1json/schema': {
+        allOf: [{ $ref: '#/components/schemas/NewSeed' }, { type: 'object', required: ['hasOwnProperty'] }],
+      },
+      '/paths/~1about/get/responses/200/content/application~1json/schema/properties/constructor': text,
+      '/paths/~1{constructor}~1{toString}': {
+        get: {
+          ...(partOf(gardenDocument, '/paths/~1seeds~1{seed-id}~1in~1{rows}/get') as object),
+          operationId: 'valueOf',
+          parameters: ['constructor', 'toString'].map(inPath),
+        },
+      },
+      '/components/securitySchemes/apiKeyInQuery/name': 'constructor',
+    },
+    handlers: { valueOf: ({ params }: { params: object }) => Promise.resolve({ ...params }) },
+    verifiers: { apiKeyInQuery: () => ({ subject: 'the app', scopes: ['beds:write'] }) },
+  });
+  t.match(await call('GET', '/seeds', { headers: season }), { status: 200 });
+  const { query, headers, cookies } = queries.pop() as Record<string, object>;
+  for (const part of [query, headers, cookies])
+    t.notOk(
+      names.some((name) => Object.hasOwn(part ?? {}, name)),
+      'none was sent',
+    );
+  const numbers = { headers: { ...season, constructor: '2', cookie: 'toString=3' } };
+  t.match(await call('GET', '/seeds?valueOf=1', numbers), { status: 200 });
+  t.match(queries.pop(), { query: { valueOf: 1 }, headers: { constructor: 2 }, cookies: { toString: 3 } });
+  t.match(await call('GET', '/seeds?valueOf=x', numbers), error(40006, 'in canonical decimal digits'));
+  t.match(await call('GET', '/seeds?__proto__=x', numbers), error(40006, '"__proto__" is unknown'));
+
+  const post = (fields: string, url = '/seeds?constructor=x') =>
+    call('POST', url, { token: 'seeds.sow', body: `{"kind":"rose","depth":2${fields}}` });
+  t.match(await post(''), error(40002, 'hasOwnProperty is missing'));
+  const sown = await post(',"hasOwnProperty":1,"__proto__":{"a":1}');
+  t.match(sown, { status: 201, text: /"hasOwnProperty":1,"__proto__":\{"a":1\}/ });
+  const notText = await post(',"hasOwnProperty":1,"toString":1');
+  t.match(notText, error(40002, 'toString must be a string, not a number'));
+  const unknown = await post(',"hasOwnProperty":1', '/seeds?constructor=x&key=open+sesame');
+  t.match(unknown, error(40006, '"key" is unknown'));
+  t.equal((await call('GET', '/about')).text, '{"name":"A garden"}');
+  t.equal((await call('GET', '/a/b', key)).text, '{"constructor":"a","toString":"b"}');
+});
+
+t.test('values that no schema describes are nested within a limit, however short the body is', async (t) => {
+  const nested = (depth: number, open = '[', close = ']') =>
+    sow(`,"other":${open.repeat(depth)}${close.repeat(depth)}`);
+  t.match(await nested(64), { status: 201 });
+  const tooDeep = error(40002, 'is nested more than 64 levels deep');
+  for (const depth of [65, 4_900]) t.match(await nested(depth), tooDeep);
+  t.match(await nested(1_000, '{"a":[', ']}'), tooDeep);
+});
+
+/** Texts that have the form of a format, and texts that have not. */
+const formats: Record<string, [right: string[], wrong: string[]]> = {
+  date: [
+    ['2024-02-29', '0000-01-01', '9999-12-31'],
+    ['2023-02-29', '2024-13-01', '2024-00-10', '2024-04-31', '24-01-01', '2024-01-01\n', '2024-1-01'],
+  ],
+  time: [
+    ['00:00:00Z', '23:59:59.999999999z', '12:00:00+23:59', '23:59:60Z', '22:59:60-01:00', '00:29:60+00:30'],
+    [
+      ...['24:00:00Z', '23:60:00Z', '23:59:61Z', '12:00:60Z', '12:00:00', '12:00:00+24:00'],
+      ...['12:00:00+01:60', '12:00:00+01', '12:00:00+0100', '24:59:60+01:00', '23:60:00+00:01'],
+      '24:59:00+01:00',
+    ],
+  ],
+  'date-time': [
+    ['2024-02-29T00:00:00Z', '2016-12-31t23:59:60.5z', '2024-01-01T12:00:00-00:00'],
+    [
+      ...['2023-02-29T00:00:00Z', '2024-01-01 12:00:00Z', '2024-01-01\n12:00:00Z', '2024-01-01'],
+      '2024-01-01T12:00Z',
+    ],
+  ],
+  byte: [
+    ['', 'YQ==', 'YWI=', 'YWJj', '+/+/'],
+    ['YQ', 'YQ=', 'Y===', '====', 'YWJj\n', 'YWJj\n???', 'YWJj\nYWJj', '-_-_', 'Y Q='],
+  ],
+  uuid: [
+    ['00000000-0000-0000-0000-000000000000', 'ABCDEF01-2345-6789-abcd-ef0123456789'],
+    ['urn:uuid:00000000-0000-0000-0000-000000000000', '00000000000000000000000000000000', ''],
+  ],
+  email: [['a.b+c@example.org'], ['a', 'a@', '@b.c', 'a..b@c.d', 'a@b.c\n', 'a b@c.d']],
+  hostname: [
+    ['localhost', 'a-b.example.org', '1.2'],
+    ['example.org.', '-a.org', 'a_b.org', 'a..b', `${'a'.repeat(64)}.org`, '', 'a.b\n'],
+  ],
+  ipv4: [
+    ['0.0.0.0', '255.255.255.255'],
+    ['256.0.0.1', '01.0.0.1', '1.2.3', '1.2.3.4\n'],
+  ],
+  ipv6: [
+    ['::', '1:2:3:4:5:6:7:8', '::ffff:1.2.3.4'],
+    [':', '1:2:3:4:5:6:7', '1::2::3', '::1%eth0', '::1\n', '12345::'],
+  ],
+  uri: [
+    [
+      ...['https://example.org:80/a?b=c#d', 'urn:a:b', 'mailto:a@b.c', 'http://[::1]/', 'http://[::1]:80'],
+      ...['http://a:/', 'http://u:p@a:1/b:c//d@e?f:g@h#i:j@k', 'file:///a', 'a:/b:c', 'jdbc:mysql://a:b/'],
+    ],
+    [
+      ...['/a', '//a', 'a', 'http://a b', 'http://a/%zz', 'http://a/"', 'http://a\n', 'http://a/ä'],
+      ...[
+        'http://a:abc/',
+        'http://a:b@c:d',
+        'http://a:1:2',
+        'http://a@b@c/',
+        'http://[::1]:a',
+        'http://[::1',
+      ],
+    ],
+  ],
+};
+
+t.test('texts have the form that the definition of their format asks for', async (t) => {
+  const names = Object.keys(formats);
+  const { call } = await startGarden(t, {
+    edits: seedParams(
+      ...names.map((format): [string, string, object] => [format, 'query', { type: 'string', format }]),
+    ),
+  });
+  for (const [format, [right, wrong]] of Object.entries(formats)) {
+    const get = (text: string) =>
+      call('GET', `/seeds?${format}=${encodeURIComponent(text)}`, { headers: season });
+    const refused = error(40006, `${format} must match format "${format}"`);
+    for (const text of right) t.match(await get(text), { status: 200 }, `${format} ${JSON.stringify(text)}`);
+    for (const text of wrong) t.match(await get(text), refused, `${format} ${JSON.stringify(text)}`);
+  }
+});
+
+t.test('patterns that match in linear time are accepted, and match as in JavaScript', async (t) => {
+  const patterns = [
+    '^[^\\x00]*$',
+    '^[a-z][a-z0-9_-]*$',
+    '^\\p{L}+$',
+    '^\\u{1f600}+$',
+    '^(?:red|green|blue)$',
+    '^(?<year>\\d{4})-\\d{2}$',
+    '^\\+?[1-9]\\d{1,14}$',
+    '^\\d{1,3}(\\.\\d{1,3}){3}$',
+    '^[A-Z]{2}\\d{2}[A-Z0-9]{1,30}$',
+    '^[a-z0-9]{1,20}-[a-z0-9]{1,20}$',
+    '^(?:ab)*[\\](){}|]?$',
+    '^https?://',
+    'x',
+    '\\S+',
+    '[a-z]{3,}|\\d+',
+    'monstera|philodendron',
+  ];
+  const texts = 'abab monstera-1 10.0.0.255 2026-11 red äöü 😀 GB82WEST1234 https://x'.split(' ');
+  const { call } = await startGarden(t, {
+    edits: seedParams(
+      ...patterns.map((pattern, i): [string, string, object] => [`q${i}`, 'query', { pattern }]),
+    ),
+  });
+  for (const [i, pattern] of patterns.entries()) {
+    for (const text of texts) {
+      const { status } = await call('GET', `/seeds?q${i}=${encodeURIComponent(text)}`, { headers: season });
+      t.equal(status === 200, new RegExp(pattern, 'u').test(text), `${pattern} and ${text}`);
+    }
+  }
+});
+
+t.test('an operation may be a reference, and YAML may merge keys', async (t) => {
+  const yaml = `x-open: &open
+  security: []
+${gardenBytes.toString()}`.replace('description: Public.\n      security: []', '<<: *open');
+  t.match(yaml, '<<');
+  t.strictSame(loadContract(Buffer.from(yaml)).warnings, []);
+  const { app } = await startGarden(t, {
+    edits: { '/x-about': about, '/paths/~1about/get': { $ref: '#/x-about' } },
+  });
+  const described = await app.inject({ url: '/about', headers: { host: 'x' } });
+  t.equal(described.payload, '{"name":"A garden"}');
+});
+
+type GardenHandlers = Handlers<operations, operationSecurity>;
+const newSeed = { kind: 'rose', id: 1n, depth: 2, rows: 1n };
+
+t.test('handlers that contradict the contract do not compile', async (t) => {
+  const wrong: Partial<GardenHandlers> = {
+    // @ts-expect-error -- the contract declares no 202
+    sowSeed: () => Promise.resolve({ status: 202, body: newSeed }),
+    // @ts-expect-error -- the server responds with 304
+    listSeeds: () => Promise.resolve({ status: 304 }),
+    // @ts-expect-error -- the body is optional
+    changeSeed: ({ body }) => Promise.resolve(body.kind),
+    // @ts-expect-error -- an operation without content has no body
+    waterSeed: () => Promise.resolve({ wet: true }),
+  };
+  const withoutHeader: Partial<GardenHandlers> = {
+    // @ts-expect-error -- 201 has a Location
+    sowSeed: () => Promise.resolve({ status: 201, body: newSeed }),
+    // @ts-expect-error -- the caller may be missing
+    listSeeds: ({ caller }) => Promise.resolve([{ ...newSeed, kind: caller.subject }]),
+  };
+  const wrongBody: Partial<Handlers<OrchardOperations, OrchardSecurity>> = {
+    // @ts-expect-error -- text/csv is text, bytes or a stream
+    exportTrees: () => Promise.resolve({ kind: 'tree' }),
+    // @ts-expect-error -- of several types, the handler says which
+    photographTree: () => Promise.resolve(Buffer.from([255])),
+    // @ts-expect-error -- it declares JSON only
+    getTree: () => Promise.resolve(new TypedBody('image/png', Buffer.from([255]))),
+  };
+  const wrongType: typeof wrongBody = {
+    // @ts-expect-error -- the contract declares no image/gif
+    photographTree: () => Promise.resolve(new TypedBody('image/gif', Buffer.from([255]))),
+  };
+  // @ts-expect-error -- a request has no property that is readOnly
+  const property: keyof Parameters<GardenHandlers['sowSeed']>[0]['body'] = 'id';
+  // @ts-expect-error -- the server reads If-None-Match itself
+  const header: keyof Parameters<GardenHandlers['listSeeds']>[0]['headers'] = 'If-None-Match';
+  t.ok([wrong, withoutHeader, wrongBody, wrongType, property, header]);
+});

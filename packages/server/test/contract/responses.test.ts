@@ -1,0 +1,589 @@
+// Responses are what the contract says, or a 500: JSON that handlers build, bodies that are not JSON, and errors of another
+// form, which can also prevent startup.
+import fc from 'fast-check';
+import { createReadStream } from 'node:fs';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
+import t, { type Test } from 'tap';
+import { buildApp } from '../../dist/app.js';
+import { JsonText } from '../../dist/contract/json-text.js';
+import { TypedBody } from '../../dist/contract/raw-body.js';
+import { anySchema } from '../../dist/contract/schema.js';
+import type { Service } from '../../dist/definition.js';
+import type { ErrorFacts } from '../../dist/errors.js';
+import { createSerializer } from '../../dist/http/response/serializer.js';
+import { service } from '../../../../dist/service.js';
+import { engines, sharedStorage } from '../support/engines.js';
+import type { Edits } from '../support/edited.js';
+import { error, loadEdited, orchard, orchardDocument } from '../support/garden/garden.js';
+import { parseResponses } from '../support/http-responses.js';
+import { captureLog, startListening, startService } from '../support/service.js';
+import { repeatUntil } from '../support/wait.js';
+
+const engine = engines[0]!;
+
+/** Serves the orchard; getTree returns what `body` has, and its contract has a schema for that. */
+async function startTree(t: Test, schema: object, more: Edits = {}) {
+  const { lines, logger } = captureLog('warn');
+  const contract = loadEdited(orchardDocument, { [`${tree}/application~1json/schema`]: schema, ...more });
+  let returned: unknown;
+  const handlers = { ...orchard.handlers, getTree: () => Promise.resolve(returned) };
+  const storage = await sharedStorage(engine);
+  // Not by startService: the schemas of what checks the responses of other tests are closed.
+  const opening = { ...service, open: () => ({ handlers }) };
+  const app = await buildApp({ ...orchard, service: opening, contract, logger, storage });
+  t.teardown(() => app.close());
+  const send = async (body: unknown, method: 'GET' | 'HEAD' = 'GET') => {
+    returned = body;
+    lines.length = 0;
+    const { statusCode, payload, headers } = await app.inject({ method, url: '/v1/orchard/trees/a' });
+    return { status: statusCode, text: payload, type: headers['content-type'] };
+  };
+  /** Fails unless a body is a 500 that tells the client nothing, and the log the place and the rule. */
+  const refuse = async (body: unknown, fault: string) => {
+    const text = '{"error":50000,"message":"The server failed."}';
+    t.strictSame(await send(body), { status: 500, text, type: 'application/json' }, fault);
+    const [failure, request] = lines as { err?: { message?: string }; msg: string; error?: number }[];
+    const message = `getTree returned a body that its contract does not allow: ${fault}`;
+    t.ok(failure?.err?.message?.endsWith(message), `${failure?.err?.message} should end with ${message}`);
+    t.match([failure?.msg, request?.error, lines.length], ['request failed', 50000, 2]);
+  };
+  return { send, refuse };
+}
+const tree = '/paths/~1trees~1{tree-id}/get/responses/200/content';
+
+const int64 = 'an integer from -9223372036854775808 to 9223372036854775807';
+const integer = 'an integer from -9007199254740991 to 9007199254740991';
+
+t.test(
+  'JSON that a handler builds is what the contract says, or a 500 with place and rule in the log',
+  async (t) => {
+    const { refuse } = await startTree(t, {
+      type: 'object',
+      required: ['id', 'unnamed'],
+      properties: {
+        id: { type: 'integer', format: 'int64' },
+        count: { type: 'integer' },
+        size: { type: 'number', maximum: 10, multipleOf: 0.5 },
+        name: { type: 'string', minLength: 2, pattern: '^[a-z]*$' },
+        'a/b~c': { type: 'object', additionalProperties: false, properties: { x: { type: 'boolean' } } },
+        day: { type: 'string', format: 'date' },
+        kind: { enum: ['a', 'b'] },
+        items: { type: 'array', maxItems: 3, uniqueItems: true, items: { required: ['y'] } },
+        either: { oneOf: [{ type: 'string' }, { type: 'integer' }] },
+        map: {
+          type: 'object',
+          propertyNames: { maxLength: 3 },
+          additionalProperties: { type: ['null', 'string'] },
+        },
+      },
+      if: { properties: { kind: { const: 'a' } }, required: ['kind'] },
+      then: { properties: { of: { type: 'string' } }, required: ['of'] },
+    });
+    const cyclic: Record<string, unknown> = { id: 1, unnamed: 1 };
+    cyclic['self'] = cyclic;
+    const fields: [object, fault: string][] = [
+      [{ id: null }, `/id must be ${int64}, not null`],
+      [{ id: '1' }, `/id must be ${int64}, not a string: send the digits without quotes`],
+      [{ id: 1.5 }, `/id must be ${int64}`],
+      [{ id: 2 ** 53 }, `/id must be ${int64}`],
+      [{ id: 2n ** 63n }, `/id must be ${int64}`],
+      [{ id: undefined }, '/id is missing'],
+      [{ unnamed: undefined }, '/unnamed is missing'],
+      [{ unnamed: () => 1 }, '/unnamed is missing'],
+      [{ count: 9007199254740993n }, `/count must be ${integer}`],
+      [{ count: NaN }, `/count must be ${integer}, not null`],
+      [{ size: 10.5 }, '/size must be <= 10'],
+      [{ size: 0.25 }, '/size must be multiple of 0.5'],
+      [{ name: 'a' }, '/name must have at least 2 characters'],
+      [{ name: 'AB' }, '/name must match pattern "^[a-z]*$"'],
+      [{ name: null }, '/name must be a string, not null'],
+      [{ unnamed: 1, day: new Date(0) }, '/day must match format "date"'],
+      [{ 'a/b~c': { x: 1 } }, '/a~1b~0c/x must be true or false, not a number'],
+      [{ 'a/b~c': { x: true, 'y/': 1 } }, '/a~1b~0c/y~1 is unknown'],
+      [{ kind: 'c' }, '/kind must be one of a, b'],
+      [{ kind: 'a' }, '/of is missing'],
+      [{ kind: 'a', of: 1 }, '/of must be a string, not a number'],
+      [{ items: [{ y: 1 }, {}] }, '/items/1/y is missing'],
+      [
+        {
+          items: [
+            { y: 1, z: 2 },
+            { z: 2n, y: 1 },
+          ],
+        },
+        '/items must not contain equal items',
+      ],
+      [{ items: [1, 2, 3, 4] }, '/items must have at most 3 items'],
+      [{ either: true }, '/either must match one of the alternatives'],
+      [{ map: { a: 1 } }, '/map/a must be null or a string, not a number'],
+      [{ map: { long: 'a' } }, 'the name /map/long must have at most 3 characters'],
+      [{ map: { a: '\ud800' } }, '/map/a must not contain unpaired surrogates'],
+    ];
+    for (const [changes, fault] of fields) {
+      // Of a schema with alternatives, only the first fault is reported.
+      await refuse(
+        { id: 1, unnamed: 1, ...changes },
+        fault.startsWith('/either')
+          ? `/either must be a string, not true; /either must be ${integer}, not true; ${fault}`
+          : fault,
+      );
+    }
+    for (const body of [undefined, () => 1]) await refuse(body, 'it is missing');
+    for (const [body, kind] of [
+      [null, 'null'],
+      ['x', 'a string'],
+      [1n, 'a number'],
+      [[], 'an array'],
+    ] as const)
+      await refuse(body, `it must be an object, not ${kind}`);
+  },
+);
+
+t.test('what an open schema does not name is sent as it is, and every value as JSON has it', async (t) => {
+  const { send } = await startTree(t, {
+    type: 'object',
+    required: ['id'],
+    properties: {
+      id: { type: 'integer', format: 'int64' },
+      at: { type: 'string', format: 'date-time' },
+      none: { type: ['number', 'null'] },
+      secret: { type: 'string', writeOnly: true },
+      inner: { allOf: [{ properties: { a: { type: 'integer' }, hidden: { writeOnly: true } } }] },
+    },
+    if: { required: ['only'] },
+    then: { properties: { only: { type: 'integer' } } },
+  });
+  class Own {
+    readonly shown = 1;
+    get hidden() {
+      return 2;
+    }
+  }
+  const bodies: [object, text: string][] = [
+    [
+      { id: 9223372036854775807n, x: [1n, -9007199254740993n] },
+      '{"id":9223372036854775807,"x":[1,-9007199254740993]}',
+    ],
+    [{ z: { deep: [{}, null, 'ä"'] }, id: 1, only: 2 }, '{"z":{"deep":[{},null,"ä\\""]},"id":1,"only":2}'],
+    [{ id: 1, at: new Date(0), none: NaN }, '{"id":1,"at":"1970-01-01T00:00:00.000Z","none":null}'],
+    [{ id: 1, a: undefined, b: () => 1, c: [undefined, Symbol('x')] }, '{"id":1,"c":[null,null]}'],
+    [{ id: -0, own: new Own(), map: new Map([[1, 2]]) }, '{"id":0,"own":{"shown":1},"map":{}}'],
+    [
+      { id: 1, other: { toJSON: () => ({ big: 9007199254740993n }) } },
+      '{"id":1,"other":{"big":9007199254740993}}',
+    ],
+    [JSON.parse('{"id":1,"__proto__":{"a":1}}') as object, '{"id":1,"__proto__":{"a":1}}'],
+    [{ id: 1, secret: 's', inner: { hidden: 1, a: 2, b: 3 } }, '{"id":1,"inner":{"a":2,"b":3}}'],
+  ];
+  for (const [body, text] of bodies)
+    t.strictSame(await send(body), { status: 200, text, type: 'application/json' }, text);
+  t.match(await send({ id: 'x' }, 'HEAD'), { status: 500 }, 'HEAD fails where GET does');
+});
+
+t.test('what is sent is what JSON.stringify writes, and what was validated', (t) => {
+  let validated: unknown;
+  const serialize = createSerializer(anySchema, 'a', () => (value) => void (validated = value));
+  const defined = fc.oneof(
+    fc.jsonValue({ maxDepth: 2 }),
+    fc.constantFrom(NaN, -Infinity, -0),
+    fc.date(),
+    fc.maxSafeInteger().map(BigInt),
+  );
+  const part = fc.option(defined, { nil: undefined });
+  const value = fc.oneof(defined, fc.array(part), fc.dictionary(fc.string(), fc.oneof(part, fc.array(part))));
+  fc.assert(
+    fc.property(value, (given) => {
+      const plain = JSON.stringify(given, (_, one: unknown) => (typeof one === 'bigint' ? Number(one) : one));
+      t.equal(serialize(given), plain);
+      t.equal(JSON.stringify(validated), plain);
+    }),
+  );
+  t.end();
+});
+
+t.test(
+  'a list that a handler builds is validated; what is stored and what is streamed is sent as it is',
+  async (t) => {
+    const items = { type: 'object', additionalProperties: false, properties: { a: { type: 'integer' } } };
+    const { send, refuse } = await startTree(t, { type: 'array', items });
+    const stored = '[{"a":"x","b":1} ]';
+    t.match(await send([{ a: 1n }, {}]), { status: 200, text: '[{"a":1},{}]' });
+    await refuse([{ a: 1 }, { a: 'x' }], `/1/a must be ${integer}, not a string`);
+    await refuse({ a: 1 }, 'it must be an array, not an object');
+    t.match(await send(new JsonText(stored)), { status: 200, text: stored });
+    const page = { nextPage: () => Promise.resolve({ json: '{"a":"x"}', more: false }) };
+    t.match(await send(page), { status: 200, text: '[{"a":"x"}]' });
+  },
+);
+
+t.test(
+  'each media type of a response has its own schema, and the handler says which one it returns',
+  async (t) => {
+    const of = (...required: string[]) => ({
+      schema: { type: 'object', required, additionalProperties: { type: 'integer', format: 'int64' } },
+    });
+    const { send, refuse } = await startTree(
+      t,
+      {},
+      {
+        [tree]: {
+          '*/*': of('any'),
+          'application/*': of('application'),
+          'application/json': of('plain'),
+          'application/json; charset=utf-8; version=2': of('two'),
+          'application/vnd.tree+json': {
+            schema: { type: 'array', items: { type: 'integer', format: 'int64' } },
+          },
+          'image/png': {},
+        },
+      },
+    );
+    const big = 9007199254740993n;
+    const sent: [unknown, type: string, text: string][] = [
+      [{ plain: 1 }, 'application/json', '{"plain":1}'],
+      [new TypedBody('application/json', { plain: 2 }), 'application/json', '{"plain":2}'],
+      [
+        new TypedBody('application/json;version="2"', { two: big }),
+        'application/json; version=2',
+        `{"two":${big}}`,
+      ],
+      [new TypedBody('application/json; version=3', { plain: 3 }), 'application/json', '{"plain":3}'],
+      [new TypedBody('application/vnd.tree+json', [1, big]), 'application/vnd.tree+json', `[1,${big}]`],
+      [new TypedBody('application/x+json', { application: 1 }), 'application/x+json', '{"application":1}'],
+      [new TypedBody('application/pdf', '%PDF'), 'application/pdf', '%PDF'],
+      [new TypedBody('text/csv', 'a,b'), 'text/csv', 'a,b'],
+      [new TypedBody('image/png', Buffer.from('p')), 'image/png', 'p'],
+      [new TypedBody('application/vnd.tree+json', new JsonText('[ 1]')), 'application/vnd.tree+json', '[ 1]'],
+    ];
+    for (const [body, type, text] of sent) t.strictSame(await send(body), { status: 200, type, text });
+    await refuse({ two: 1 }, '/plain is missing');
+    await refuse(new TypedBody('application/json; version=2', { plain: 1 }), '/two is missing');
+    await refuse(new TypedBody('application/vnd.tree+json', [1, 'x']), `/1 must be ${int64}, not a string`);
+    await refuse(new TypedBody('application/y+json', { plain: 1 }), '/application is missing');
+
+    const versions = await startTree(
+      t,
+      {},
+      {
+        [tree]: { 'application/json; version=1': of('one'), 'application/json; version=2': of('two') },
+      },
+    );
+    const two = new TypedBody('application/json; version=2', { two: 1 });
+    t.match(await versions.send(two), { status: 200, type: 'application/json; version=2' });
+    t.match(await versions.send({ one: 1 }), { status: 500 }, 'it could be either');
+    for (const [name, type] of [
+      ['*/*', 'application/json'],
+      ['application/*', 'application/json'],
+      ['application/json; charset=utf-8', 'application/json'],
+      ['application/json;version=2', 'application/json;version=2'],
+      ['application/vnd.a+json', 'application/vnd.a+json'],
+    ] as const) {
+      const { send } = await startTree(t, {}, { [tree]: { [name]: of('a') } });
+      t.match(await send({ a: 1 }), { status: 200, type, text: '{"a":1}' }, name);
+      t.match(await send({ b: 1 }), { status: 500 }, name);
+    }
+  },
+);
+
+t.test('what only the alternative of a response leaves out is a 500, so that it is never sent', async (t) => {
+  const secret = { type: 'string' };
+  const { send, refuse } = await startTree(t, {
+    anyOf: [
+      { type: 'object', required: ['born'], properties: { secret: { ...secret, writeOnly: true } } },
+      { type: 'object', required: ['founded'], properties: { secret } },
+    ],
+  });
+  t.match(await send({ born: 1 }), { status: 200, text: '{"born":1}' });
+  t.match(await send({ founded: 1, secret: 's' }), { status: 200, text: '{"founded":1,"secret":"s"}' });
+  const fault =
+    '/secret is write-only: leave it out; /founded is missing; it must match one of the alternatives';
+  await refuse({ born: 1, secret: 's' }, fault);
+});
+
+/** Serves the orchard; its export is what `body` returns. */
+async function startExport(t: Test, body: () => unknown) {
+  const { lines, logger } = captureLog('warn');
+  const handlers = { ...orchard.handlers, exportTrees: () => Promise.resolve(body()) };
+  const { open, app } = await startListening(t, { ...orchard, handlers, logger });
+  /** Sends a request, and returns the responses until the connection closes, and the beginning of another one. */
+  const ask = async (method = 'GET', path = '/trees') => {
+    const connection = await open();
+    connection.send(`${method} /v1/orchard${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    return parseResponses(Buffer.from(await connection.rest(), 'latin1'), () => method === 'HEAD');
+  };
+  return { ask, open, app, lines };
+}
+
+/** Yields chunks, then fails if that is asked for. */
+async function* generate(chunks: readonly unknown[], failure?: Error) {
+  for (const chunk of chunks) yield await Promise.resolve(chunk);
+  if (failure !== undefined) throw failure;
+}
+
+t.test('exportTrees returns text, bytes or a stream, which is sent as it is', async (t) => {
+  const lines = ['kind,height\r\n', 'Ä,1\r\n'];
+  const whole = lines.join('');
+  const length = String(Buffer.byteLength(whole));
+  const bodies: [name: string, length: string | undefined, make: () => unknown][] = [
+    ['a text', length, () => whole],
+    ['a Buffer', length, () => Buffer.from(whole)],
+    ['a Uint8Array', length, () => new TextEncoder().encode(whole)],
+    ['a Readable', undefined, () => Readable.from(lines)],
+    ['a Readable of bytes', undefined, () => Readable.from([Buffer.from(whole)], { objectMode: false })],
+    ['a stream of the web', undefined, () => new Blob([whole]).stream()],
+    ['an async generator', undefined, () => generate(lines)],
+  ];
+  let body: () => unknown = () => whole;
+  const { ask } = await startExport(t, () => body());
+  for (const [name, length, make] of bodies) {
+    body = make;
+    const response = { status: 200, headers: { 'content-type': 'text/csv', 'content-length': length } };
+    const got = await ask();
+    t.match(got.responses, [{ ...response, text: whole }], name);
+    t.equal(got.rest.length, 0);
+    t.match((await ask('HEAD')).responses, [{ ...response, text: '' }], `${name}, with HEAD`);
+  }
+});
+
+t.test('HEAD does not read a stream, and closes it', async (t) => {
+  const stream = new Readable({
+    read() {
+      t.fail('it was read');
+    },
+  });
+  const { ask } = await startExport(t, () => stream);
+  const [{ responses }] = await Promise.all([ask('HEAD'), once(stream, 'close')]);
+  t.match(responses, [{ status: 200, headers: { 'content-type': 'text/csv' } }]);
+});
+
+t.test('a stream is read only as fast as the client reads, and closed when the client leaves', async (t) => {
+  let read = 0;
+  let close: () => void = () => undefined;
+  const closed = new Promise<void>((resolve) => (close = resolve));
+  async function* endless() {
+    try {
+      for (;;) {
+        read++;
+        yield await Promise.resolve(Buffer.alloc(64 * 1024, 'x'));
+      }
+    } finally {
+      close();
+    }
+  }
+  const { open, app } = await startExport(t, endless);
+  const connected = once(app.server, 'connection') as Promise<[Socket]>;
+  const reader = await open();
+  const [socket] = await connected;
+  reader.socket.pause();
+  reader.send('GET /v1/orchard/trees HTTP/1.1\r\nHost: x\r\n\r\n');
+  await repeatUntil(() => socket.writableNeedDrain);
+  reader.reset();
+  await closed;
+  t.ok(read < 1_000, 'at most what the buffers of the connection hold');
+});
+
+t.test('a stream that fails never looks complete, and does not end the process', async (t) => {
+  const gone = new Error('the disk is gone');
+  let body: () => unknown = () => undefined;
+  const { ask, lines } = await startExport(t, () => body());
+  const early: Record<string, () => unknown> = {
+    'before its first chunk': () => generate([], gone),
+    'with a chunk that is an object': () => Readable.from([{ a: 1 }]),
+    'with a chunk that is a number': () => generate([1]),
+    'as a file that is not there': () => createReadStream('/none/at/all'),
+  };
+  for (const [name, make] of Object.entries(early)) {
+    body = make;
+    t.match((await ask()).responses, [{ status: 500, text: /The server failed/ }], name);
+  }
+  const late: Record<string, () => unknown> = {
+    'after a chunk': () => generate(['a'], gone),
+    'with a later chunk that is an object': () => generate(['a', { a: 1 }]),
+  };
+  for (const [name, make] of Object.entries(late)) {
+    body = make;
+    const { responses, rest } = await ask();
+    t.equal(responses.length, 0, name);
+    t.match(rest.toString(), /^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\n1\r\na\r\n$/, `${name}: no end`);
+  }
+  t.equal(lines.filter((line) => JSON.stringify(line).includes(gone.message)).length, 2, 'the log says why');
+});
+
+t.test('bytes arrive unchanged, and photographTree says which of several types it returns', async (t) => {
+  const { app } = await startService(t, engine, orchard);
+  for (const [path, type, body] of [
+    ['/trees/a/drawing', 'image/png', Buffer.from([137, 80, 78, 71])],
+    ['/trees/a/photo', 'image/jpeg', Buffer.from([255, 216, 255])],
+    [
+      '/trees/hidden/photo',
+      'application/json',
+      Buffer.from('{"kind":"tree","height":1,"roots":9007199254740993}'),
+    ],
+  ] as const) {
+    const { headers, rawPayload } = await app.inject({ url: `/v1/orchard${path}`, headers: { host: 'x' } });
+    t.equal(headers['content-type'], type);
+    t.strictSame(rawPayload, body, path);
+  }
+});
+
+t.test('a body or media type that is not declared is a 500, and the log says why', async (t) => {
+  const { lines, logger } = captureLog('warn');
+  let body: unknown;
+  const returned = () => Promise.resolve(body);
+  const handlers = { ...orchard.handlers, exportTrees: returned, getTree: returned };
+  const one = await startService(t, engine, { ...orchard, handlers, logger });
+  const contract = loadEdited(orchardDocument, {
+    '/paths/~1trees/get/responses/200/content/text~1plain': {},
+  });
+  const two = await startService(t, engine, { ...orchard, contract, handlers, logger });
+  const notRaw = 'a body of the type text/csv is text, bytes or a stream of these, not';
+  const gif = new TypedBody('image/gif', 'x');
+  const csv = new TypedBody('text/csv', 'x');
+  const cases: [typeof one, path: string, unknown, message: string][] = [
+    [one, '/trees', { a: 1 }, `${notRaw} object`],
+    [one, '/trees', undefined, `${notRaw} undefined`],
+    [one, '/trees', null, `${notRaw} null`],
+    [one, '/trees', 1, `${notRaw} number`],
+    [one, '/trees', gif, 'exportTrees does not declare image/gif, which its handler'],
+    [one, '/trees/a', csv, 'getTree does not declare text/csv, which its handler'],
+    [two, '/trees', 'x', 'exportTrees declares several media types: its handler must return a TypedBody'],
+  ];
+  for (const [{ call }, path, given, message] of cases) {
+    body = given;
+    lines.length = 0;
+    t.match(await call('GET', `/v1/orchard${path}`), error(50000, 'The server failed'), message);
+    t.match(lines, [{ err: { message } }]);
+  }
+});
+
+type Render = NonNullable<Service['renderError']>;
+const problem = 'application/problem+json';
+const ownTitle: Render = ({ title }) => ({ mediaType: problem, body: { title } });
+
+/** The orchard with a contract that declares errors of another form, and a service that renders them. */
+const rendering = (content: object, renderError: Render) => ({
+  ...orchard,
+  service: { ...service, renderError },
+  contract: loadEdited(orchardDocument, { '/components/responses/Failed/content': content }, true),
+});
+
+/** Serves that; `refused` sends what it refuses. */
+async function startRendering(t: Test, content: object, renderError: Render) {
+  const { lines, logger } = captureLog('warn');
+  const { open } = await startListening(t, { ...rendering(content, renderError), logger });
+  const refused = async (bytes: string) => {
+    const connection = await open();
+    connection.send(bytes);
+    return parseResponses(Buffer.from(await connection.rest(), 'latin1'), () => false).responses[0];
+  };
+  const branch = 'POST /v1/orchard/branches HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
+  return {
+    lines,
+    refused,
+    invalid: () => refused(`${branch}Content-Length: 2\r\nConnection: close\r\n\r\n{}`),
+    malformed: () => refused('NONSENSE\r\n\r\n'),
+  };
+}
+
+t.test(
+  'a service renders every error itself, also of malformed HTTP, as its contract declares',
+  async (t) => {
+    const properties = { title: { type: 'string' }, status: { type: 'integer' }, detail: { type: 'string' } };
+    const schema = { type: 'object', required: ['title', 'status'], properties };
+    const declared = { [problem]: { schema } };
+    const full = ({ statusCode: status, title, detail }: ErrorFacts) => ({ title, status, detail });
+    t.strictSame(rendering(declared, ownTitle).contract.warnings, []);
+    const both = { ...declared, 'application/json': { schema: { required: ['none'] } }, 'application/*': {} };
+    await startRendering(t, both, (error) => ({ mediaType: problem, body: full(error) }));
+    const { refused, invalid } = await startRendering(t, declared, (error) => ({
+      mediaType: problem,
+      body: full(error),
+    }));
+    const headers = { 'content-type': problem };
+    const text = '{"title":"The body does not match the schema.","status":400,"detail":"leaves is missing"}';
+    t.match(await invalid(), { status: 400, headers, text });
+    for (const [head, status] of [
+      ['NONSENSE', 400],
+      ['PRI * HTTP/1.1\r\nHost: x', 400],
+      ['CONNECT x:1 HTTP/1.1\r\nHost: x', 404],
+      ['GET /none HTTP/1.1\r\nHost: x\r\nConnection: close', 404],
+    ] as const) {
+      const expected = { status, headers, text: new RegExp(`"status":${status}}$`) };
+      t.match(await refused(`${head}\r\n\r\n`), expected, head);
+    }
+    const start = async (mediaType: string, body: object) => {
+      const options = rendering(declared, () => ({ mediaType, body }));
+      return buildApp({ ...options, storage: await sharedStorage(engine) });
+    };
+    const message = 'Error malformedRequest does not match the contract: ';
+    await t.rejects(start(problem, { status: 400 }), { message: `${message}title is missing` });
+    await t.rejects(start('application/json', { title: 'a', status: 400 }), {
+      message: `${message}it is application/json, not ${problem}`,
+    });
+  },
+);
+
+t.test('an error that a service fails to render is sent without detail, and the log says why', async (t) => {
+  const schema = { type: 'object', required: ['title'], properties: { title: { type: 'string' } } };
+  let render = ownTitle;
+  const { lines, invalid, malformed } = await startRendering(t, { [problem]: { schema } }, (error) =>
+    error.detail === undefined ? ownTitle(error) : render(error),
+  );
+  const failures: [name: string, Render, message: string][] = [
+    [
+      'it throws',
+      () => {
+        throw new Error('no words');
+      },
+      'no words',
+    ],
+    [
+      'its body is not as declared',
+      () => ({ mediaType: problem, body: { title: 1 } }),
+      'title must be a string',
+    ],
+    [
+      'its media type is another one',
+      () => ({ mediaType: 'text/plain', body: 'x' }),
+      `it is text/plain, not ${problem}`,
+    ],
+    ['its body is not JSON', () => ({ mediaType: problem, body: { title: 1n } }), 'BigInt'],
+    ['it returns nothing', () => undefined as never, 'undefined'],
+  ];
+  const headers = { 'content-type': problem };
+  for (const [name, failing, message] of failures) {
+    render = failing;
+    lines.length = 0;
+    const text = '{"title":"The body does not match the schema."}';
+    t.match(await invalid(), { status: 400, text, headers }, name);
+    const msg = 'renderError failed: the error is sent without its detail';
+    t.match(lines, [{ msg, error: 40002, err: { message } }]);
+    t.equal(lines.length, 1);
+  }
+  t.match(await malformed(), { status: 400, text: '{"title":"The request is not well-formed HTTP."}' });
+});
+
+t.test('an error that a service cannot render at all has the form of this package', async (t) => {
+  let works = true;
+  const { lines, invalid, malformed } = await startRendering(t, { [problem]: {} }, (error) => {
+    if (works) return ownTitle(error);
+    throw new Error('no words');
+  });
+  works = false;
+  const own = (text: RegExp) => ({ status: 400, text, headers: { 'content-type': 'application/json' } });
+  t.match(await invalid(), own(/^{"error":40002,"message":".*leaves is missing\."}$/));
+  t.match(await malformed(), own(/^{"error":40000,/));
+  t.equal(lines.length, 2);
+});
+
+t.test('errors may be texts of other media types', async (t) => {
+  const { invalid, malformed } = await startRendering(t, { 'text/plain': {} }, ({ message }) => ({
+    mediaType: 'text/plain',
+    body: message,
+  }));
+  const headers = { 'content-type': 'text/plain' };
+  t.match(await invalid(), { status: 400, headers, text: /^The body .*: leaves is missing\.$/ });
+  t.match(await malformed(), { status: 400, headers, text: 'The request is not well-formed HTTP.' });
+});

@@ -1,0 +1,608 @@
+// HTTP below the operations, over raw sockets: whatever a client sends, it gets its responses complete, in order and
+// within the contract, and a slow client harms only itself.
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { mock } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import t from 'tap';
+import { createHead, createRequest, listRequest } from '../../support/raw-connection.js';
+import { captureLog, holdCreates, injectFaults, startListening } from '../../support/service.js';
+import { dial, tls } from '../../support/transport.js';
+import { repeatUntil, withResolvers } from '../../support/wait.js';
+import { shutDown } from '../../../dist/http/connection/shutdown.js';
+import { createMetrics } from '../../../dist/observability/metrics.js';
+import { service as definition } from '../../../../../dist/service.js';
+
+/** A list that is sent in one chunk, larger than the buffers between client and server. */
+const onePiece = injectFaults(() => ({
+  plants: {
+    list: () =>
+      Promise.resolve({ json: JSON.stringify({ name: 'x'.repeat(20_000_000) }), count: 1, next: undefined }),
+  },
+}));
+
+t.test('malformed HTTP returns an Error body, and closes the connection', async (t) => {
+  const { open, authorized, call, token } = await startListening(t);
+  const cases: [string, number, number][] = [
+    ['nonsense\r\n\r\n', 400, 40000],
+    ['GET\r\n\r\n', 400, 40000],
+    ['GET / HTTP/9.9\r\nHost: x\r\n\r\n', 400, 40000],
+    ['FOO /plants HTTP/1.1\r\nHost: x\r\n\r\n', 400, 40000],
+    ['PRI *-HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 40000],
+    [`PRI *\r\n\r\n${createRequest(authorized, '{"id":1,"name":"a"}')}`, 400, 40000],
+    ['PRI /plants HTTP/1.1\r\nHost: x\r\n\r\n', 400, 40000],
+    ['GET /plants HTTP/1.1\r\nHost: x\r\nBad Header: 1\r\n\r\n', 400, 40000],
+    ['GET /plants HTTP/1.1\r\nHost: x\r\nX: a\u0000b\r\n\r\n', 400, 40000],
+    ['GET /pla nts HTTP/1.1\r\nHost: x\r\n\r\n', 400, 40000],
+    [`POST /plants HTTP/1.1\r\n${authorized}Content-Length: -1\r\n\r\n`, 400, 40000],
+    [`POST /plants HTTP/1.1\r\n${authorized}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`, 400, 40000],
+    [
+      `POST /plants HTTP/1.1\r\n${authorized}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      400,
+      40000,
+    ],
+    [`${createHead(authorized)}Transfer-Encoding: chunked\r\n\r\nzz\r\n`, 400, 40000],
+    [`GET /plants HTTP/1.1\r\nHost: x\r\nX: ${'a'.repeat(20_000)}\r\n\r\n`, 431, 43100],
+    [`GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 431, 43100],
+    ['CONNECT example.com:80 HTTP/1.1\r\nHost: x\r\n\r\n', 404, 40401],
+  ];
+  for (const [bytes, status, code] of cases) {
+    const connection = await open();
+    connection.send(bytes);
+    const response = await connection.receive();
+    t.match(response, { status, json: { error: code } }, JSON.stringify(bytes.slice(0, 60)));
+    t.equal(await connection.rest(), '', 'and nothing more');
+  }
+  t.equal(
+    (await call('GET', '/plants', { token })).text,
+    '[]',
+    'nothing has taken effect, and the service still works',
+  );
+});
+
+t.test('requests that are valid HTTP but cannot be served get responses of the contract', async (t) => {
+  const { open, authorized } = await startListening(t);
+  const cases: [string, string, number][] = [
+    ['GET /plants HTTP/1.1\r\n\r\n', '/plants', 40009],
+    ['GET /plants HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n', '/plants', 40009],
+    ['GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n', '/%zz', 40008],
+    ['GET /plants/%ff%fe HTTP/1.1\r\nHost: x\r\n\r\n', '/plants/%ff', 40008],
+    ['GET http://x/pla%ff HTTP/1.1\r\nHost: x\r\n\r\n', '/pla%ff', 40008],
+    ['GET http://x/plants?limit=%ff HTTP/1.1\r\nHost: x\r\n\r\n', '/plants', 40100],
+    ['OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n', '*', 40401],
+    ['GET http://x/nothing HTTP/1.1\r\nHost: x\r\n\r\n', '/nothing', 40401],
+    [`GET /plants HTTP/1.1\r\n${authorized}Expect: something\r\n\r\n`, '/plants', 41700],
+    [
+      'GET /plants HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n',
+      '/plants',
+      40100,
+    ],
+    ['GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YTpi\r\n\r\n', '/plants', 40100],
+    [`DELETE /plants/${'1'.repeat(10_000)} HTTP/1.1\r\n${authorized}\r\n`, '/plants/1', 40007],
+  ];
+  for (const [bytes, url, code] of cases) {
+    const connection = await open();
+    connection.send(bytes);
+    const response = await connection.receive(bytes.split(' ', 1)[0], url);
+    t.match(response, { json: { error: code } }, JSON.stringify(bytes.slice(0, 60)));
+  }
+  const old = await open();
+  old.send(`GET /plants HTTP/1.0\r\nAuthorization: ${authorized.split('Authorization: ')[1]}\r\n`);
+  t.equal((await old.receive('GET', '/plants'))?.text, '[]', 'HTTP/1.0 needs no Host');
+  t.equal(await old.rest(), '');
+  const absolute = await open();
+  absolute.send(`GET http://x/plants HTTP/1.1\r\n${authorized}\r\n`);
+  t.equal((await absolute.receive('GET', '/plants'))?.text, '[]', 'an absolute target is its path');
+});
+
+t.test('HEAD returns the headers and no body, for errors too', async (t) => {
+  const { open, authorized } = await startListening(t);
+  const connection = await open();
+  for (const [target, status] of [
+    ['/plants', 200],
+    ['/plants?limit=0', 400],
+    ['/nothing', 404],
+  ] as const) {
+    connection.send(`HEAD ${target} HTTP/1.1\r\n${authorized}\r\n`);
+    const response = await connection.receive('HEAD', target);
+    t.equal(response?.status, status);
+  }
+  connection.send(`GET /plants HTTP/1.1\r\n${authorized}Connection: close\r\n\r\n`);
+  t.equal(
+    (await connection.receive('GET', '/plants'))?.text,
+    '[]',
+    'the next response begins where it should',
+  );
+  t.equal(await connection.rest(), '');
+});
+
+t.test('pipelined requests take effect in their order', async (t) => {
+  const { open, authorized } = await startListening(t);
+  const connection = await open();
+  const remove = `DELETE /plants/1 HTTP/1.1\r\n${authorized}\r\n`;
+  const list = listRequest(authorized);
+  const create = createRequest(authorized, '{"id":1,"name":"a"}');
+  connection.send(create + remove + list + remove + create + list + create);
+  const statuses: unknown[] = [];
+  for (const [method, url] of [
+    ['POST', '/plants'],
+    ['DELETE', '/plants/1'],
+    ['GET', '/plants'],
+    ['DELETE', '/plants/1'],
+    ['POST', '/plants'],
+    ['GET', '/plants'],
+    ['POST', '/plants'],
+  ] as const) {
+    const response = await connection.receive(method, url);
+    statuses.push(method === 'GET' ? response?.text : response?.status);
+  }
+  t.strictSame(statuses, [200, 204, '[]', 404, 200, '[{"name":"a"}]', 400]);
+});
+
+t.test('a failed connection sends its pending responses, one error, and closes', async (t) => {
+  const creates: (() => void)[] = [];
+  let onCreate: () => void = () => undefined;
+  const wrap = injectFaults(({ plants }) => ({
+    plants: {
+      create: async (...all) => {
+        await new Promise<void>((resolve) => {
+          creates.push(resolve);
+          onCreate();
+        });
+        return plants.create(...all);
+      },
+    },
+  }));
+  const { app, open, authorized, call, token } = await startListening(t, { wrap });
+  const create = (id: number) => createRequest(authorized, `{"id":${id},"name":"a"}`);
+  const list = listRequest(authorized);
+  // What fails the connection, with and without a request of its own.
+  for (const [index, last] of [
+    'nonsense\r\n\r\n',
+    `${create(99)
+      .slice(0, -1)
+      .replace(/Content-Length: \d+/, 'Transfer-Encoding: chunked')}\r\n`,
+  ].entries()) {
+    const started = new Promise<void>((resolve) => (onCreate = resolve));
+    const failed = once(app.server, 'clientError') as Promise<[Error, Socket]>;
+    const connection = await open();
+    connection.send(create(index) + list + last);
+    await started;
+    await failed;
+    connection.send(list + create(50) + 'nonsense\r\n\r\n');
+    creates.pop()?.();
+    t.equal((await connection.receive('POST', '/plants'))?.status, 200);
+    t.equal((await connection.receive('GET', '/plants'))?.status, 200);
+    t.match(await connection.receive(), { status: 400, headers: { connection: 'close' } });
+    t.equal(await connection.rest(), '');
+  }
+  t.strictSame(creates, [], 'nothing starts after the failure');
+  t.equal((await call('GET', '/plants', { token })).text, '[{"name":"a"},{"name":"a"}]');
+});
+
+t.test(
+  'no response follows one that closes the connection, and its request waits for the earlier ones',
+  async (t) => {
+    // A malformed target must not bypass the hooks, or an error would follow the response.
+    for (const target of ['/%zz', '/nothing', '/plants?limit=0']) {
+      const { wrap, release, started } = holdCreates();
+      const { open, authorized } = await startListening(t, { wrap });
+      const connection = await open();
+      const last = `GET ${target} HTTP/1.1\r\n${authorized}Connection: close\r\n\r\n`;
+      connection.send(
+        `${createRequest(authorized, '{"id":1,"name":"a"}')}${last}GET /plants HTTP/1.1\r\n${authorized}\r\n`,
+      );
+      await started;
+      release();
+      t.match(await connection.receive('POST', '/plants'), { status: 200 }, target);
+      t.match(await connection.receive('GET', target), { headers: { connection: 'close' } }, target);
+      t.equal(await connection.rest(), '', target);
+    }
+  },
+);
+
+t.test('a client that hangs up does not cancel its queued write', async (t) => {
+  const { wrap, release, started, finished } = holdCreates();
+  const { open, authorized, call, token } = await startListening(t, { wrap });
+  const connection = await open();
+  connection.send(createRequest(authorized, '{"id":1,"name":"a"}'));
+  await started;
+  connection.socket.destroy();
+  await once(connection.socket, 'close');
+  release();
+  await finished;
+  t.equal((await call('GET', '/plants', { token })).text, '[{"name":"a"}]');
+});
+
+t.test(
+  'each request leaves one line in the log, also when its client does not wait for the response',
+  async (t) => {
+    const { wrap, release, started } = holdCreates();
+    const lines: Record<string, unknown>[] = [];
+    let written: () => void = () => undefined;
+    const stream = {
+      write: (line: string) => {
+        lines.push(JSON.parse(line) as Record<string, unknown>);
+        written();
+      },
+    };
+    const metrics = createMetrics(definition);
+    const { app, open, authorized, fill } = await startListening(t, {
+      wrap,
+      metrics,
+      logger: { stream },
+    });
+    await fill(300, () => 'x'.repeat(100_000));
+    const named = (id: string) => `${authorized}X-Request-Id: ${id}\r\n`;
+    const list = (id: string) => listRequest(named(id));
+
+    const early = ['early', 'behind-it', 'behind-both'];
+    const resetting = await open();
+    resetting.send(
+      createRequest(named('early'), '{"id":-1,"name":"a"}') + list('behind-it') + list('behind-both'),
+    );
+    await started;
+    resetting.reset();
+    // A client that only half-closes its connection may still want the response.
+    const silent = await open();
+    silent.send(createRequest(named('silent'), '{"id":-2,"name":"a"}'));
+    silent.socket.destroy();
+    const sending = await open();
+    const arrives = once(app.server, 'request');
+    sending.send(`${createHead(named('sending'))}Content-Length: 9\r\n\r\n{`);
+    await arrives;
+    sending.socket.destroy();
+    const reading = await open();
+    reading.send(list('reading'));
+    await once(reading.socket, 'data');
+    reading.socket.destroy();
+    const left = [...early, 'sending', 'reading'];
+    const logged = (ids: string[]) =>
+      repeatUntil(
+        () => ids.every((id) => lines.some(({ requestId }) => requestId === id)),
+        () => new Promise<void>((resolve) => (written = resolve)),
+      );
+    await logged(left);
+    release();
+    await logged(['silent']);
+    const whole = await open();
+    whole.send(`GET /openapi.json HTTP/1.1\r\n${named('whole')}Connection: close\r\n\r\n`);
+    await whole.rest();
+    const malformed = await open();
+    malformed.send(`GET /%zz?token=x HTTP/1.1\r\n${named('malformed')}Connection: close\r\n\r\n`);
+    await malformed.rest();
+    await app.close();
+
+    const requests = lines.filter(({ method }) => method !== undefined);
+    t.strictSame(
+      requests.map(({ requestId }) => requestId as string).sort(),
+      [...left, 'silent', 'whole', 'malformed'].sort(),
+      'none is missing, and none is there twice',
+    );
+    const line = (id: string) => requests.find(({ requestId }) => requestId === id);
+    for (const id of left) {
+      t.match(line(id), { msg: 'request broken off', aborted: true, ms: Number, address: '127.0.0.1' }, id);
+      t.equal(line(id)?.['status'], id === 'reading' ? 200 : undefined, 'only a status that was sent');
+    }
+    t.match(line('whole'), { msg: 'request', status: 200, path: '/openapi.json' });
+    t.notHas(line('whole'), { aborted: true });
+    t.match(line('malformed'), { status: 400, error: 40008, path: '/%zz' }, 'the target as it was requested');
+    t.notMatch(
+      lines.filter(({ method }) => method === undefined).map(({ level }) => level),
+      [50],
+      'and no fault of the service',
+    );
+    const { values } = await metrics.registry.getSingleMetric('plant_store_http_requests_running')!.get();
+    t.match(values, [{ value: 0 }], 'none is taken for running');
+  },
+);
+
+t.test('a response that was not sent completely is logged as aborted, even in one chunk', async (t) => {
+  const { promise: logged, resolve: tell } = withResolvers<Record<string, unknown>>();
+  const stream = {
+    write: (text: string) => {
+      const line = JSON.parse(text) as Record<string, unknown>;
+      if (line['method'] !== undefined) tell(line);
+    },
+  };
+  const metrics = createMetrics(definition);
+  const { open, authorized } = await startListening(t, { wrap: onePiece, metrics, logger: { stream } });
+  const reader = await open();
+  reader.send(listRequest(authorized));
+  await once(reader.socket, 'data');
+  reader.socket.destroy();
+  t.match(await logged, { msg: 'request broken off', aborted: true, status: 200 });
+  const { values } = await metrics.registry
+    .getSingleMetric('plant_store_http_request_duration_seconds')!
+    .get();
+  t.strictSame([...new Set(values.map(({ labels }) => labels['status']))], ['aborted']);
+});
+
+t.test('authentication comes before the body is read', async (t) => {
+  const { open } = await startListening(t);
+  const head = createHead('Host: x\r\n');
+  const waiting = await open();
+  waiting.send(`${head}Content-Length: 10\r\n\r\n`);
+  t.equal((await waiting.receive('POST', '/plants'))?.status, 401, 'without waiting for a byte of it');
+
+  const expecting = await open();
+  expecting.send(`${head}Content-Length: 10\r\nExpect: 100-continue\r\n\r\n`);
+  t.equal((await expecting.receive('POST', '/plants'))?.status, 401, 'and without asking for it');
+
+  const cases = [
+    ['/plants', 401, 'Content-Length: 100000000'],
+    ['/plants', 401, 'Transfer-Encoding: chunked'],
+    ['/%zz', 400, 'Content-Length: 100000000'],
+    ['/nothing', 404, 'Content-Length: 100000000'],
+  ] as const;
+  // Together, since the server waits a while before it closes each.
+  await Promise.all(
+    cases.map(async ([target, status, framing]) => {
+      const large = await open();
+      large.send(`${head.replace('/plants', target)}${framing}\r\n\r\n`);
+      const response = await large.receive('POST', target);
+      t.equal(response?.status, status);
+      t.equal(response?.headers['connection'], 'close', `${framing}: what follows is not worth reading`);
+      // The client continues to send until it notices that the server has stopped reading.
+      const block = Buffer.alloc(65_536, framing.startsWith('T') ? '5\r\nhello\r\n' : 'x');
+      const closed = new Promise((resolve) => large.socket.once('close', resolve));
+      const pump = () => {
+        while (large.socket.writable && large.socket.write(block));
+      };
+      large.socket.on('drain', pump);
+      pump();
+      await closed;
+      t.ok(large.socket.bytesWritten < 20_000_000, 'it is not drained to its end');
+    }),
+  );
+});
+
+t.test('a small unread body does not close the connection', async (t) => {
+  const { open, authorized } = await startListening(t);
+  const connection = await open();
+  const body = 'x'.repeat(1_000);
+  for (const [method, url, lines] of [
+    ['POST', '/plants', 'Host: x\r\n'],
+    ['GET', '/plants', authorized],
+    ['DELETE', '/plants/1', authorized],
+    ['PUT', '/nothing', authorized],
+  ] as const) {
+    connection.send(`${method} ${url} HTTP/1.1\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`);
+    t.ok(await connection.receive(method, url), `${method} ${url}`);
+  }
+});
+
+t.test('a client that waits for 100 Continue receives it', async (t) => {
+  const { open, authorized } = await startListening(t);
+  const connection = await open();
+  const body = '{"id":1,"name":"a"}';
+  connection.send(`${createHead(authorized)}Content-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`);
+  t.equal((await connection.receive())?.status, 100);
+  connection.send(body);
+  t.equal((await connection.receive('POST', '/plants'))?.status, 200);
+});
+
+t.test('a body that becomes too large is rejected at that point', async (t) => {
+  const { open, authorized, call, token } = await startListening(t, { limits: { bodyLimit: 1_000 } });
+  for (const framing of ['Content-Length: 2000', 'Transfer-Encoding: chunked']) {
+    const connection = await open();
+    connection.send(`${createHead(authorized)}${framing}\r\n\r\n`);
+    connection.send(framing.startsWith('T') ? `7d0\r\n${'x'.repeat(2_000)}\r\n0\r\n\r\n` : 'x'.repeat(2_000));
+    t.match(await connection.receive('POST', '/plants'), { json: { error: 40005 } }, framing);
+  }
+  t.equal((await call('GET', '/plants', { token })).text, '[]');
+});
+
+t.test('a request that does not arrive in time returns 408', async (t) => {
+  const limits = { requestTimeout: 300_000 };
+  const { app, open, authorized } = await startListening(t, { limits });
+  const incomplete = ['GET /plants HT', `${createHead(authorized)}Content-Length: 100\r\n\r\n{`];
+  const connections = await Promise.all(incomplete.map(() => open()));
+  for (const [i, bytes] of incomplete.entries()) connections[i]!.send(bytes);
+  const { server } = app;
+  t.match(server, { requestTimeout: limits.requestTimeout, headersTimeout: limits.requestTimeout });
+  // Over TLS, the handshake has the same limit: it is short only afterwards.
+  server.requestTimeout = server.headersTimeout = 100;
+  for (const connection of connections) {
+    const response = await connection.receive();
+    t.equal(response?.status, 408);
+    t.equal(await connection.rest(), '');
+  }
+});
+
+t.test('listPlants disconnects a stalled reader, and never ends an incomplete list', async (t) => {
+  const { open, authorized, fill, subject } = await startListening(t);
+  // Only a reader that stalls meets this limit, or a slow machine would cut off one that reads.
+  const { openBoth, issue } = await startListening(t, { limits: { stallTimeout: 200 } });
+  await fill(300, () => 'x'.repeat(100_000));
+  const reader = await open();
+  reader.send(listRequest(authorized));
+  const whole = await reader.receive('GET', '/plants');
+  t.match(whole, { json: { length: 300 } }, 'one who reads gets all of it');
+
+  const { connection: stalled, served } = await openBoth();
+  stalled.socket.pause();
+  stalled.send(listRequest(`Host: x\r\nAuthorization: Bearer ${await issue(subject)}\r\n`));
+  // The server closes the connection although the client does nothing.
+  await once(served, 'close');
+  stalled.socket.resume();
+  t.notOk((await stalled.rest()).includes('\r\n0\r\n\r\n'), 'what it got has no end');
+});
+
+t.test('listPlants aborts the connection when a later page cannot be read', async (t) => {
+  let pages = 0;
+  const wrap = injectFaults(({ plants }) => ({
+    plants: {
+      list: (...all) => (++pages > 2 ? Promise.reject(new Error('the disk is gone')) : plants.list(...all)),
+    },
+  }));
+  const { open, authorized, fill } = await startListening(t, { wrap });
+  await fill(2_000, () => 'a');
+  const connection = await open();
+  connection.send(listRequest(authorized));
+  await t.rejects(connection.receive('GET', '/plants'), {
+    message: 'the connection closed in the middle of a response',
+  });
+});
+
+t.test('a client that still sends after the last response of its connection is not reset', async (t) => {
+  const { port, authorized } = await startListening(t);
+  const requests = 'GET /plants HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(20);
+  for (const [header, more] of [
+    ['Connection: close\r\n\r\n', 'more'],
+    // Here, the server decides to close.
+    ['Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n', requests],
+  ] as const) {
+    const { socket: client } = dial({ port, allowHalfOpen: true });
+    t.teardown(() => client.destroy());
+    client.write(`GET /plants HTTP/1.1\r\n${authorized}${header}`);
+    client.resume();
+    await once(client, 'end');
+    for (let i = 0; i < 20; i++) {
+      t.notOk(await new Promise((resolve) => client.write(more, resolve)));
+      await setImmediate();
+    }
+    client.end();
+    t.strictSame(await once(client, 'close'), [false], 'and the server closes when the client does');
+  }
+});
+
+t.test('a connection that the server closes ends as soon as its client leaves', async (t) => {
+  const { app, open } = await startListening(t);
+  const longBody = `${createHead('Host: x\r\n')}Content-Length: 1000000\r\n\r\n${'x'.repeat(40_000)}`;
+  for (const [bytes, status] of [
+    ['nonsense\r\n\r\n', 400],
+    [longBody, 401],
+  ] as const) {
+    for (const isReset of [false, true]) {
+      const accepted = once(app.server, tls ? 'secureConnection' : 'connection') as Promise<[Socket]>;
+      const connection = await open();
+      const [served] = await accepted;
+      const closed = new Promise((resolve) => served.once('close', resolve));
+      connection.send(bytes);
+      t.match(await connection.receive('POST', '/plants'), { status });
+      if (isReset) connection.reset();
+      else connection.socket.destroy();
+      await closed;
+      // Otherwise it has closed because it waited long enough.
+      t.ok(served.readableEnded || served.errored !== null, `the server saw it leave after ${status}`);
+    }
+  }
+  t.equal(app.openConnections, 0);
+});
+
+t.test('a request that arrives while the service shuts down gets its response', async (t) => {
+  const { app, open, authorized } = await startListening(t);
+  const list = listRequest(authorized);
+  const kept = await open();
+  kept.send(list);
+  await kept.receive('GET', '/plants');
+  const unused = await open();
+  const ended = shutDown(app, { drainTime: 0, patience: 10_000 });
+  for (const connection of [kept, unused]) {
+    connection.send(list);
+    t.match(await connection.receive('GET', '/plants'), { status: 200, headers: { connection: 'close' } });
+    t.equal(await connection.rest(), '');
+  }
+  await ended;
+  await t.rejects(open(), { code: 'ECONNREFUSED' });
+});
+
+t.test('while it closes, the service responds to the requests that it has accepted', async (t) => {
+  const { wrap, release, started } = holdCreates();
+  const { open, authorized, app } = await startListening(t, { wrap });
+  const busy = await open();
+  const idle = await open();
+  idle.send(`HEAD /plants HTTP/1.1\r\n${authorized}\r\n`);
+  await idle.receive('HEAD', '/plants');
+  const unused = await open();
+  busy.send(createRequest(authorized, '{"id":1,"name":"a"}'));
+  await started;
+  const closed = app.close();
+  await idle.rest();
+  await unused.rest();
+  release();
+  const response = await busy.receive('POST', '/plants');
+  t.equal(response?.status, 200);
+  t.equal(response?.headers['connection'], 'close');
+  await closed;
+});
+
+t.test('while it closes, the service sends responses completely, however slow the reader', async (t) => {
+  const { app, open, authorized } = await startListening(t, { wrap: onePiece });
+  const reader = await open();
+  reader.send(listRequest(authorized));
+  await once(reader.socket, 'data');
+  reader.socket.pause();
+  t.teardown(() => {
+    mock.timers.reset();
+  });
+  mock.timers.enable({ apis: ['setTimeout'] });
+  const closed = app.close();
+  while (await open().catch(() => undefined));
+  mock.timers.tick(60_000);
+  mock.timers.reset();
+  reader.socket.resume();
+  t.equal((await reader.receive('GET', '/plants'))?.text.length, 20_000_011 + '[]'.length);
+  t.equal(await reader.rest(), '');
+  await closed;
+});
+
+t.test('a shutdown that runs out of time disconnects readers, and logs it', async (t) => {
+  const { lines, logger } = captureLog();
+  const { app, open, authorized } = await startListening(t, { wrap: onePiece, logger });
+  const reader = await open();
+  reader.send(listRequest(authorized));
+  await once(reader.socket, 'data');
+  reader.socket.pause();
+  await shutDown(app, { drainTime: 0, patience: 0 });
+  t.match(lines.slice(-2), [{ msg: /end of SHUTDOWN_SECONDS/ }, { msg: 'request broken off', status: 200 }]);
+});
+
+t.test('what is set around a request is there when its operation runs, and in no other', async (t) => {
+  const around = new AsyncLocalStorage<string>();
+  const seen: string[] = [];
+  const wrap = injectFaults(({ plants }) => ({
+    plants: {
+      create: (subject, id, plant) => {
+        seen.push(`${around.getStore()} creates ${id}`);
+        return plants.create(subject, id, plant);
+      },
+      list: (subject, options) => {
+        seen.push(`${around.getStore()} lists`);
+        return plants.list(subject, options);
+      },
+    },
+  }));
+  const { app, open, authorized } = await startListening(t, { wrap });
+  app.server.prependListener('request', ({ headers }: IncomingMessage) => {
+    around.enterWith(String(headers['x-request-id']));
+  });
+  const named = (name: string) => `${authorized}X-Request-Id: ${name}\r\n`;
+  const connections = await Promise.all(['a', 'b', 'c'].map(async (name) => ({ name, raw: await open() })));
+  for (const { name, raw } of connections) {
+    raw.send(
+      `${createRequest(named(`${name}1`), `{"id":${name.charCodeAt(0)},"name":"a"}`)}GET /plants HTTP/1.1\r\n${named(`${name}2`)}\r\n`,
+    );
+  }
+  // The body arrives later than the request.
+  const late = await open();
+  const arrives = once(app.server, 'request');
+  late.send(`${createHead(named('late'))}Content-Length: 20\r\n\r\n{`);
+  await arrives;
+  late.send('"id":1,"name": "a"}');
+  for (const { raw } of connections) {
+    t.equal((await raw.receive('POST', '/plants'))?.status, 200);
+    t.equal((await raw.receive('GET', '/plants'))?.status, 200);
+  }
+  t.equal((await late.receive('POST', '/plants'))?.status, 200);
+  t.strictSame(
+    seen.sort(),
+    [
+      ...connections.flatMap(({ name }) => [`${name}1 creates ${name.charCodeAt(0)}`, `${name}2 lists`]),
+      'late creates 1',
+    ].sort(),
+  );
+});

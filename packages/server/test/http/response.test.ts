@@ -1,0 +1,233 @@
+// What operators can add to responses: ETags, compression, CORS and security headers, without changing what they say.
+import { once } from 'node:events';
+import { randomBytes } from 'node:crypto';
+import { gunzipSync } from 'node:zlib';
+import t from 'tap';
+import { checkResponse, contract, type HttpResponse } from '../support/contract-check.js';
+import { engines } from '../support/engines.js';
+import { listRequest } from '../support/raw-connection.js';
+import { injectFaults, startListening, startService } from '../support/service.js';
+import type { Page } from '../../dist/storage/interface.js';
+
+const engine = engines[0]!;
+/** Endless lists whose pages have the given size and cannot be compressed. */
+const endless = (bytes: number) =>
+  injectFaults(() => ({
+    plants: {
+      list: (): Promise<Page> => {
+        const json = JSON.stringify({ name: randomBytes(bytes / 2).toString('hex') });
+        return Promise.resolve({ json, count: 1, next: 1n });
+      },
+    },
+  }));
+
+t.test('a list has an ETag, and returns 304 to a client that has it', async (t) => {
+  const { call, token, issue, subject } = await startService(t, engine);
+  const list = (known?: string, url = '/plants') =>
+    call('GET', url, { token, ...(known !== undefined && { headers: { 'if-none-match': known } }) });
+  const empty = await list();
+  t.match(empty.headers['etag'], /^W\/"[\w-]{43}"$/);
+  t.equal((await list(String(empty.headers['etag']))).status, 304);
+  for (const id of [1, 2]) await call('POST', '/plants', { token, body: { id, name: `${id}` } });
+
+  const listed = await list(String(empty.headers['etag']));
+  t.strictSame([listed.status, listed.json], [200, [{ name: '1' }, { name: '2' }]]);
+  const tag = String(listed.headers['etag']);
+  for (const known of [tag, tag.slice(2), `"other", ${tag}`, `W/"a,b",${tag} , "c"`, '*', ' * ']) {
+    const { status, text, headers } = await list(known);
+    t.equal(status, 304, known);
+    t.equal(text, '');
+    t.match(headers, { etag: tag, 'cache-control': 'private, no-cache' });
+    t.equal(headers['content-type'], undefined);
+  }
+  for (const known of ['', '""', 'nonsense', tag.slice(0, -1), tag.replace('W/', 'w/'), '"*"']) {
+    t.equal((await list(known)).status, 200, known);
+  }
+  const shorter = await list(tag, '/plants?limit=1');
+  t.strictSame([shorter.status, shorter.json], [200, [{ name: '1' }]]);
+  const other = await issue(`another than ${subject}`);
+  const same = { token: other, headers: { 'if-none-match': '*' } };
+  t.equal((await call('GET', '/plants?limit=0', same)).status, 400);
+  t.equal((await call('HEAD', '/plants', same)).status, 200);
+  t.equal((await call('POST', '/plants', { ...same, body: { id: 1, name: 'a' } })).status, 200);
+  t.equal((await call('GET', '/plants', { headers: { 'if-none-match': tag } })).status, 401);
+});
+
+t.test('a list of many pages has no ETag', async (t) => {
+  const pages = injectFaults(() => ({
+    plants: {
+      list: (_subject, { after }): Promise<Page> =>
+        Promise.resolve(
+          after === undefined
+            ? { json: '{"name":"a"}', count: 1, next: 1n }
+            : { json: '{"name":"b"}', count: 1, next: undefined },
+        ),
+    },
+  }));
+  const { call, token } = await startService(t, engine, { wrap: pages });
+  const listed = await call('GET', '/plants', { token, headers: { 'if-none-match': '*' } });
+  t.strictSame([listed.status, listed.json], [200, [{ name: 'a' }, { name: 'b' }]]);
+  t.equal(listed.headers['etag'], undefined);
+});
+
+t.test('responses are compressed for clients that accept it, with Vary for caches', async (t) => {
+  const service = await startService(t, engine, { plugins: { compression: true } });
+  const { app, call, token, subject, storage } = service;
+  const plants = Array.from({ length: 700 }, (_, i) => ({ name: `plant ${i} `.repeat(5) }));
+  await Promise.all(plants.map((plant, i) => storage.plants.create(subject, BigInt(i), plant)));
+
+  const get = async (limit: number, headers: Record<string, string>) => {
+    const url = `/plants?limit=${limit}`;
+    const {
+      statusCode,
+      headers: received,
+      rawPayload,
+    } = await app.inject({
+      url,
+      headers: { authorization: `Bearer ${token}`, ...headers },
+    });
+    const coding = received['content-encoding'];
+    const text = coding === undefined ? rawPayload : gunzipSync(rawPayload);
+    const response = {
+      status: statusCode,
+      headers: received as HttpResponse['headers'],
+      text: text.toString(),
+    };
+    checkResponse('GET', url, response);
+    t.equal(received['vary'], 'accept-encoding');
+    return { ...response, coding, length: rawPayload.length };
+  };
+  // One chunk, and many.
+  for (const limit of [100, 700]) {
+    const plain = await get(limit, {});
+    t.strictSame(JSON.parse(plain.text), plants.slice(0, limit));
+    t.equal(plain.coding, undefined);
+    const codings = [
+      ['gzip', 'gzip'],
+      ['gzip, deflate, br, zstd', 'gzip'],
+      ['br, gzip;q=0.5', 'gzip'],
+      ['br', undefined],
+      ['gzip;q=0', undefined],
+      ['identity', undefined],
+      ['compress', undefined],
+    ] as const;
+    for (const [accepted, expected] of codings) {
+      const coded = await get(limit, { 'accept-encoding': accepted });
+      t.equal(coded.coding, expected, accepted);
+      t.equal(coded.text, plain.text);
+      t.equal(coded.headers['etag'], plain.headers['etag'], 'weak, so it holds for every coding');
+      if (expected !== undefined) t.ok(coded.length < plain.text.length / 4);
+    }
+    const again = { 'accept-encoding': 'gzip', 'if-none-match': plain.headers['etag'] as string };
+    if (limit === 100) t.match(await get(limit, again), { status: 304, text: '', coding: undefined });
+  }
+  t.equal((await get(1, { 'accept-encoding': 'gzip' })).coding, undefined, 'what is short stays as it is');
+  const head = await call('HEAD', '/plants', { token, headers: { 'accept-encoding': 'gzip' } });
+  t.equal(head.status, 200);
+  const refused = { token, body: '{"id":1,"name":"a"}', headers: { 'content-encoding': 'gzip' } };
+  t.match(await call('POST', '/plants', refused), { status: 400, json: { error: 40003 } });
+});
+
+t.test('a compressed list that stalls is aborted like any other', async (t) => {
+  const request = (lines: string) => listRequest(`${lines}Accept-Encoding: gzip\r\n`);
+  const plugins = { compression: true };
+
+  const stalled = await startListening(t, { plugins, limits: { stallTimeout: 100 }, wrap: endless(200_000) });
+  const { connection: reader, served: socket } = await stalled.openBoth();
+  reader.socket.pause();
+  reader.send(request(stalled.authorized));
+  await once(socket, 'close');
+
+  let left = 5;
+  const failing = injectFaults(() => ({
+    plants: {
+      list: (): Promise<Page> =>
+        --left > 0
+          ? Promise.resolve({ json: '{"name":"a"}', count: 1, next: 1n })
+          : Promise.reject(new Error('the disk is gone')),
+    },
+  }));
+  const broken = await startListening(t, { plugins, wrap: failing });
+  const connection = await broken.open();
+  connection.send(request(broken.authorized));
+  const whole = await connection.receive('GET', '/plants');
+  t.match(
+    whole,
+    { status: 500, headers: { 'content-encoding': undefined } },
+    'before its first byte, the response is an error',
+  );
+
+  left = 100_000;
+  connection.send(request(broken.authorized));
+  t.notMatch(await connection.rest(), /\r\n0\r\n\r\n$/, 'after it, it does not end as if it were whole');
+});
+
+t.test('pages of the configured origins may use the service and read its errors', async (t) => {
+  const origin = 'https://plants.example';
+  const { call, token } = await startService(t, engine, {
+    plugins: { corsOrigins: [origin, 'http://localhost:8080'], compression: true },
+  });
+  const preflight = {
+    origin,
+    'access-control-request-method': 'DELETE',
+    'access-control-request-headers': 'authorization',
+  };
+  const allowed = await call('OPTIONS', '/plants/1', { headers: preflight });
+  t.equal(allowed.status, 204);
+  t.match(allowed.headers, {
+    'access-control-allow-origin': origin,
+    'access-control-allow-methods': contract.methods.join(', '),
+    'access-control-allow-headers': 'authorization',
+    'access-control-max-age': '600',
+  });
+  const listed = await call('GET', '/plants', { token, headers: { origin } });
+  t.equal(listed.status, 200);
+  t.equal(listed.headers['access-control-allow-origin'], origin);
+  t.match(listed.headers['access-control-expose-headers'], /\bETag\b.*\bRetry-After\b.*\bX-Request-Id\b/);
+  t.match(String(listed.headers['vary']), /accept-encoding, Origin/i);
+  t.equal(listed.headers['access-control-allow-credentials'], undefined);
+  for (const url of ['/plants', '/nothing']) {
+    const error = await call('GET', url, { headers: { origin } });
+    t.ok(error.status >= 400);
+    t.equal(error.headers['access-control-allow-origin'], origin, 'a page can read what went wrong');
+  }
+
+  for (const foreign of ['https://evil.example', 'https://plants.example.evil.example', 'null', '']) {
+    const headers = { ...preflight, origin: foreign };
+    for (const response of [
+      await call('OPTIONS', '/plants/1', { headers }),
+      await call('GET', '/plants', { token, headers: { origin: foreign } }),
+    ]) {
+      t.equal(response.headers['access-control-allow-origin'], undefined, foreign);
+      t.match(String(response.headers['vary']), /Origin/i);
+    }
+  }
+  const options = await call('OPTIONS', '/plants', { headers: { origin } });
+  t.equal(options.status, 405, 'what is no preflight is a method like any other');
+  t.equal((await call('OPTIONS', '/nothing')).status, 404);
+  t.equal((await call('TRACE', '/plants/1')).status, 405);
+
+  const open = await startService(t, engine, { plugins: { corsOrigins: ['*'] } });
+  const anyone = await open.call('GET', '/plants', { token: open.token, headers: { origin: 'null' } });
+  t.equal(anyone.headers['access-control-allow-origin'], '*');
+});
+
+t.test('every response has security headers, and the page keeps its own policy', async (t) => {
+  const { app, call, token } = await startService(t, engine, { plugins: { securityHeaders: true } });
+  for (const [url, status] of [
+    ['/plants', 200],
+    ['/nothing', 404],
+  ] as const) {
+    const response = await call('GET', url, { token });
+    t.equal(response.status, status);
+    t.match(response.headers, {
+      'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'strict-transport-security': /max-age=\d+/,
+    });
+  }
+  const page = await app.inject('/docs/');
+  t.match(page.headers['content-security-policy'], /script-src 'self'/);
+  t.equal(page.headers['x-frame-options'], 'SAMEORIGIN');
+});

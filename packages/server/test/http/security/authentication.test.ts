@@ -1,0 +1,365 @@
+// Access tokens: which requests they authorize, and for how long; and that the contract determines it.
+import { randomBytes } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
+import t from 'tap';
+import { engines, sharedStorage } from '../../support/engines.js';
+import { captureLog, injectFaults, startService } from '../../support/service.js';
+import { withResolvers } from '../../support/wait.js';
+import { contract } from '../../support/contract-check.js';
+import { StorageError, type Token } from '../../../dist/storage/interface.js';
+import { allErrors } from '../../../../../dist/plants/errors.js';
+import { hashSecret } from '../../../dist/storage/access-token.js';
+import { service as definition } from '../../../../../dist/service.js';
+import { issueToken, scopes } from '../../support/store.js';
+import { createBearerVerifier } from '../../../dist/http/security/bearer.js';
+
+const engine = engines[0]!;
+/** Every operation of the contract, with HEAD for each GET: its method, a path and its scope. */
+const operations = contract.operations.flatMap(({ method, path, requiredScope }) =>
+  (method === 'GET' ? (['GET', 'HEAD'] as const) : [method as 'POST' | 'DELETE']).map(
+    (name) => [name, path.replace('{id}', '1'), requiredScope as (typeof scopes)[number]] as const,
+  ),
+);
+
+t.test('every operation returns 401 without a token, with the challenge of RFC 6750', async (t) => {
+  const { call } = await startService(t, engine);
+  for (const [method, url] of operations) {
+    const response = await call(method, url);
+    t.equal(response.status, 401, `${method} ${url}`);
+    t.equal(response.headers['www-authenticate'], 'Bearer realm="plant-store"');
+  }
+  for (const authorization of ['Basic YTpi', 'pst_abc', 'Bearerx', '']) {
+    const response = await call('GET', '/plants', { headers: { authorization } });
+    t.match(response.json, { error: 40100 }, `"${authorization}" is no bearer token at all`);
+    t.equal(response.headers['www-authenticate'], 'Bearer realm="plant-store"');
+  }
+});
+
+t.test('every operation returns 401 invalid_token for an invalid token', async (t) => {
+  const { call, token, issue, storage, subject } = await startService(t, engine);
+  const expired = await issue(subject, { expiresAt: Date.now() });
+  const revoked = await issueToken(storage.tokens, { subject, scopes, now: Date.now() });
+  await storage.tokens.revoke(revoked.token.id, Date.now());
+  const unknown = `pst_${'A'.repeat(43)}`;
+  const bad = [
+    expired,
+    revoked.secret,
+    unknown,
+    '',
+    'x',
+    token.slice(0, -1),
+    `${token}A`,
+    token.toUpperCase(),
+    `${token} ${token}`,
+    `${token},`,
+    'ä',
+  ];
+  for (const given of bad) {
+    for (const [method, url] of operations) {
+      const response = await call(method, url, { token: given });
+      t.equal(response.status, 401, `${method} with ${given.slice(0, 8)}`);
+      t.equal(response.headers['www-authenticate'], 'Bearer realm="plant-store", error="invalid_token"');
+      if (method !== 'HEAD')
+        t.strictSame(response.json, { error: 40101, message: allErrors.invalidToken.message });
+    }
+  }
+});
+
+t.test('the scheme is case-insensitive, the token is not', async (t) => {
+  const { call, token } = await startService(t, engine);
+  for (const scheme of ['Bearer', 'bearer', 'BEARER', 'Bearer  ']) {
+    t.equal(
+      (await call('GET', '/plants', { headers: { authorization: `${scheme} ${token}` } })).status,
+      200,
+      scheme,
+    );
+  }
+});
+
+t.test('every operation returns 403 insufficient_scope for a token without the required scope', async (t) => {
+  const { call, issue, subject } = await startService(t, engine);
+  for (const [method, url, needed] of operations) {
+    const lacking = await issue(subject, { scopes: scopes.filter((scope) => scope !== needed) });
+    const response = await call(method, url, { token: lacking, headers: { 'content-type': 'text/plain' } });
+    t.equal(response.status, 403, `${method} ${url}`);
+    t.equal(
+      response.headers['www-authenticate'],
+      `Bearer realm="plant-store", error="insufficient_scope", scope="${needed}"`,
+    );
+    const sufficient = await issue(subject, { scopes: [needed] });
+    t.not((await call(method, url, { token: sufficient })).status, 403);
+  }
+});
+
+t.test('authentication comes before validation', async (t) => {
+  const { call } = await startService(t, engine);
+  t.equal((await call('POST', '/plants', { body: '{' })).status, 401);
+  t.equal((await call('GET', '/plants?limit=0')).status, 401);
+  t.equal((await call('DELETE', '/plants/x')).status, 401);
+});
+
+t.test('a token works immediately, and only until it expires or is revoked', async (t) => {
+  let now = 1_800_000_000_000;
+  const { call, storage, subject } = await startService(t, engine, { now: () => now, monotonic: () => now });
+  const status = async (token: string) => (await call('GET', '/plants', { token })).status;
+  const { secret } = await issueToken(storage.tokens, { subject, scopes, now, expiresAt: now + 10_000 });
+  t.equal(await status(secret), 200);
+  now += 9_999;
+  t.equal(await status(secret), 200);
+  now += 1;
+  t.equal(await status(secret), 401, 'it expires on time, although it was seen just before');
+
+  const other = await issueToken(storage.tokens, { subject, scopes, now });
+  t.equal(await status(other.secret), 200);
+  await storage.tokens.revoke(other.token.id, now);
+  now += 5_000;
+  t.equal(await status(other.secret), 401, 'a revoked one stops within five seconds');
+});
+
+t.test('a token, valid or not, is looked up once per three seconds, by one request at a time', async (t) => {
+  let now = 1_800_000_000_000;
+  let lookups = 0;
+  const storage = await sharedStorage(engine);
+  const counting = injectFaults(({ tokens }) => ({
+    tokens: {
+      find: async (hashes) => {
+        lookups++;
+        return tokens.find(hashes);
+      },
+    },
+  }));
+  const { call, token } = await startService(t, engine, { storage, wrap: counting, monotonic: () => now });
+  const responses = await Promise.all(Array.from({ length: 50 }, () => call('GET', '/plants', { token })));
+  t.ok(responses.every(({ status }) => status === 200));
+  t.equal(lookups, 1);
+  now += 3_001;
+  await call('GET', '/plants', { token });
+  t.equal(lookups, 2);
+  const unknown = `pst_${'B'.repeat(43)}`;
+  for (let i = 0; i < 3; i++) t.equal((await call('GET', '/plants', { token: unknown })).status, 401);
+  t.equal(lookups, 3);
+  now += 3_001;
+  t.equal((await call('GET', '/plants', { token: unknown })).status, 401);
+  t.equal(lookups, 4);
+});
+
+t.test('tokens in use are looked up again in advance, many at a time', async (t) => {
+  let now = 1_800_000_000_000;
+  let fails = false;
+  const lookups: Promise<(Token | undefined)[]>[] = [];
+  const counts: number[] = [];
+  const recording = injectFaults(({ tokens }) => ({
+    tokens: {
+      find: (hashes) => {
+        const lookup = fails ? Promise.reject(new StorageError('unavailable', 'down')) : tokens.find(hashes);
+        counts.push(hashes.length);
+        lookups.push(lookup);
+        return lookup;
+      },
+    },
+  }));
+  const { call, storage, subject } = await startService(t, engine, { wrap: recording, monotonic: () => now });
+  const issued = await Promise.all(
+    Array.from({ length: 20 }, () => issueToken(storage.tokens, { subject, scopes, now })),
+  );
+  /** The statuses of a request with each token, and the number of tokens in each lookup that they caused. */
+  const useAll = async () => {
+    const statuses = new Set<number>();
+    for (const { secret } of issued) statuses.add((await call('GET', '/plants', { token: secret })).status);
+    await Promise.allSettled(lookups);
+    return { statuses: [...statuses], counts: counts.splice(0) };
+  };
+  t.strictSame(await useAll(), { statuses: [200], counts: Array.from(issued, () => 1) });
+  now += 1_999;
+  t.strictSame(await useAll(), { statuses: [200], counts: [] }, 'not before they are two seconds old');
+  now += 1;
+  t.strictSame(await useAll(), { statuses: [200], counts: [1] }, 'the others wait for each other');
+  now += 100;
+  t.strictSame(await useAll(), { statuses: [200], counts: [19] });
+
+  fails = true;
+  now += 2_100;
+  t.strictSame(await useAll(), { statuses: [200], counts: [1] }, 'a failure in advance has no effect');
+  now += 901;
+  t.strictSame((await useAll()).statuses, [503], 'until the tokens expire');
+
+  fails = false;
+  t.strictSame((await useAll()).statuses, [200]);
+  for (const { token } of issued) await storage.tokens.revoke(token.id, now);
+  for (let i = 0; i < 5; i++) {
+    now += 600;
+    await useAll();
+  }
+  t.strictSame((await useAll()).statuses, [401], 'a revocation takes effect in time');
+});
+
+t.test('invented tokens wait in a queue, for a limited time; known tokens do not', async (t) => {
+  let now = 1_800_000_000_000;
+  const known = new Set<string>();
+  const held: (() => void)[] = [];
+  let onHeld: () => void = () => undefined;
+  const holdingStrangers = injectFaults(({ tokens }) => ({
+    tokens: {
+      find: async (hashes) => {
+        if (!hashes.every((hash) => known.has(Buffer.from(hash).toString('hex')))) {
+          await new Promise<void>((resolve) => {
+            held.push(resolve);
+            onHeld();
+          });
+        }
+        return tokens.find(hashes);
+      },
+    },
+  }));
+  const { call, token, issue, subject } = await startService(t, engine, {
+    wrap: holdingStrangers,
+    monotonic: () => now,
+  });
+  known.add(hashSecret(token).toString('hex'));
+  const status = async (given: string) => (await call('GET', '/plants', { token: given })).status;
+  t.equal(await status(token), 200);
+
+  const madeUp = () => `pst_${randomBytes(32).toString('base64url')}`;
+  const flood = Array.from({ length: 100 }, () => status(madeUp()));
+  const fresh = status(await issue(subject));
+  now += 3_001;
+  t.equal(await status(token), 200, 'a known token is looked up again, past all the others');
+  t.equal(held.length, 4, 'so many of the others are looked up at a time');
+  const release = () => {
+    for (const resolve of held.splice(0)) resolve();
+  };
+  onHeld = release;
+  release();
+  t.strictSame(new Set(await Promise.all(flood)), new Set([401]));
+  t.equal(await fresh, 200, 'a new token among them is looked up');
+
+  onHeld = () => undefined;
+  const first = Array.from({ length: 4 }, () => status(madeUp()));
+  const waiting = Array.from({ length: 100 }, () => status(madeUp()));
+  t.equal(await status(token), 200);
+  now += 5_001;
+  release();
+  t.strictSame(new Set(await Promise.all(first)), new Set([401]));
+  t.strictSame(new Set(await Promise.all(waiting)), new Set([503]), 'those who wait too long get a 503');
+});
+
+t.test('50,000 tokens in use are all known during a flood of invented ones', async (t) => {
+  let clock = 0;
+  const valid = new Map<string, Token>();
+  const { promise: gate, resolve: release } = withResolvers();
+  const keyOf = (hash: Uint8Array) => Buffer.from(hash).toString('latin1');
+  // Strangers are looked up slowly.
+  const { tokens } = injectFaults(() => ({
+    tokens: {
+      find: async (hashes) => {
+        const found = hashes.map((hash) => valid.get(keyOf(hash)));
+        if (found.includes(undefined)) await gate;
+        return found;
+      },
+    },
+  }))(await sharedStorage(engine));
+  const { verify, isKnown } = createBearerVerifier({
+    tokens,
+    prefix: definition.tokenPrefix,
+    realm: definition.realm,
+    now: () => 0,
+    monotonic: () => clock,
+  });
+  const requestWith = (secret: string) =>
+    ({ headers: { authorization: `Bearer ${secret}` } }) as FastifyRequest;
+  const secretOf = (i: number) => `pst_${String(i).padStart(43, 'A')}`;
+  const requests = Array.from({ length: 50_000 }, (_, i) => requestWith(secretOf(i)));
+  for (const i of requests.keys()) {
+    const token = {
+      id: String(i),
+      subject: String(i),
+      scopes,
+      createdAt: 0,
+      expiresAt: 9,
+      revokedAt: undefined,
+    };
+    valid.set(keyOf(hashSecret(secretOf(i))), token);
+  }
+  for (const request of requests) await verify(request);
+  clock += 3_001;
+
+  const flood = Array.from({ length: 100 }, (_, i) => Promise.resolve(verify(requestWith(secretOf(-1 - i)))));
+  t.equal(requests.filter(isKnown).length, requests.length);
+  t.equal(isKnown(requestWith(secretOf(-1))), false);
+  const callers = await Promise.all(requests.map(async (request) => verify(request)));
+  t.ok(
+    callers.every((caller, i) => 'subject' in caller && caller.subject === String(i)),
+    'none waits behind the invented ones',
+  );
+
+  valid.delete(keyOf(hashSecret(secretOf(0))));
+  release();
+  await Promise.all(flood);
+  clock += 3_001;
+  t.match(await verify(requests[0]!), { kind: 'invalidToken' });
+  t.equal(isKnown(requests[0]!), false, 'an invalid one is forgotten');
+});
+
+t.test('a failure of the token store returns 503, not 401', async (t) => {
+  const find = () => Promise.reject(new StorageError('unavailable', 'secret'));
+  const failing = injectFaults(() => ({ tokens: { find } }));
+  const { call, token } = await startService(t, engine, { wrap: failing });
+  const response = await call('GET', '/plants', { token });
+  t.strictSame(response.json, { error: 50300, message: allErrors.unavailable.message });
+  t.equal(response.headers['www-authenticate'], undefined);
+});
+
+t.test('a subject must be a text that every engine can store', async (t) => {
+  const { tokens } = await sharedStorage(engine);
+  for (const subject of ['', 'a\u0000b', 'a\nb', '\u007f', '\ud800', 'x'.repeat(256)]) {
+    await t.rejects(issueToken(tokens, { subject, scopes, now: 0 }), TypeError, JSON.stringify(subject));
+  }
+});
+
+t.test('no secret is in the log', async (t) => {
+  const { lines: requests, logger } = captureLog('trace');
+  const { call, token } = await startService(t, engine, { logger });
+  await call('POST', '/plants', {
+    token,
+    body: { id: 1, name: 'a secret name' },
+    headers: { 'x-request-id': 'mine-1' },
+  });
+  await call('GET', `/plants?access_token=${token}`, {
+    token,
+    headers: { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` },
+  });
+  await call('GET', '/plants', { token: `${token}x` });
+  await call('GET', '/plants', {
+    token,
+    headers: { 'x-request-id': 'not a good one', traceparent: 'neither' },
+  });
+  t.notMatch(JSON.stringify(requests), token);
+  t.notMatch(JSON.stringify(requests), 'a secret name');
+  t.equal(requests.length, 4, 'one line a request');
+  t.match(requests, [
+    { requestId: 'mine-1', method: 'POST', path: '/plants', status: 200 },
+    {
+      method: 'GET',
+      path: '/plants',
+      status: 400,
+      error: 40006,
+      traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`,
+    },
+    { status: 401, error: 40101 },
+    { requestId: /^[\da-f]{8}-\d+$/, status: 200 },
+  ]);
+  t.equal(requests[3]?.['traceparent'], undefined);
+});
+
+t.test('the error codes of the contract are those of the catalogue', async (t) => {
+  const components = contract.document['components'] as { schemas: { Error: { description: string } } };
+  const { description } = components.schemas.Error;
+  const rows = [...description.matchAll(/^\| (\d{5}) \| (.+) \|$/gm)].map(([, code, message]) => ({
+    code: Number(code),
+    message,
+  }));
+  t.strictSame(
+    rows,
+    Object.values(allErrors).sort((a, b) => a.code - b.code),
+  );
+});

@@ -1,0 +1,526 @@
+// Only valid access tokens of the configured identity provider are accepted, and one that fails or misbehaves affects no
+// other tokens: a real provider, and our own issuer.
+import fc from 'fast-check';
+import {
+  decodeProtectedHeader,
+  exportJWK,
+  exportSPKI,
+  generateKeyPair,
+  SignJWT,
+  UnsecuredJWT,
+  type CryptoKey,
+  type JWK,
+} from 'jose';
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pipeline } from 'node:stream/promises';
+import { setImmediate } from 'node:timers/promises';
+import t, { type Test } from 'tap';
+import { engines } from '../../support/engines.js';
+import { startService, type ServiceOptions } from '../../support/service.js';
+import { ConfigError, readConfig } from '../../../dist/config.js';
+import { createJwtVerifier, type IdentityProvider } from '../../../dist/http/security/jwt.js';
+import { service as definition } from '../../../../../dist/service.js';
+import { scopes } from '../../support/store.js';
+
+// The provider warns that it is not set up for production, which is true here.
+t.capture(console, 'warn', (message: string) => {
+  if (!message.startsWith('oidc-provider WARNING')) console.error(message);
+});
+const { default: Provider } = await import('oidc-provider');
+
+const audience = 'https://plants.example';
+const start = Date.parse('2026-01-01T00:00:00Z');
+
+/** Authentication does not depend on the engine. */
+const engine = engines[0]!;
+
+interface Key {
+  alg: string;
+  kid: string;
+  privateKey: CryptoKey;
+  publicKey: CryptoKey;
+  jwk: JWK;
+}
+
+let kids = 0;
+
+async function makeKey(alg: string): Promise<Key> {
+  const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
+  const kid = `key ${++kids}`;
+  return { alg, kid, privateKey, publicKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } };
+}
+
+/** An issuer, which publishes a key of each algorithm and counts how often they are requested. */
+async function startIssuer(t: Test, algorithms = ['ES256']) {
+  const keys = await Promise.all(algorithms.map(makeKey));
+  const issuer = {
+    keys,
+    asked: 0,
+    respond: (response: ServerResponse) => {
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) }));
+    },
+    provider: { issuer: '', audience, jwksUrl: '' },
+    /** Starts the service, which accepts the tokens of this issuer. */
+    serve: (options: ServiceOptions = {}, provider: Partial<IdentityProvider> = {}) =>
+      startService(t, engine, {
+        identityProvider: { ...issuer.provider, ...provider },
+        now: () => start,
+        ...options,
+      }),
+    /** A token of this issuer, valid for an hour unless the claims or the header say otherwise. */
+    sign: (
+      claims: Record<string, unknown> = {},
+      header: Record<string, unknown> = {},
+      key = keys[0]!,
+      secret: CryptoKey | Uint8Array = key.privateKey,
+    ) => {
+      const now = start / 1000;
+      const all = {
+        iss: issuer.provider.issuer,
+        aud: audience,
+        sub: 'alice',
+        scope: 'openid plants:read plants:write',
+        iat: now,
+        exp: now + 3_600,
+        ...claims,
+      };
+      return new SignJWT(all).setProtectedHeader({ alg: key.alg, kid: key.kid, ...header }).sign(secret);
+    },
+  };
+  const server = createServer((_, response) => {
+    issuer.asked++;
+    issuer.respond(response);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  issuer.provider = { issuer: `${origin}/`, audience, jwksUrl: `${origin}/keys` };
+  return issuer;
+}
+
+const plant = { id: 1, name: 'Monstera', tag: 'indoor' };
+const invalid = {
+  status: 401,
+  json: { error: 40101, message: 'The access token is malformed, unknown, expired or revoked.' },
+  headers: { 'www-authenticate': 'Bearer realm="plant-store", error="invalid_token"' },
+};
+const unavailable = {
+  status: 503,
+  json: { error: 50300, message: 'The service is temporarily unavailable; the request had no effect.' },
+  headers: { 'retry-after': '1' },
+};
+
+t.test('tokens of every algorithm are accepted, and their subjects are separate from others', async (t) => {
+  const issuer = await startIssuer(t, ['RS256', 'ES256', 'EdDSA', 'Ed25519']);
+  const { keys } = issuer;
+  const { call, issue, storage } = await issuer.serve();
+  for (const [i, key] of keys.entries()) {
+    const token = await issuer.sign({}, {}, key);
+    t.match(await call('POST', '/plants', { token, body: { ...plant, id: i } }), { status: 200 }, key.alg);
+  }
+  const token = await issuer.sign({ jti: 'another' }, { typ: 'at+jwt' });
+  const list = keys.map(() => ({ name: 'Monstera', tag: 'indoor' }));
+  t.strictSame((await call('GET', '/plants', { token })).json, list);
+
+  const subject = `${issuer.provider.issuer}\nalice`;
+  t.equal((await storage.plants.list(subject, { limit: 10 })).count, 4);
+  const opaque = await issue('alice');
+  t.strictSame(
+    (await call('GET', '/plants', { token: opaque })).json,
+    [],
+    'an opaque token is another subject',
+  );
+  t.strictSame((await call('GET', '/plants', { token: await issuer.sign({ sub: 'bob' }) })).json, []);
+  t.equal(issuer.asked, 1, 'the keys are fetched once');
+});
+
+t.test(
+  'only access tokens are accepted: others of the issuer have a type or an audience of their own',
+  async (t) => {
+    const issuer = await startIssuer(t);
+    const lenient = await issuer.serve();
+    const strict = await issuer.serve({}, { requireType: true });
+    const types: [typ: unknown, lenient: number, strict: number][] = [
+      ['at+jwt', 200, 200],
+      ['application/at+jwt', 200, 200],
+      ['AT+JWT', 200, 200],
+      // What most providers send, for ID tokens, too.
+      ['JWT', 200, 401],
+      ['jwt', 200, 401],
+      [undefined, 200, 401],
+      ['logout+jwt', 401, 401],
+      ['dpop+jwt', 401, 401],
+      ['secevent+jwt', 401, 401],
+      ['text/at+jwt', 401, 401],
+      ['', 401, 401],
+      [1, 401, 401],
+    ];
+    for (const [typ, accepted, acceptedStrictly] of types) {
+      const token = await issuer.sign({ jti: String(typ) }, typ === undefined ? {} : { typ });
+      const status = async ({ call }: typeof lenient) => (await call('GET', '/plants', { token })).status;
+      t.strictSame([await status(lenient), await status(strict)], [accepted, acceptedStrictly], String(typ));
+    }
+    const idToken = await issuer.sign({ aud: 'the id of a client', nonce: 'n' }, { typ: 'JWT' });
+    t.match(await lenient.call('GET', '/plants', { token: idToken }), invalid, 'an ID token');
+  },
+);
+
+t.test('scopes are read from scope or scp', async (t) => {
+  const issuer = await startIssuer(t);
+  const { call } = await issuer.serve();
+  const cases: [Record<string, unknown>, number, number][] = [
+    [{ scope: 'plants:read' }, 200, 403],
+    [{ scope: 'email plants:write' }, 403, 404],
+    [{ scope: undefined, scp: ['plants:read', 'plants:write', 7] }, 200, 404],
+    [{ scope: undefined, scp: 'plants:read plants:write' }, 200, 404],
+    [{ scope: '' }, 403, 403],
+    [{ scope: 'plants:readwrite plants' }, 403, 403],
+    [{ scope: undefined }, 403, 403],
+    [{ scope: { 'plants:read': true } }, 403, 403],
+  ];
+  for (const [claims, read, write] of cases) {
+    const token = await issuer.sign({ sub: 'of scopes', ...claims });
+    t.equal((await call('GET', '/plants', { token })).status, read, JSON.stringify(claims));
+    t.equal((await call('DELETE', '/plants/1', { token })).status, write, JSON.stringify(claims));
+  }
+});
+
+t.test('an invalid token returns 401, whatever is wrong with it', async (t) => {
+  const issuer = await startIssuer(t, ['RS256', 'ES256', 'RS384']);
+  const [rsa, ec, small] = issuer.keys;
+  const stranger = await makeKey('RS256');
+  const { call, storage } = await issuer.serve();
+  const now = start / 1000;
+  const good = await issuer.sign();
+  const [header, payload, signature] = good.split('.') as [string, string, string];
+  const publicPem = new TextEncoder().encode(await exportSPKI(rsa!.publicKey));
+  const bad: Record<string, string> = {
+    'alg none': new UnsecuredJWT({ iss: issuer.provider.issuer, aud: audience, sub: 'alice' })
+      .setExpirationTime(now + 60)
+      .encode(),
+    'alg none, with a signature': `${new UnsecuredJWT({ sub: 'alice' }).encode()}${signature}`,
+    'HMAC with the public key': await issuer.sign({}, { alg: 'HS256' }, rsa, publicPem),
+    'an algorithm that is not allowed': await issuer.sign({}, {}, small),
+    'an unknown kid': await issuer.sign({}, { kid: 'nobody' }),
+    "another key's kid": await issuer.sign({}, { kid: ec!.kid }),
+    'a stranger under a known kid': await issuer.sign({}, { kid: rsa!.kid }, stranger),
+    'a key in its own header': await issuer.sign({}, { kid: undefined, jwk: stranger.jwk }, stranger),
+    'an unknown critical header': `${Buffer.from(JSON.stringify({ alg: 'RS256', kid: rsa!.kid, crit: ['x'], x: 1 })).toString('base64url')}.${payload}.${signature}`,
+    'another payload': `${header}.${Buffer.from('{"sub":"mallory"}').toString('base64url')}.${signature}`,
+    'a cut signature': good.slice(0, -8),
+    'another issuer': await issuer.sign({ iss: issuer.provider.issuer.slice(0, -1) }),
+    'no issuer': await issuer.sign({ iss: undefined }),
+    'another audience': await issuer.sign({ aud: ['https://other.example'] }),
+    'no audience': await issuer.sign({ aud: undefined }),
+    expired: await issuer.sign({ exp: now - 6 }),
+    'no expiry': await issuer.sign({ exp: undefined }),
+    'an expiry that is no number': await issuer.sign({ exp: `${now + 60}` }),
+    'not yet valid': await issuer.sign({ nbf: now + 6 }),
+    'no subject': await issuer.sign({ sub: undefined }),
+    'an empty subject': await issuer.sign({ sub: '' }),
+    'a subject that is no text': await issuer.sign({ sub: 7 }),
+    'a long subject': await issuer.sign({ sub: 'x'.repeat(256) }),
+    'a subject with U+0000': await issuer.sign({ sub: 'a\0b' }),
+    'a subject with an unpaired surrogate': await issuer.sign({ sub: '\ud83d' }),
+    oversized: await issuer.sign({ filler: 'x'.repeat(8_192) }),
+    'two parts': `${header}.${payload}`,
+    'five parts, as of a JWE': `${good}.${payload}.${signature}`,
+    'no JSON': `${Buffer.from('{').toString('base64url')}.${payload}.${signature}`,
+    'neither ours nor a JWT': 'opaque',
+    'nearly ours': `pst_${'a'.repeat(42)}`,
+  };
+  for (const [what, token] of Object.entries(bad)) {
+    t.match(await call('POST', '/plants', { token, body: plant }), invalid, what);
+  }
+  t.equal((await storage.plants.list(`${issuer.provider.issuer}\nalice`, { limit: 1 })).count, 0);
+  const edges = [
+    { exp: now - 4 },
+    { nbf: now + 4 },
+    { aud: ['x', audience] },
+    { sub: 'x'.repeat(255) },
+    { sub: 'Ä\n😀' },
+  ];
+  for (const claims of edges) {
+    const token = await issuer.sign({ ...claims, jti: 'edge' });
+    t.match(await call('GET', '/plants', { token }), { status: 200, text: '[]' }, JSON.stringify(claims));
+  }
+  t.equal(issuer.asked, 1, 'unknown key ids do not drive requests to the issuer');
+});
+
+t.test('the verifier handles any text', async (t) => {
+  const issuer = await startIssuer(t);
+  const verify = createJwtVerifier(issuer.provider, scopes, () => start);
+  const encode = (text: string) => Buffer.from(text).toString('base64url');
+  const header = fc.oneof(
+    fc.json(),
+    fc
+      .record({
+        alg: fc.constantFrom('ES256', 'none', 'HS256'),
+        kid: fc.oneof(fc.constant(issuer.keys[0]!.kid), fc.json()),
+      })
+      .map((value) => JSON.stringify(value)),
+  );
+  const token = fc.tuple(header, fc.oneof(fc.json(), fc.string()), fc.base64String());
+  await fc.assert(
+    fc.asyncProperty(token, async ([head, body, signature]) => {
+      return (
+        (await verify(`${encode(head)}.${encode(body)}.${signature.replaceAll(/[+/=]/g, '_')}`)) === undefined
+      );
+    }),
+    { numRuns: 300 },
+  );
+  t.pass('all were refused, and none threw');
+});
+
+/** Starts a real identity provider with one client, which issues JWTs for any resource. */
+async function startProvider(t: Test, keys: Key[], port = 0) {
+  const jwks = await Promise.all(
+    keys.map(async ({ privateKey, jwk }) => ({ ...(await exportJWK(privateKey)), ...jwk })),
+  );
+  const server = createServer().listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address() as AddressInfo;
+  const origin = `http://127.0.0.1:${address.port}`;
+  const client = { client_id: 'gardener', client_secret: 'a long secret' };
+  const provider = new Provider(origin, {
+    clients: [{ ...client, grant_types: ['client_credentials'], response_types: [], redirect_uris: [] }],
+    features: {
+      devInteractions: { enabled: false },
+      clientCredentials: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        getResourceServerInfo: (_, resource) => ({
+          audience: resource,
+          scope: 'plants:read plants:write',
+          accessTokenFormat: 'jwt',
+          jwt: { sign: { alg: 'RS256' } },
+        }),
+      },
+    },
+    jwks: { keys: jwks },
+    ttl: { ClientCredentials: 600 },
+    cookies: { keys: ['of no use here'] },
+  });
+  const handle = provider.callback();
+  server.on('request', (request, response) => void handle(request, response));
+  const stop = async () => {
+    if (!server.listening) return;
+    server.close();
+    server.closeAllConnections();
+    await once(server, 'close');
+  };
+  t.teardown(stop);
+  const found = await fetch(`${origin}/.well-known/openid-configuration`);
+  const { issuer, jwks_uri, token_endpoint } = (await found.json()) as Record<string, string>;
+  const getToken = async (request: { resource?: string; scope?: string }) => {
+    const body = new URLSearchParams({ ...client, grant_type: 'client_credentials', ...request });
+    const response = await fetch(token_endpoint!, { method: 'POST', body });
+    return ((await response.json()) as { access_token: string }).access_token;
+  };
+  return {
+    identityProvider: { issuer: issuer!, audience, jwksUrl: jwks_uri!, jwksCooldown: 0 },
+    port: address.port,
+    stop,
+    getToken,
+  };
+}
+
+t.test(
+  'tokens of a real identity provider are good, over its rotation of keys and its restart',
+  async (t) => {
+    const [first, second] = await Promise.all(['RS256', 'RS256'].map(makeKey));
+    const before = await startProvider(t, [first!]);
+    const { call } = await startService(t, engine, { identityProvider: before.identityProvider });
+    const both = { resource: audience, scope: 'plants:read plants:write' };
+    const old = await before.getToken(both);
+    t.equal((await call('POST', '/plants', { token: old, body: plant })).status, 200);
+    const reader = await before.getToken({ ...both, scope: 'plants:read' });
+    t.match(await call('GET', '/plants', { token: reader }), { status: 200, json: [{ name: plant.name }] });
+    t.equal(
+      (await call('DELETE', '/plants/1', { token: reader })).status,
+      403,
+      'a scope that it has not got',
+    );
+    const foreign = await before.getToken({ ...both, resource: 'https://weeds.example' });
+    t.match(await call('GET', '/plants', { token: foreign }), invalid, 'it is for another audience');
+    t.match(await call('GET', '/plants', { token: await before.getToken({}) }), invalid, 'it is no JWT');
+
+    const unseen = await before.getToken(both);
+    await before.stop();
+    t.equal((await call('GET', '/plants', { token: unseen })).status, 200, 'the keys are known already');
+
+    const after = await startProvider(t, [second!, first!], before.port);
+    const fresh = await after.getToken(both);
+    t.equal(decodeProtectedHeader(fresh).kid, second!.kid);
+    t.equal((await call('DELETE', '/plants/1', { token: fresh })).status, 204, 'the new key is found');
+    t.equal((await call('GET', '/plants', { token: unseen })).status, 200, 'and the old one still good');
+  },
+);
+
+t.test('an issuer that does not respond causes 503, and opaque tokens still work', async (t) => {
+  const issuer = await startIssuer(t, ['EdDSA']);
+  const { call, token: opaque } = await issuer.serve({}, { jwksCooldown: 0 });
+  const token = await issuer.sign({ sub: 'of outage' });
+  const good = issuer.respond;
+  const failures: Record<string, typeof good> = {
+    'a cut connection': (response) => response.destroy(),
+    'a 500': (response) => response.writeHead(500).end('{"keys":[]}'),
+    'a redirection': (response) => response.writeHead(302, { location: '/elsewhere' }).end(),
+    'no JSON': (response) => response.end('<html>'),
+    'no key set': (response) => response.end('{}'),
+  };
+  for (const [what, respond] of Object.entries(failures)) {
+    issuer.respond = respond;
+    t.match(await call('GET', '/plants', { token }), unavailable, what);
+    t.equal((await call('GET', '/plants', { token: opaque })).status, 200, what);
+  }
+  const hmac = await issuer.sign({}, { alg: 'HS256' }, issuer.keys[0], new Uint8Array(32));
+  t.match(await call('GET', '/plants', { token: hmac }), invalid, 'this one is bad, keys or no keys');
+  issuer.respond = good;
+  t.equal((await call('GET', '/plants', { token })).status, 200, 'it is back');
+});
+
+t.test(
+  'an issuer that takes the request and never responds is a 503, and holds up no opaque token',
+  async (t) => {
+    const issuer = await startIssuer(t);
+    const { respond } = issuer;
+    const asked = new Promise<ServerResponse>((resolve) => (issuer.respond = resolve));
+    let now = start;
+    const patient = await issuer.serve({ now: () => now });
+    const token = await issuer.sign();
+    const waiting = patient.call('GET', '/plants', { token });
+    const silent = await asked;
+    const opaque = await patient.call('GET', '/plants', { token: patient.token });
+    t.equal(opaque.status, 200, 'verified while the other still waits for its keys');
+    silent.destroy();
+    t.match(await waiting, unavailable);
+
+    const short = await issuer.serve({}, { jwksTimeout: 20 });
+    t.match(await short.call('GET', '/plants', { token }), unavailable, 'the wait has an end');
+    t.equal((await short.call('GET', '/plants', { token: short.token })).status, 200);
+    issuer.respond = respond;
+    now += 5_000;
+    t.equal((await patient.call('GET', '/plants', { token })).status, 200, 'the issuer is back');
+  },
+);
+
+t.test('an issuer that returns no keys is asked at intervals, however many tokens arrive', async (t) => {
+  const issuer = await startIssuer(t);
+  const good = issuer.respond;
+  let now = start;
+  const { call } = await issuer.serve({ now: () => now });
+  let tokens = 0;
+  const status = async () => {
+    const token = await issuer.sign({ sub: `${++tokens}`, exp: start / 1000 + 7_200 });
+    return (await call('GET', '/plants', { token })).status;
+  };
+  issuer.respond = (response) => response.end('{}');
+  for (let i = 0; i < 20; i++) t.equal(await status(), 503);
+  t.equal(issuer.asked, 1);
+  issuer.respond = good;
+  now += 4_999;
+  t.equal(await status(), 503);
+  now += 1;
+  t.equal(await status(), 200, 'asked again, it gives them');
+  t.equal(issuer.asked, 2);
+
+  issuer.respond = (response) => response.destroy();
+  issuer.asked = 0;
+  const late = await issuer.serve({ now: () => now });
+  const token = await issuer.sign({ sub: 'of a clock' });
+  t.equal((await late.call('GET', '/plants', { token })).status, 503);
+  issuer.respond = good;
+  now -= 1_800_000;
+  t.equal(
+    (await late.call('GET', '/plants', { token })).status,
+    200,
+    'a clock that is set back delays no request',
+  );
+});
+
+t.test('an issuer whose response does not end is disconnected', async (t) => {
+  const issuer = await startIssuer(t);
+  let sent = 0;
+  async function* endless() {
+    for (;;) {
+      yield Buffer.alloc(65_536, ' ');
+      sent += 65_536;
+      // One iteration of the event loop, in which the closing of the connection may be noticed.
+      await setImmediate();
+    }
+  }
+  const cutOff = new Promise<unknown>((resolve) => {
+    issuer.respond = (response) => void pipeline(endless(), response).catch(resolve);
+  });
+  const { call } = await issuer.serve();
+  t.match(await call('GET', '/plants', { token: await issuer.sign() }), unavailable);
+  await cutOff;
+  t.ok(sent < 32 * 2 ** 20, `after ${sent} bytes`);
+});
+
+t.test('a verified token is cached for three seconds, and never beyond its expiry', async (t) => {
+  const issuer = await startIssuer(t);
+  const { keys } = issuer;
+  let now = start;
+  const { call } = await issuer.serve({ now: () => now, monotonic: () => now }, { jwksCooldown: 0 });
+  const token = await issuer.sign({ sub: 'of the cache' });
+  const short = await issuer.sign({ sub: 'of the cache', exp: start / 1000 + 1 });
+  for (const each of [token, short]) t.equal((await call('GET', '/plants', { token: each })).status, 200);
+  issuer.keys = [];
+  // Another token with an unknown key makes the verifier fetch the keys, of which there are none now.
+  t.match(await call('GET', '/plants', { token: await issuer.sign({}, { kid: 'nobody' }) }), invalid);
+  now = start + 2_900;
+  t.equal((await call('GET', '/plants', { token })).status, 200, 'believed without its key');
+  now = start + 3_100;
+  t.match(await call('GET', '/plants', { token }), invalid, 'verified again');
+
+  issuer.keys = keys;
+  now = start + 5_900;
+  t.equal((await call('GET', '/plants', { token: short })).status, 200, 'within the leeway of five seconds');
+  now = start + 6_000;
+  t.match(await call('GET', '/plants', { token: short }), invalid, 'expired while it was believed');
+});
+
+t.test('without an identity provider, no JWT is accepted', async (t) => {
+  const issuer = await startIssuer(t);
+  const { call } = await startService(t, engine, { now: () => start });
+  t.match(await call('GET', '/plants', { token: await issuer.sign() }), invalid);
+  t.equal(issuer.asked, 0);
+});
+
+t.test('an identity provider is configured completely or not at all', async (t) => {
+  const whole = {
+    OIDC_ISSUER: 'https://id.example/realms/plants',
+    OIDC_AUDIENCE: audience,
+    OIDC_JWKS_URL: 'http://127.0.0.1:8080/keys',
+  };
+  t.match({ ...readConfig(whole, definition) }, { ...whole, OIDC_REQUIRE_AT_JWT: false });
+  t.match(
+    { ...readConfig({}, definition) },
+    { OIDC_ISSUER: undefined, OIDC_AUDIENCE: undefined, OIDC_JWKS_URL: undefined },
+  );
+  const { OIDC_ISSUER, ...others } = whole;
+  t.throws(
+    () => readConfig(others, definition),
+    new ConfigError('OIDC_ISSUER is required with OIDC_AUDIENCE and OIDC_JWKS_URL'),
+  );
+  t.throws(
+    () => readConfig({ OIDC_ISSUER }, definition),
+    /OIDC_AUDIENCE is required with.*\nOIDC_JWKS_URL is required with/,
+  );
+  for (const url of ['http://id.example', 'id.example', 'ftp://id.example', 'https://id .example']) {
+    t.throws(
+      () => readConfig({ ...whole, OIDC_JWKS_URL: url }, definition),
+      /^OIDC_JWKS_URL must be an https URL/,
+      url,
+    );
+  }
+});

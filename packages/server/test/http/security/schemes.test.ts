@@ -1,0 +1,484 @@
+// Security schemes of every kind, each with a verifier of the service or the built-in one: whom they admit, and that
+// neither an attacker nor a verifier that fails, hangs or lies makes them admit anybody else.
+import fc from 'fast-check';
+import t, { type Test } from 'tap';
+import { engines } from '../../support/engines.js';
+import { captureLog, startService, type ServiceOptions } from '../../support/service.js';
+import { withResolvers } from '../../support/wait.js';
+import { loadContract } from '../../../dist/contract/contract.js';
+import type { AnyVerifiers, Verified, Verifiers } from '../../../dist/contract/verifiers.js';
+import type { Opened } from '../../../dist/definition.js';
+import { ApiError } from '../../../dist/errors.js';
+import { StorageError } from '../../../dist/storage/interface.js';
+import type { operations, operationSecurity, securitySchemes } from '../../support/garden/types.gen.js';
+
+const engine = engines[0]!;
+
+/** What the contract's schemes are, by their names. */
+const schemes = {
+  user: { type: 'http', scheme: 'bearer' },
+  admin: { type: 'http', scheme: 'Bearer' },
+  basic: { type: 'http', scheme: 'basic' },
+  key: { type: 'apiKey', in: 'header', name: 'X-Key' },
+  queryKey: { type: 'apiKey', in: 'query', name: 'key' },
+  cookieKey: { type: 'apiKey', in: 'cookie', name: 'constructor' },
+  oauth: { type: 'oauth2', flows: {} },
+  oidc: { type: 'openIdConnect', openIdConnectUrl: 'https://example.org/' },
+  digest: { type: 'http', scheme: 'Digest' },
+} as const;
+type Scheme = keyof typeof schemes;
+
+const operation = (operationId: string, security: object[]) => ({
+  get: {
+    operationId,
+    security,
+    responses: {
+      200: { description: 'Who calls.', content: { 'application/json': { schema: { type: 'object' } } } },
+      default: {
+        description: 'An error.',
+        content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+      },
+    },
+  },
+});
+
+/** The contract: an operation for each scheme, and some for several. */
+const bytesOf = (securitySchemes: object, paths: Record<string, object[]>) =>
+  Buffer.from(
+    JSON.stringify({
+      openapi: '3.1.0',
+      info: { title: 'Schemes', version: '1' },
+      paths: Object.fromEntries(
+        Object.entries(paths).map(([name, security]) => [`/${name}`, operation(name, security)]),
+      ),
+      components: {
+        securitySchemes,
+        schemas: {
+          Error: {
+            type: 'object',
+            required: ['error', 'message'],
+            properties: { error: { type: 'integer', format: 'int32' }, message: { type: 'string' } },
+          },
+        },
+      },
+    }),
+  );
+
+const own = Object.keys(schemes).map((name): [string, object[]] => [name, [{ [name]: [] }]]);
+const bytes = bytesOf(schemes, {
+  ...Object.fromEntries(own),
+  either: [{ basic: [] }, { user: [] }, { key: [] }],
+  tokens: [{ oauth: [] }, { user: [] }],
+  both: [{ key: [], basic: ['plants:read'] }],
+  optional: [{}, { key: [] }],
+});
+const contract = loadContract(bytes);
+const operationIds = contract.operations.map(({ operationId }) => operationId);
+/** The handlers return what they know of the caller. */
+const handlers = Object.fromEntries(
+  operationIds.map((name) => [
+    name,
+    ({ caller }: { caller?: object | null }) => Promise.resolve({ caller: caller ?? null }),
+  ]),
+);
+
+const base64 = (text: string) => Buffer.from(text).toString('base64');
+const password = 'open: "sesame"\\é';
+/** A valid credential of each scheme but `user`, as a request has it. */
+const valid: Record<Exclude<Scheme, 'user'>, { url?: string; headers?: Record<string, string> }> = {
+  admin: { headers: { authorization: 'Bearer the-admins' } },
+  basic: { headers: { authorization: `BASIC  ${base64(`alice:${password}`)}` } },
+  key: { headers: { 'x-key': 'k1' } },
+  queryKey: { url: '?key=k+2' },
+  cookieKey: { headers: { cookie: 'a=b; constructor=k%203' } },
+  oauth: { headers: { authorization: 'bearer o.1' } },
+  oidc: { headers: { authorization: 'Bearer i~1' } },
+  digest: { headers: { authorization: 'Digest username="alice", response="x"' } },
+};
+
+/** Verifiers that admit these credentials as `alice`, and remember what they were asked. */
+function createVerifiers() {
+  const asked: unknown[] = [];
+  const admit = (expected: unknown) => (credential: unknown) => {
+    asked.push(credential);
+    const isRight = JSON.stringify(credential) === JSON.stringify(expected);
+    return isRight ? { subject: 'alice', scopes: ['plants:read', 'unknown'] } : undefined;
+  };
+  const verifiers: AnyVerifiers = {
+    user: 'built-in',
+    admin: admit('the-admins'),
+    basic: admit({ username: 'alice', password }),
+    key: admit('k1'),
+    queryKey: admit('k 2'),
+    cookieKey: admit('k 3'),
+    oauth: admit('o.1'),
+    oidc: admit('i~1'),
+    digest: admit('username="alice", response="x"'),
+  };
+  return { verifiers, asked };
+}
+
+/** Serves the contract. */
+async function start(t: Test, options: ServiceOptions = {}) {
+  const { verifiers, asked } = createVerifiers();
+  const service = await startService(t, engine, {
+    contract,
+    handlers,
+    ...options,
+    verifiers: { ...verifiers, ...options.verifiers },
+  });
+  const get = (name: string, { url = '', headers = {} }: (typeof valid)['key'] = {}) =>
+    service.call('GET', `/${name}${url}`, { headers });
+  return { ...service, asked, get };
+}
+
+const callerOf = (json: unknown) => (json as { caller: { subject: string; scopes: string[] } | null }).caller;
+const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+const noOne = { status: 401 };
+
+t.test('a contract with schemes of every kind is served, and their subjects differ', async (t) => {
+  const { get, token, subject, issue } = await start(t);
+  const alice = await issue('alice');
+  t.match(callerOf((await get('user', bearer(token))).json), { subject });
+  const subjects = new Set([callerOf((await get('user', bearer(alice))).json)?.subject]);
+  for (const [name, credential] of Object.entries(valid)) {
+    const { status, json } = await get(name, credential);
+    t.equal(status, 200, name);
+    const caller = callerOf(json);
+    t.strictSame(caller, { subject: `\n${name}\nalice`, scopes: ['plants:read'] }, 'with known scopes');
+    subjects.add(caller?.subject);
+  }
+  t.equal(subjects.size, 9, 'no two callers are the same');
+});
+
+t.test('a credential opens the operations of its own scheme only', async (t) => {
+  const { get, token, asked } = await start(t);
+  const credentials = { user: bearer(token), ...valid };
+  for (const name of Object.keys(schemes)) {
+    for (const [other, credential] of Object.entries(credentials)) {
+      const { status } = await get(name, name === 'queryKey' ? credential : { ...credential, url: '' });
+      t.equal(status, name === other ? 200 : 401, `${other} at ${name}`);
+    }
+  }
+  t.notOk(asked.includes(token), "the service's own tokens are shown to no other verifier");
+  t.match(await get('tokens', bearer(token)), { status: 200 }, 'nor where both are accepted');
+  t.notOk(asked.includes(token));
+});
+
+t.test('a 401 challenges for each scheme that the operation accepts', async (t) => {
+  const { get } = await start(t);
+  const bearerChallenge = 'Bearer realm="plant-store"';
+  const basicChallenge = 'Basic realm="plant-store", charset="UTF-8"';
+  const invalid = `${bearerChallenge}, error="invalid_token"`;
+  const cases: [name: string, credential: object, challenge: string | undefined, code: number][] = [
+    ['admin', {}, bearerChallenge, 40100],
+    ['admin', bearer('x'), invalid, 40101],
+    ['oauth', bearer('x'), invalid, 40101],
+    ['basic', {}, basicChallenge, 40100],
+    ['basic', { headers: { authorization: 'Basic x' } }, basicChallenge, 40101],
+    ['key', {}, undefined, 40100],
+    ['key', { headers: { 'x-key': 'x' } }, undefined, 40101],
+    ['digest', {}, 'digest realm="plant-store"', 40100],
+    ['either', {}, `${basicChallenge}, ${bearerChallenge}`, 40100],
+    ['either', bearer('x'), `${basicChallenge}, ${invalid}`, 40101],
+    ['either', { headers: { 'x-key': 'x' } }, `${basicChallenge}, ${bearerChallenge}`, 40101],
+    ['optional', { headers: { 'x-key': '' } }, undefined, 40101],
+  ];
+  for (const [name, credential, challenge, error] of cases) {
+    const { status, headers, json } = await get(name, credential);
+    const found = {
+      status,
+      challenge: headers['www-authenticate'],
+      error: (json as { error: number }).error,
+    };
+    t.strictSame(found, { status: 401, challenge, error }, `${name} ${JSON.stringify(credential)}`);
+  }
+  t.match(await get('optional'), { status: 200, json: { caller: null } });
+  const both = { headers: { ...valid.key.headers, ...valid.basic.headers } };
+  t.match(callerOf((await get('both', both)).json)?.subject, '\nkey\nalice', 'the first one identifies');
+  t.match(await get('both', valid.key), { status: 401, headers: { 'www-authenticate': basicChallenge } });
+});
+
+t.test('a scope that a scheme without tokens does not grant is a 403 without a challenge', async (t) => {
+  const basic = () => ({ subject: 'alice' });
+  const { get } = await start(t, { verifiers: { basic } });
+  const both = { headers: { ...valid.key.headers, ...valid.basic.headers } };
+  t.match(await get('both', both), { status: 403, headers: { 'www-authenticate': undefined } });
+});
+
+t.test('malformed credentials are refused without asking the verifier', async (t) => {
+  const { get, asked } = await start(t);
+  const basics = [
+    '',
+    'x',
+    '====',
+    base64('alice'),
+    base64('a:\u0000'),
+    base64('a\n:b'),
+    `${base64('a:b')} x`,
+  ];
+  const nonUtf8 = Buffer.from([0x61, 0x3a, 0xff]).toString('base64');
+  for (const text of [...basics, nonUtf8])
+    t.match(await get('basic', { headers: { authorization: `Basic ${text}` } }), noOne, text);
+  for (const text of ['', 'a b', 'ä', '"x"'])
+    t.match(await get('oauth', { headers: { authorization: `Bearer ${text}` } }), noOne, text);
+  for (const url of ['?key=', '?key=k+2&key=k+2', '?key', '?__proto__=k+2'])
+    t.match(await get('queryKey', { url }), noOne, url);
+  for (const cookie of ['constructor=', 'constructor=a; constructor=a', 'constructor', ''])
+    t.match(await get('cookieKey', { headers: { cookie } }), noOne, cookie);
+  t.match(await get('key', { headers: { 'x-key': '' } }), noOne);
+  t.strictSame(asked, []);
+});
+
+t.test('forged credentials admit nobody', async (t) => {
+  const { get } = await start(t);
+  const characters = fc.constantFrom(...Array.from('aA0.~+/=:; "k123\\o'));
+  const forged = fc.tuple(
+    fc.constantFrom(...Object.keys(schemes), 'either', 'tokens', 'both'),
+    fc.constantFrom('Bearer', 'basic', 'Digest', 'Negotiate', ''),
+    fc.string({ unit: characters, maxLength: 40 }),
+  );
+  await fc.assert(
+    fc.asyncProperty(forged, async ([name, scheme, text]) => {
+      const headers = { authorization: `${scheme} ${text}`, 'x-key': text, cookie: `constructor=${text}` };
+      fc.pre(!['k1', 'o.1'].includes(text.trim()));
+      const { status } = await get(name, { url: `?key=${encodeURIComponent(text)}`, headers });
+      return status === 401 || (name !== 'queryKey' && status === 400);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+t.test('what a verifier says is used for three seconds, and asked by one request at a time', async (t) => {
+  let now = 1_800_000_000_000;
+  let asked = 0;
+  let verified: Verified | undefined = { subject: 'alice', expiresAt: now + 10_000 };
+  const key = () => {
+    asked++;
+    return Promise.resolve(verified);
+  };
+  const clock = () => now;
+  const { get } = await start(t, { verifiers: { key }, now: clock, monotonic: clock });
+  const status = async () => (await get('key', valid.key)).status;
+  t.strictSame(
+    await Promise.all(Array.from({ length: 20 }, status)),
+    Array.from({ length: 20 }, () => 200),
+  );
+  t.equal(asked, 1);
+  verified = undefined;
+  now += 3_001;
+  t.strictSame([await status(), asked], [401, 2], 'it has changed its mind');
+  t.strictSame([await status(), asked], [401, 3], 'what is not valid is not remembered');
+  verified = { subject: 'bob', expiresAt: now + 100 };
+  t.strictSame([await status(), asked], [200, 4]);
+  now += 100;
+  t.strictSame([await status(), asked], [401, 4], 'it has expired');
+});
+
+t.test('known callers of every scheme come before invented credentials', async (t) => {
+  let now = 1_800_000_000_000;
+  const gate = withResolvers();
+  const key = async (credential: string) => {
+    if (credential === 'known') return { subject: 'alice' };
+    await gate.promise;
+    return undefined;
+  };
+  const { get } = await start(t, { verifiers: { key }, monotonic: () => now });
+  const status = async (credential: string) =>
+    (await get('key', { headers: { 'x-key': credential } })).status;
+  t.equal(await status('known'), 200);
+  const flood = Array.from({ length: 20 }, (_, i) => status(`invented ${i}`));
+  now += 3_001;
+  t.equal(await status('known'), 200, 'it is asked at once, although four others hang');
+  gate.resolve();
+  t.strictSame(new Set(await Promise.all(flood)), new Set([401]));
+});
+
+t.test(
+  'whatever a verifier throws or returns, the response is 503, and no credential is in the log',
+  async (t) => {
+    const { lines, logger } = captureLog();
+    let answer: () => unknown = () => undefined;
+    const lie = () => answer() as undefined;
+    const { get } = await start(t, { verifiers: { key: lie, basic: lie }, logger });
+    const unprintable = Object.defineProperty({}, 'subject', {
+      get() {
+        throw new Error('no');
+      },
+    });
+    const secret = 'k:"1\\secret';
+    const throwing = (error: unknown) => () => {
+      throw error;
+    };
+    const returned: unknown[] = [
+      ...[true, false, 0, 'alice', Symbol('alice'), [], {}, () => ({ subject: 'alice' }), unprintable],
+      ...['', 'x'.repeat(256), 'a\0b', '\ud800', 7, null, ['alice'], { toString: () => 'alice' }].map(
+        (subject) => ({
+          subject,
+        }),
+      ),
+      ...['plants:read', { includes: () => true }, null, 7, Array.from({ length: 1_001 }, String)].map(
+        (scopes) => ({
+          subject: 'alice',
+          scopes,
+        }),
+      ),
+      ...[NaN, Infinity, '9999999999999', new Date(), null, 1n].map((expiresAt) => ({
+        subject: 'alice',
+        expiresAt,
+      })),
+    ];
+    const thrown: unknown[] = [
+      new Error(`no connection to https://example.org/?key=${encodeURIComponent(secret)}`),
+      Object.assign(new TypeError('Invalid URL'), { input: secret, cause: new Error(secret) }),
+      new ApiError('invalidToken'),
+      new ApiError('insufficientScope', { detail: secret }),
+      ...[undefined, null, secret, { status: 401, secret }, Object.create(null) as unknown],
+    ];
+    const cases = [
+      ...returned.map((value) => () => value),
+      ...thrown.map(throwing),
+      ...thrown.map((error) => () => Promise.reject(error)),
+      ...returned.map((value) => () => Promise.resolve(value)),
+    ];
+    for (const [i, one] of cases.entries()) {
+      answer = one;
+      const { status, json, headers } = await get('key', { headers: { 'x-key': secret } });
+      t.match({ status, json, headers }, { status: 503, json: { error: 50300 } }, `case ${i}`);
+      t.equal(headers['www-authenticate'], undefined);
+    }
+    answer = throwing(new Error(`${secret}, ${base64(`alice:${secret}`)}`));
+    const authorization = `Basic ${base64(`alice:${secret}`)}`;
+    t.match(await get('basic', { headers: { authorization } }), { status: 503 });
+    t.match(
+      await get('either', { headers: { authorization } }),
+      { status: 503 },
+      'not the 401 of the next one',
+    );
+    const log = JSON.stringify(lines);
+    for (const form of [secret, encodeURIComponent(secret), base64(`alice:${secret}`)])
+      t.notOk(log.includes(JSON.stringify(form).slice(1, -1)), form);
+    t.match(log, 'the verifier of key failed: ', 'the log has the reason');
+    answer = throwing(new StorageError('overloaded', 'full'));
+    t.match(await get('key', { headers: { 'x-key': 'k' } }), { status: 503, json: { error: 50301 } });
+    answer = () => null;
+    t.match(await get('key', { headers: { 'x-key': 'k' } }), noOne);
+  },
+);
+
+t.test('scopes and names of prototypes grant nothing', async (t) => {
+  const names = ['__proto__', 'constructor', 'toString'];
+  const { get } = await start(t, { verifiers: { key: () => ({ subject: '__proto__', scopes: names }) } });
+  t.strictSame(callerOf((await get('key', valid.key)).json), { subject: '\nkey\n__proto__', scopes: [] });
+});
+
+t.test('a verifier that hangs is given up, and other callers do not wait for it', async (t) => {
+  const signals: AbortSignal[] = [];
+  const key = (_: string, signal: AbortSignal) => {
+    signals.push(signal);
+    return new Promise<undefined>(() => undefined);
+  };
+  const { get, token } = await start(t, { verifiers: { key }, verifyTimeout: 50 });
+  const hanging = Array.from({ length: 6 }, (_, i) => get('key', { headers: { 'x-key': `k${i}` } }));
+  t.match(await get('user', bearer(token)), { status: 200 });
+  t.match(await get('basic', valid.basic), { status: 200 });
+  for (const response of await Promise.all(hanging)) t.match(response, { status: 503 });
+  t.equal(signals.length, 6);
+  t.ok(signals.every(({ aborted }) => aborted));
+  t.match(await get('either', valid.basic), { status: 200 }, 'another scheme may admit the caller');
+  const twice = { headers: { 'x-key': 'k', authorization: 'Basic x' } };
+  t.match(await get('either', twice), { status: 503 }, 'a failure outranks what is not valid');
+});
+
+t.test('the verifications of all schemes are counted', async (t) => {
+  const outcomes: string[] = [];
+  const observeVerifier = (verify: (request: never) => unknown) => async (request: never) => {
+    const result = await verify(request);
+    outcomes.push(result instanceof ApiError ? String(result.code) : 'accepted');
+    return result;
+  };
+  const metrics = { observeVerifier, observeRequests: () => undefined };
+  const { get } = await start(t, { metrics: metrics as unknown as NonNullable<ServiceOptions['metrics']> });
+  await get('key', valid.key);
+  await get('basic');
+  await get('either', { headers: { 'x-key': 'x' } });
+  t.strictSame(outcomes, ['accepted', '40100', '40100', '40100', '40101']);
+});
+
+t.test('the built-in verifier serves the only bearer scheme, whatever its name', async (t) => {
+  const only = loadContract(bytesOf({ 'my.Auth-1': schemes.user }, { mine: [{ 'my.Auth-1': [] }] }));
+  const { call, token, subject } = await startService(t, engine, {
+    contract: only,
+    handlers: { mine: handlers['user']! },
+  });
+  t.match(callerOf((await call('GET', '/mine', { token })).json), { subject });
+  t.match(await call('GET', '/mine', { token: `${token}x` }), noOne);
+
+  const oidc = loadContract(bytesOf({ oidc: schemes.oidc }, { mine: [{ oidc: [] }] }));
+  const { call: callOidc, token: other } = await startService(t, engine, {
+    contract: oidc,
+    handlers: { mine: handlers['user']! },
+    verifiers: { oidc: 'built-in' },
+  });
+  t.equal((await callOidc('GET', '/mine', { token: other })).status, 200, 'or another scheme of tokens');
+
+  const replaced = await startService(t, engine, {
+    contract: only,
+    handlers: { mine: handlers['user']! },
+    verifiers: { 'my.Auth-1': () => ({ subject: 'anyone' }) },
+  });
+  const { json } = await replaced.call('GET', '/mine', { token });
+  t.equal(callerOf(json)?.subject, '\nmy.Auth-1\nanyone', 'a verifier of the service may replace it');
+});
+
+t.test('the start stops unless each scheme has one verifier that can serve it', async (t) => {
+  const { verifiers } = createVerifiers();
+  const cases: [given: object, ...faults: string[]][] = [
+    [{ user: undefined }, 'the contract has several bearer schemes (user, admin), and user has no verifier'],
+    [
+      { user: undefined, admin: undefined },
+      'the contract has several bearer schemes (user, admin), and user has no verifier',
+      'the contract has several bearer schemes (user, admin), and admin has no verifier',
+    ],
+    [
+      { key: undefined },
+      "the security scheme key has no verifier. Let the service's open return verifiers: { key: … }.",
+    ],
+    [{ toString: () => undefined }, 'the service has a verifier for toString, which is no security scheme'],
+    [{ basic: 'built-in', user: () => undefined }, 'takes bearer tokens, which basic does not have'],
+    [{ key: 'k1' }, 'the verifier of key is no function'],
+    [{ admin: 'built-in' }, 'serves one scheme, not user and admin: tokens of one would open the other'],
+  ];
+  for (const [given, ...faults] of cases) {
+    const options = { contract, handlers, verifiers: { ...verifiers, ...given } as AnyVerifiers };
+    const message = await startService(t, engine, options).then(
+      () => 'it starts',
+      (error: unknown) => (error as Error).message,
+    );
+    for (const fault of faults) t.ok(message.includes(fault), `${fault}: ${message}`);
+  }
+});
+
+t.test('verifiers that are missing or unknown do not compile', async (t) => {
+  type Garden = Verifiers<securitySchemes>;
+  const verify = () => ({ subject: 'a' });
+  const all = { apiKey: verify, apiKeyInQuery: verify, gardenAuth: verify };
+  // @ts-expect-error -- apiKey is missing
+  const missing: Garden = { apiKeyInQuery: verify, gardenAuth: verify };
+  // @ts-expect-error -- the contract has no such scheme
+  const unknown: Garden = { ...all, magic: verify };
+  // @ts-expect-error -- the built-in verifier takes no API keys
+  const wrong: Garden = { ...all, apiKey: 'built-in' };
+  // @ts-expect-error -- an API key is a text
+  const basic: Garden = { ...all, apiKey: ({ username }: { username: string }) => ({ subject: username }) };
+  // @ts-expect-error -- there are verifiers to write
+  const none: Opened<operations, operationSecurity, securitySchemes> = { handlers: {} as never };
+  // @ts-expect-error -- with two bearer schemes, the service says which one is built in
+  const two: Verifiers<{ user: 'bearer'; admin: 'bearer' }> = { admin: verify };
+  const right: [
+    Garden,
+    Verifiers<{ user: 'bearer' }>,
+    Verifiers<{ user: 'bearer'; admin: 'bearer'; old?: 'basic' }>,
+  ] = [{ ...all, bearerAuth: 'built-in' }, {}, { user: 'built-in', admin: verify }];
+  t.equal([missing, unknown, wrong, basic, none, two, right].length, 7);
+});

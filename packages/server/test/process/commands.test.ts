@@ -1,0 +1,192 @@
+// The command plant-store: tokens, migrations, its output and its errors.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { temporaryFolder } from '../support/engines.js';
+import { create, environment, newDatabase, run, startServer } from '../support/processes.js';
+
+t.test('contract check reports all faults and warnings of a file, without a server', async (t) => {
+  const folder = await temporaryFolder(t);
+  const write = async (name: string, ...edits: [from: string, to: string][]) => {
+    const text = await readFile(new URL('../../../../openapi.yaml', import.meta.url), 'utf8');
+    const file = join(folder, name);
+    await writeFile(
+      file,
+      edits.reduce((edited, [from, to]) => edited.replace(from, to), text),
+    );
+    return { file, line: (piece: string) => text.slice(0, text.indexOf(piece)).split('\n').length };
+  };
+  const check = (...args: string[]) => run('cli.js', ['contract', 'check', ...args], {});
+  const { file: good } = await write('good.yaml');
+  const { file: weak, line } = await write('weak.yaml', [
+    "        '503':\n          $ref: '#/components/responses/ServiceUnavailable'\n",
+    '',
+  ]);
+  const { file: bad } = await write(
+    'bad.yaml',
+    ['format: int32', 'formats: int32'],
+    ['type: object', 'type: thing'],
+  );
+  t.strictSame(await check(good), { code: 0, stdout: '', stderr: '0 errors, 0 warnings.\n' });
+  t.match(await check(good, '--strict'), { code: 0 });
+  const warning =
+    `${weak}:${line('      responses:')}:7 warning: /paths/~1plants/post/responses: 503 can be returned but is not ` +
+    'declared. Declare the status, its range or default.\n';
+  t.strictSame(await check(weak), { code: 0, stdout: warning, stderr: '0 errors, 1 warning.\n' });
+  t.match(await check(weak, '--strict'), { code: 1, stdout: warning });
+  const { code, stdout } = await check(bad);
+  t.equal(code, 1);
+  t.match(stdout, /bad\.yaml:\d+:\d+ error: \S+\/formats: formats is not supported here\. Write format\.\n/);
+  t.match(
+    stdout,
+    /bad\.yaml:\d+:\d+ error: \/components\/schemas\/\S+: "thing" is not a type\. Write one of .*\n/,
+  );
+  const { file: filled } = await write('filled.yaml', ['format: int32', 'default: 0']);
+  const wrong =
+    /filled\.yaml:\d+:\d+ error: \S+\/default: the default does not match its schema: it must be .*\n$/;
+  t.match(await check(filled), { code: 1, stdout: wrong });
+  const json = await check(bad, '--json');
+  t.match(JSON.parse(json.stdout), {
+    faults: [
+      { pointer: /\/formats$/, line: Number, column: Number, message: /./, fix: 'Write format' },
+      { pointer: /\/type$/, message: '"thing" is not a type' },
+    ],
+    warnings: [],
+  });
+  t.match(await check(join(folder, 'none.yaml')), {
+    code: 1,
+    stdout: '',
+    stderr: /^plant-store: ENOENT.*\n$/,
+  });
+});
+
+t.test('token create, list, revoke and prune work while the server runs', async (t) => {
+  const { file, env } = await newDatabase(t);
+  const server = await startServer(t, { env });
+  const store = `Store: ${file}\n`;
+  const both = await run('cli.js', ['token', 'create', 'alice'], env);
+  t.match(both.stdout, /^pst_[\w-]{43}\n$/, 'the token stands alone on standard output');
+  const [, id = ''] = /Token ([\da-f]{12}) /.exec(both.stderr) ?? [];
+  t.equal(
+    both.stderr,
+    `${store}Token ${id} for subject "alice": plants:read plants:write, does not expire.\n`,
+  );
+  const token = both.stdout.trim();
+  t.equal((await create(server, token, '{"id":1,"name":"a"}')).status, 200, 'it works at once');
+
+  const options = ['--scope', 'plants:read', 'bob', '--expires', '90d', '--json'];
+  const reader = await run('cli.js', ['token', 'create', ...options], env);
+  const made = JSON.parse(reader.stdout) as Record<string, unknown>;
+  t.match(made, { subject: 'bob', scopes: ['plants:read'], expires: String, revoked: null, state: 'valid' });
+  t.equal((await create(server, String(made['token']), '{"id":1,"name":"a"}')).status, 403);
+
+  const table = await run('cli.js', ['token', 'list'], env);
+  t.match(
+    table.stdout,
+    /^ID +SUBJECT +SCOPES +CREATED +EXPIRES +STATE\n[\da-f]{12} +alice +plants:read plants:write +\S+Z +never +valid\n/,
+  );
+  t.notMatch(table.stdout, token.slice(4));
+  const listed = async (...args: string[]) => {
+    const { stdout } = await run('cli.js', ['token', 'list', '--json', ...args], env);
+    return JSON.parse(stdout) as Record<string, unknown>[];
+  };
+  const bob = { ...made };
+  delete bob['token'];
+  const alice = {
+    id,
+    subject: 'alice',
+    scopes: ['plants:read', 'plants:write'],
+    created: String,
+    expires: null,
+    revoked: null,
+    state: 'valid',
+  };
+  t.match(await listed(), [alice, bob]);
+  t.strictSame(await listed('--subject', 'bob'), [bob]);
+
+  const revoked = await run('cli.js', ['token', 'revoke', id], env);
+  t.strictSame(revoked, { code: 0, stdout: '', stderr: `${store}Token ${id} is revoked.\n` });
+  t.match(await listed('--state', 'revoked'), [{ ...alice, revoked: String, state: 'revoked' }]);
+  t.match(await run('cli.js', ['token', 'prune', '--json'], env), { stdout: '{\n  "deleted": 1\n}\n' });
+  t.strictSame(await listed(), [bob]);
+  t.equal(await server.end('SIGTERM'), 0);
+});
+
+t.test('only the server and migrate create a store', async (t) => {
+  const { file, env } = await newDatabase(t);
+  for (const args of [
+    ['token', 'create', 'alice'],
+    ['token', 'list'],
+    ['token', 'revoke', '0123456789ab'],
+    ['token', 'prune'],
+    ['backup', join(file, '..', 'copy.db')],
+  ]) {
+    const message = `plant-store: no store at ${file}; run "migrate" or start the server to create it, or name the store with --database\n`;
+    const refused = { code: 1, stdout: '', stderr: `Store: ${file}\n${message}` };
+    t.strictSame(await run('cli.js', args, env), refused, args.join(' '));
+  }
+  t.notOk(existsSync(join(file, '..')), 'nor does any command make its folder');
+  const migrated = await run('cli.js', ['migrate', '--database', env.DATABASE_URL, '--json'], {
+    PORT: 'abc',
+  });
+  t.match(JSON.parse(migrated.stdout), { applied: [{ version: 1 }] });
+  t.equal((await run('cli.js', ['token', 'list'], env)).code, 0);
+});
+
+t.test('a reader that closes the pipe ends the command silently', async (t) => {
+  const { file, env } = await newDatabase(t);
+  await run('cli.js', ['migrate'], env);
+  const cli = fileURLToPath(new URL('../../../../dist/cli.js', import.meta.url));
+  const child = spawn(process.execPath, [cli, 'token', 'list', '--json'], { env: environment(env) });
+  child.stdout.destroy();
+  let stderr = '';
+  child.stderr.on('data', (chunk) => (stderr += String(chunk)));
+  t.strictSame(await once(child, 'close'), [0, null]);
+  t.equal(stderr, `Store: ${file}\n`);
+});
+
+t.test('the command reports invalid usage in one line, and exits with a status', async (t) => {
+  const { env } = await newDatabase(t);
+  const cases: [string[], RegExp][] = [
+    [['token', 'create'], /missing required argument 'subject'/],
+    [['token', 'create', ''], /1 to 255 characters/],
+    [['token', 'create', 'a\nb'], /no control characters/],
+    [['token', 'create', 'a', '--scope', 'plants:admin'], /Allowed choices are plants:read, plants:write/],
+    [['token', 'create', 'a', '--expires', '90'], /a number followed by s, m, h, d or w, such as 90d/],
+    [['token', 'create', 'a', '--expires', '0d'], /a number followed by s, m, h, d or w, such as 90d/],
+    [['token', 'create', 'a', '--expires', '999999999w'], /too long/],
+    [['token', 'create', 'a', 'b'], /too many arguments/],
+    [['token', 'list', '--state', 'good'], /Allowed choices are valid, expired, revoked/],
+    [['token', 'list', '--database', 'file:~/x.db'], /DATABASE_URL must not start with ~/],
+    [
+      ['token', 'list', '--database', 'file:/x.db?mode=ro'],
+      /DATABASE_URL must be file:PATH, without parameters/,
+    ],
+    [['token', 'list', '--database', 'file::memory:'], /DATABASE_URL must name a file/],
+    [['token', 'list', '--database', 'mysql://x'], /DATABASE_URL must be file:PATH, a path, or postgres:/],
+    [['token', 'lst'], /unknown command 'lst'/],
+    [['nonsense'], /unknown command 'nonsense'/],
+  ];
+  const finished = await Promise.all(cases.map(([args]) => run('cli.js', args, env)));
+  for (const [i, [args, message]] of cases.entries()) {
+    const { code, stdout, stderr } = finished[i]!;
+    t.not(code, 0, args.join(' '));
+    t.equal(stdout, '');
+    t.match(stderr, /^plant-store: /);
+    t.match(stderr, message);
+    t.notMatch(stderr, / at .*:\d+:\d+/, 'without a stack');
+  }
+  t.match(await run('cli.js', [], env), { code: 1, stderr: /^Usage: plant-store/ });
+  const { file } = await newDatabase(t);
+  await run('cli.js', ['migrate', '--database', `file:${file}`], {});
+  const unknown = await run('cli.js', ['token', 'revoke', 'nothing', '--database', `file:${file}`], {});
+  t.match(unknown, { code: 1, stderr: /\nplant-store: no token has the id "nothing"\n$/ });
+  const help = await run('cli.js', ['token', 'create', '--help'], env);
+  t.match(help, { code: 0, stdout: /--scope <scope>(.|\n)*--expires <duration>/ });
+  t.match(await run('cli.js', ['--help'], env), { code: 0, stdout: /Environment:(.|\n)*Examples:/ });
+  t.match(await run('cli.js', ['--version'], env), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ });
+});

@@ -1,0 +1,336 @@
+// The command line and the environment: what they set, that they are documented, and what prevents startup.
+import { DatabaseSync } from '@photostructure/sqlite';
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import * as config from '../../dist/config.js';
+import { automaticWorkers } from '../../dist/process/system-limits.js';
+import { service } from '../../../../dist/service.js';
+import { temporaryFolder } from '../support/engines.js';
+import { newDatabase, run, startServer } from '../support/processes.js';
+import { checkResponse, type HttpResponse } from '../support/contract-check.js';
+import { skipFor } from '../support/skip.js';
+import { certificateLack, makeCertificate } from '../support/transport.js';
+
+const { ConfigError, misspelledVariables, variables } = config;
+const readConfig = (environment: NodeJS.ProcessEnv) => config.readConfig(environment, service);
+
+const badDatabaseUrls = [
+  ...[
+    'file://host/x',
+    'file:///a%2Fb',
+    'file:///%zz',
+    'file:///x?y',
+    'file:///x#y',
+    'file:',
+    'file:~/x',
+    '~/x',
+  ],
+  ...[
+    'file:x?mode=memory',
+    'file:./a/x.db?cache=shared&mode=ro',
+    'file::memory:',
+    ':memory:',
+    'mysql://x',
+    'postgres:x',
+  ],
+];
+
+t.test(
+  'the command line sets what the environment does not; unknown options are refused, misspelled variables reported',
+  async (t) => {
+    const { file } = await newDatabase(t);
+    const args = ['--port', '0', '--host=127.0.0.1', '--database', `file:${file}`];
+    const env = { PORT: '1', DATABASE_URL: 'file:/nowhere/x.db', BODY_LIMIT_BYTE: '1' };
+    const server = await startServer(t, { env, args });
+    t.ok(existsSync(file));
+    t.match(
+      server.log.map(({ msg }) => msg),
+      ['BODY_LIMIT_BYTE is not a variable of the service; did you mean BODY_LIMIT_BYTES?'],
+    );
+    t.equal(await server.end('SIGTERM'), 0);
+    for (const program of ['main.js', 'cli.js'] as const) {
+      const serve = program === 'cli.js' ? ['serve'] : [];
+      const help = await run(program, [...serve, '--help'], {});
+      t.match(help, { code: 0, stderr: '', stdout: /^Usage: plant-store serve(.|\n)+--port <number>/ });
+      t.strictSame(await run(program, [...serve, '--prot', '80'], {}), {
+        code: 1,
+        stdout: '',
+        stderr: "plant-store: Unknown option '--prot'. Run with --help for usage.\n",
+      });
+      t.match(await run(program, [...serve, 'extra'], {}), {
+        code: 1,
+        stderr: "plant-store: Unexpected argument 'extra'. ",
+      });
+    }
+  },
+);
+
+t.test('WORKERS=auto starts one worker per core, but no more than the memory allows', (t) => {
+  t.equal(automaticWorkers(8, Infinity), 8);
+  t.equal(automaticWorkers(8, 1024), 7);
+  t.equal(automaticWorkers(8, 512), 3);
+  t.equal(automaticWorkers(8, 64), 1);
+  t.equal(automaticWorkers(1, Infinity), 1);
+  t.end();
+});
+
+/** A control group of the first version, which only root may create. Its limit of memory is that of a container. */
+async function limitMemory(t: Test, mib: number) {
+  const group = `/sys/fs/cgroup/memory/plant-store-test-${process.pid}-${mib}`;
+  await mkdir(group);
+  t.teardown(() => rmdir(group));
+  await writeFile(join(group, 'memory.limit_in_bytes'), String(mib * 2 ** 20));
+  return ['sh', '-c', `echo $$ > ${group}/cgroup.procs && exec "$@"`, 'sh'];
+}
+const memoryGroups = existsSync('/sys/fs/cgroup/memory/memory.limit_in_bytes') && process.getuid?.() === 0;
+
+t.test(
+  'too little memory for the workers causes a warning',
+  skipFor(memoryGroups ? undefined : 'only root may create a control group', { alsoInCi: true }),
+  async (t) => {
+    for (const [workers, memory, expected] of [
+      [1, 128, ['WORKERS=1 needs 256 MiB of memory under load, and the limit is 128 MiB: raise it']],
+      [
+        2,
+        320,
+        [
+          'WORKERS=2 needs 384 MiB of memory under load, and the limit is 320 MiB: raise it, or lower WORKERS',
+        ],
+      ],
+      [1, 256, []],
+    ] as const) {
+      const launcher = await limitMemory(t, memory);
+      const server = await startServer(t, { env: { WORKERS: String(workers) }, launcher });
+      t.strictSame(
+        server.log.flatMap(({ msg }) => (/memory/.test(String(msg)) ? [msg] : [])),
+        expected,
+      );
+      t.equal(await server.end('SIGTERM'), 0);
+    }
+  },
+);
+
+t.test(
+  'a folder that belongs to another user prevents the start, with a line that names the user',
+  skipFor(process.getuid?.() === 0 ? undefined : 'only root may become another user', { alsoInCi: true }),
+  async (t) => {
+    const folder = await temporaryFolder(t);
+    const main = fileURLToPath(new URL('../../../../dist/main.js', import.meta.url));
+    const file = join(folder, 'plants.db');
+    for (const WORKERS of ['1', '2']) {
+      const { status, stderr } = spawnSync(process.execPath, [main], {
+        uid: 12345,
+        gid: 12346,
+        env: { PORT: '0', DATABASE_URL: `file:${file}`, WORKERS },
+        encoding: 'utf8',
+      });
+      t.equal(status, 1);
+      t.match(
+        stderr,
+        /^plant-store: SQLite, .*: EACCES: permission denied, .*; this process runs as user 12345 and group 12346\n$/,
+      );
+    }
+  },
+);
+
+t.test('the server reports what prevents its startup, and exits', async (t) => {
+  const { file, env } = await newDatabase(t);
+  const bad = await run('main.js', [], {
+    ...env,
+    PORT: '99999',
+    LOG_LEVEL: 'loud',
+    BODY_LIMIT_BYTES: '1e6',
+    DATABASE_URL: 'mysql://x',
+  });
+  t.equal(bad.code, 1);
+  for (const name of ['PORT', 'LOG_LEVEL', 'BODY_LIMIT_BYTES', 'DATABASE_URL'])
+    t.match(bad.stderr, `${name} must be`);
+  t.equal(bad.stdout, '');
+
+  const server = await startServer(t, { env });
+  const port = new URL(server.origin).port;
+  for (const WORKERS of ['1', '2']) {
+    t.match(await run('main.js', [], { ...env, DATABASE_URL: `file:${file}.new`, PORT: port, WORKERS }), {
+      code: 1,
+      stderr: `plant-store: PORT: port ${port} of 127.0.0.1 is already in use; choose another one\n`,
+    });
+  }
+  t.equal(await server.end('SIGTERM'), 0);
+
+  const database = new DatabaseSync(file);
+  database.exec("INSERT INTO migrations VALUES (9000, 'of_the_future', '99.0.0', 0)");
+  database.close();
+  const old = await run('main.js', [], env);
+  t.match(old, {
+    code: 1,
+    stderr: /^plant-store: the database needs plant-store 99\.0\.0 or later, and this is \d/,
+  });
+
+  await writeFile(`${file}.txt`, 'this is no database, however long it may be. '.repeat(100));
+  t.match(await run('main.js', [], { DATABASE_URL: `file:${file}.txt` }), {
+    code: 1,
+    stderr: `plant-store: SQLite, ${file}.txt: file is not a database\n`,
+  });
+  t.match(await run('main.js', [], { DATABASE_URL: `file:${file}/below` }), {
+    code: 1,
+    stderr: /^plant-store: /,
+  });
+  // Nothing can be created in /proc, which exists only on Linux.
+  if (process.platform === 'linux') {
+    t.match(await run('main.js', [], { DATABASE_URL: 'file:/proc/nope/below/plants.db' }), {
+      code: 1,
+      stderr:
+        /^plant-store: SQLite, \/proc\/nope\/below\/plants.db: ENOENT: no such file or directory, mkdir '\/proc\/nope'\n$/,
+    });
+  }
+});
+
+t.test('every variable is checked and documented', async (t) => {
+  const defaults = readConfig({});
+  t.equal(defaults.PORT, 3000);
+  t.equal(defaults.DATABASE_URL, 'file:./data/plants.db');
+  for (const value of [' 1', '1.5', '-1', '0x10', '1e3', 'abc', '99999999999999999999']) {
+    t.throws(() => readConfig({ PORT: value }), ConfigError, `PORT=${value}`);
+  }
+  t.throws(() => readConfig({ PORT: 'x', LOG_LEVEL: 'y' }), {
+    message: /^(?=[^]*PORT must be .*, not "x"$)(?=[^]*LOG_LEVEL must be .*, not "y"$)/m,
+  });
+  t.equal(readConfig({ PORT: '', TLS_CERT_FILE: '' }).PORT, 3000, 'an empty value counts as none');
+  const environment = { DATABSE_URL: 'x', HOME: 'x', PORT: '1', HOSTNAME: 'x', PGHOST: 'x', PGPORT: '1' };
+  t.strictSame(misspelledVariables(environment), [{ name: 'DATABSE_URL', meant: 'DATABASE_URL' }]);
+
+  const page = await readFile(new URL('../../../../docs/configuration.md', import.meta.url), 'utf8');
+  const listed = [...page.matchAll(/^- `([A-Z][A-Z_]+)`[^]*?(?=\n-|\n\n|\n$)/gm)].map(([item]) =>
+    item.replace(/\s+/g, ' '),
+  );
+  const expected = Object.entries(variables).map(([name, { default: fixed, desc }]) => {
+    const value = name === 'DATABASE_URL' ? service.databaseUrl : fixed;
+    const known = String(value ?? '');
+    return `- \`${name}\`${known && ` (default \`${known}\`)`}: ${desc}.`;
+  });
+  t.strictSame(
+    listed,
+    expected,
+    'docs/configuration.md is that of packages/server/src/config.ts; if not, run "npm run generate"',
+  );
+});
+
+t.test(
+  'TLS, proxies, CORS, compression, security headers and limits come from the environment',
+  skipFor(certificateLack),
+  async (t) => {
+    const ca = await makeCertificate();
+    const folder = await temporaryFolder(t);
+    const pemFile = join(folder, 'tls.pem');
+    await writeFile(pemFile, ca);
+    const env = {
+      DATABASE_URL: `file:${join(folder, 'plants.db')}`,
+      TLS_CERT_FILE: pemFile,
+      TLS_KEY_FILE: pemFile,
+      TRUST_PROXY: '127.0.0.1',
+      CORS_ORIGINS: 'https://plants.example',
+      COMPRESSION: 'true',
+      SECURITY_HEADERS: 'true',
+      RATE_LIMIT_PER_SUBJECT: '50',
+      RATE_LIMIT_PER_ADDRESS: '1',
+      RATE_LIMIT_WINDOW_SECONDS: '3600',
+      MAX_CONNECTIONS: '2',
+    };
+    const server = await startServer(t, { env });
+    t.match(server.origin, /^https:\/\/127\.0\.0\.1:\d+$/);
+    const token = (await run('cli.js', ['token', 'create', 'alice'], env)).stdout.trim();
+    const get = async (address: string, authorized = true): Promise<HttpResponse> => {
+      const request = httpsRequest(`${server.origin}/plants`, {
+        ca,
+        servername: 'localhost',
+        agent: false,
+        headers: {
+          origin: 'https://plants.example',
+          'accept-encoding': 'gzip',
+          'x-forwarded-for': address,
+          ...(authorized && { authorization: `Bearer ${token}` }),
+        },
+      });
+      request.end();
+      const [message] = (await once(request, 'response')) as [IncomingMessage];
+      const text = Buffer.concat((await message.toArray()) as Buffer[]).toString();
+      const response = { status: message.statusCode!, headers: message.headers, text };
+      checkResponse('GET', '/plants', response);
+      return response;
+    };
+    const listed = await get('1.1.1.1');
+    t.equal(listed.status, 200);
+    t.match(listed.headers, {
+      'access-control-allow-origin': 'https://plants.example',
+      vary: /accept-encoding/,
+      'x-content-type-options': 'nosniff',
+      'ratelimit-limit': '50',
+    });
+    t.equal((await get('1.1.1.1')).status, 429);
+    t.equal((await get('2.2.2.2', false)).status, 401);
+
+    // Connections that have sent no request after the handshake do not delay the shutdown.
+    const { port } = new URL(server.origin);
+    const idle = connectTls({ port: Number(port), host: '127.0.0.1', ca, servername: 'localhost' });
+    idle.resume();
+    const gone = once(idle, 'close');
+    await once(idle, 'secureConnect');
+    const ended = server.end('SIGTERM');
+    await gone;
+    t.equal(await ended, 0);
+    t.notMatch(JSON.stringify(server.log), /still running/);
+  },
+);
+
+t.test('an invalid configuration prevents startup, and the message names the variable', async (t) => {
+  const bad: [Record<string, string>, RegExp][] = [
+    [{ TLS_CERT_FILE: 'a' }, /^TLS_KEY_FILE is required with TLS_CERT_FILE$/],
+    [{ TLS_KEY_FILE: 'a', PORT: 'x' }, /^PORT .+\nTLS_CERT_FILE is required with TLS_KEY_FILE$/],
+    [{ TRUST_PROXY: 'true' }, /^TRUST_PROXY must be a comma-separated list of addresses and networks/],
+    [{ TRUST_PROXY: '10.0.0.0/33' }, /^TRUST_PROXY must be /],
+    [{ TRUST_PROXY: '10.0.0.1;10.0.0.2' }, /^TRUST_PROXY must be /],
+    [{ TRUST_PROXY: '0.0.0.0/0' }, /^TRUST_PROXY must be /],
+    [{ TRUST_PROXY: '10.0.0.0/8, ::/0' }, /^TRUST_PROXY must be /],
+    [{ CORS_ORIGINS: 'plants.example' }, /^CORS_ORIGINS must be a comma-separated list of origins/],
+    [{ CORS_ORIGINS: 'https://plants.example/' }, /^CORS_ORIGINS must be /],
+    [{ COMPRESSION: 'yes' }, /^COMPRESSION must be true or false, not "yes"$/],
+    [{ MAX_CONNECTIONS: '0' }, /^MAX_CONNECTIONS must be /],
+    [{ RATE_LIMIT_PER_SUBJECT: '-1' }, /^RATE_LIMIT_PER_SUBJECT must be /],
+    ...['0', '1.5', 'many'].map((WORKERS): [Record<string, string>, RegExp] => [
+      { WORKERS },
+      /^WORKERS must be a whole number from 1 to 999, or auto, not "\S+"$/,
+    ]),
+    ...badDatabaseUrls.map((url): [Record<string, string>, RegExp] => [
+      { DATABASE_URL: url },
+      /^DATABASE_URL must /,
+    ]),
+  ];
+  for (const [env, message] of bad) {
+    t.throws(() => readConfig(env), { name: 'ConfigError', message }, JSON.stringify(env));
+  }
+  const good = readConfig({
+    TRUST_PROXY: '10.0.0.0/8, ::1,::/1',
+    CORS_ORIGINS: 'http://localhost:8080,*',
+  });
+  t.strictSame(good.TRUST_PROXY, ['10.0.0.0/8', '::1', '::/1']);
+  t.strictSame(good.CORS_ORIGINS, ['http://localhost:8080', '*']);
+
+  const folder = await temporaryFolder(t);
+  const noPem = join(folder, 'no.pem');
+  await writeFile(noPem, 'nothing');
+  const env = { DATABASE_URL: `file:${join(folder, 'plants.db')}`, TLS_KEY_FILE: noPem };
+  const missing = await run('main.js', [], { ...env, TLS_CERT_FILE: join(folder, 'missing.pem') });
+  t.equal(missing.code, 1);
+  t.match(missing.stderr, /^plant-store: TLS_CERT_FILE: ENOENT: .+missing\.pem'\n$/);
+  const wrong = await run('main.js', [], { ...env, TLS_CERT_FILE: noPem });
+  t.equal(wrong.code, 1);
+  t.match(wrong.stderr, /^plant-store: TLS_CERT_FILE: .+\n$/);
+});

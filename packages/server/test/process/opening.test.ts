@@ -1,0 +1,231 @@
+// A service that opens, checks and closes something of its own: in every process that answers requests, each within a
+// limit of time, and whatever it does, nothing of it is left open, and the store closes last. Real processes, then what
+// needs no process.
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import { buildApp } from '../../dist/app.js';
+import type { Service } from '../../dist/definition.js';
+import { service } from '../../../../dist/service.js';
+import { engines, sharedStorage, temporaryFolder } from '../support/engines.js';
+import { adminOf, create, run, startServer } from '../support/processes.js';
+import { RawConnection } from '../support/raw-connection.js';
+import { startServer as startProcess } from '../support/server-process.js';
+import { issueToken, scopes } from '../support/store.js';
+import { withResolvers } from '../support/wait.js';
+
+const script = fileURLToPath(new URL('../support/opening-service.js', import.meta.url));
+
+/** Prepares the service, which does what the words say. */
+async function prepare(t: Test, does = '') {
+  const folder = await temporaryFolder(t);
+  const [JOURNAL, DOES] = [join(folder, 'journal'), join(folder, 'does')];
+  const env = { JOURNAL, DOES, DATABASE_URL: `file:${join(folder, 'plants.db')}` };
+  // At once, since the service may read it at any time.
+  const tell = async (words: string) => {
+    await writeFile(`${DOES}.new`, words);
+    await rename(`${DOES}.new`, DOES);
+  };
+  await writeFile(JOURNAL, '');
+  await tell(does);
+  const journal = async () => (await readFile(JOURNAL, 'utf8')).split('\n').filter(Boolean);
+  /** Runs it to its end. */
+  const fail = async (more: Record<string, string>) => {
+    const { code, stderr } = await run(script, [], { PORT: '0', ...env, ...more });
+    return { code, stderr, journal: await journal() };
+  };
+  const start = (more: Record<string, string> = {}) => startServer(t, { script, env: { ...env, ...more } });
+  return { env, tell, journal, fail, start };
+}
+
+t.test(
+  'it is opened once in each process that answers requests, and closed after the last one',
+  async (t) => {
+    for (const WORKERS of ['1', '2']) {
+      const { env, start, journal } = await prepare(t);
+      const server = await start({ WORKERS, OPS_PORT: '0' });
+      const workers = Array.from({ length: Number(WORKERS) }, (_, i) => i + 1);
+      t.strictSame(
+        (await journal()).sort(),
+        workers.map((worker) => `open ${worker}`),
+      );
+      await server.logged(
+        () => server.log.filter(({ opened }) => opened !== undefined).length === workers.length,
+      );
+      t.equal((await fetch(`${adminOf(server)}/readyz`)).status, 200);
+      const { code } = await run(script, ['token', 'create', 'bob'], env);
+      t.equal(code, 0);
+      t.equal((await journal()).length, workers.length, 'a command opens nothing');
+      const token = await server.createToken('alice');
+      t.equal((await create(server, token, '{"id":1,"name":"a"}')).status, 200);
+      t.equal(await server.end(), 0);
+      const ends = (await journal()).slice(workers.length);
+      for (const worker of workers) {
+        t.strictSame(
+          ends.filter((line) => line.split(' ')[1] === String(worker)),
+          [`end ${worker}`, `close ${worker}`, `closed ${worker} with 1 plants`],
+          'it can still use the store',
+        );
+      }
+    }
+  },
+);
+
+t.test('a failure to open is one line, and what was opened is closed', async (t) => {
+  const failed = 'plant-store: the service could not be opened:';
+  const late = `${failed} open took longer than OPEN_TIMEOUT_SECONDS, 1\n`;
+  const cases: [does: string, env: Record<string, string>, stderr: string | RegExp, journal: string[]][] = [
+    ['open-throws', {}, `${failed} no database at db.example:; it is down\n`, ['open 1', 'end 1']],
+    ['open-throws', { WORKERS: '2' }, `${failed} no database at db.example:; it is down\n`, []],
+    ['open-hangs', { OPEN_TIMEOUT_SECONDS: '1' }, late, ['open 1', 'end 1']],
+    [
+      'open-dawdles',
+      { OPEN_TIMEOUT_SECONDS: '1' },
+      late,
+      ['open 1', 'end 1', 'close 1', 'closed 1 with 0 plants'],
+    ],
+    [
+      'open-forgets',
+      {},
+      /^The contract cannot be served:\n.*Operation listPlants .*\n.*\n.*\n$/,
+      ['open 1', 'end 1', 'close 1', 'closed 1 with 0 plants'],
+    ],
+    [
+      '',
+      { OPS_PORT: '1', OPS_HOST: '192.0.2.1' },
+      /^plant-store: .*192\.0\.2\.1.*\n$/,
+      ['open 1', 'end 1', 'close 1', 'closed 1 with 0 plants'],
+    ],
+  ];
+  for (const [does, env, stderr, events] of cases) {
+    const { fail } = await prepare(t, does);
+    const result = await fail(env);
+    t.match(result, { code: 1, stderr, journal: events }, `${does} ${JSON.stringify(env)}`);
+  }
+});
+
+t.test('if one worker cannot open it, the others close what they have opened', async (t) => {
+  const { env, tell, journal } = await prepare(t, 'open-waits-2');
+  const onLog = ({ msg }: Record<string, unknown>) => {
+    if (msg === 'a worker serves') void tell('open-throws-2');
+  };
+  await t.rejects(startProcess({ script, env: { ...env, WORKERS: '2' }, onLog }), {
+    message: /ended before it was ready\nplant-store: the service could not be opened: .*it is down$/,
+  });
+  const first = (await journal()).filter((line) => line.includes(' 1'));
+  t.strictSame(first, ['open 1', 'end 1', 'close 1', 'closed 1 with 0 plants']);
+});
+
+t.test(
+  'readiness follows its check, and one that never settles keeps no later one from being made',
+  async (t) => {
+    const { tell, start } = await prepare(t);
+    const server = await start({ WORKERS: '2', OPS_PORT: '0' });
+    const status = async (words: string) => {
+      await tell(words);
+      return (await fetch(`${adminOf(server)}/readyz`)).status;
+    };
+    t.equal(await status('check-hangs-1'), 200, 'half of the workers are enough');
+    t.equal(await status('check-fails-1 check-hangs-2'), 503);
+    t.equal(await status('check-hangs'), 503);
+    t.equal(await status('check-fails'), 503);
+    t.equal(await status(''), 200);
+    // The admin listener does not wait as long for a slow machine.
+    t.match(server.log.flatMap(({ msg, reason }) => (msg === 'not ready' ? reason : [])).slice(-2), [
+      /no response within (1500|2000) ms$/,
+      'the service: the database is gone',
+    ]);
+    t.equal(await server.end(), 0);
+  },
+);
+
+t.test('whatever its close does, the process ends in time, and the store is closed', async (t) => {
+  for (const [does, msg] of [
+    ['close-hangs', 'the service did not close within SHUTDOWN_SECONDS'],
+    ['close-throws', 'the service did not close'],
+  ]) {
+    const { start, journal } = await prepare(t, does);
+    const server = await start({ SHUTDOWN_SECONDS: '1' });
+    t.equal(await server.end(), 0);
+    t.strictSame(await journal(), ['open 1', 'end 1', 'close 1']);
+    t.match(
+      server.log.find(({ level }) => level === 50),
+      { msg },
+    );
+    t.match(server.log.at(-1), { msg: 'plant-store has shut down' });
+  }
+});
+
+/** Builds the Plant Store with an `open` of the test's. */
+async function build(open: Service['open'], openTimeout = 60_000) {
+  const storage = await sharedStorage(engines[0]!);
+  const { secret } = await issueToken(storage.tokens, { subject: 'opening', scopes, now: Date.now() });
+  return { app: await buildApp({ service: { ...service, open }, storage, openTimeout }), secret };
+}
+
+t.test(
+  'its close waits for a handler whose client has left, but not once connections are cut off',
+  async (t) => {
+    for (const isCutOff of [false, true]) {
+      const [started, gate] = [withResolvers(), withResolvers()];
+      const events: string[] = [];
+      const { app, secret } = await build(async (context) => ({
+        handlers: {
+          ...(await service.open(context)).handlers,
+          listPlants: async () => {
+            started.resolve();
+            await gate.promise;
+            events.push('handled');
+            return [];
+          },
+        },
+        close: () => {
+          events.push('closed');
+        },
+      }));
+      await app.listen({ host: '127.0.0.1', port: 0 });
+      const client = await RawConnection.open((app.server.address() as AddressInfo).port);
+      client.send(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secret}\r\n\r\n`);
+      await started.promise;
+      // A connection that the client only ends is half-closed, and would wait for the response.
+      client.reset();
+      // The server's own closing is over when its hooks run, of which this is the first.
+      const reached = new Promise<void>((resolve) => app.server.once('close', resolve));
+      const closing = app.close();
+      await reached;
+      if (isCutOff) app.cutOff();
+      else gate.resolve();
+      await closing;
+      gate.resolve();
+      t.strictSame(events, isCutOff ? ['closed'] : ['handled', 'closed']);
+    }
+  },
+);
+
+t.test('what open returns must have the form of a service', async (t) => {
+  const [handlers, fault] = [{}, 'the service could not be opened: '];
+  const cases: [returned: unknown, message: string][] = [
+    [undefined, 'open returned no handlers; let it return { handlers }'],
+    [{ handlers: null }, 'open returned no handlers; let it return { handlers }'],
+    [{ handlers, check: true }, 'check is no function; let open return a function, or leave check out'],
+    [{ handlers, close: {} }, 'close is no function; let open return a function, or leave close out'],
+  ];
+  for (const [returned, message] of cases)
+    await t.rejects(
+      build(() => returned as never),
+      { message: fault + message },
+    );
+  const thrown: [unknown, string][] = [
+    [new AggregateError([new Error('a'), new Error('b')]), 'a; b'],
+    [new RangeError(''), 'RangeError'],
+    ['text', 'text'],
+    [undefined, 'undefined'],
+  ];
+  for (const [error, message] of thrown)
+    await t.rejects(
+      build(() => Promise.reject(error)),
+      { message: fault + message },
+    );
+});

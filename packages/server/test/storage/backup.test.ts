@@ -1,0 +1,200 @@
+// Backups of a SQLite store: complete while the server writes, restored by copying, never over another file.
+import { DatabaseSync } from '@photostructure/sqlite';
+import { spawnSync } from 'node:child_process';
+import { on } from 'node:events';
+import { watch } from 'node:fs';
+import { copyFile, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { Agent } from 'node:http';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import t from 'tap';
+import { temporaryFolder } from '../support/engines.js';
+import {
+  fillStore,
+  list as listPlants,
+  run,
+  send,
+  startServer,
+  type ServerProcess,
+} from '../support/processes.js';
+import { repeatUntil } from '../support/wait.js';
+import { readConfig } from '../../dist/config.js';
+import { service } from '../../../../dist/service.js';
+import { migrateStorage } from '../../dist/storage/open.js';
+import { backUp } from '../../dist/storage/sqlite/backup.js';
+
+const list = async (server: ServerProcess, token: string) =>
+  (await (await listPlants(server, token)).json()) as { name: string }[];
+
+t.test('a backup taken while the server writes is complete, and is restored by copying it', async (t) => {
+  const { file, env, token } = await fillStore(t, 2_000, (i) => `plant ${i}`);
+  const server = await startServer(t, { env });
+  const agent = new Agent({ keepAlive: true, maxSockets: 16 });
+  t.teardown(() => {
+    agent.destroy();
+  });
+  const life = { over: false };
+  let acknowledged = 2_000;
+  let next = acknowledged;
+  const clients = Array.from({ length: 16 }, async () => {
+    while (!life.over) {
+      const id = next++;
+      const { status } = await send(agent, `${server.origin}/plants`, {
+        method: 'POST',
+        token,
+        body: `{"id":${id},"name":"plant ${id}"}`,
+      });
+      if (status !== 200) throw new Error(`the response was ${status}`);
+      acknowledged++;
+    }
+  });
+  await repeatUntil(
+    () => acknowledged >= 2_100,
+    () => send(agent, `${server.origin}/openapi.json`),
+  );
+  const before = acknowledged;
+  const copy = join(file, '..', 'copy.db');
+  const { code, stderr, stdout } = await run('cli.js', ['backup', copy], env);
+  const after = next;
+  life.over = true;
+  await Promise.all(clients);
+  t.strictSame({ code, stdout }, { code: 0, stdout: '' });
+  const [, copied] =
+    /^Store: .+\nCopied (\d+) plants \(\d+ bytes\) to .+copy\.db and checked the copy\.\n$/.exec(stderr) ??
+    [];
+  t.ok(Number(copied) >= before && Number(copied) <= after, `${before} <= ${copied} <= ${after}`);
+  t.equal((await stat(copy)).mode & 0o777, 0o600, 'it is for its owner only');
+  t.equal((await list(server, token)).length, acknowledged);
+  t.equal(await server.end('SIGTERM'), 0);
+
+  const database = new DatabaseSync(copy, { readOnly: true });
+  t.match(database.prepare('PRAGMA integrity_check').all(), [{ integrity_check: 'ok' }]);
+  database.close();
+  const folder = join(file, '..', 'restored');
+  await mkdir(folder);
+  await copyFile(copy, join(folder, 'plants.db'));
+  const restored = await startServer(t, { env: { DATABASE_URL: `file:${join(folder, 'plants.db')}` } });
+  const names = new Set((await list(restored, token)).map(({ name }) => name));
+  t.equal(names.size, Number(copied));
+  for (let i = 0; i < before - 16; i++) if (!names.has(`plant ${i}`)) t.fail(`plant ${i} is missing`);
+  t.equal(await restored.end('SIGTERM'), 0);
+});
+
+t.test('a backup overwrites nothing, and reports why it fails', async (t) => {
+  const { file, env } = await fillStore(t, 1, String);
+  const folder = join(file, '..');
+  await writeFile(join(folder, 'there'), 'precious');
+  const there = join(folder, 'there');
+  const copy = join(folder, 'copy');
+  const { code, stdout, stderr } = await run('cli.js', ['backup', there], env);
+  t.match(
+    { code, stdout, stderr },
+    { code: 1, stdout: '', stderr: /\nplant-store: .+there already exists\n$/ },
+  );
+  t.equal(await readFile(there, 'utf8'), 'precious');
+  await symlink(join(folder, 'elsewhere'), join(folder, 'link'));
+  t.throws(() => backUp(service, env.DATABASE_URL, join(folder, 'link')), /link already exists/);
+  await t.rejects(stat(join(folder, 'elsewhere')), 'a link that leads nowhere is not followed');
+  t.throws(
+    () => backUp(service, env.DATABASE_URL, join(folder, 'no', 'folder')),
+    /cannot be created: ENOENT/,
+  );
+  const nothing = join(folder, 'nothing.db');
+  t.throws(
+    () => backUp(service, `file:${nothing}`, copy),
+    /no store at .+nothing\.db; run "migrate" or start the server/,
+  );
+  await t.rejects(stat(nothing), 'and none is made');
+  t.throws(() => backUp(service, 'postgres://127.0.0.1/x', copy), /use pg_dump/);
+  const damaged = await readFile(file);
+  await writeFile(join(folder, 'damaged.db'), damaged.fill(0x55, 4_096));
+  t.throws(() => backUp(service, `file:${folder}/damaged.db`, copy), /the copy failed: /);
+  for (const name of ['copy', 'copy.partial']) await t.rejects(stat(join(folder, name)), 'nothing is left');
+});
+
+t.test('names of files are names of files, in the URL of a store and in the name of a backup', async (t) => {
+  const names = [
+    'a b.db',
+    'a?b.db',
+    'a?b#c.db',
+    'a%20b%41.db',
+    'ä😀.db',
+    "it's.db",
+    'a&b=c;d.db',
+    'file:x.db',
+    '-x.db',
+  ];
+  for (const name of names) {
+    const folder = await temporaryFolder(t);
+    const file = join(folder, name);
+    const { href } = pathToFileURL(file);
+    for (const url of [`file:${file}`, file, href])
+      t.equal(readConfig({ DATABASE_URL: url }, service).DATABASE_URL, url, 'it is valid');
+    t.equal((await migrateStorage(service, file)).applied.length, 2);
+    for (const url of [`file:${file}`, href])
+      t.strictSame((await migrateStorage(service, url)).applied, [], 'each form names the same file');
+    const copy = join(folder, `${name} copy`);
+    const { bytes, documents } = backUp(service, file, copy);
+    const { size, mode } = await stat(copy);
+    t.strictSame(
+      { bytes, documents, mode: mode & 0o777 },
+      { bytes: size, documents: { plants: 0 }, mode: 0o600 },
+    );
+    const beside = (await readdir(folder)).filter((one) => !/-(wal|shm)$/.test(one));
+    t.strictSame(beside.sort(), [name, `${name} copy`].sort(), 'and nothing else is made');
+  }
+});
+
+t.test('a relative name of a backup may have "file:" before it', async (t) => {
+  const { file } = await fillStore(t, 5, (i) => `plant ${i}`);
+  const cwd = dirname(file);
+  const cli = fileURLToPath(new URL('../../../../dist/cli.js', import.meta.url));
+  const backup = (target: string, database: string) =>
+    spawnSync(process.execPath, [cli, 'backup', target], {
+      cwd,
+      encoding: 'utf8',
+      env: { PATH: process.env['PATH'], DATABASE_URL: database },
+    });
+  for (const [i, database] of ['plants.db', 'file:plants.db', './plants.db'].entries()) {
+    const name = `copy ${i}?#%20.db`;
+    const { status, stderr } = backup(`file:${name}`, database);
+    const { size, mode } = await stat(join(cwd, name));
+    t.strictSame(
+      { status, stderr },
+      {
+        status: 0,
+        stderr: `Store: ${file}\nCopied 5 plants (${size} bytes) to ${name} and checked the copy.\n`,
+      },
+    );
+    t.ok(size > 4_096);
+    t.equal(mode & 0o777, 0o600);
+    const again = { status: 1, stderr: `Store: ${file}\nplant-store: ${name} already exists\n` };
+    t.match(backup(name, database), again, 'without it, the name is the same');
+  }
+  t.match(backup('file://host/copy.db', 'plants.db'), {
+    status: 1,
+    stderr: /command-argument .* is invalid .* File URL host/,
+  });
+});
+
+t.test('a backup does not overwrite a file that is created meanwhile', async (t) => {
+  const folder = await temporaryFolder(t);
+  const file = join(folder, 'plants.db');
+  const copy = join(folder, 'copy');
+  const env = { DATABASE_URL: `file:${file}` };
+  t.equal(await (await startServer(t, { env })).end(), 0);
+  // The backup waits while another process has locked the store. When that closes it, it deletes the log, but no index.
+  await rm(`${file}-shm`);
+  const other = new DatabaseSync(file);
+  other.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT');
+  const watcher = watch(folder);
+  const names = on(watcher, 'change') as AsyncIterable<[string, string]>;
+  const backup = run('cli.js', ['backup', copy], env);
+  for await (const [, name] of names) if (name === 'copy.partial') break;
+  watcher.close();
+  await writeFile(copy, 'precious');
+  other.close();
+  t.match(await backup, { code: 1, stdout: '', stderr: /\nplant-store: the copy failed: EEXIST/ });
+  t.equal(await readFile(copy, 'utf8'), 'precious');
+  await t.rejects(stat(`${copy}.partial`), 'and nothing is left');
+});

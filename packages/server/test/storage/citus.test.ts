@@ -1,0 +1,352 @@
+// Citus, where it is installed: how a database is distributed, and what still works while a node is down.
+import { readFile } from 'node:fs/promises';
+import t, { type Test } from 'tap';
+import { skipFor } from '../support/skip.js';
+import { repeatUntil, until } from '../support/wait.js';
+import { joinNodes, startCitus } from '../support/citus-cluster.js';
+import { runSql } from '../support/postgres-cluster.js';
+import type { Change, CollectionDefinition, Id, Outcome } from '../../dist/storage/interface.js';
+import { migrateStorage, openStorage } from '../../dist/storage/open.js';
+import { checkChanges } from '../support/document-model.js';
+import { garden } from '../support/garden/store.js';
+import { failure, migratePostgres, openPostgres, type Storage } from '../support/store.js';
+
+/**
+ * The maximum time that a request may wait for the database where no node is missing, in ms, so that nothing ends it on a
+ * slow machine; a statement may take a third.
+ */
+const patient = 90_000;
+const plant = { name: 'Ficus' };
+
+const cluster = await startCitus();
+const options = skipFor(cluster === undefined ? 'no Citus here' : undefined, { alsoInCi: true });
+
+t.test('Citus', options, async (t) => {
+  const { coordinator, workers, nodes } = cluster!;
+  const [first, second] = workers as [(typeof workers)[0], (typeof workers)[0]];
+  t.teardown(() => Promise.all(nodes.map((node) => node.stop())));
+  const sql = (text: string, node = coordinator, database?: string) => runSql(node.url(database), text);
+  const begin = performance.now();
+  await migratePostgres(coordinator.url());
+  /** The same where a node may be missing: long after what succeeds takes on this machine. */
+  const timeout = Math.max(9_000, Math.ceil(10 * (performance.now() - begin)));
+
+  async function open(t: Test, url = coordinator.url()): Promise<Storage> {
+    const storage = await openPostgres({ url, timeout });
+    t.teardown(() => storage.close());
+    return storage;
+  }
+
+  /** The given number of subjects of this test whose plants are on a node. */
+  async function subjectsOn(node: { port: number }, prefix: string, count: number): Promise<string[]> {
+    const rows = await sql(
+      `SELECT subject
+       FROM (SELECT '${prefix} ' || i AS subject FROM generate_series(1, 1000) AS i) AS subjects
+       JOIN pg_dist_placement ON shardid = get_shard_id_for_distribution_column('plants', subject)
+       JOIN pg_dist_node USING (groupid)
+       WHERE nodeport = ${node.port} LIMIT ${count}`,
+    );
+    return rows.map(({ subject }) => subject as string);
+  }
+
+  /** The message of what was not sent to the second worker, since it is known that it cannot be reached. */
+  const unreachable = `Citus: 127.0.0.1:${second.port} cannot be reached`;
+  /** An operation of each kind on plants of a subject. */
+  const unsent = (plants: Storage['plants'], subject: string): Promise<unknown>[] => [
+    plants.create(subject, 99n, plant),
+    plants.delete(subject, 1n),
+    plants.list(subject, { limit: 9 }),
+  ];
+  const createDatabases = (name: string) =>
+    Promise.all(nodes.map((node) => sql(`CREATE DATABASE ${name} ENCODING 'UTF8' TEMPLATE template0`, node)));
+  const nodesOf = async (database?: string) => {
+    const rows = await sql(
+      `SELECT logicalrelid::text AS name, count(DISTINCT groupid)::int AS nodes, count(DISTINCT shardid)::int > 1 AS parts
+       FROM pg_dist_partition JOIN pg_dist_shard USING (logicalrelid) JOIN pg_dist_placement USING (shardid)
+       GROUP BY 1 ORDER BY 1`,
+      coordinator,
+      database,
+    );
+    return rows.map(({ name, nodes, parts }) => [name, nodes, parts] as unknown[]);
+  };
+  const distributed = [
+    ['migrations', 3, false],
+    ['plants', 2, true],
+    ['tokens', 3, false],
+  ];
+
+  t.test('migrate distributes the tables, and every node serves them', async (t) => {
+    t.strictSame(await nodesOf(), distributed);
+    t.strictSame(await migratePostgres(coordinator.url()), [], 'again there is nothing to do');
+    t.strictSame(await migratePostgres(first.url()), [], 'on a worker neither');
+    const storages = await Promise.all(nodes.map((node) => open(t, node.url())));
+    for (const [i, { plants }] of storages.entries()) {
+      t.equal(await plants.create('s', BigInt(i), plant), 'created');
+      for (const other of storages) t.equal((await other.plants.list('s', { limit: 9 })).count, i + 1);
+    }
+  });
+
+  t.test('migrate distributes a database that had plants before the extension', async (t) => {
+    await createDatabases('later');
+    const url = coordinator.url('later');
+    await migratePostgres(url);
+    const { plants } = await open(t, url);
+    t.equal(await plants.create('s', 1n, plant), 'created');
+    await joinNodes(cluster!, 'later');
+    t.equal(await plants.create('s', 2n, plant), 'created', 'the extension alone changes nothing');
+    t.strictSame(await migratePostgres(url), []);
+    t.strictSame(await nodesOf('later'), distributed);
+    t.equal(await failure(plants.delete('s', 1n)), 'unavailable', 'a running service does not know it yet');
+    await until(async () => (await failure(plants.delete('s', 1n))) === 'no failure');
+    t.equal((await (await open(t, first.url('later'))).plants.list('s', { limit: 9 })).count, 1);
+  });
+
+  t.test('any sequence of changes behaves like a map, for both kinds of ids', async (t) => {
+    await createDatabases('garden');
+    await joinNodes(cluster!, 'garden');
+    const url = coordinator.url('garden');
+    await migrateStorage(garden, url);
+    const storage = await openStorage(garden, url, {}, { timeout: patient });
+    t.teardown(() => storage.close());
+    const [beds, , labels] = garden.collections as [
+      CollectionDefinition<'int64'>,
+      unknown,
+      CollectionDefinition<'text'>,
+    ];
+    let subjects = 0;
+    const newSubject = () => `subject ${++subjects}`;
+    await checkChanges(storage.collection(beds), newSubject, [-1n, 0n, 1n, 2n]);
+    const documents = storage.collection(labels);
+    await checkChanges(documents, newSubject, ['a', 'b', 'b c', 'é']);
+    // Many subjects in one batch, and pages that go on after texts.
+    const put = (i: number) =>
+      documents.write(`s ${i % 7}`, `${i}`.padStart(5, '0'), {
+        when: 'any',
+        text: `{"n":${i},"x":"${'ä'.repeat(i % 400)}"}`,
+      });
+    const all = Array.from({ length: 7 * 1_200 }, (_, i) => i);
+    for (const outcome of ['inserted', 'same'])
+      t.strictSame(new Set(await Promise.all(all.map(put))), new Set([outcome]));
+    const seen: number[] = [];
+    let after: string | undefined;
+    do {
+      const page = await documents.page('s 3', { after, limit: Infinity });
+      seen.push(...(JSON.parse(`[${page.json}]`) as { n: number }[]).map(({ n }) => n));
+      after = page.next;
+    } while (after !== undefined);
+    t.strictSame(
+      seen,
+      all.filter((i) => i % 7 === 3),
+    );
+  });
+
+  t.test('a batch of writes reads little more than its documents, whatever the statistics say', async (t) => {
+    // Each database of a node takes one of its background processes, so this is that of the test before.
+    const url = coordinator.url('garden');
+    const numbers = Array.from({ length: 1_000 }, (_, i) => 30 * (i + 1));
+    /** The rows of a table that the workers have read, when no connection of the coordinator is left. */
+    const rowsRead = async (table: string) => {
+      let read = 0;
+      for (const node of workers) {
+        await until(async () => {
+          // Citus itself has connections that look for deadlocks and prepared transactions.
+          const left = `SELECT FROM pg_stat_activity
+            WHERE datname = 'garden' AND application_name LIKE 'citus_internal%'
+              AND query NOT LIKE 'SELECT waiting_pid%' AND query NOT LIKE 'SELECT gid%'`;
+          return (await sql(left, node, 'garden')).length === 0;
+        });
+        // Citus hides the tables of shards.
+        const [row] = await runSql(
+          `${node.url('garden')}?options=-c%20citus.override_table_visibility%3Doff`,
+          `SELECT sum(seq_tup_read + idx_tup_fetch)::int AS read
+           FROM pg_stat_user_tables WHERE relname LIKE '${table}%'`,
+        );
+        read += Number(row!['read']);
+      }
+      return read;
+    };
+    for (const [definition, id, idOf] of [
+      [garden.collections[0]!, 'number', BigInt],
+      [
+        garden.collections[2]!,
+        "to_char(number, 'FM0000000')",
+        (number: number) => `${number}`.padStart(7, '0'),
+      ],
+    ] as [CollectionDefinition, string, (number: number) => Id][]) {
+      const { name } = definition;
+      const fill = `INSERT INTO ${name} SELECT 'many', ${id}, '"a"' FROM generate_series(1, 30000) AS number`;
+      for (const statements of [[fill], ['ANALYZE', fill], [fill, 'ANALYZE']]) {
+        await sql(`TRUNCATE ${name}`, coordinator, 'garden');
+        for (const statement of statements) await sql(statement, coordinator, 'garden');
+        const before = await rowsRead(name);
+        const storage = await openStorage(garden, url, {}, { timeout: patient });
+        const documents = storage.collection(definition);
+        for (const [change, outcome] of [
+          [{ when: 'absent', text: '"b"' }, 'other'],
+          [{ when: 'equals', expected: '"b"', text: '"c"' }, 'other'],
+          [{ when: 'any', text: '"b"' }, 'replaced'],
+          [{ when: 'present', text: null }, 'deleted'],
+          [{ when: 'present', text: null }, 'missing'],
+        ] as [Change, Outcome][]) {
+          const outcomes = await Promise.all(
+            numbers.map((number) => documents.write('many', idOf(number), change)),
+          );
+          t.strictSame(new Set(outcomes), new Set([outcome]));
+        }
+        await storage.close();
+        const read = (await rowsRead(name)) - before;
+        t.ok(
+          read >= numbers.length && read < 10 * numbers.length,
+          `${name}, ${statements.map((one) => one.slice(0, 7)).join()}: ${read}`,
+        );
+      }
+    }
+  });
+
+  t.test('a partly distributed database is rejected, and migrate completes it', async (t) => {
+    await sql('CREATE SCHEMA half');
+    const url = `${coordinator.url()}?options=${encodeURIComponent('-c search_path=half')}`;
+    await migratePostgres(url);
+    await runSql(url, "SELECT undistribute_table('tokens')");
+    await t.rejects(openPostgres({ url, timeout }), {
+      message: /only partly distributed \(tokens\): run "plant-store migrate"/,
+    });
+    await migratePostgres(url);
+    await (await openPostgres({ url, timeout })).close();
+  });
+
+  t.test('a role with the documented grants can do everything through every node', async (t) => {
+    const document = await readFile(new URL('../../../../docs/postgres.md', import.meta.url), 'utf8');
+    const block = /```sql\n(CREATE ROLE [^]*?)```/.exec(document)?.[1] ?? '';
+    await sql(`REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC;
+      ${block.replace('DATABASE plants', 'DATABASE postgres')};
+      REVOKE EXECUTE ON FUNCTION plants_pages_v1, plants_delete_v1, plants_change_v1
+      FROM plant_store`);
+    const urls = nodes.map((node) => node.url().replace('postgres@', 'plant_store@'));
+    for (const [i, url] of urls.entries()) {
+      const { plants } = await open(t, url);
+      t.equal(await plants.create('granted', BigInt(i), plant), 'created');
+      t.equal(await plants.create('granted', BigInt(i), plant), 'identical');
+      t.equal((await plants.list('granted', { limit: 9 })).count, 1);
+      t.equal(await plants.delete('granted', BigInt(i)), true);
+    }
+    await sql('REVOKE DELETE ON plants FROM plant_store');
+    for (const url of urls) {
+      const message = /run: GRANT DELETE ON plants TO "plant_store"$/;
+      await t.rejects(openPostgres({ url, timeout }), { message }, 'what is missing is named');
+    }
+  });
+
+  t.test('a node with unsafe settings is rejected, at startup and when it returns', async (t) => {
+    const { plants } = await open(t);
+    const [subject = ''] = await subjectsOn(second, 'promised', 1);
+    t.equal(await plants.create(subject, 1n, plant), 'created');
+    await second.stop();
+    await failure(plants.create(subject, 2n, plant));
+    await second.start({ fsync: 'off' });
+    const message = new RegExp(`not be durable with fsync off .* on 127.0.0.1:${second.port}`);
+    await t.rejects(openPostgres({ url: coordinator.url(), timeout }), { message });
+    await t.rejects(
+      openPostgres({ url: first.url(), timeout }),
+      { message },
+      'whichever node is the address',
+    );
+    await until(async () => {
+      const error = await plants.create(subject, 3n, plant).catch((error: unknown) => error);
+      return error instanceof Error && message.test(error.message);
+    });
+    await second.stop('SIGINT');
+    await second.start();
+    await repeatUntil(async () => (await failure(plants.create(subject, 3n, plant))) === 'no failure');
+  });
+
+  t.test('while a worker is down, only its subjects are affected', async (t) => {
+    const storage = await open(t);
+    const { plants } = storage;
+    const here = await subjectsOn(first, 'tenant', 5);
+    const away = await subjectsOn(second, 'tenant', 5);
+    const all = here.flatMap((subject, i) => [subject, away[i]!]);
+    const createAll = (id: bigint) =>
+      Promise.all(all.map((subject) => failure(plants.create(subject, id, plant))));
+    t.strictSame(
+      await createAll(1n),
+      all.map(() => 'no failure'),
+    );
+
+    await second.stop();
+    // The first writes may use a broken connection, so that their outcome is unknown.
+    await createAll(2n);
+    const expected = all.map((subject) => (away.includes(subject) ? 'unavailable' : 'no failure'));
+    t.strictSame(await createAll(3n), expected);
+    t.strictSame(
+      await Promise.all(all.map((subject) => failure(plants.list(subject, { limit: 9 })))),
+      expected,
+    );
+    t.strictSame(await Promise.all(all.map((subject) => failure(plants.delete(subject, 1n)))), expected);
+    await Promise.all(unsent(plants, away[0]!).map((work) => t.rejects(work, { message: unreachable })));
+    await storage.check();
+    t.equal(
+      (await (await open(t)).plants.list(here[0]!, { limit: 9 })).count,
+      2,
+      'a server starts meanwhile',
+    );
+
+    await second.start();
+    await repeatUntil(async () => (await createAll(4n)).every((outcome) => outcome === 'no failure'));
+    for (const subject of away) {
+      t.match((await plants.list(subject, { limit: 9 })).json, /^{/, 'what was there is there again');
+      t.equal(await plants.delete(subject, 1n), true);
+    }
+  });
+
+  t.test('a commit in doubt is reported as unknown, and is resolved', async (t) => {
+    const { plants } = await open(t);
+    const both = [...(await subjectsOn(first, 'doubtful', 1)), ...(await subjectsOn(second, 'doubtful', 1))];
+    const createBoth = () => Promise.all(both.map((subject) => plants.create(subject, 1n, plant)));
+    await second.stop('SIGINT');
+    // It prepares the transaction, and then waits for a standby that does not exist.
+    await second.start({ synchronous_standby_names: 'nobody' });
+    await until(async () => (await failure(plants.list(both[1]!, { limit: 9 }))) === 'no failure');
+    // With a short time limit, since nothing else ends the wait. A slow machine may need several attempts.
+    const openHasty = () =>
+      openPostgres({ url: coordinator.url(), timeout: Math.ceil(timeout / 3) }).catch(() => undefined);
+    const hasty = (await until(openHasty))!;
+    t.teardown(() => hasty.close());
+    const doubtful = await until(
+      () => failure(Promise.all(both.map((subject) => hasty.plants.create(subject, 1n, plant)))),
+      (outcome) => outcome !== 'unavailable',
+    );
+    t.equal(doubtful, 'unknown-outcome');
+    t.not((await sql('SELECT FROM pg_prepared_xacts', second)).length, 0);
+
+    await second.stop();
+    await second.start();
+    await until(async () => (await failure(createBoth())) === 'no failure');
+    for (const subject of both) t.equal((await plants.list(subject, { limit: 9 })).count, 1);
+    await until(async () => (await sql('SELECT FROM pg_prepared_xacts', second)).length === 0);
+  });
+
+  t.test('while a worker does not respond, the others continue', async (t) => {
+    const { plants } = await open(t);
+    const [here = ''] = await subjectsOn(first, 'patient', 1);
+    const [silent = ''] = await subjectsOn(second, 'patient', 1);
+    const createBoth = (id: bigint) =>
+      Promise.all([here, silent].map((subject) => failure(plants.create(subject, id, plant))));
+    t.strictSame(await createBoth(1n), ['no failure', 'no failure']);
+    const processes = second.processes();
+    for (const pid of processes) process.kill(pid, 'SIGSTOP');
+    t.strictSame(await createBoth(2n), ['no failure', 'unavailable']);
+    // Now that this is known, nothing waits for the worker, however many batches concern it.
+    for (let id = 3n; id <= 9n; id++) {
+      const [created] = await Promise.all([
+        plants.create(here, id, plant),
+        ...unsent(plants, silent).map((work) => t.rejects(work, { message: unreachable })),
+      ]);
+      t.equal(created, 'created');
+    }
+    t.equal((await plants.list(here, { limit: 10 })).count, 9);
+    for (const pid of processes) process.kill(pid, 'SIGCONT');
+    await repeatUntil(async () => (await failure(plants.delete(silent, 1n))) === 'no failure');
+    t.equal((await plants.list(silent, { limit: 9 })).count, 0, 'what was given up has no effect later');
+  });
+});

@@ -1,0 +1,196 @@
+// The plans of PostgreSQL: no statement of the service reads more than it needs, whatever the statistics say.
+import t from 'tap';
+import { plants } from '../../../../dist/plants/repository.js';
+import { service } from '../../../../dist/service.js';
+import type { Change, CollectionDefinition, Id, StoreDefinition } from '../../dist/storage/interface.js';
+import { migrateStorage, openStorage } from '../../dist/storage/open.js';
+import { noPostgres } from '../support/engines.js';
+import { garden } from '../support/garden/store.js';
+import { startServer, type PlanNode } from '../support/postgres-server.js';
+import { skipFor } from '../support/skip.js';
+
+/** The most rows of a page: how many a statement may read beyond those that it is about. */
+const page = 500;
+/** Beyond this cost PostgreSQL compiles a statement, which takes longer than any of ours runs: jit_above_cost. */
+const costOfCompilation = 100_000;
+const batch = 1_000;
+/** The number of a long document, so that its page is read differently. */
+const longDocument = 25_000;
+
+/** A table of documents, and the statements that fill it. */
+interface Table {
+  readonly store: StoreDefinition;
+  readonly definition: CollectionDefinition;
+  /** The id of the document with a number. */
+  readonly idOf: (number: number) => Id;
+  /** The number of documents of the subject that has most. */
+  readonly count: number;
+  readonly small: string;
+  readonly large: string;
+}
+
+/** @param id - The id of the document with a `number`, in SQL. */
+function tableOf(table: Pick<Table, 'store' | 'definition' | 'idOf' | 'count'>, id: string): Table {
+  const fill = (subject: string, length: string, count: number) =>
+    `INSERT INTO ${table.definition.name} SELECT ${subject}, ${id}, '{"name":"' || repeat('x', ${length}) || '"}'
+     FROM generate_series(1, ${count}) AS number`;
+  return {
+    ...table,
+    small: fill("'tenant ' || number / 10", '5', 40_000),
+    large: fill("'large'", `CASE number WHEN ${longDocument} THEN 1000 ELSE 5 END`, table.count),
+  };
+}
+
+const int64 = tableOf({ store: service, definition: plants, idOf: BigInt, count: 100_000 }, 'number');
+const text = tableOf(
+  {
+    store: garden,
+    definition: garden.collections[2]!,
+    idOf: (number) => `${number}`.padStart(7, '0'),
+    count: 30_000,
+  },
+  "to_char(number, 'FM0000000')",
+);
+const tokens = `INSERT INTO tokens
+  SELECT id, int4send(id), 'tenant', 'plants:read', id FROM generate_series(1, 20000) id`;
+const distinct = (number: number) =>
+  `ALTER TABLE plants ALTER subject SET (n_distinct = ${number}), ALTER id SET (n_distinct = ${number})`;
+
+/** How tables are filled, and what statistics PostgreSQL has after each step. */
+const databases: readonly [Table, [statistics: string, ...statements: string[]][]][] = [
+  ...[int64, text].flatMap((table): typeof databases => [
+    [
+      table,
+      [
+        ['no statistics', table.small, table.large, tokens],
+        ['statistics that are right', 'ANALYZE'],
+      ],
+    ],
+    [table, [['statistics of an empty table', 'ANALYZE', table.small, table.large, tokens]]],
+  ]),
+  [
+    int64,
+    [
+      ['statistics from before the tenant has grown', int64.small, 'ANALYZE', int64.large, tokens],
+      ['statistics that hold all plants for one', distinct(1), 'ANALYZE'],
+      ['statistics that hold every subject for another', distinct(-1), 'ANALYZE'],
+    ],
+  ],
+];
+
+t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgres), async (t) => {
+  const server = await startServer(t, {
+    autovacuum: 'off',
+    session_preload_libraries: 'auto_explain',
+    'auto_explain.log_min_duration': '0',
+    'auto_explain.log_analyze': 'on',
+    'auto_explain.log_nested_statements': 'on',
+    'auto_explain.log_timing': 'off',
+    'auto_explain.log_parameter_max_length': '0',
+    'auto_explain.log_format': 'json',
+  });
+  for (const [{ store, definition, idOf, count }, steps] of databases) {
+    const url = await server.createDatabase(t, { schema: false });
+    await migrateStorage(store, url);
+    for (const [statistics, ...statements] of steps) {
+      await server.sql(statements.join(';'), new URL(url).pathname.slice(1));
+      // Awaited, because the next step must not run while the log shows the statements of this one.
+      await t.test(`${definition.name}, ${statistics}`, async (t) => {
+        // PostgreSQL plans the first executions of a prepared statement for their values, as if it were not prepared.
+        const storage = await openStorage(store, url, {}, { timeout: 90_000, poolSize: 1, prepared: true });
+        t.teardown(() => storage.close());
+        const documents = storage.collection(definition);
+
+        let ofFunction = 0;
+        /** Runs work that resolves to its number of rows, and examines its statements. */
+        const check = async (what: string, work: () => Promise<number>) => {
+          let rows = NaN;
+          const plans = await server.plansOf(async () => {
+            rows = await work();
+          });
+          t.not(plans.length, 0, what);
+          for (const plan of plans) {
+            t.ok(mostRead(plan.Plan) <= rows + page, `${what}: it reads ${mostRead(plan.Plan)} rows`, {
+              plan,
+            });
+            // The function does not compile its statements.
+            if (plan['Query Text'].includes('page_subject')) ofFunction++;
+            else
+              t.ok(
+                plan.Plan['Total Cost'] < costOfCompilation,
+                `${what}: it costs ${plan.Plan['Total Cost']}`,
+              );
+          }
+        };
+        const pages = async (subjects: readonly string[], afters: readonly (number | undefined)[]) => {
+          const read = subjects.flatMap((subject) =>
+            afters.map((after) =>
+              documents.page(subject, { after: after === undefined ? after : idOf(after), limit: Infinity }),
+            ),
+          );
+          return (await Promise.all(read)).reduce((rows, { count }) => rows + count, 0);
+        };
+        // Often enough that PostgreSQL considers a plan for any values of a prepared statement.
+        for (let round = 0; round < 7; round++) {
+          for (const after of [undefined, longDocument - 9, count / 2, count - 200]) {
+            await check(`the page after ${after}`, () => pages(['large'], [after]));
+          }
+        }
+        const subjects = Array.from({ length: 64 }, (_, i) => (i === 9 ? 'large' : `tenant ${i + 1}`));
+        await check('first pages together', () => pages(subjects, [undefined]));
+        const four = [10, 1_000, 20_000, 26_000];
+        await check('four pages with which lists go on', () => pages(['large'], four));
+        t.ok(ofFunction > 0, 'the statements of the function are among them');
+        const ids = Array.from({ length: batch }, (_, i) => idOf(count + 1 + i));
+        const all = (work: (id: Id) => Promise<unknown>) => async () =>
+          (await Promise.all(ids.map(work))).length;
+        const change = (change: Change) => all((id) => documents.write('large', id, change));
+        const [ficus, monstera] = ['{"name":"Ficus"}', '{"name":"Monstera"}'];
+        await check('a batch of creates', change({ when: 'absent', text: ficus }));
+        await check('a batch of creates whose documents are there', change({ when: 'absent', text: ficus }));
+        await check('a batch of replacements', change({ when: 'any', text: monstera }));
+        await check(
+          'a batch of replacements that change nothing',
+          change({ when: 'present', text: monstera }),
+        );
+        await check(
+          'a batch of refused changes',
+          change({ when: 'equals', expected: ficus, text: ficus + ' ' }),
+        );
+        await check(
+          'a batch of conditional deletes',
+          change({ when: 'equals', expected: monstera, text: null }),
+        );
+        await check('a batch that puts new documents', change({ when: 'any', text: ficus }));
+        await check(
+          'documents read alone',
+          all((id) => documents.get('large', id)),
+        );
+        await check('a batch of deletes', change({ when: 'present', text: null }));
+        await check('a batch of deletes of what is missing', change({ when: 'present', text: null }));
+        for (const count of [1, 50]) {
+          await check(`${count} tokens`, async () => {
+            const hashes = Array.from({ length: count }, (_, i) => Buffer.from([0, 0, 0, i + 1]));
+            return (await storage.tokens.find(hashes)).filter((token) => token !== undefined).length;
+          });
+        }
+        await check('a revocation', async () => {
+          await storage.tokens.revoke('9', 1);
+          return 1;
+        });
+      });
+    }
+  }
+});
+
+/** The number of rows of a table that a node of a plan reads: the maximum over all nodes. */
+function mostRead(node: PlanNode): number {
+  const read =
+    node['Relation Name'] === undefined || node['Node Type'] === 'ModifyTable'
+      ? 0
+      : (node['Actual Rows'] +
+          (node['Rows Removed by Filter'] ?? 0) +
+          (node['Rows Removed by Index Recheck'] ?? 0)) *
+        node['Actual Loops'];
+  return Math.max(read, ...(node.Plans ?? []).map(mostRead));
+}

@@ -1,0 +1,914 @@
+// PostgreSQL with faults: each is provoked on a real server, which speaks German, and must have a true outcome.
+import { createHash, randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { cp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { Client } from 'pg';
+import t, { type Test } from 'tap';
+import { engines, noPostgres, temporaryFolder } from '../support/engines.js';
+import { startServer, type PostgresServer } from '../support/postgres-server.js';
+import * as processes from '../support/processes.js';
+import { startService } from '../support/service.js';
+import { skipFor } from '../support/skip.js';
+import { startTranslatingProxy } from '../support/translating-proxy.js';
+import { repeatUntil, until } from '../support/wait.js';
+import type { Collection } from '../../dist/storage/interface.js';
+import { plants } from '../../../../dist/plants/repository.js';
+import { service } from '../../../../dist/service.js';
+import type { Migration } from '../../dist/storage/migrations.js';
+import { openStorage } from '../../dist/storage/open.js';
+import type { PostgresOptions } from '../../dist/storage/postgres/statement-runner.js';
+import {
+  failure,
+  loadMigrations,
+  migratePostgres,
+  openPostgres,
+  outcomeOf,
+  type Storage,
+} from '../support/store.js';
+
+/** The maximum time that a request may wait for the database in these tests, in ms; a statement may take a third. */
+const timeout = 90_000;
+/** The least for what can only fail. */
+const shortTimeout = 1_500;
+const postgres = engines.find(({ name }) => name === 'postgres')!;
+const plant = { name: 'Ficus' };
+const token = {
+  id: 'x',
+  subject: 's',
+  scopes: [],
+  createdAt: 0,
+  expiresAt: undefined,
+  revokedAt: undefined,
+} as const;
+const remove = { when: 'any', text: null } as const;
+const put = (name: string) => ({ when: 'any', text: `{"name":"${name}"}` }) as const;
+
+/** The name of the database of a URL. */
+const nameIn = (url: string) => new URL(url).pathname.slice(1);
+
+/** Repeats what may fail until it succeeds. */
+const untilDone = async <T>(work: () => Promise<T>): Promise<T> =>
+  (await until(() => work().catch(() => undefined))) as T;
+
+t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
+  const server = await startServer(t);
+  // Its errors and warnings are known by their codes, whatever its language. Other suites use it in English.
+  const port = await startTranslatingProxy(t, server.port);
+  const german = (url: string) => Object.assign(new URL(url), { port }).href;
+
+  /** Opens a store that closes with the test. */
+  async function open(t: Test, url: string, options: Partial<PostgresOptions> = {}): Promise<Storage> {
+    const storage = await openPostgres({ url, timeout, ...options });
+    t.teardown(() => storage.close());
+    return storage;
+  }
+
+  /** A database with the schema, and its settings. */
+  async function createDatabase(t: Test, settings?: string): Promise<{ url: string; database: string }> {
+    const url = german(await server.createDatabase(t));
+    const database = nameIn(url);
+    if (settings !== undefined) await server.sql(`ALTER DATABASE ${database} SET ${settings}`);
+    return { url, database };
+  }
+
+  /** A store in its own database. */
+  async function openStore(t: Test, options?: Partial<PostgresOptions>, settings?: string) {
+    const { url, database } = await createDatabase(t, settings);
+    return Object.assign(await open(t, url, options), { url, database });
+  }
+
+  /** A store that gives up soon, for what can only fail, but only long after what succeeds takes on this machine. */
+  async function openHasty(t: Test, url: string, options: Partial<PostgresOptions> = {}): Promise<Storage> {
+    const begin = performance.now();
+    const patient = await openPostgres({ url, timeout });
+    await patient.tokens.list();
+    await patient.close();
+    const soon = Math.max(shortTimeout, Math.ceil(20 * (performance.now() - begin)));
+    return untilDone(() => open(t, url, { timeout: soon, ...options }));
+  }
+
+  /** A client with an open transaction. */
+  async function begin(t: Test, url: string, ...statements: string[]): Promise<Client> {
+    const client = new Client({ connectionString: url });
+    client.on('error', () => undefined);
+    await client.connect();
+    t.teardown(() => client.end());
+    await client.query('BEGIN');
+    for (const statement of statements) await client.query(statement);
+    return client;
+  }
+
+  /** A second store on a database, for which PostgreSQL calls a function with the subject of each row that it reads. */
+  async function openWatched(t: Test, url: string, statement: string): Promise<Storage> {
+    await server.sql(
+      `DO $$ BEGIN CREATE ROLE watched LOGIN; EXCEPTION WHEN duplicate_object THEN END $$;
+       GRANT ALL ON ALL TABLES IN SCHEMA public TO watched;
+       CREATE FUNCTION watch(subject text) RETURNS boolean LANGUAGE plpgsql AS $$
+         BEGIN ${statement}; RETURN true; END $$;
+       CREATE POLICY watch ON plants USING (watch(subject));
+       CREATE POLICY watch ON tokens USING (watch(subject));
+       ALTER TABLE plants ENABLE ROW LEVEL SECURITY;
+       ALTER TABLE tokens ENABLE ROW LEVEL SECURITY`,
+      nameIn(url),
+    );
+    return open(t, url.replace('postgres@', 'watched@'));
+  }
+
+  /** Waits until a session of the store has this state in pg_stat_activity, and returns its process id. */
+  async function session(database: string, condition: string): Promise<number> {
+    const row = await firstRow(
+      server,
+      `SELECT pid FROM pg_stat_activity
+       WHERE datname = '${database}' AND application_name = 'plant-store' AND ${condition}`,
+    );
+    return row['pid'] as number;
+  }
+
+  /** Waits until a server process has exited. */
+  async function gone(pid: number): Promise<void> {
+    await firstRow(server, `SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = ${pid})`);
+  }
+
+  /** Changes a setting of the server; returns a function that restores it, as does the end of the test. */
+  async function configure(t: Test, name: string, value: string): Promise<() => Promise<void>> {
+    const before = (await server.sql(`SHOW ${name}`))[0]![name] as string;
+    const apply = async (statement: string, expected: string) => {
+      await server.sql(statement);
+      await server.sql('SELECT pg_reload_conf()');
+      await firstRow(server, `SELECT 1 WHERE current_setting('${name}') = '${expected}'`);
+    };
+    const reset = () => apply(`ALTER SYSTEM RESET ${name}`, before);
+    t.teardown(reset);
+    await apply(`ALTER SYSTEM SET ${name} = '${value}'`, value);
+    return reset;
+  }
+
+  /** Commits until a commit waits for a standby: sessions show the setting before the checkpoint process has them wait. */
+  async function untilCommitsWait(url: string, waits: string): Promise<void> {
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    const state = { waits: false };
+    const committing = (async () => {
+      while (!state.waits) await client.query("SELECT pg_logical_emit_message(true, 'probe', '')");
+    })();
+    const { pid } = await firstRow(server, `SELECT pid FROM pg_stat_activity WHERE ${waits}`);
+    state.waits = true;
+    await server.sql(`SELECT pg_cancel_backend(${pid as number})`);
+    await committing;
+    await client.end();
+  }
+
+  const waitsForLock = "wait_event_type = 'Lock'";
+
+  t.test(
+    'a server that disappears: unavailable or unknown, and normal service once it returns',
+    async (t) => {
+      const own = await startServer(t);
+      const url = await own.createDatabase(t);
+      const store = await open(t, url);
+      const { plants, tokens } = store;
+      t.equal(await plants.create('s', 1n, plant), 'created');
+
+      await own.stop('SIGINT');
+      t.equal(await failure(plants.create('s', 2n, plant)), 'unavailable', 'connection refused: no effect');
+      t.equal(await failure(plants.delete('s', 1n)), 'unavailable');
+      t.equal(await failure(plants.list('s', { limit: 1 })), 'unavailable');
+      t.equal(await failure(tokens.list()), 'unavailable');
+      t.equal(await failure(store.check()), 'unavailable');
+      t.equal(await failure(openPostgres({ url, timeout })), 'unavailable');
+      t.equal(await failure(migratePostgres(url)), 'unavailable');
+
+      await own.start();
+      await store.check();
+      t.equal(await plants.create('s', 2n, plant), 'created', 'it is found again when it is back');
+      t.equal((await plants.list('s', { limit: 9 })).count, 2);
+
+      await begin(t, url, "INSERT INTO plants VALUES ('s', 3, '{}')");
+      const create = failure(plants.create('s', 3n, plant));
+      await firstRow(own, `SELECT 1 FROM pg_stat_activity WHERE ${waitsForLock}`);
+      await own.stop('SIGQUIT');
+      t.equal(await create, 'unknown-outcome', 'it shut down in mid-statement');
+
+      await writeFile(join(own.data, 'standby.signal'), '');
+      await own.start();
+      t.equal(await failure(plants.create('s', 3n, plant)), 'unavailable', 'a standby is refused');
+      t.equal(
+        await failure(plants.list('s', { limit: 1 })),
+        'unavailable',
+        'for reading too: it may lag behind',
+      );
+      await t.rejects(openPostgres({ url, timeout }), { message: /read-only, perhaps a standby/ });
+      await own.sql('SELECT pg_promote()');
+      t.equal(await plants.create('s', 3n, plant), 'created', 'and used once it is promoted');
+    },
+  );
+
+  const noFullDevice = existsSync('/dev/full') ? undefined : 'there is no /dev/full';
+
+  /**
+   * Lets a device without space stand in for a file on a full disk, since mounting one requires privileges.
+   * @returns A function that puts the file back.
+   */
+  async function fillDisk(file: string): Promise<() => Promise<void>> {
+    await rename(file, `${file}.aside`);
+    await symlink('/dev/full', file);
+    return () => rename(`${file}.aside`, file);
+  }
+
+  t.test(
+    'a full disk: writes have no effect, and what needs no space continues',
+    skipFor(noFullDevice),
+    async (t) => {
+      const own = await startServer(t);
+      const url = await own.createDatabase(t);
+      const [toast] = await own.sql(
+        "SELECT pg_relation_filepath(reltoastrelid) AS file FROM pg_class WHERE relname = 'plants'",
+        nameIn(url),
+      );
+      // The file in which PostgreSQL stores long texts that it cannot compress. It does not exist yet.
+      const file = join(own.data, toast!['file'] as string);
+      const long = { name: randomBytes(50_000).toString('base64') };
+      await own.stop('SIGINT');
+      const makeSpace = await fillDisk(file);
+      await own.start();
+      const { call, token } = await startService(t, postgres, { storage: await open(t, url) });
+      const create = (id: number, plant: object) =>
+        call('POST', '/plants', { token, body: { id, ...plant } });
+      t.equal((await create(1, plant)).status, 200);
+      const provoked = own.logged('53100');
+      t.match(await create(2, long), { status: 503, json: { error: 50300 } });
+      await provoked;
+      t.equal((await create(3, plant)).status, 200);
+      t.equal((await call('DELETE', '/plants/1', { token })).status, 204);
+      t.strictSame((await call('GET', '/plants', { token })).json, [plant]);
+
+      await own.stop('SIGINT');
+      await makeSpace();
+      await own.start();
+      t.equal((await create(2, long)).status, 200, 'there is space again');
+      t.strictSame((await call('GET', '/plants', { token })).json, [long, plant]);
+    },
+  );
+
+  t.test(
+    "a full disk of the server's log: the outcome is unknown, and nothing is lost",
+    skipFor(noFullDevice),
+    async (t) => {
+      // Commits write the log, rather than the background process; and one panic is enough.
+      const own = await startServer(t, { wal_writer_delay: '10s', restart_after_crash: 'off' });
+      const url = await own.createDatabase(t);
+      const first = await openPostgres({ url, timeout });
+      t.equal(await first.plants.create('s', 1n, plant), 'created');
+      await first.close();
+      const [wal] = await own.sql('SELECT pg_walfile_name(pg_current_wal_lsn()) AS file');
+      const file = join(own.data, 'pg_wal', wal!['file'] as string);
+      const { plants } = await open(t, url);
+      const makeSpace = await fillDisk(file);
+      const provoked = own.logged('53100');
+      t.equal(await failure(plants.create('s', 2n, plant)), 'unknown-outcome');
+      await provoked;
+      await own.ended();
+      t.equal(await failure(plants.delete('s', 1n)), 'unavailable', 'the server has given up');
+
+      await makeSpace();
+      await own.start();
+      t.equal(await plants.create('s', 2n, plant), 'created', 'there is space again');
+      t.equal(await plants.delete('s', 1n), true);
+      t.equal((await plants.list('s', { limit: 9 })).count, 1);
+    },
+  );
+
+  t.test('a connection lost during a statement: a write is unknown, and a read is retried', async (t) => {
+    const { plants, url, database } = await openStore(t);
+    await plants.create('s', 9n, plant);
+    const blocker = await begin(t, url, "INSERT INTO plants VALUES ('s', 1, '{}')");
+    const create = failure(plants.create('s', 1n, plant));
+    await server.sql(`SELECT pg_terminate_backend(${await session(database, waitsForLock)})`);
+    t.equal(await create, 'unknown-outcome');
+    await blocker.query('ROLLBACK; BEGIN; LOCK TABLE plants IN ACCESS EXCLUSIVE MODE');
+    const list = plants.list('s', { limit: 9 });
+    await server.sql(`SELECT pg_terminate_backend(${await session(database, waitsForLock)})`);
+    await blocker.query('ROLLBACK');
+    t.equal((await list).json, JSON.stringify(plant));
+    t.equal(await plants.create('s', 1n, plant), 'created', 'nothing of it was left');
+  });
+
+  t.test(
+    'statement timeout: a write to a locked row or table is unavailable, and has no effect',
+    async (t) => {
+      const { plants, url } = await openStore(t);
+      const { plants: hasty } = await openHasty(t, url);
+      await plants.create('s', 2n, plant);
+      const blocker = await begin(t, url, "INSERT INTO plants VALUES ('s', 1, '{}')");
+      t.equal(await failure(hasty.create('s', 1n, plant)), 'unavailable');
+      await blocker.query('LOCK TABLE plants IN ACCESS EXCLUSIVE MODE');
+      const stuck = [hasty.create('s', 3n, plant), hasty.delete('s', 2n), hasty.list('s', { limit: 1 })];
+      t.strictSame(await Promise.all(stuck.map(failure)), ['unavailable', 'unavailable', 'unavailable']);
+      await blocker.query('ROLLBACK');
+      t.equal(await plants.create('s', 3n, plant), 'created');
+      t.equal((await plants.list('s', { limit: 9 })).count, 2);
+    },
+  );
+
+  t.test('serialization failure 40001: the write is retried', async (t) => {
+    const { plants, url, database } = await openStore(
+      t,
+      {},
+      "default_transaction_isolation = 'repeatable read'",
+    );
+    for (const id of [1n, 2n]) await plants.create('s', id, plant);
+    const blocker = await begin(t, url, 'DELETE FROM plants WHERE id = 1');
+    const both = Promise.all([plants.delete('s', 1n), plants.delete('s', 2n)]);
+    await session(database, waitsForLock);
+    const provoked = server.logged('40001');
+    await blocker.query('COMMIT');
+    t.strictSame(await both, [false, true]);
+    await provoked;
+  });
+
+  t.test('deadlock 40P01: the write is retried', async (t) => {
+    // Of two transactions in a deadlock, the one whose timeout expires first is rolled back.
+    const { plants, url, database } = await openStore(t, {}, "deadlock_timeout = '1s'");
+    for (const id of [1n, 2n]) await plants.create('s', id, plant);
+    const blocker = await begin(t, url, "SET deadlock_timeout = '1h'", 'DELETE FROM plants WHERE id = 2');
+    const both = Promise.all([plants.delete('s', 1n), plants.delete('s', 2n)]);
+    await session(database, waitsForLock);
+    const provoked = server.logged('40P01');
+    await blocker.query('DELETE FROM plants WHERE id = 1');
+    await provoked;
+    await blocker.query('ROLLBACK');
+    t.strictSame(await both, [true, true]);
+  });
+
+  t.test(
+    'a stopped server process: the outcome is unknown, and its statement never takes effect',
+    async (t) => {
+      const { url, database } = await createDatabase(t);
+      const { plants: hasty } = await openHasty(t, url);
+      const create = () => untilDone(() => hasty.create('s', 1n, plant));
+      await create();
+      const stopped = await session(database, "query LIKE 'INSERT%'");
+      process.kill(stopped, 'SIGSTOP');
+      t.equal(await failure(hasty.delete('s', 1n)), 'unknown-outcome');
+      t.equal(await create(), 'identical', 'it did not take effect');
+      const { plants } = await open(t, url);
+      t.equal(await plants.delete('s', 1n), true);
+      t.equal(await plants.create('s', 1n, plant), 'created');
+      process.kill(stopped, 'SIGCONT');
+      await gone(stopped);
+      t.equal(
+        (await plants.list('s', { limit: 1 })).count,
+        1,
+        'nor did it later, on the plant of the same key',
+      );
+    },
+  );
+
+  t.test(
+    'all reading connections busy: reads are rejected, and writes have their own connection',
+    async (t) => {
+      const { url, database } = await createDatabase(t);
+      const { plants, tokens } = await openHasty(t, url, { poolSize: 1 });
+      const reader = await session(database, "query LIKE '%migrations%'");
+      process.kill(reader, 'SIGSTOP');
+      const reads = [
+        failure(tokens.list()),
+        failure(tokens.list()),
+        failure(plants.list('s', { limit: 1 })),
+        failure(plants.list('s', { after: 0n, limit: 1 })),
+      ];
+      const written = await untilDone(() => plants.create('s', 1n, plant));
+      t.match(written, /created|identical/);
+      t.strictSame(await Promise.all(reads), ['unavailable', 'overloaded', 'overloaded', 'overloaded']);
+      process.kill(reader, 'SIGCONT');
+      t.equal((await untilDone(() => plants.list('s', { limit: 1 }))).count, 1);
+    },
+  );
+
+  t.test(
+    'two instances that put and delete the same keys: no write fails, and deadlocks are rare',
+    async (t) => {
+      const one = await openStore(t);
+      const { url, database } = one;
+      const two = await open(t, url);
+      const keys = Array.from({ length: 100 }, (_, i) => BigInt(i));
+      const rounds = 150;
+      const seen = new Set<string>();
+      const work = async (collection: Collection, instance: number) => {
+        for (let round = 0; round < rounds; round++) {
+          const outcomes = await Promise.all(
+            keys.map((id, i) => {
+              // Mostly puts. What an instance deletes, the other puts at about the same time.
+              const isDeletion = (i + round + instance) % 4 === 0;
+              return collection.write('s', id, isDeletion ? remove : put(`${instance} ${round}`));
+            }),
+          );
+          for (const outcome of outcomes) seen.add(outcome);
+        }
+      };
+      await Promise.all([one, two].map((store, i) => work(store.collection(plants), i)));
+      t.strictSame([...seen].sort(), ['deleted', 'inserted', 'missing', 'replaced']);
+      const counted = 'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()';
+      // The server counts it when the connection of a statement that failed is idle.
+      const [{ deadlocks } = {}] = await server.sql(counted, database);
+      t.ok(Number(deadlocks) <= 1, `${String(deadlocks)} deadlocks in ${2 * rounds} batches`);
+    },
+  );
+
+  t.test('reads that wait for a connection are bounded', async (t) => {
+    const { plants, tokens } = await openStore(t, { poolSize: 1 });
+    await plants.create('s', 1n, plant);
+    const many = await Promise.all(Array.from({ length: 1_500 }, () => failure(tokens.list())));
+    t.strictSame([...new Set(many)].sort(), ['no failure', 'overloaded'], 'those that wait are bounded');
+    const lists = await Promise.all(
+      Array.from({ length: 15_000 }, () => failure(plants.list('s', { limit: 1 }))),
+    );
+    t.strictSame([...new Set(lists)].sort(), ['no failure', 'overloaded'], 'pages that wait, too');
+  });
+
+  t.test('a plant that is changed during its deletion is deleted', async (t) => {
+    const { plants, url, database } = await openStore(t);
+    await plants.create('s', 1n, plant);
+    const other = await begin(t, url, `UPDATE plants SET plant = '{"name":"changed"}'`);
+    const deletion = plants.delete('s', 1n);
+    await session(database, waitsForLock);
+    await other.query('COMMIT');
+    t.equal(await deletion, true);
+    t.equal((await plants.list('s', { limit: 1 })).count, 0);
+  });
+
+  t.test('pages that wait too long are rejected', async (t) => {
+    const { plants, url } = await openStore(t, { poolSize: 2 });
+    const { plants: hasty } = await openHasty(t, url, { poolSize: 2 });
+    for (const id of [1n, 2n]) await plants.create('s', id, plant);
+    const pages = (from: Storage['plants'], after: bigint | undefined) =>
+      Promise.all(Array.from({ length: 100 }, () => failure(from.list('s', { after, limit: 9 }))));
+    const blocker = await begin(t, url, 'LOCK TABLE plants IN ACCESS EXCLUSIVE MODE');
+    const stuck = await pages(hasty, 1n);
+    t.strictSame([...new Set(stuck)].sort(), ['overloaded', 'unavailable']);
+    await blocker.query('ROLLBACK');
+    await untilDone(() => hasty.list('s', { limit: 9 }));
+    t.strictSame(
+      new Set([...(await pages(plants, 1n)), ...(await pages(plants, undefined))]),
+      new Set(['no failure']),
+    );
+  });
+
+  t.test('a page or a token that cannot be read fails alone', async (t) => {
+    const { plants, tokens, url } = await openStore(t);
+    const subjects = Array.from({ length: 100 }, (_, i) => (i % 40 === 7 ? `broken ${i}` : `whole ${i}`));
+    const hashOf = (subject: string) => createHash('sha256').update(subject).digest();
+    for (const subject of subjects) {
+      await plants.create(subject, 1n, plant);
+      await tokens.create({ ...token, id: subject, subject }, hashOf(subject));
+    }
+    const read = await openWatched(t, url, "IF subject LIKE 'broken%' THEN RAISE 'broken'; END IF");
+    const isBroken = (subject: string) => subject.startsWith('broken');
+    t.strictSame(
+      await Promise.all(subjects.map((subject) => failure(read.plants.list(subject, { limit: 1 })))),
+      subjects.map((subject) => (isBroken(subject) ? 'unavailable' : 'no failure')),
+    );
+    const found = await Promise.allSettled(
+      subjects.map(async (subject) => (await read.tokens.find([hashOf(subject)]))[0]?.subject),
+    );
+    t.strictSame(
+      found.map((outcome) => (outcome.status === 'rejected' ? 'rejected' : outcome.value)),
+      subjects.map((subject) => (isBroken(subject) ? 'rejected' : subject)),
+    );
+  });
+
+  t.test('the pages of long lists do not delay short lists', async (t) => {
+    const { plants, url } = await openStore(t);
+    for (const subject of ['long', 'short']) await plants.create(subject, 1n, plant);
+    const { plants: read } = await openWatched(
+      t,
+      url,
+      "IF subject = 'long' THEN PERFORM pg_advisory_xact_lock_shared(1); END IF",
+    );
+    const blocker = await begin(t, url, 'SELECT pg_advisory_lock(1)');
+    const long = Array.from({ length: 100 }, () => read.list('long', { after: 0n, limit: 9 }));
+    await firstRow(server, `SELECT 1 FROM pg_stat_activity WHERE usename = 'watched' AND ${waitsForLock}`);
+    t.equal((await read.list('short', { limit: 9 })).count, 1);
+    await blocker.query('SELECT pg_advisory_unlock(1)');
+    t.strictSame(new Set((await Promise.all(long)).map(({ count }) => count)), new Set([1]));
+  });
+
+  t.test('many pages of any length: each is within its bounds and correct', async (t) => {
+    const { plants } = await openStore(t, { poolSize: 1 });
+    // One statement reads at most as much as five of them.
+    const subjects = Array.from({ length: 20 }, (_, i) => `subject ${i}`);
+    const name = (subject: string, id: number) => `${subject} ${id} `.padEnd(500, 'x');
+    await Promise.all(
+      subjects.flatMap((subject) =>
+        Array.from({ length: 500 }, (_, id) =>
+          plants.create(subject, BigInt(id), { name: name(subject, id) }),
+        ),
+      ),
+    );
+    const pages = await Promise.all(subjects.map((subject) => plants.list(subject, { limit: Infinity })));
+    for (const [i, { json, count }] of pages.entries()) {
+      t.equal(count, 500);
+      t.equal(
+        `[${json}]`,
+        JSON.stringify(Array.from({ length: 500 }, (_, id) => ({ name: name(`subject ${i}`, id) }))),
+      );
+    }
+  });
+
+  t.test(
+    'prepared statements: repeated unnamed if the session does not know the name, or already has it',
+    async (t) => {
+      const { url, database } = await createDatabase(t);
+      const warnings: Error[] = [];
+      const onWarning = (warning: Error) => warnings.push(warning);
+      // Replaces the listener that prints warnings.
+      const printing = process.listeners('warning');
+      process.removeAllListeners('warning').on('warning', onWarning);
+      t.teardown(() => {
+        process.off('warning', onWarning);
+        for (const listener of printing) process.on('warning', listener);
+      });
+      /** Runs SQL in the session of every insert, as if a pooler had assigned another one to the service. */
+      const onInsert = (statements: string) =>
+        server.sql(
+          `CREATE TABLE IF NOT EXISTS names (name text);
+         CREATE OR REPLACE FUNCTION pool() RETURNS trigger LANGUAGE plpgsql AS $$
+           DECLARE it text; BEGIN ${statements} RETURN NULL; END $$;
+         CREATE OR REPLACE TRIGGER pool AFTER INSERT ON plants EXECUTE FUNCTION pool()`,
+          database,
+        );
+      const names = 'SELECT DISTINCT name FROM names';
+
+      await onInsert('INSERT INTO names SELECT name FROM pg_prepared_statements;');
+      const { plants: unnamed } = await open(t, url);
+      t.equal(await unnamed.create('s', 1n, plant), 'created');
+      t.strictSame(await server.sql(names, database), [], 'they are off unless they are asked for');
+      const { plants: named } = await open(t, url, { prepared: true });
+      t.equal(await named.delete('s', 1n), true);
+      t.equal(await named.create('s', 1n, plant), 'created');
+      t.equal((await server.sql(names, database)).length, 2);
+
+      await onInsert('DEALLOCATE ALL;');
+      t.equal(await named.create('s', 2n, plant), 'created');
+      t.equal(await named.create('s', 2n, plant), 'identical', 'the insert had no effect the first time');
+      for (const id of [1n, 2n]) t.equal(await named.delete('s', id), true);
+      t.match(warnings, [
+        { message: /"[\w-]+" does not exist\. A connection pooler does not support prepared/ },
+      ]);
+
+      warnings.length = 0;
+      await onInsert(
+        `FOR it IN ${names} EXCEPT SELECT name FROM pg_prepared_statements LOOP
+         EXECUTE format('PREPARE %I AS SELECT 1', it);
+       END LOOP;`,
+      );
+      const { plants: late } = await open(t, url, { prepared: true });
+      for (const id of [1n, 2n, 3n]) t.equal(await late.create('s', id, plant), 'created');
+      for (const id of [1n, 2n]) t.equal(await late.delete('s', id), true);
+      t.match(warnings, [{ message: /"[\w-]+" already exists/ }]);
+      t.equal((await late.list('s', { limit: 9 })).count, 1);
+    },
+  );
+
+  t.test('a server without a free connection: writes have no effect', async (t) => {
+    const { url, database } = await openStore(t);
+    await server.sql(`CREATE ROLE one LOGIN CONNECTION LIMIT 1; GRANT ALL ON DATABASE ${database} TO one`);
+    await server.sql('GRANT ALL ON ALL TABLES IN SCHEMA public TO one', database);
+    const { plants } = await open(t, url.replace('postgres@', 'one@'));
+    const provoked = server.logged('53300');
+    t.equal(await failure(plants.create('s', 1n, plant)), 'unavailable');
+    await provoked;
+    t.equal((await plants.list('s', { limit: 1 })).count, 0);
+  });
+
+  t.test(
+    'a server that becomes read-only: writes have no effect, and the connection is closed',
+    async (t) => {
+      const { plants, database, url } = await openStore(t);
+      await plants.create('s', 1n, plant);
+      const writer = await session(database, "query LIKE 'INSERT%'");
+      const reset = await configure(t, 'default_transaction_read_only', 'on');
+      t.equal(await failure(plants.delete('s', 1n)), 'unavailable');
+      await gone(writer);
+      t.equal(await failure(plants.delete('s', 1n)), 'unavailable');
+      await t.rejects(openPostgres({ url, timeout }), { message: /read-only/ });
+      await reset();
+      t.equal(await plants.delete('s', 1n), true);
+    },
+  );
+
+  t.test(
+    'a lost synchronous standby is never reported as success, and a retry finds the plant',
+    async (t) => {
+      const storage = await openStore(t);
+      const { call, token } = await startService(t, postgres, { storage });
+      const hasty = await startService(t, postgres, { storage: await openHasty(t, storage.url) });
+      // A pattern of many triggers: it causes a notice, with the code of an error, in a session that has the table.
+      await server.sql(
+        `CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$
+           BEGIN CREATE TEMP TABLE IF NOT EXISTS noted (id int); RETURN NULL; END $$;
+         CREATE TRIGGER note AFTER INSERT ON plants EXECUTE FUNCTION note()`,
+        storage.database,
+      );
+      for (const id of [-2, -1]) {
+        const { status } = await call('POST', '/plants', { token, body: { id, name: 'Ficus' } });
+        t.equal(status, 200, 'a notice is no warning');
+        t.equal((await call('DELETE', `/plants/${id}`, { token })).status, 204);
+      }
+      const reset = await configure(t, 'synchronous_standby_names', '*');
+      const waits = "wait_event = 'SyncRep'";
+      await untilCommitsWait(storage.url, waits);
+      const body = { id: 1, name: 'Ficus' };
+      const timedOut = await hasty.call('POST', '/plants', { token, body });
+      t.match(timedOut, { status: 503, json: { error: 50302 }, headers: { 'retry-after': '1' } });
+      let last = 1;
+      const cancelled = await until(async () => {
+        const response = hasty.call('POST', '/plants', { token, body: { ...body, id: ++last } });
+        const seen = { found: false, over: false };
+        const end = () => (seen.over = true);
+        response.then(end, end);
+        // The earlier backends still wait; the last one has the latest start time. It may end before it is found.
+        await repeatUntil(async () => {
+          const rows = await server.sql(
+            `SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+             WHERE ${waits} AND ${last} <= (SELECT count(*) FROM pg_stat_activity WHERE ${waits})
+             AND backend_start = (SELECT max(backend_start) FROM pg_stat_activity WHERE ${waits})`,
+          );
+          seen.found = rows.length > 0;
+          return seen.found || seen.over;
+        });
+        const result = await response;
+        return seen.found ? result : undefined;
+      });
+      t.match(cancelled, { status: 503, json: { error: 50302 } }, 'the server itself calls this a success');
+      for (const [method, path, again] of [
+        ['POST', '/plants', { ...body, id: last }],
+        ['DELETE', '/plants/0', undefined],
+      ] as const) {
+        t.match(
+          await hasty.call(method, path, { token, body: again }),
+          { status: 503 },
+          'nor is what a later one finds, which a failover may undo',
+        );
+      }
+      await reset();
+      for (const id of [1, last]) {
+        t.match(await call('POST', '/plants', { token, body: { ...body, id } }), {
+          status: 400,
+          json: { error: 40011 },
+        });
+      }
+      t.equal(((await call('GET', '/plants', { token })).json as unknown[]).length, last);
+    },
+  );
+
+  t.test('a row that the database rejects fails alone', async (t) => {
+    const { plants, database } = await openStore(t);
+    await server.sql("ALTER TABLE plants ADD CHECK (plant NOT LIKE '%forbidden%')", database);
+    const outcomes = await Promise.all(
+      Array.from({ length: 100 }, (_, i) =>
+        outcomeOf(plants.create('s', BigInt(i), { name: i % 40 === 7 ? 'forbidden' : 'allowed' })),
+      ),
+    );
+    t.strictSame(
+      outcomes,
+      outcomes.map((_, i) => (i % 40 === 7 ? 'unavailable' : 'created')),
+    );
+    t.equal((await plants.list('s', { limit: 200 })).count, 97);
+  });
+
+  t.test(
+    'an error with the code of a failing server has no effect if the session goes on, and else may have one',
+    async (t) => {
+      const { plants, database } = await openStore(t);
+      const onInsert = (statement: string) =>
+        server.sql(
+          `CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN ${statement}; RETURN NULL; END $$;
+           CREATE OR REPLACE TRIGGER fail AFTER INSERT ON plants EXECUTE FUNCTION fail()`,
+          database,
+        );
+      for (const code of ['53100', '58030', 'XX000', '42501', '57P01', 'MY001']) {
+        await onInsert(`RAISE 'fault' USING ERRCODE = '${code}'`);
+        t.equal(await failure(plants.create('s', 1n, plant)), 'unavailable', code);
+      }
+      await onInsert('PERFORM pg_terminate_backend(pg_backend_pid())');
+      t.equal(
+        await failure(plants.create('s', 1n, plant)),
+        'unknown-outcome',
+        '57P01, of the end of the session',
+      );
+      t.equal((await plants.list('s', { limit: 1 })).count, 0);
+    },
+  );
+
+  t.test('a list has no open transaction between its pages', async (t) => {
+    const { plants, database } = await openStore(t);
+    await Promise.all(Array.from({ length: 600 }, (_, i) => plants.create('s', BigInt(i), plant)));
+    const page = await plants.list('s', { limit: 600 });
+    t.equal(page.next, 499n);
+    t.strictSame(
+      await server.sql(
+        `SELECT 1 FROM pg_stat_activity WHERE datname = '${database}' AND application_name = 'plant-store'
+         AND (xact_start IS NOT NULL OR state <> 'idle')`,
+      ),
+      [],
+    );
+  });
+
+  t.test(
+    'a role with exactly the documented grants can do everything; without one, /readyz and the start fail and name it',
+    async (t) => {
+      const { url, database } = await createDatabase(t);
+      const document = await readFile(new URL('../../../../docs/postgres.md', import.meta.url), 'utf8');
+      const block = (/```sql\n(CREATE ROLE [^]*?)```/.exec(document)?.[1] ?? '').replace(
+        'DATABASE plants',
+        `DATABASE ${database}`,
+      );
+      await server.sql(
+        `REVOKE ALL ON DATABASE ${database} FROM PUBLIC; REVOKE ALL ON SCHEMA public FROM PUBLIC;
+         REVOKE ALL ON ALL TABLES IN SCHEMA public FROM PUBLIC;
+         REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC;
+         ${block}`,
+        database,
+      );
+      const [ofService = '', ofCommands = ''] = block.split(/^--.*$/m);
+      const printed = (await processes.run('cli.js', ['migrate'], { DATABASE_URL: url })).stderr;
+      for (const grant of ofService.match(/^GRANT .+;$/gm) ?? []) {
+        t.match(printed.replaceAll('"', ''), grant, 'migrate prints it');
+      }
+      const env = { DATABASE_URL: url.replace('postgres@', 'plant_store@'), OPS_PORT: '0' };
+      const running = await processes.startServer(t, { env });
+      const ready = async () => (await fetch(`${processes.adminOf(running)}/readyz`)).status;
+      const secret = await running.createToken('s');
+      t.equal((await processes.create(running, secret, '{"id":1,"name":"Ficus"}')).status, 200);
+      t.equal(
+        (await processes.create(running, secret, '{"id":1,"name":"Ficus"}')).status,
+        400,
+        'it compares',
+      );
+      t.equal(await (await processes.list(running, secret)).text(), '[{"name":"Ficus"}]');
+      t.equal((await processes.remove(running, secret, 1)).status, 204);
+      t.equal(await ready(), 200);
+      const store = await open(t, env.DATABASE_URL);
+      await t.rejects(store.collection(plants).write('s', 1n, put('Ficus')), {
+        message: /GRANT UPDATE ON plants TO "plant_store"/,
+      });
+
+      for (const what of privilegesOf(ofService)) {
+        await server.sql(`REVOKE ${what} FROM plant_store`, database);
+        t.equal(await ready(), 503, what);
+        const error = (await openPostgres({ url: env.DATABASE_URL, timeout }).catch(
+          (error: unknown) => error,
+        )) as Error;
+        const statement = /GRANT .*$/.exec(error.message)?.[0] ?? '';
+        t.equal(statement.replaceAll('"', ''), `GRANT ${what} TO plant_store`);
+        await running.logged(() =>
+          running.log.some(({ reason }) => String(reason).replaceAll('"', '').includes(what)),
+        );
+        if (what.includes('FUNCTION plants_delete')) {
+          await t.rejects(processes.startServer(t, { env }), { message: new RegExp(`GRANT ${what}`) });
+        }
+        await server.sql(statement, database);
+        t.equal(await ready(), 200, 'the statement is all that was missing');
+        await server.sql(`GRANT ${what} TO plant_store`, database);
+      }
+
+      const commands: Record<string, () => Promise<unknown>> = {
+        INSERT: () => store.tokens.create(token, randomBytes(32)),
+        UPDATE: () => store.tokens.revoke('x', 0),
+        DELETE: () => store.tokens.prune(0),
+      };
+      for (const what of privilegesOf(ofCommands)) {
+        await server.sql(`REVOKE ${what} FROM plant_store`, database);
+        const fault = new RegExp(`GRANT ${what} TO "plant_store"`);
+        await t.rejects(commands[what.split(' ', 1)[0]!]!(), { message: fault });
+        if (what.startsWith('INSERT')) {
+          const { code, stderr } = await processes.run('cli.js', ['token', 'create', 's'], env);
+          t.match({ code, stderr }, { code: 1, stderr: fault }, 'the command prints the statement');
+        }
+        await server.sql(`GRANT ${what} TO plant_store`, database);
+      }
+    },
+  );
+
+  t.test('a server with unsafe settings is rejected', async (t) => {
+    const { url } = await createDatabase(t, 'synchronous_commit = off');
+    await t.rejects(openPostgres({ url, timeout }), { message: /would not be durable/ });
+    await server.sql("CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0");
+    await t.rejects(openPostgres({ url: server.url('ascii'), timeout }), { message: /encoding SQL_ASCII/ });
+    await t.rejects(migratePostgres(server.url('ascii')), { message: /encoding SQL_ASCII/ });
+    await t.rejects(openPostgres({ url: 'postgres://a:b@c:99999999/d', timeout }), { message: /./ });
+  });
+
+  t.test(
+    'migrations: one of several concurrent calls migrates, and a server without the schema names the command',
+    async (t) => {
+      const url = await server.createDatabase(t, { schema: false });
+      await t.rejects(openPostgres({ url, timeout }), { message: /run "plant-store migrate"/ });
+      const applied = await Promise.all(Array.from({ length: 8 }, () => migratePostgres(url)));
+      const all = loadMigrations('postgres').length;
+      t.strictSame(applied.map(({ length }) => length).sort(), [0, 0, 0, 0, 0, 0, 0, all]);
+      t.equal(await (await open(t, url)).plants.create('s', 1n, plant), 'created');
+    },
+  );
+
+  t.test(
+    'migrations: an old release works during and after a new one, until a migration excludes it',
+    async (t) => {
+      const store = await openStore(t);
+      const { plants, url } = store;
+      const current = loadMigrations('postgres');
+      const second: Migration = {
+        version: current.length + 1,
+        name: 'watering',
+        oldestApplication: '1.0.0',
+        sql: `ALTER TABLE plants ADD COLUMN watered_at bigint NOT NULL DEFAULT 0;
+            UPDATE plants SET watered_at = 1`,
+      };
+      let migrating = true as boolean;
+      const outcomes: unknown[] = [];
+      const writing = (async () => {
+        for (let id = 0n; (migrating && id < 1_000_000n) || id < 100n; id++) {
+          outcomes.push(await plants.create('s', id, plant).catch((error: unknown) => error));
+        }
+      })();
+      const migrations = [...current, second];
+      const applied = await migratePostgres(url, migrations).finally(() => (migrating = false));
+      await writing;
+      t.strictSame(applied, [second]);
+      t.strictSame(new Set(outcomes), new Set(['created']));
+      await store.check();
+      t.equal(await (await open(t, url)).plants.delete('s', 1n), true);
+
+      const third: Migration = {
+        ...second,
+        version: second.version + 1,
+        name: 'contract',
+        oldestApplication: '99.0.0',
+        sql: 'SELECT 1',
+      };
+      t.equal(await failure(migratePostgres(url, [...migrations, third])), 'no failure');
+      await t.rejects(store.check(), {
+        message: /needs plant-store 99\.0\.0 or later, and this is .*: install a newer one/,
+      });
+      await t.rejects(openPostgres({ url, timeout }), { message: /needs plant-store 99\.0\.0/ });
+      await t.rejects(migratePostgres(url), { message: /needs plant-store 99\.0\.0/ });
+    },
+  );
+
+  t.test(
+    'migrations: a running service does not notice that another release replaces its files',
+    async (t) => {
+      const folder = await temporaryFolder(t);
+      await cp(fileURLToPath(service.migrations), folder, { recursive: true });
+      const store = { ...service, migrations: pathToFileURL(`${folder}/`) };
+      const storage = await openStorage(store, await server.createDatabase(t), {}, { timeout });
+      t.teardown(() => storage.close());
+      await writeFile(join(folder, 'postgres', '9999_next.sql'), '-- oldest-application: 1.0.0\nSELECT 1;');
+      await t.resolves(storage.check());
+      await rm(folder, { recursive: true });
+      await t.resolves(storage.check());
+    },
+  );
+
+  t.test('a failed migration leaves nothing behind', async (t) => {
+    const { url, database } = await openStore(t);
+    const current = loadMigrations('postgres');
+    const broken: Migration = {
+      version: current.length + 1,
+      name: 'broken',
+      oldestApplication: '1.0.0',
+      sql: 'CREATE TABLE half (id int); SELECT 1 / 0',
+    };
+    t.equal(await failure(migratePostgres(url, [...current, broken])), 'unavailable');
+    t.strictSame(
+      await server.sql(
+        "SELECT to_regclass('half') AS half, max(version) AS version FROM migrations",
+        database,
+      ),
+      [{ half: null, version: current.length }],
+    );
+  });
+});
+
+/** The single privileges that statements grant, each with what it is for. */
+const privilegesOf = (grants: string) =>
+  [...grants.matchAll(/^GRANT (.+) ON ((?:[A-Z]+ )?)(.+) TO/gm)].flatMap(
+    ([, privileges = '', kind = '', names = '']) =>
+      privileges
+        .split(', ')
+        .flatMap((privilege) => names.split(', ').map((name) => `${privilege} ON ${kind}${name}`)),
+  );
+
+/** Queries until there is a row. */
+async function firstRow(server: PostgresServer, query: string): Promise<Record<string, unknown>> {
+  return (
+    await until(
+      () => server.sql(query),
+      ([first]) => first !== undefined,
+    )
+  )[0]!;
+}

@@ -1,0 +1,386 @@
+// What is specific to the embedded engine: how it writes, its schema, its file, and other programs that use it.
+import { DatabaseSync } from '@photostructure/sqlite';
+import { randomBytes } from 'node:crypto';
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFile, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import t, { type Test } from 'tap';
+import { engines, readPages, temporaryFolder } from '../support/engines.js';
+import { startService } from '../support/service.js';
+import { lacks, skipFor } from '../support/skip.js';
+import { failure, issueToken, openStorage } from '../support/store.js';
+import { plants } from '../../../../dist/plants/repository.js';
+import { StorageError } from '../../dist/storage/interface.js';
+import { service } from '../../../../dist/service.js';
+import { loadSchema, pendingMigrations } from '../../dist/storage/migrations.js';
+import { identifyFiles } from '../../dist/storage/sqlite/files.js';
+import { SpaceReserve, spaceMeter } from '../../dist/storage/sqlite/free-space.js';
+import { unpackResults } from '../../dist/storage/sqlite/packed-batches.js';
+import { BatchCommitter, type WriterData } from '../../dist/storage/sqlite/writer-thread.js';
+import type { Write } from '../../dist/storage/writes.js';
+
+const newFile = async (t: Test) => join(await temporaryFolder(t), 'plants.db');
+
+const startThread = (opened: Pick<WriterData, 'file' | 'files'>) => {
+  const workerData: WriterData = { ...opened, synchronous: 'FULL', collections: service.collections };
+  return new Worker(new URL('../../dist/storage/sqlite/writer-thread.js', import.meta.url), { workerData });
+};
+
+t.test("the writer's own connection syncs every commit", async (t) => {
+  const file = await newFile(t);
+  await (await openStorage(`file:${file}`)).close();
+  const worker = startThread({ file, files: [] });
+  t.strictSame(await once(worker, 'message'), [{ synchronous: 2, journal: 'wal' }]);
+  worker.postMessage('close');
+  await once(worker, 'exit');
+});
+
+t.test('the writer does not begin with other files than those that were opened before it', async (t) => {
+  const file = await newFile(t);
+  await (await openStorage(`file:${file}`)).close();
+  const worker = startThread({ file, files: [{ path: `${file}-wal`, identity: 'another' }] });
+  await t.rejects(once(worker, 'message'), {
+    message: /plants\.db-wal was deleted or replaced while it was in/,
+  });
+});
+
+t.test('a path and a file URL open the same store, and other URLs are rejected', async (t) => {
+  const folder = await temporaryFolder(t);
+  const file = join(folder, 'with space', 'plants.db');
+  const one = await openStorage(`file:${file}`);
+  await one.plants.create('s', 1n, { name: 'a' });
+  await one.close();
+  const two = await openStorage(pathToFileURL(file).href);
+  t.equal((await two.plants.list('s', { limit: 1 })).count, 1);
+  await two.close();
+  await t.rejects(openStorage('mysql://x'), {
+    name: 'StorageError',
+    message: 'no storage engine for a URL that starts with mysql:',
+  });
+});
+
+t.test('SQL tools see the fields of a plant as columns', async (t) => {
+  const file = await newFile(t);
+  const storage = await openStorage(`file:${file}`);
+  await storage.plants.create('s', 1n, { name: 'a "b"', tag: 'ä' });
+  await storage.plants.create('s', 2n, { name: '' });
+  await storage.close();
+  const database = new DatabaseSync(file);
+  const rows = database.prepare('SELECT subject, id, name, tag FROM plants').all() as object[];
+  t.strictSame(
+    rows.map((row) => ({ ...row })),
+    [
+      { subject: 's', id: 1, name: 'a "b"', tag: 'ä' },
+      { subject: 's', id: 2, name: '', tag: null },
+    ],
+  );
+  database.close();
+});
+
+t.test('a graceful close leaves everything in one file, and an empty log', async (t) => {
+  const file = await newFile(t);
+  const storage = await openStorage(`file:${file}`);
+  await storage.plants.create('s', 1n, { name: 'a' });
+  await storage.close();
+  t.equal((await stat(`${file}-wal`)).size, 0);
+  const copy = new DatabaseSync(`file:${file}?immutable=1`, { readOnly: true });
+  t.equal((copy.prepare('SELECT count(*) AS plants FROM plants').get() as { plants: number }).plants, 1);
+  copy.close();
+});
+
+t.test(
+  'a store that another process locks for long is unavailable, and serves again afterwards',
+  async (t) => {
+    const file = await newFile(t);
+    const storage = await openStorage(`file:${file}`);
+    t.teardown(() => storage.close());
+    const other = new DatabaseSync(file);
+    other.exec('BEGIN IMMEDIATE');
+    t.equal(await failure(storage.plants.create('s', 1n, { name: 'a' })), 'unavailable');
+    t.equal((await storage.plants.list('s', { limit: 1 })).count, 0, 'reading goes on meanwhile');
+    other.exec('ROLLBACK');
+    other.close();
+    t.equal(await storage.plants.create('s', 1n, { name: 'a' }), 'created');
+  },
+);
+
+t.test('a store whose file is deleted or replaced acknowledges nothing until the file is back', async (t) => {
+  for (const suffix of ['', '-wal']) {
+    const file = await newFile(t);
+    const path = `${file}${suffix}`;
+    const storage = await openStorage(`file:${file}`);
+    t.teardown(() => storage.close());
+    t.equal(await storage.plants.create('s', 1n, { name: 'a' }), 'created');
+    const fault = {
+      name: 'StorageError',
+      failure: 'unavailable',
+      message: /plants\.db(-wal)? was deleted or replaced/,
+    };
+    const refuses = async () => {
+      await t.rejects(storage.check(), fault);
+      await t.rejects(storage.plants.create('s', 2n, { name: 'b' }), fault);
+      await t.rejects(storage.plants.create('s', 1n, { name: 'a' }), fault, 'a repeated one neither');
+      await t.rejects(storage.plants.delete('s', 3n), fault);
+    };
+    await rename(path, `${path}.away`);
+    await refuses();
+    await copyFile(`${path}.away`, path);
+    await refuses();
+    await rename(`${path}.away`, path);
+    await storage.check();
+    t.equal(
+      await storage.plants.create('s', 2n, { name: 'b' }),
+      'created',
+      'nothing was left of the refused one',
+    );
+  }
+});
+
+t.test(
+  'what recovery finds, and a folder that is made, is on the disk before it is acknowledged',
+  skipFor(lacks('strace')),
+  async (t) => {
+    const file = await newFile(t);
+    const storage = await openStorage(`file:${file}`);
+    await storage.plants.create('s', 1n, { name: 'a' });
+    const synced = async (name: string, ...command: string[]) => {
+      const folder = await temporaryFolder(t);
+      // The files that a killed process leaves.
+      for (const suffix of ['', '-wal'])
+        await copyFile(`${file}${suffix}`, join(folder, `plants.db${suffix}`));
+      const cli = fileURLToPath(new URL('../../../../dist/cli.js', import.meta.url));
+      const trace = join(folder, 'trace');
+      const calls = ['-f', '-y', '-o', trace, '-e', 'trace=fsync,fdatasync'];
+      const traced = spawnSync('strace', [...calls, process.execPath, cli, ...command], {
+        cwd: folder,
+        env: { PATH: process.env['PATH'], DATABASE_URL: `file:${join(folder, name)}` },
+      });
+      t.equal(traced.status, 0, String(traced.stderr));
+      const calledOn = (await readFile(trace, 'utf8')).matchAll(/sync\(\d+<([^>]*)>\) += 0/g);
+      return [...calledOn].map(([, path = '']) => relative(folder, path));
+    };
+    const started = ['plants.db', 'plants.db-wal', ''];
+    t.match((await synced('plants.db', 'token', 'list')).slice(0, 3), started);
+    t.match((await synced('plants.db', 'migrate')).slice(0, 3), started);
+    t.match((await synced('plants.db', 'backup', 'copy.db')).slice(0, 2), ['plants.db-wal', '']);
+    const made = ['', 'new', 'new/folder/plants.db', 'new/folder'];
+    t.match((await synced('new/folder/plants.db', 'migrate')).slice(0, 4), made);
+    await storage.close();
+  },
+);
+
+t.test('missing migrations are applied once, in order', async (t) => {
+  const root = await temporaryFolder(t);
+  const folder = join(root, 'sqlite');
+  await mkdir(folder);
+  await writeFile(join(folder, '0002_second.sql'), '-- oldest-application: 1.1.0\nSELECT 2;');
+  await writeFile(join(folder, '0001_first.sql'), '-- oldest-application: 1.0.0\nSELECT 1;');
+  await writeFile(join(folder, '0010_tenth.sql'), '-- oldest-application: 1.10.0\nSELECT 10;');
+  await mkdir(join(folder, 'other'));
+  const load = () => loadSchema({ ...service, migrations: pathToFileURL(`${root}/`) }, 'sqlite');
+  const schema = load();
+  const { migrations } = schema;
+  t.strictSame(
+    migrations.map(({ version, name }) => `${version} ${name}`),
+    ['1 first', '2 second', '10 tenth'],
+  );
+  const pending = (versions: number[], application: string) =>
+    pendingMigrations(
+      schema,
+      migrations.filter(({ version }) => versions.includes(version)),
+      application,
+    ).map(({ version }) => version);
+  t.strictSame(pending([], '1.0.0'), [1, 2, 10]);
+  t.strictSame(pending([1], '1.0.0'), [2, 10]);
+  t.strictSame(pending([1, 2, 10], '1.10.0'), []);
+  t.strictSame(pending([1, 2, 10], '1.11.3'), [], 'versions are compared as numbers');
+  t.throws(() => pending([1, 2, 10], '1.9.0'), StorageError, 'the schema has given up this application');
+  t.throws(
+    () => pendingMigrations(schema, [{ version: 1, name: 'another', oldestApplication: '1.0.0' }]),
+    /the database is not one of plant-store: another service has migrated it/,
+  );
+  await writeFile(join(folder, '0011_silent.sql'), 'SELECT 11;');
+  t.throws(load, /0011_silent.sql does not name the oldest application/);
+});
+
+t.test(
+  'a store of a release without the index of long plants gets the index, and keeps its plants',
+  async (t) => {
+    const url = `file:${await newFile(t)}`;
+    const old = await openStorage(url);
+    const names = [10, 300_000, 10].map((length) => 'x'.repeat(length));
+    for (const [i, name] of names.entries()) await old.plants.create('s', BigInt(i), { name });
+    await old.close();
+    const database = new DatabaseSync(url);
+    database.exec('DROP INDEX long_plants; DELETE FROM migrations WHERE version = 2');
+    database.close();
+    const storage = await openStorage(url);
+    t.teardown(() => storage.close());
+    const pages = await readPages(storage.plants, 's');
+    t.strictSame(
+      pages.map(({ json }) => json).filter((json) => json !== ''),
+      names.map((name) => JSON.stringify({ name })),
+    );
+  },
+);
+
+const MiB = 1024 * 1024;
+
+/** A writer on a disk whose free space the test decides. */
+async function startCommitter(t: Test, volume: { size: number; free: number }) {
+  const file = await newFile(t);
+  await (await openStorage(`file:${file}`)).close();
+  const database = new DatabaseSync(file);
+  t.teardown(() => {
+    database.close();
+  });
+  database.prepare('SELECT count(*) FROM plants').get();
+  let looks = 0;
+  const measure = spaceMeter(database, file, undefined, () => {
+    looks++;
+    return volume;
+  });
+  const committer = new BatchCommitter(
+    database,
+    identifyFiles(file),
+    service.collections,
+    new SpaceReserve(measure),
+  );
+  const commit = (...changes: Pick<Write, 'id' | 'when' | 'text'>[]) => {
+    const writes = changes.map((change) => ({ collection: plants, subject: 's', ...change }) as Write);
+    let results: unknown[] = [];
+    committer.add({
+      writes,
+      reply: ({ result }) => {
+        results = unpackResults(result as string).map((one) =>
+          one instanceof StorageError ? one.failure : one,
+        );
+      },
+    });
+    committer.commit();
+    return results;
+  };
+  return { commit, measure, looks: () => looks };
+}
+
+const create = (id: bigint, text = '{}') => ({ id, when: 'absent', text }) as const;
+
+t.test(
+  'below the reserve, documents are refused and deletions go on, until there is space again',
+  async (t) => {
+    const volume = { size: 100_000 * MiB, free: 64 * MiB };
+    const { commit } = await startCommitter(t, volume);
+    t.strictSame(commit(create(1n), create(2n)), ['inserted', 'inserted']);
+    volume.free--;
+    const big = '"'.padEnd(MiB, 'x') + '"';
+    commit(create(3n, big));
+    t.strictSame(
+      commit(
+        create(4n),
+        { id: 1n, when: 'any', text: '"new"' },
+        { id: 1n, when: 'present', text: null },
+        { id: 5n, when: 'any', text: null },
+      ),
+      ['unavailable', 'unavailable', 'deleted', 'missing'],
+      'it has looked again, after what it had written',
+    );
+    t.strictSame(commit(create(4n)), ['unavailable'], 'a batch that is refused as a whole');
+    volume.free = 65 * MiB;
+    t.strictSame(commit(create(4n)), ['unavailable'], 'the log needs the space');
+    t.strictSame(commit({ id: 3n, when: 'present', text: null }), ['deleted']);
+    t.strictSame(commit(create(4n), { id: 2n, when: 'any', text: '"new"' }), ['inserted', 'replaced']);
+  },
+);
+
+t.test(
+  'the reserve is at most a tenth of a small disk, and what the log needs does not count as free',
+  async (t) => {
+    const volume = { size: 40 * MiB, free: 40 * MiB };
+    const { commit, measure } = await startCommitter(t, volume);
+    const before = measure();
+    t.match(before, { reserve: 4 * MiB });
+    commit(create(1n, JSON.stringify(randomBytes(MiB).toString('hex'))));
+    const needed = before.free - measure().free;
+    t.ok(needed >= 2 * MiB && needed < 3 * MiB, `the log needs ${needed} bytes for a document of 2 MiB`);
+  },
+);
+
+t.test('the writer looks at the disk once in a while, not for each write', async (t) => {
+  const { commit, looks } = await startCommitter(t, { size: 100_000 * MiB, free: 50_000 * MiB });
+  for (let id = 0n; id < 1_000n; id++) commit(create(id));
+  t.ok(looks() > 1 && looks() < 20, `${looks()} looks for 1,000 commits`);
+});
+
+t.test('createPlant: 50300 below the reserve, while lists, deletions and tokens go on', async (t) => {
+  const url = `file:${await newFile(t)}`;
+  const before = await openStorage(url);
+  const { call: callBefore, token } = await startService(t, engines[0]!, { storage: before });
+  t.equal((await callBefore('POST', '/plants', { token, body: { id: 1, name: 'Ficus' } })).status, 200);
+  await before.close();
+  const storage = await openStorage(url, { reserve: 2 ** 50 });
+  t.teardown(() => storage.close());
+  const { call, issue } = await startService(t, engines[0]!, { storage });
+  t.match(await call('POST', '/plants', { token, body: { id: 2, name: 'Rosa' } }), {
+    status: 503,
+    json: { error: 50300, message: 'The service is temporarily unavailable; the request had no effect.' },
+    headers: { 'retry-after': '1' },
+  });
+  t.strictSame((await call('GET', '/plants', { token })).json, [{ name: 'Ficus' }]);
+  t.equal((await call('DELETE', '/plants/1', { token })).status, 204);
+  t.strictSame((await call('GET', '/plants', { token: await issue('bob') })).json, []);
+  await t.resolves(storage.check());
+});
+
+/** Mounts a file system in memory, which is removed with the test. */
+async function mountSmall(t: Test, size: string) {
+  const folder = await temporaryFolder(t);
+  spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'none', folder]);
+  t.teardown(() => spawnSync('umount', ['-l', folder]));
+  return folder;
+}
+
+const mounts = skipFor(
+  spawnSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0
+    ? undefined
+    : 'only root may mount a small file system',
+  { alsoInCi: true },
+);
+
+t.test(
+  'a disk that is full in spite of the reserve: writes have no effect, reads work, and it recovers',
+  mounts,
+  async (t) => {
+    const folder = await mountSmall(t, '2m');
+    const storage = await openStorage(`file:${join(folder, 'plants.db')}`, { reserve: 0 });
+    t.teardown(() => storage.close());
+    const name = 'x'.repeat(50_000);
+    let created = 0n;
+    const fill = () => failure(storage.plants.create('s', created + 1n, { name }));
+    let fault = await fill();
+    for (; fault === 'no failure' && created < 100n; fault = await fill()) created++;
+    t.equal(fault, 'unavailable', 'the disk is full, and it is known that nothing was written');
+    t.equal((await storage.plants.list('s', { limit: 1 })).count, 1);
+    await writeFile(join(folder, 'ballast'), randomBytes(2 * MiB)).catch(() => undefined);
+    // What the log has room for is still written.
+    const ofToken = await (async () => {
+      for (let i = 0; i < 10_000; i++) {
+        const issued = issueToken(storage.tokens, { subject: 's', scopes: [], now: 0, expiresAt: undefined });
+        const error = await issued.then(() => undefined).catch((error: unknown) => error);
+        if (error !== undefined) return error;
+      }
+      return undefined;
+    })();
+    t.match(ofToken, {
+      message: /disk is full: free at least 1 MiB on the disk of the store, and try again$/,
+    });
+    await rm(join(folder, 'ballast'));
+    spawnSync('mount', ['-o', 'remount,size=8m', folder]);
+    t.equal(await fill(), 'no failure', 'it continues without a restart');
+    let count = 0;
+    for (const page of await readPages(storage.plants, 's')) count += page.count;
+    t.equal(count, Number(created) + 1);
+  },
+);

