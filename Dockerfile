@@ -8,8 +8,9 @@ COPY tsconfig.json tsconfig.build.json openapi.yaml ./
 COPY scripts/build.js scripts/
 COPY packages/server packages/server
 COPY src src
-# SQLite comes compiled for every platform, and as source; only what this platform loads is kept.
-RUN npm run build && rm dist/*.tsbuildinfo packages/server/dist/*.tsbuildinfo && npm prune --omit=dev --ignore-scripts \
+# Only what runs is kept: no types, and of SQLite, which comes compiled for every platform and as source, this platform's.
+RUN npm run build && npm prune --omit=dev --ignore-scripts \
+  && find dist packages/server/dist \( -name '*.d.ts' -o -name '*.tsbuildinfo' \) -delete \
   && cd node_modules/@photostructure/sqlite && rm -r src \
   && find prebuilds -type f ! -path "prebuilds/linux-$(node -p process.arch)/*glibc.node" -delete
 
