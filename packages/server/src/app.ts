@@ -66,6 +66,10 @@ export interface AppOptions {
   worker?: number;
   /** How long the service may take to open, in ms. */
   openTimeout?: number;
+  /** Aborts when the process is to end: what the service still opens is then closed. */
+  interruption?: AbortSignal | undefined;
+  /** How long the service may still take to open and close after the interruption, in ms. */
+  shutdownTime?: number;
   /** The contract to serve; the service's by default. */
   contract?: Contract;
   /** All scopes that a caller can have; by default those of the service's access tokens. */
@@ -106,6 +110,7 @@ const refuseSchemas = (): never => {
  */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { service, storage, worker = 1, openTimeout: limit = defaultProcess.openTimeout } = options;
+  const { interruption, shutdownTime: patience = defaultProcess.shutdownTime } = options;
   const contract =
     options.contract ?? loadContract(readFileSync(service.contract), service.renderError !== undefined);
   const compiler = new Compiler(contract.document);
@@ -116,6 +121,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     log: app.log,
     worker,
     limit,
+    interruption,
+    patience,
   });
   app.addHook('onClose', () => opened.close(cutOff));
   app.decorate('checkService', () => opened.check());

@@ -48,7 +48,10 @@ export interface ServiceContext {
   readonly log: FastifyBaseLogger;
   /** Which of the worker processes this is, from 1 to WORKERS; another one has the number only after it has ended. */
   readonly worker: number;
-  /** Aborts when no request runs any more, before `close` is called, and when opening takes too long. */
+  /**
+   * Aborts when no request runs any more, before `close` is called; and when opening takes too long, or the process is to
+   * end meanwhile.
+   */
   readonly signal: AbortSignal;
 }
 

@@ -22,6 +22,10 @@ export class OpenError extends Error {
 export interface OpeningOptions extends Omit<ServiceContext, 'signal'> {
   /** How long it may take, in ms. */
   readonly limit: number;
+  /** Aborts when the process is to end. */
+  readonly interruption?: AbortSignal | undefined;
+  /** How long it may then still take to open and close, in ms. */
+  readonly patience: number;
 }
 
 const late = Symbol('late');
@@ -34,18 +38,23 @@ declare module 'fastify' {
 }
 
 /**
- * Opens a service. After the time limit, its signal aborts, and what it still opens is closed.
+ * Opens a service. After the time limit, or when it is interrupted, its signal aborts, and what it still opens is closed.
  * @throws OpenError when it cannot be opened.
  */
 export async function openService(
   { open }: Pick<Service, 'open'>,
-  { limit, ...given }: OpeningOptions,
+  { limit, interruption, patience, ...given }: OpeningOptions,
 ): Promise<OpenedService> {
   const end = new AbortController();
+  const interrupted = new Promise<typeof late>((resolve) => {
+    interruption?.addEventListener('abort', () => {
+      resolve(late);
+    });
+  });
   // It may throw, or return no promise.
   const opening = (async () => open({ ...given, signal: end.signal }))();
   try {
-    const opened = await within(opening, limit, late);
+    const opened = await within(Promise.race([opening, interrupted]), limit, late);
     if (opened !== late) return new OpenedService(checkForm(opened), given.log, end);
   } catch (error) {
     end.abort();
@@ -54,7 +63,8 @@ export async function openService(
   }
   end.abort();
   const closed = opening.then((opened) => opened.close?.()).catch(() => undefined);
-  await within(closed, lateTime, undefined);
+  await within(closed, interruption?.aborted ? patience : lateTime, undefined);
+  if (interruption?.aborted) throw new OpenError('the process ends');
   throw new OpenError(`open took longer than OPEN_TIMEOUT_SECONDS, ${limit / 1000}`);
 }
 

@@ -12,6 +12,7 @@ import { closeWithin } from '../http/connection/shutdown.js';
 import { openLog, openReadableLog } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
 import { openStorage, type OpenStorage, type StorageRole } from '../storage/open.js';
+import { deferEnd, interrupted, shutdownTimes } from './signals.js';
 import { connectionRoom, warnOfMemory } from './system-limits.js';
 
 /** The options that differ between the processes of a service. */
@@ -108,7 +109,8 @@ export async function logOptions(
 }
 
 /**
- * Opens the storage and builds the service, which does not listen yet.
+ * Opens the storage and builds the service, which does not listen yet. When the process is to end meanwhile, what the
+ * service opens is closed.
  * @throws ConfigError, StorageError, OpenError, ContractError or a system error; nothing is open then.
  */
 export async function buildService(
@@ -123,14 +125,18 @@ export async function buildService(
     import('../app.js'),
   ]);
   try {
+    const logger = await logOptions(config, () => app.log, options);
+    deferEnd();
     const app: FastifyInstance = await buildApp({
       service,
       storage,
       worker: options.worker ?? 1,
       openTimeout: config.OPEN_TIMEOUT_SECONDS * 1000,
+      interruption: interrupted,
+      shutdownTime: shutdownTimes(config).patience,
       identityProvider: identityProvider(config),
       metrics,
-      logger: await logOptions(config, () => app.log, options),
+      logger,
       limits: limitsOf(config),
       plugins: {
         securityHeaders: config.SECURITY_HEADERS,

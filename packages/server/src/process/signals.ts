@@ -1,25 +1,46 @@
-// Receives the signals that end the service, and ends it. Entry points load this before all else, so that no signal is
-// ignored or lost; so it must not load much.
+// Receives what ends a process, signals or the supervisor's message, and ends it. Entry points load this before all else,
+// so that no signal is ignored or lost; so it must not load much.
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Config } from '../config.js';
 import type { Service } from '../definition.js';
 import type { Storage } from '../storage/interface.js';
-import { workerVariable } from './worker-messages.js';
+import { workerVariable, type SupervisorMessage } from './worker-messages.js';
 
 /** At first there is nothing to finish. Without a handler, a process with PID 1 would ignore these signals. */
-const endAtOnce = () => process.exit(0);
-/** Terminals and systemd also send these signals to the supervisor, which decides when its workers exit. */
-const ignore = () => undefined;
+let handle: (reason: string) => void = () => process.exit(0);
 
-let handle: (signal: string) => void = process.env[workerVariable] === undefined ? endAtOnce : ignore;
-
-/** Handles signals from now on. */
+/** Handles signals from now on; in a worker, the message of the supervisor, which decides when its workers exit. */
 export function receiveSignals(): void {
+  const isWorker = process.env[workerVariable] !== undefined;
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     process.on(signal, () => {
-      handle(signal);
+      // Terminals and systemd also send these signals to workers.
+      if (!isWorker) handle(signal);
     });
   }
+  if (!isWorker) return;
+  process.on('message', ({ kind }: SupervisorMessage) => {
+    if (kind === 'end') handle(kind);
+  });
+}
+
+const interruption = new AbortController();
+
+/** Aborts when the process is to end while it starts and has something to close. */
+export const interrupted: AbortSignal = interruption.signal;
+
+/** From now on, a process that is to end while it starts has something to close, and exits without that only if asked again. */
+export function deferEnd(): void {
+  handle = () => {
+    if (interrupted.aborted) process.exit(1);
+    interruption.abort();
+  };
+}
+
+/** From now on, calls a function when the process is to end: at once, if that came while it started. */
+export function onEnd(end: (reason: string) => void): void {
+  handle = end;
+  if (interrupted.aborted) end('interrupted');
 }
 
 /** The maximum durations of the phases of a shutdown, in ms. */
@@ -54,7 +75,7 @@ export function endOnSignal({ service: { name }, log, storage, admin, stop }: En
     log.info(`${name} has shut down`);
     process.exit(status);
   };
-  handle = (signal) => void end(signal, 0);
+  onEnd((signal) => void end(signal, 0));
   void storage.broken.then((error) => {
     log.fatal({ err: error }, 'the storage is broken');
     void end('storage', 1);

@@ -6,7 +6,7 @@ import { shutDown } from '../http/connection/shutdown.js';
 import { readCommandLine } from './command-line.js';
 import { greetDeveloper } from './development-message.js';
 import { slotVariable, workerVariable, writerVariable } from './worker-messages.js';
-import { endOnSignal, shutdownTimes } from './signals.js';
+import { endOnSignal, interrupted, shutdownTimes } from './signals.js';
 import { describeFault } from './start-errors.js';
 import { listen, openAdminListener, reportReady } from './listening.js';
 import {
@@ -31,6 +31,7 @@ export async function start(
   try {
     await startAs(service, environment, args);
   } catch (error) {
+    if (interrupted.aborted) process.exit(0);
     console.error(describeFault(error, service));
     process.exit(1);
   }
@@ -86,6 +87,7 @@ async function serveAlone(service: Service, config: Config, dev: boolean): Promi
     );
     await admin;
     await listen(app, ['HOST', config.HOST], ['PORT', config.PORT]);
+    interrupted.throwIfAborted();
     reportReady(service, app.log, app.listeningOrigin);
     endOnSignal({ service, log: app.log, storage, admin, stop: () => shutDown(app, times) });
   } catch (error) {

@@ -179,10 +179,10 @@ export class SupervisedWorker implements Source {
     if (this.#state === 'serving') this.#send({ kind: 'drain' });
   }
 
-  /** Ends it: with its open requests, if it serves. */
+  /** Ends it, with its open requests, and with what it opens if it starts. */
   end(): void {
-    if (this.#state === 'starting') this.kill();
-    if (this.#state !== 'serving' && this.#state !== 'leaving') return;
+    const { state } = this;
+    if (state !== 'starting' && state !== 'serving' && state !== 'leaving') return;
     this.#state = 'ending';
     this.#send({ kind: 'end' });
   }

@@ -163,7 +163,7 @@ export class WorkerPool {
   }
 
   /**
-   * Ends the workers with their open requests, and kills those that do not serve yet.
+   * Ends the workers with their open requests, and those that do not serve yet.
    * @param patience - How long to wait before all that are left are killed, in ms.
    * @returns When none of them runs. Never rejects.
    */

@@ -7,7 +7,7 @@ import { messageOf } from '../storage/interface.js';
 import { allowHalfOpenSocket, startTimeLimits } from '../node/http.js';
 import type { Metrics } from '../observability/metrics.js';
 import { logDescriptor, type SupervisorMessage, type WorkerMessage } from './worker-messages.js';
-import { shutdownTimes } from './signals.js';
+import { interrupted, onEnd, shutdownTimes } from './signals.js';
 import { describeFault } from './start-errors.js';
 import { buildService, checkBoth, closeBoth, loadMetrics, type BuiltService } from './configured-service.js';
 
@@ -45,6 +45,7 @@ export async function serveAsWorker(
     });
     new WorkerService(built, metrics, config).start();
   } catch (error) {
+    if (interrupted.aborted) process.exit(0);
     report({ kind: 'failed', reason: describeFault(error, service) }, () => process.exit(1));
   }
 }
@@ -81,6 +82,7 @@ class WorkerService {
       this.#receive(message, socket);
     });
     report({ kind: 'serving' });
+    onEnd(() => void this.#end());
   }
 
   #receive(message: SupervisorMessage, socket: Socket | undefined): void {
@@ -96,9 +98,6 @@ class WorkerService {
         break;
       case 'drain':
         this.#app.drain();
-        break;
-      case 'end':
-        void this.#end();
         break;
       case 'probe':
         void checkBoth(this.#built)

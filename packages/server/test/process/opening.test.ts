@@ -1,20 +1,23 @@
 // A service that opens, checks and closes something of its own: in every process that answers requests, each within a
 // limit of time, and whatever it does, nothing of it is left open, and the store closes last. Real processes, then what
 // needs no process.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { buildApp } from '../../dist/app.js';
 import type { Service } from '../../dist/definition.js';
 import { service } from '../../../../dist/service.js';
 import { engines, sharedStorage, temporaryFolder } from '../support/engines.js';
-import { adminOf, create, run, startServer } from '../support/processes.js';
+import { adminOf, create, environment, run, startServer } from '../support/processes.js';
 import { RawConnection } from '../support/raw-connection.js';
 import { startServer as startProcess } from '../support/server-process.js';
 import { issueToken, scopes } from '../support/store.js';
-import { withResolvers } from '../support/wait.js';
+import { repeatUntil, withResolvers } from '../support/wait.js';
 
 const script = fileURLToPath(new URL('../support/opening-service.js', import.meta.url));
 
@@ -106,16 +109,58 @@ t.test('a failure to open is one line, and what was opened is closed', async (t)
   }
 });
 
-t.test('if one worker cannot open it, the others close what they have opened', async (t) => {
-  const { env, tell, journal } = await prepare(t, 'open-waits-2');
-  const onLog = ({ msg }: Record<string, unknown>) => {
-    if (msg === 'a worker serves') void tell('open-throws-2');
-  };
-  await t.rejects(startProcess({ script, env: { ...env, WORKERS: '2' }, onLog }), {
-    message: /ended before it was ready\nplant-store: the service could not be opened: .*it is down$/,
-  });
-  const first = (await journal()).filter((line) => line.includes(' 1'));
-  t.strictSame(first, ['open 1', 'end 1', 'close 1', 'closed 1 with 0 plants']);
+t.test('if one worker cannot open it, the others close what they have opened, or still open', async (t) => {
+  for (const does of ['', 'open-dawdles-1']) {
+    const { env, tell, journal } = await prepare(t, `${does} open-waits-2`);
+    const fail = () => tell(`${does} open-throws-2`);
+    const onLog = ({ msg }: Record<string, unknown>) => {
+      if (msg === 'a worker serves') void fail();
+    };
+    const failed = t.rejects(startProcess({ script, env: { ...env, WORKERS: '2' }, onLog }), {
+      message: /ended before it was ready\nplant-store: the service could not be opened: .*it is down$/,
+    });
+    if (does !== '') {
+      await repeatUntil(async () => (await journal()).length === 2);
+      await fail();
+    }
+    await failed;
+    const first = (await journal()).filter((line) => line.includes(' 1'));
+    t.strictSame(first, ['open 1', 'end 1', 'close 1', 'closed 1 with 0 plants'], does);
+  }
+});
+
+t.test('a signal that arrives while it opens ends it, and what it still opens is closed', async (t) => {
+  const closed = ['open', 'end', 'close', 'closed'];
+  for (const [does, WORKERS, signal, events] of [
+    ['open-dawdles', '1', 'SIGTERM', closed],
+    ['open-dawdles', '2', 'SIGINT', closed],
+    ['open-gives-up', '1', 'SIGINT', ['open', 'end']],
+    ['open-gives-up', '2', 'SIGTERM', ['open', 'end']],
+    ['open-hangs', '1', 'SIGTERM', ['open', 'end']],
+    ['open-hangs', '2', 'SIGTERM', ['open', 'end']],
+    ['open-dawdles close-hangs', '2', 'SIGTERM', ['open', 'end', 'close']],
+    ['open-signals', '1', undefined, closed],
+    ['open-signals-2 open-dawdles-1', '2', undefined, closed],
+  ] as const) {
+    const { env, journal } = await prepare(t, does);
+    const child = spawn(process.execPath, [script], {
+      env: environment({ PORT: '0', SHUTDOWN_SECONDS: '1', ...env, WORKERS }),
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    t.teardown(() => child.kill('SIGKILL'));
+    const ended = once(child, 'exit');
+    const errors = text(child.stderr);
+    if (signal !== undefined) {
+      await repeatUntil(async () => (await journal()).length === Number(WORKERS));
+      child.kill(signal);
+    }
+    t.strictSame([await ended, await errors], [[0, null], ''], `${does} ${WORKERS}`);
+    const lines = (await journal()).map((line) => line.split(' '));
+    for (const worker of new Set(lines.map(([, worker]) => worker))) {
+      const its = lines.filter(([, of]) => of === worker).map(([what]) => what);
+      t.strictSame(its, events, `${does} ${worker}`);
+    }
+  }
 });
 
 t.test(

@@ -78,7 +78,7 @@ function pauseAll(t: Test, processes: readonly number[]) {
 
 /** Starts a supervisor and stops its workers while they start. */
 async function launchStopped(t: Test) {
-  const server = await launch(t, { WORKERS: '2' });
+  const server = await launch(t, { WORKERS: '2', SHUTDOWN_SECONDS: '1' });
   // A child that is stopped before it executes its program would stop its parent, too, which waits for that.
   const isWorker = (pid: number) => readFileSync(`/proc/${pid}/environ`, 'latin1').includes(workerVariable);
   await repeatUntil(() => childrenOf(server.pid).filter(isWorker).length === 2);

@@ -16,12 +16,14 @@ const note = (/** @type {string} */ what) => {
 };
 const never = () => new Promise(() => undefined);
 
-const [{ start }, { runCommand }, { service: plantStore }, { plants }] = await Promise.all([
-  import('../../dist/process/start.js'),
-  import('../../dist/process/commands.js'),
-  import('../../../../dist/service.js'),
-  import('../../../../dist/plants/repository.js'),
-]);
+const [{ start }, { runCommand }, { workerVariable }, { service: plantStore }, { plants }] =
+  await Promise.all([
+    import('../../dist/process/start.js'),
+    import('../../dist/process/commands.js'),
+    import('../../dist/process/worker-messages.js'),
+    import('../../../../dist/service.js'),
+    import('../../../../dist/plants/repository.js'),
+  ]);
 
 /** @type {import('../../dist/definition.js').Service} */
 const service = {
@@ -37,8 +39,12 @@ const service = {
     while (does('open-waits', worker)) await pause(10);
     if (does('open-throws', worker)) throw new Error('no database at db.example:\n  it is down');
     if (does('open-hangs', worker)) await never();
-    // Opens all the same when it is told to give up.
+    // Opens all the same when it is asked to give up.
     if (does('open-dawdles', worker)) await new Promise((resolve) => (signal.onabort = resolve));
+    if (does('open-gives-up', worker)) await pause(2 ** 30, undefined, { signal });
+    // The signal arrives when it is open, but does not serve yet.
+    if (does('open-signals', worker))
+      process.kill(process.env[workerVariable] === undefined ? process.pid : process.ppid, 'SIGTERM');
     log.info({ opened: worker }, 'the service is open');
     const { handlers } = await plantStore.open(context);
     return {
