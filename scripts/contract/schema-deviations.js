@@ -1,8 +1,8 @@
-// What deviates from the JSON-Schema-Test-Suite on purpose: why, and where docs/contract.md says it.
+// What deviates from the JSON-Schema-Test-Suite on purpose: why, and where packages/server/docs/contract.md says it.
 
 /**
  * Each pattern matches deviations as schemas.js names them: file, use, group, and the test or why the schema is refused.
- * The line is in docs/contract.md.
+ * The line is in packages/server/docs/contract.md.
  * @type {{ pattern: RegExp, reason: string, line: string }[]}
  */
 export const deviations = [

@@ -93,12 +93,11 @@ function deviationsOf({ schema, tests }, use) {
   }
 }
 
-const page = (await readFile(new URL('../../docs/contract.md', import.meta.url), 'utf8')).replaceAll(
-  /\s+/g,
-  ' ',
-);
+const page = (
+  await readFile(new URL('../../packages/server/docs/contract.md', import.meta.url), 'utf8')
+).replaceAll(/\s+/g, ' ');
 for (const { line } of deviations)
-  if (!page.includes(line)) throw new Error(`docs/contract.md does not say: ${line}`);
+  if (!page.includes(line)) throw new Error(`packages/server/docs/contract.md does not say: ${line}`);
 const [folder] = process.argv.slice(2);
 if (folder === undefined) throw new Error('Name the folder of the suite: npm run test:schemas -- FOLDER');
 const suite = join(folder, 'tests', 'draft2020-12');

@@ -1,5 +1,5 @@
 // Checks that the examples of docs/api.md and the README work as written, that the documents agree with the code and with
-// each other, and that docs/start-your-own.md leads to a service.
+// each other, and that packages/server/docs/start-your-own.md and packages/server/README.md lead to services.
 import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { cp, symlink, writeFile } from 'node:fs/promises';
@@ -31,9 +31,11 @@ const documents = [
   'DESIGN.md',
   'SECURITY.md',
   'packages/client/README.md',
+  'packages/server/README.md',
+  'packages/server/docs/contract.md',
   ...readdirSync(join(root, 'docs'))
-    // These name files that their readers write.
-    .filter((name) => name.endsWith('.md') && !['start-your-own.md', 'clients.md'].includes(name))
+    // clients.md names files that its readers write, like start-your-own.md.
+    .filter((name) => name.endsWith('.md') && name !== 'clients.md')
     .map((name) => `docs/${name}`),
 ].map((path) => ({ path, text: read(path).replace(/\s+/g, ' ') }));
 /** What all documents have that matches, without repetitions. */
@@ -197,10 +199,10 @@ t.test('docs/api.md lists the error codes of the catalogue', (t) => {
 });
 
 t.test(
-  'docs/start-your-own.md leads to a service with nothing of the Plant Store',
+  'packages/server/docs/start-your-own.md and packages/server/README.md lead to services, without the Plant Store',
   await needs('curl'),
   async (t) => {
-    const page = read('docs/start-your-own.md');
+    const page = read('packages/server/docs/start-your-own.md');
     const clone = join(await temporaryFolder(t), 'clone');
     // What the steps before have made is there; only what the page changes is copied.
     const parts = ['package.json', 'tsconfig.json', 'openapi.yaml', 'src', 'packages/server'].concat(
@@ -217,16 +219,24 @@ t.test(
     ].map(([, code = '']) => code);
     t.match(make, /^npm ci && npm run build\n/);
     await bash(make.replace(/^.*\n/, ''));
-    for (const [, file = '', code = ''] of page.matchAll(/^`(services\/\S+)`:\n\n```\w+\n([^]*?)^```$/gm))
+    const readme = read('packages/server/README.md');
+    const [makeNotes = ''] = [...readme.matchAll(/^```sh\n([^]*?)^```$/gm)].map(([, code = '']) => code);
+    await bash(makeNotes.replace(/^.*\n/, ''));
+    for (const [, file = '', code = ''] of (page + readme).matchAll(
+      /^`(services\/\S+\.\w+)`[^\n]*:\n\n```\w+\n([^]*?)^```$/gm,
+    ))
       await writeFile(join(clone, file), code);
     t.equal(await bash(`exec 2>&1\n${check}`), '0 errors, 0 warnings.\n');
     const generated = await bash(generate);
-    for (const engine of ['sqlite', 'postgres'])
-      t.match(generated, `services/tasks/migrations/${engine}/0001_tasks_and_tokens.sql is new: review it.`);
+    for (const name of ['tasks', 'notes'])
+      for (const engine of ['sqlite', 'postgres'])
+        t.match(
+          generated,
+          `services/${name}/migrations/${engine}/0001_${name}_and_tokens.sql is new: review it.`,
+        );
 
     const [, script = ''] = /^node (\S+) --dev\n$/.exec(start) ?? [];
-    const databaseUrl = `file:${join(clone, 'tasks.db')}`;
-    const env = { DATABASE_URL: databaseUrl };
+    const env = { DATABASE_URL: `file:${join(clone, 'tasks.db')}` };
     const { server, token } = await startOther(t, { script: join(clone, script), env });
     const [, shown] = /^```json\n([^]*?)^```$/m.exec(page) ?? [];
     t.match(token, /^tsk_/);
@@ -235,9 +245,21 @@ t.test(
       shown,
     );
     t.match(await bash(command, env), /^tsk_\S+\n$/);
-    const [, suggested = ''] = /\n\n( {2}curl [^]*)\n\n/.exec(server.stderr()) ?? [];
-    t.match(await bash(suggested), /"title":"Water the roses"/, 'the request that its first start suggests');
+    const suggestion = (stderr: string) => /\n\n( {2}curl [^]*)\n\n/.exec(stderr)?.[1] ?? '';
+    t.match(
+      await bash(suggestion(server.stderr())),
+      /"title":"Water the roses"/,
+      'the request that its first start suggests',
+    );
     t.equal(await server.end(), 0);
+
+    const [, notesScript = ''] = /`node (services\/notes\/\S+) --dev` starts/.exec(readme) ?? [];
+    const notes = await startOther(t, {
+      script: join(clone, notesScript),
+      env: { DATABASE_URL: `file:${join(clone, 'notes.db')}` },
+    });
+    t.match(await bash(suggestion(notes.server.stderr())), /"text":"Water them"/);
+    t.equal(await notes.server.end(), 0);
 
     const folder = join(clone, 'services/tasks/dist');
     await testForeignParts(t, { folder, path: '/tasks', store: await temporaryFolder(t) });
