@@ -7,7 +7,7 @@ import { service } from '../../dist/service.js';
 import { loadSchema } from '../../packages/server/dist/storage/migrations.js';
 import { version } from '../../packages/server/dist/version.js';
 import { services } from '../lib/services.js';
-import { rendered } from './schema.js';
+import { faultOf, rendered } from './schema.js';
 
 /** @typedef {import('./schema.js').SchemaObject} SchemaObject */
 
@@ -28,10 +28,10 @@ for (const store of [plantStore, ...others]) {
  */
 function complete(store, engine) {
   const { tokens, objectsOf } = rendered[engine];
-  for (const { name, column, fields } of store.collections) {
-    const taken = fields.find((field) => ['subject', 'id', column].includes(field));
-    if (taken === undefined) continue;
-    fail(`${name} has a column ${taken} already: leave it out of the fields of the collection.`);
+  for (const collection of store.collections) {
+    const fault = faultOf(collection);
+    if (fault === undefined) continue;
+    fail(fault);
     return;
   }
   const groups = [

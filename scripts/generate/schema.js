@@ -1,4 +1,5 @@
 // Renders what a migration creates for a collection, from its definition.
+import { DatabaseSync } from '@photostructure/sqlite';
 import { longBytes, longIndexOf } from '../../packages/server/dist/storage/sqlite/pages.js';
 import { pageBytes, pageRows } from '../../packages/server/dist/storage/page-size.js';
 import { idRange } from '../../packages/server/dist/storage/interface.js';
@@ -92,6 +93,34 @@ ${virtual.join('')}  PRIMARY KEY (subject, id)
     },
   },
 };
+
+/** What can be a column and a step of a JSON path without quotation marks. */
+const plainName = /^[\p{L}_][\p{L}\p{N}_]*$/u;
+
+/**
+ * Why no table can be created for a collection.
+ * @param {CollectionDefinition} collection
+ * @returns {string | undefined} Undefined if it can be created.
+ */
+export function faultOf(collection) {
+  const { name, column, fields } = collection;
+  const remedy = 'leave it out of the fields of the collection';
+  const taken = fields.find((field) => ['subject', 'id', column].includes(field));
+  if (taken !== undefined) return `${name} has a column ${taken} already: ${remedy}.`;
+  const strange = fields.find((field) => !plainName.test(field));
+  if (strange !== undefined)
+    return `${JSON.stringify(strange)} has characters that a column of ${name} cannot have: ${remedy}.`;
+  // SQLite finds what is left, such as its keywords.
+  const database = new DatabaseSync(':memory:');
+  try {
+    for (const { sql } of rendered.sqlite.objectsOf(collection)) database.exec(sql);
+    return undefined;
+  } catch (error) {
+    return `SQLite cannot create ${name} (${/** @type {Error} */ (error).message}): choose other names, or fewer fields.`;
+  } finally {
+    database.close();
+  }
+}
 
 /** @param {CollectionDefinition} collection @returns {SchemaObject} */
 function pagesFunction(collection) {
