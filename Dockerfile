@@ -9,7 +9,7 @@ COPY scripts/build.js scripts/
 COPY packages/server packages/server
 COPY src src
 # Only what runs is kept: no types, and of SQLite, which comes compiled for every platform and as source, this platform's.
-RUN npm run build && npm prune --omit=dev --ignore-scripts \
+RUN npm run build && npm prune --omit=dev --omit=optional --ignore-scripts \
   && find dist packages/server/dist \( -name '*.d.ts' -o -name '*.tsbuildinfo' \) -delete \
   && cd node_modules/@photostructure/sqlite && rm -r src \
   && find prebuilds -type f ! -path "prebuilds/linux-$(node -p process.arch)/*glibc.node" -delete

@@ -1,4 +1,4 @@
-// Generated from openapi.yaml by "npm run generate"; do not edit.
+// Generated from ../openapi.yaml by "contract-server types"; do not edit.
 
 export interface paths {
     "/plants": {

@@ -6,7 +6,6 @@ import { messageOf, StorageError } from '../storage/interface.js';
 import { migrateStorage, pathOf } from '../storage/open.js';
 import { backUp } from '../storage/sqlite/backup.js';
 import { version } from '../version.js';
-import { addContractCommand } from './contract-command.js';
 import { CommandError, printJson, StoreCommands, type StoreOptions } from './store-commands.js';
 import { receiveSignals } from './signals.js';
 import { addTokenCommands } from './token-commands.js';
@@ -32,7 +31,6 @@ export async function runCommand(
   addMigrateCommand(program, commands);
   addTokenCommands(program, commands);
   addBackupCommand(program, commands);
-  addContractCommand(program, service);
   try {
     await program.parseAsync(argv);
   } catch (error) {

@@ -2,67 +2,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { temporaryFolder } from '../support/engines.js';
 import { create, environment, newDatabase, run, startServer } from '../support/processes.js';
-
-t.test('contract check reports all faults and warnings of a file, without a server', async (t) => {
-  const folder = await temporaryFolder(t);
-  const write = async (name: string, ...edits: [from: string, to: string][]) => {
-    const text = await readFile(new URL('../../../../openapi.yaml', import.meta.url), 'utf8');
-    const file = join(folder, name);
-    await writeFile(
-      file,
-      edits.reduce((edited, [from, to]) => edited.replace(from, to), text),
-    );
-    return { file, line: (piece: string) => text.slice(0, text.indexOf(piece)).split('\n').length };
-  };
-  const check = (...args: string[]) => run('cli.js', ['contract', 'check', ...args], {});
-  const { file: good } = await write('good.yaml');
-  const { file: weak, line } = await write('weak.yaml', [
-    "        '503':\n          $ref: '#/components/responses/ServiceUnavailable'\n",
-    '',
-  ]);
-  const { file: bad } = await write(
-    'bad.yaml',
-    ['format: int32', 'formats: int32'],
-    ['type: object', 'type: thing'],
-  );
-  t.strictSame(await check(good), { code: 0, stdout: '', stderr: '0 errors, 0 warnings.\n' });
-  t.match(await check(good, '--strict'), { code: 0 });
-  const warning =
-    `${weak}:${line('      responses:')}:7 warning: /paths/~1plants/post/responses: 503 can be returned but is not ` +
-    'declared. Declare the status, its range or default.\n';
-  t.strictSame(await check(weak), { code: 0, stdout: warning, stderr: '0 errors, 1 warning.\n' });
-  t.match(await check(weak, '--strict'), { code: 1, stdout: warning });
-  const { code, stdout } = await check(bad);
-  t.equal(code, 1);
-  t.match(stdout, /bad\.yaml:\d+:\d+ error: \S+\/formats: formats is not supported here\. Write format\.\n/);
-  t.match(
-    stdout,
-    /bad\.yaml:\d+:\d+ error: \/components\/schemas\/\S+: "thing" is not a type\. Write one of .*\n/,
-  );
-  const { file: filled } = await write('filled.yaml', ['format: int32', 'default: 0']);
-  const wrong =
-    /filled\.yaml:\d+:\d+ error: \S+\/default: the default does not match its schema: it must be .*\n$/;
-  t.match(await check(filled), { code: 1, stdout: wrong });
-  const json = await check(bad, '--json');
-  t.match(JSON.parse(json.stdout), {
-    faults: [
-      { pointer: /\/formats$/, line: Number, column: Number, message: /./, fix: 'Write format' },
-      { pointer: /\/type$/, message: '"thing" is not a type' },
-    ],
-    warnings: [],
-  });
-  t.match(await check(join(folder, 'none.yaml')), {
-    code: 1,
-    stdout: '',
-    stderr: /^plant-store: ENOENT.*\n$/,
-  });
-});
 
 t.test('token create, list, revoke and prune work while the server runs', async (t) => {
   const { file, env } = await newDatabase(t);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t from 'tap';
-import { rendered } from '../../../../../scripts/generate/schema.js';
+import { rendered } from '../../../dist/cli/schema.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'garden-'));
 t.teardown(() => rmSync(folder, { recursive: true }));

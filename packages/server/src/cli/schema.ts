@@ -1,15 +1,25 @@
 // Renders what a migration creates for a collection, from its definition.
 import { DatabaseSync } from '@photostructure/sqlite';
-import { longBytes, longIndexOf } from '../../packages/server/dist/storage/sqlite/pages.js';
-import { pageBytes, pageRows } from '../../packages/server/dist/storage/page-size.js';
-import { idRange } from '../../packages/server/dist/storage/interface.js';
-import { functionsOf, idTypes, outcomeOf } from '../../packages/server/dist/storage/postgres/statements.js';
+import { idRange, messageOf, type CollectionDefinition } from '../storage/interface.js';
+import { pageBytes, pageRows } from '../storage/page-size.js';
+import { functionsOf, idTypes, outcomeOf } from '../storage/postgres/statements.js';
+import { longBytes, longIndexOf } from '../storage/sqlite/pages.js';
 
-/** @typedef {import('../../packages/server/dist/storage/interface.js').CollectionDefinition} CollectionDefinition */
-/**
- * An object of a schema: its name, why it is as it is, and the statement that creates it.
- * @typedef {{ name: string, comment: string, sql: string }} SchemaObject
- */
+/** An object of a schema. */
+export interface SchemaObject {
+  readonly name: string;
+  /** Why it is as it is. */
+  readonly comment: string;
+  /** The statement that creates it. */
+  readonly sql: string;
+}
+
+/** Renders the objects of a schema for an engine. */
+interface Renderer {
+  /** The table of access tokens, which every service has. */
+  readonly tokens: SchemaObject;
+  readonly objectsOf: (collection: CollectionDefinition) => SchemaObject[];
+}
 
 /** A document with more bytes, including its comma, is long on PostgreSQL: `pageRows` shorter ones fit into a page. */
 const longWithComma = Math.floor(pageBytes / pageRows);
@@ -17,12 +27,7 @@ const longWithComma = Math.floor(pageBytes / pageRows);
 const enoughBytes = pageBytes / 2;
 const enoughTogether = 4 * pageBytes;
 
-/**
- * The table of access tokens, which every service has.
- * @param {{ bytes: string, integer: string, end: string }} dialect
- * @returns {SchemaObject}
- */
-const tokens = ({ bytes, integer, end }) => {
+function tokens({ bytes, integer, end }: Record<'bytes' | 'integer' | 'end', string>): SchemaObject {
   const text = bytes === 'bytea' ? 'text' : 'TEXT';
   return {
     name: 'tokens',
@@ -38,13 +43,12 @@ const tokens = ({ bytes, integer, end }) => {
   revoked_at ${integer}
 )${end};`,
   };
-};
+}
 
-/** For each engine, the objects of a service: those of each collection, and the table of tokens. */
-export const rendered = {
+/** For each engine, what renders the objects of a service. */
+export const rendered: Readonly<Record<'sqlite' | 'postgres', Renderer>> = {
   sqlite: {
     tokens: tokens({ bytes: 'BLOB', integer: 'INTEGER', end: ' STRICT' }),
-    /** @param {CollectionDefinition} collection @returns {SchemaObject[]} */
     objectsOf(collection) {
       const { name, column, fields, id } = collection;
       const virtual = fields.map(
@@ -72,7 +76,6 @@ ${virtual.join('')}  PRIMARY KEY (subject, id)
   },
   postgres: {
     tokens: tokens({ bytes: 'bytea', integer: 'bigint', end: '' }),
-    /** @param {CollectionDefinition} collection @returns {SchemaObject[]} */
     objectsOf(collection) {
       const { name, column, id } = collection;
       return [
@@ -97,12 +100,8 @@ ${virtual.join('')}  PRIMARY KEY (subject, id)
 /** What can be a column and a step of a JSON path without quotation marks. */
 const plainName = /^[\p{L}_][\p{L}\p{N}_]*$/u;
 
-/**
- * Why no table can be created for a collection.
- * @param {CollectionDefinition} collection
- * @returns {string | undefined} Undefined if it can be created.
- */
-export function faultOf(collection) {
+/** Why no table can be created for a collection; undefined if it can be created. */
+export function faultOf(collection: CollectionDefinition): string | undefined {
   const { name, column, fields } = collection;
   const remedy = 'leave it out of the fields of the collection';
   const taken = fields.find((field) => ['subject', 'id', column].includes(field));
@@ -116,14 +115,13 @@ export function faultOf(collection) {
     for (const { sql } of rendered.sqlite.objectsOf(collection)) database.exec(sql);
     return undefined;
   } catch (error) {
-    return `SQLite cannot create ${name} (${/** @type {Error} */ (error).message}): choose other names, or fewer fields.`;
+    return `SQLite cannot create ${name} (${messageOf(error)}): choose other names, or fewer fields.`;
   } finally {
     database.close();
   }
 }
 
-/** @param {CollectionDefinition} collection @returns {SchemaObject} */
-function pagesFunction(collection) {
+function pagesFunction(collection: CollectionDefinition): SchemaObject {
   const { name: table, column, id } = collection;
   const type = idTypes[id];
   const { pages: name } = functionsOf(collection);
@@ -195,8 +193,7 @@ $$;`,
   };
 }
 
-/** @param {CollectionDefinition} collection @returns {SchemaObject} */
-function deleteFunction(collection) {
+function deleteFunction(collection: CollectionDefinition): SchemaObject {
   const { name: table, id } = collection;
   const type = idTypes[id];
   const { delete: name } = functionsOf(collection);
@@ -231,8 +228,7 @@ $$;`,
   };
 }
 
-/** @param {CollectionDefinition} collection @returns {SchemaObject} */
-function changeFunction(collection) {
+function changeFunction(collection: CollectionDefinition): SchemaObject {
   const { name: table, column, id } = collection;
   const type = idTypes[id];
   const { change: name } = functionsOf(collection);

@@ -1,0 +1,107 @@
+// The command contract-server: what is made from a contract and a service while it is developed. The server needs none of
+// it to run.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, relative, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { Command } from 'commander';
+import { checkContract, printFindings } from './cli/check.js';
+import { completeMigrations } from './cli/migrations.js';
+import { renderTypes } from './cli/types.js';
+import { ConfigError } from './config.js';
+import type { Service } from './definition.js';
+import { version } from './version.js';
+
+const name = 'contract-server';
+const program = new Command(name)
+  .description('Makes a service from an OpenAPI contract.')
+  .version(version)
+  .showHelpAfterError('Run with --help for usage.')
+  .configureOutput({
+    outputError: (text, write) => {
+      write(text.replace(/^error: /, `${name}: `));
+    },
+  })
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ ${name} check openapi.yaml --strict
+  $ ${name} types openapi.yaml src/types.gen.ts
+  $ ${name} migrations dist/service.js --check`,
+  );
+
+program
+  .command('check')
+  .description('list all faults and warnings of a contract; exit with 1 if there are faults')
+  .argument('<contract>', 'OpenAPI 3.0 or 3.1, in YAML or JSON')
+  .option('--strict', 'also exit with 1 if there are warnings')
+  .option(
+    '--own-errors',
+    'the service renders errors itself (renderError), in any form that the contract declares',
+  )
+  .option('--json', 'print the result as JSON to standard output')
+  .action((file: string, { strict, ownErrors, json }: { strict?: true; ownErrors?: true; json?: true }) => {
+    const checked = checkContract(file, ownErrors ?? false);
+    const { faults, warnings } = checked;
+    if (json) console.log(JSON.stringify({ faults, warnings }, undefined, 2));
+    else printFindings(file, checked);
+    if (faults.length > 0 || (strict && warnings.length > 0)) process.exitCode = 1;
+  });
+
+program
+  .command('types')
+  .description('write the TypeScript types of a contract; needs openapi-typescript and typescript')
+  .argument('<contract>', 'OpenAPI 3.0 or 3.1, in YAML or JSON')
+  .argument('[file]', 'the module to write', 'src/types.gen.ts')
+  .option('--check', 'write nothing; exit with 1 if the file is not up to date')
+  .action(async (source: string, file: string, { check }: { check?: true }) => {
+    const checked = checkContract(source, true);
+    if (checked.contract === undefined) {
+      printFindings(source, checked);
+      process.exitCode = 1;
+      return;
+    }
+    const from = relative(dirname(resolve(file)), resolve(source)).replaceAll('\\', '/');
+    const header = `// Generated from ${from} by "${name} types"; do not edit.\n\n`;
+    const text = header + (await renderTypes(checked.contract));
+    if (!check) writeFileSync(file, text);
+    else if (!existsSync(file) || readFileSync(file, 'utf8') !== text)
+      fail(`${file} does not match ${source}: run "${name} types ${source} ${file}".`);
+  });
+
+program
+  .command('migrations')
+  .description('write the migrations that the collections of a service lack, for you to review and keep')
+  .argument('<module>', 'the compiled module that exports `service`, such as dist/service.js')
+  .option('--to <folder>', 'the folder of the migrations, if the service has a copy of it')
+  .option('--check', 'write nothing; exit with 1 if a migration is missing')
+  .action(async (module: string, { to, check }: { to?: string; check?: true }) => {
+    const service = await loadService(module);
+    const migrations = to === undefined ? service.migrations : pathToFileURL(`${resolve(to)}/`);
+    const { files, faults } = completeMigrations({ ...service, migrations }, check ?? false);
+    faults.forEach(fail);
+    for (const file of files) {
+      if (check) fail(`${file} is missing: run "${name} migrations" without --check, and review it.`);
+      else console.log(`${file} is new: review it.`);
+    }
+  });
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  if (!(error instanceof ConfigError)) throw error;
+  fail(`${name}: ${error.message}`);
+}
+
+function fail(message: string): void {
+  console.error(message);
+  process.exitCode = 1;
+}
+
+/** @throws ConfigError if there is no such module, or it exports no service. */
+async function loadService(module: string): Promise<Service> {
+  if (!existsSync(module)) throw new ConfigError(`there is no ${module}; compile the service first`);
+  const { service } = (await import(pathToFileURL(resolve(module)).href)) as { service?: Service };
+  if (service === undefined) throw new ConfigError(`${module} does not export service`);
+  return service;
+}

@@ -1,0 +1,42 @@
+// Finds everything that the server would say about a contract.
+import { readFileSync } from 'node:fs';
+import { ConfigError } from '../config.js';
+import { loadContract, type Contract } from '../contract/contract.js';
+import { ContractError, formatFinding, type Finding } from '../contract/contract-text.js';
+import { Compiler, findWrongDefaults } from '../http/request/validation.js';
+
+/** What is wrong with a contract, and the contract if nothing is. */
+export interface Checked {
+  readonly faults: readonly Finding[];
+  readonly warnings: readonly Finding[];
+  readonly contract?: Contract;
+}
+
+/**
+ * Checks a contract.
+ * @param hasOwnErrors - Whether the service renders errors itself.
+ * @throws ConfigError if the file cannot be read.
+ */
+export function checkContract(file: string, hasOwnErrors: boolean): Checked {
+  try {
+    const contract = loadContract(readFileSync(file), hasOwnErrors);
+    const { document, defaults, warnings } = contract;
+    return { faults: findWrongDefaults(new Compiler(document), defaults), warnings, contract };
+  } catch (error) {
+    if (error instanceof ContractError) return error;
+    if (error instanceof Error && 'syscall' in error) throw new ConfigError(error.message);
+    throw error;
+  }
+}
+
+/** Prints the faults and warnings of a file to standard output, and their numbers to standard error. */
+export function printFindings(file: string, { faults, warnings }: Checked): void {
+  const print = (kind: string) => (finding: Finding) => {
+    console.log(`${file}:${formatFinding(finding).replace(' ', ` ${kind}: `)}`);
+  };
+  faults.forEach(print('error'));
+  warnings.forEach(print('warning'));
+  const count = (list: readonly Finding[], name: string) =>
+    `${list.length} ${name}${list.length === 1 ? '' : 's'}`;
+  console.error(`${count(faults, 'error')}, ${count(warnings, 'warning')}.`);
+}

@@ -1,0 +1,109 @@
+// Generates the TypeScript types of a contract, from which the compiler checks the handlers of a service.
+import type { SchemaObject } from 'openapi-typescript';
+import type { TypeNode } from 'typescript';
+import { ConfigError } from '../config.js';
+import type { Contract } from '../contract/contract.js';
+
+/**
+ * Renders the types of a contract: what openapi-typescript generates, with a bigint for every int64, and the types of
+ * security that the handlers and verifiers need.
+ * @throws ConfigError if openapi-typescript or typescript is not installed.
+ */
+export async function renderTypes(contract: Contract): Promise<string> {
+  const [{ default: openapiTS, astToString }, { default: ts }] = await loadGenerator();
+  const document = withIds(contract);
+  const bigint = ts.factory.createKeywordTypeNode(ts.SyntaxKind.BigIntKeyword);
+  const orNull = ts.factory.createUnionTypeNode([
+    bigint,
+    ts.factory.createLiteralTypeNode(ts.factory.createNull()),
+  ]);
+  const nodes = await openapiTS(document, {
+    // A double cannot represent every int64, so the code uses bigint.
+    transform: (schema): TypeNode | undefined => {
+      if (schema.format !== 'int64') return undefined;
+      return isNullable(schema) ? orNull : bigint;
+    },
+    alphabetize: false,
+    readWriteMarkers: /"(readOnly|writeOnly)":true/.test(JSON.stringify(document)),
+  });
+  return astToString(nodes) + securityTypes(contract);
+}
+
+/** Neither is needed to run a service, so neither is a dependency. */
+async function loadGenerator() {
+  try {
+    return await Promise.all([import('openapi-typescript'), import('typescript')]);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    throw new ConfigError(
+      'openapi-typescript and typescript are needed to generate types; run "npm install --save-dev openapi-typescript@7 typescript@5"',
+    );
+  }
+}
+
+function isNullable(schema: SchemaObject): boolean {
+  return 'nullable' in schema ? (schema.nullable ?? false) : [schema.type].flat().includes('null');
+}
+
+/**
+ * Returns a copy of the document in which exactly the operations that are served have an operationId, so that webhooks
+ * need no handlers, and discriminators have references, since openapi-typescript does not know names.
+ */
+function withIds({ document, operations }: Contract) {
+  const copy = JSON.parse(JSON.stringify(document), (key, value: unknown) =>
+    key === 'discriminator' ? withReferences(value) : value,
+  ) as Partial<Record<'webhooks' | 'paths', Record<string, Record<string, { operationId?: string }>>>>;
+  for (const webhook of Object.values(copy.webhooks ?? {}).flatMap((item) => Object.values(item)))
+    delete webhook.operationId;
+  for (const { path, method, operationId } of operations)
+    Object.assign(copy.paths?.[path]?.[method.toLowerCase()] ?? {}, { operationId });
+  return copy as Parameters<typeof import('openapi-typescript').default>[0];
+}
+
+function withReferences(discriminator: unknown): unknown {
+  const { mapping } = (discriminator ?? {}) as { mapping?: unknown };
+  if (typeof mapping !== 'object' || mapping === null) return discriminator;
+  const targets = Object.entries(mapping).map(([name, target]: [string, unknown]) => {
+    const isName = typeof target === 'string' && !/[#/.]/.test(target);
+    return [name, isName ? `#/components/schemas/${target}` : target];
+  });
+  return { ...(discriminator as object), mapping: Object.fromEntries(targets) as object };
+}
+
+/** The types that openapi-typescript does not generate: the security schemes, those of each operation, and all scopes. */
+function securityTypes({ operations, securitySchemes }: Contract): string {
+  const used = new Set(operations.flatMap(({ security }) => security.flat().map(({ scheme }) => scheme)));
+  const schemes = Object.entries(securitySchemes).map(
+    ([name, { kind }]) => `    ${keyOf(name)}${used.has(name) ? '' : '?'}: ${JSON.stringify(kind)};`,
+  );
+  const lines = operations.map(({ operationId, security }) => {
+    const names = new Set(security.flat().map(({ scheme }) => JSON.stringify(scheme)));
+    const isOptional = names.size > 0 && security.some((requirement) => requirement.length === 0);
+    return `    ${keyOf(operationId)}: ${union([...names, ...(isOptional ? ['null'] : [])])};`;
+  });
+  const scopes = operations.flatMap(({ requiredScope, security }) => [
+    ...(requiredScope === undefined ? [] : [requiredScope]),
+    ...security.flat().flatMap((use) => use.scopes),
+  ]);
+  const names = [...new Set(scopes)].sort().map((name) => JSON.stringify(name));
+  return `/** The names of each operation's security schemes, with null if they are optional; never if it is public. */
+export interface operationSecurity {
+${lines.join('\n')}
+}
+/** What each security scheme is; optional if no operation uses it. */
+export interface securitySchemes {
+${schemes.join('\n')}
+}
+/** The scopes that operations require. */
+export type requiredScope = ${union(names)};
+`;
+}
+
+/** The key of a property, in quotes if it needs them. */
+function keyOf(name: string): string {
+  return JSON.stringify(name).replace(/^"([A-Za-z]\w*)"$/, '$1');
+}
+
+function union(names: readonly string[]): string {
+  return names.length === 0 ? 'never' : names.join(' | ');
+}

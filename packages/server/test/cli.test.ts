@@ -1,0 +1,178 @@
+// The command contract-server: checks of contracts, and what it generates.
+import { cp, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { temporaryFolder } from './support/engines.js';
+import { run } from './support/processes.js';
+import { faultOf } from '../dist/cli/schema.js';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+const server = join(root, 'packages/server');
+const command = join(server, 'bin/contract-server.js');
+
+t.test('check reports all faults and warnings of a contract', async (t) => {
+  const folder = await temporaryFolder(t);
+  const write = async (name: string, ...edits: [from: string, to: string][]) => {
+    const text = await readFile(new URL('../../../openapi.yaml', import.meta.url), 'utf8');
+    const file = join(folder, name);
+    await writeFile(
+      file,
+      edits.reduce((edited, [from, to]) => edited.replace(from, to), text),
+    );
+    return { file, line: (piece: string) => text.slice(0, text.indexOf(piece)).split('\n').length };
+  };
+  const check = (...args: string[]) => run(command, ['check', ...args], {});
+  const { file: good } = await write('good.yaml');
+  const { file: weak, line } = await write('weak.yaml', [
+    "        '503':\n          $ref: '#/components/responses/ServiceUnavailable'\n",
+    '',
+  ]);
+  const { file: bad } = await write(
+    'bad.yaml',
+    ['format: int32', 'formats: int32'],
+    ['type: object', 'type: thing'],
+  );
+  t.strictSame(await check(good), { code: 0, stdout: '', stderr: '0 errors, 0 warnings.\n' });
+  t.match(await check(good, '--strict'), { code: 0 });
+  const warning =
+    `${weak}:${line('      responses:')}:7 warning: /paths/~1plants/post/responses: 503 can be returned but is not ` +
+    'declared. Declare the status, its range or default.\n';
+  t.strictSame(await check(weak), { code: 0, stdout: warning, stderr: '0 errors, 1 warning.\n' });
+  t.match(await check(weak, '--strict'), { code: 1, stdout: warning });
+  const { code, stdout } = await check(bad);
+  t.equal(code, 1);
+  t.match(stdout, /bad\.yaml:\d+:\d+ error: \S+\/formats: formats is not supported here\. Write format\.\n/);
+  t.match(
+    stdout,
+    /bad\.yaml:\d+:\d+ error: \/components\/schemas\/\S+: "thing" is not a type\. Write one of .*\n/,
+  );
+  const { file: filled } = await write('filled.yaml', ['format: int32', 'default: 0']);
+  const wrong =
+    /filled\.yaml:\d+:\d+ error: \S+\/default: the default does not match its schema: it must be .*\n$/;
+  t.match(await check(filled), { code: 1, stdout: wrong });
+  const json = await check(bad, '--json');
+  t.match(JSON.parse(json.stdout), {
+    faults: [
+      { pointer: /\/formats$/, line: Number, column: Number, message: /./, fix: 'Write format' },
+      { pointer: /\/type$/, message: '"thing" is not a type' },
+    ],
+    warnings: [],
+  });
+  t.match(await check(join(folder, 'none.yaml')), {
+    code: 1,
+    stdout: '',
+    stderr: /^contract-server: ENOENT.*\n$/,
+  });
+});
+
+t.test('types are written, and reported when they are outdated', async (t) => {
+  const folder = await temporaryFolder(t);
+  const contract = join(folder, 'openapi.yaml');
+  const file = join(folder, 'types.gen.ts');
+  const text = await readFile(join(root, 'openapi.yaml'), 'utf8');
+  await writeFile(contract, text);
+  const types = (...args: string[]) => run(command, ['types', contract, file, ...args], {});
+  const outdated = {
+    code: 1,
+    stdout: '',
+    stderr: `${file} does not match ${contract}: run "contract-server types ${contract} ${file}".\n`,
+  };
+  t.strictSame(await types('--check'), outdated, 'there is no file yet');
+  t.strictSame(await types(), { code: 0, stdout: '', stderr: '' });
+  t.match(
+    await readFile(file, 'utf8'),
+    /^\/\/ Generated from openapi\.yaml by "contract-server types"; do not edit/,
+  );
+  t.strictSame(await types('--check'), { code: 0, stdout: '', stderr: '' });
+  await writeFile(contract, text.replace('operationId: createPlant', 'operationId: addPlant'));
+  t.strictSame(await types('--check'), outdated);
+  await writeFile(contract, text.replace('type: object', 'type: thing'));
+  t.match(await types(), { code: 1, stdout: /"thing" is not a type/, stderr: '1 error, 0 warnings.\n' });
+});
+
+t.test('without openapi-typescript or typescript, everything but types works', async (t) => {
+  const folder = await temporaryFolder(t);
+  for (const part of ['bin', 'dist', 'package.json'])
+    await cp(join(server, part), join(folder, 'server', part), { recursive: true });
+  const modules = join(folder, 'node_modules');
+  await mkdir(modules);
+  for (const name of await readdir(join(root, 'node_modules')))
+    await symlink(join(root, 'node_modules', name), join(modules, name));
+  const runThere = (...args: string[]) => run(join(folder, 'server/bin/contract-server.js'), args, {});
+  const contract = join(root, 'openapi.yaml');
+  for (const name of ['typescript', 'openapi-typescript']) {
+    await rm(join(modules, name));
+    t.strictSame(await runThere('types', contract, join(folder, 'types.gen.ts')), {
+      code: 1,
+      stdout: '',
+      stderr:
+        'contract-server: openapi-typescript and typescript are needed to generate types; ' +
+        'run "npm install --save-dev openapi-typescript@7 typescript@5"\n',
+    });
+  }
+  t.match(await runThere('check', contract), { code: 0 });
+});
+
+t.test('migrations are written for what is missing, and a changed collection is reported', async (t) => {
+  const folder = await temporaryFolder(t);
+  const module = join(folder, 'service.mjs');
+  const define = (collections: string) =>
+    writeFile(
+      module,
+      `export const service = { collections: [${collections}], migrations: new URL('migrations/', import.meta.url) };`,
+    );
+  const migrations = (...args: string[]) => run(command, ['migrations', module, ...args], {});
+  const sql = (engine: string) => readdir(join(folder, 'migrations', engine));
+  const beds = `{ name: 'beds', id: 'int64', column: 'bed', fields: ['title'] }`;
+
+  t.match(await migrations(), {
+    code: 1,
+    stderr: /^contract-server: there is no .*; compile the service first\n$/,
+  });
+  await writeFile(module, '');
+  t.match(await migrations(), { code: 1, stderr: /service\.mjs does not export service\n$/ });
+  await define(beds);
+  t.match(await migrations('--check'), {
+    code: 1,
+    stderr: /sqlite\/0001_beds_and_tokens\.sql is missing: run .*\n/,
+  });
+  t.strictSame(await sql('sqlite'), [], '--check writes nothing');
+  t.match(await migrations(), {
+    code: 0,
+    stdout: /postgres\/0001_beds_and_tokens\.sql is new: review it\.\n$/,
+  });
+  t.strictSame(await migrations('--check'), { code: 0, stdout: '', stderr: '' });
+  await define(`${beds}, { name: 'labels', id: 'text', column: 'label', fields: [] }`);
+  t.match(await migrations(), { code: 0 });
+  t.strictSame(await sql('sqlite'), ['0001_beds_and_tokens.sql', '0002_labels.sql']);
+  t.strictSame(await sql('postgres'), ['0001_beds_and_tokens.sql', '0002_labels.sql']);
+  t.match(await migrations('--to', join(folder, 'elsewhere')), {
+    code: 0,
+    stdout: /elsewhere\/sqlite\/0001_/,
+  });
+  await define(beds.replace("'title'", "'name'"));
+  t.match(await migrations('--check'), {
+    code: 1,
+    stderr: /^beds is not what its migration in .* creates\..*\n$/,
+  });
+  await define(beds.replace("'title'", "'bed'"));
+  t.match(await migrations(), { code: 1, stderr: /^beds has a column bed already: .*\n$/ });
+});
+
+t.test('a field that cannot be a column is refused by its name', async (t) => {
+  const fault = (...fields: string[]) => faultOf({ name: 'tasks', id: 'text', column: 'task', fields });
+  t.equal(fault('title', 'done_2', '_links', 'café'), undefined);
+  for (const taken of ['subject', 'id', 'task'])
+    t.match(
+      fault(taken),
+      `tasks has a column ${taken} already: leave it out of the fields of the collection.`,
+    );
+  for (const strange of ['', 'due date', 'due-date', "it's", 'say "a"', 'a.b', '2nd', '$ref', 'x\0'])
+    t.match(
+      fault('title', strange),
+      `${JSON.stringify(strange)} has characters that a column of tasks cannot`,
+    );
+  t.match(fault('order'), /^SQLite cannot create tasks \(near "order": syntax error\): choose other names/);
+  t.match(fault('title', 'TITLE'), /^SQLite cannot create tasks \(duplicate column name: TITLE\)/);
+});
