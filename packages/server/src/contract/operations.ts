@@ -84,9 +84,11 @@ export function readOperations(surroundings: Surroundings): Operation[] {
     if (ids.has(operationId))
       node.fault(`the operationId ${operationId} is not unique`, 'Write another operationId');
     ids.add(operationId);
-    const key = `${method} ${basePaths.join()} ${route.path.replaceAll(/(?<=\/):(?!:)\w+/g, ':')}`;
-    if (routes.has(key)) node.fault('another path with this method matches the same URLs', 'Leave one out');
-    routes.add(key);
+    const form = route.path.replaceAll(/(?<=\/):(?!:)\w+/g, ':');
+    const keys = basePaths.map((base) => `${method} ${base}${form}`);
+    if (keys.some((key) => routes.has(key)))
+      node.fault('another path with this method matches the same URLs', 'Leave one out');
+    for (const key of keys) routes.add(key);
     return operation;
   });
 }

@@ -145,6 +145,16 @@ const refused: Record<string, Case[]> = {
       'another path with this method matches the same URLs',
       '/put',
     ],
+    [
+      {
+        '/paths/~1{id}': {
+          servers: [{ url: '/x' }, { url: '/beds' }],
+          put: { ...putOperation, parameters: [id], operationId: 'b' },
+        },
+      },
+      'another path with this method matches the same URLs',
+      '/put',
+    ],
   ],
   'object parameters': [
     [

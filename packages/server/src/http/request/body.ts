@@ -32,7 +32,7 @@ declare module 'fastify' {
  * Returns a preParsing hook that checks a body's headers, adds the body to the budget, and sends 100 Continue if the
  * client expects it.
  */
-export function admitBody({ limit, budget }: BodyBounds) {
+export function admitBody({ limit, budget }: Omit<BodyBounds, 'maxDepth'>) {
   return (
     request: FastifyRequest,
     reply: FastifyReply,

@@ -48,43 +48,22 @@ type Handle = (request: object) => Promise<unknown>;
  *   authentication.
  */
 export async function registerRoutes(app: FastifyInstance, options: RoutesOptions): Promise<void> {
-  const { contract, authentication, countCaller } = options;
+  const { contract } = options;
   refuseMissing(options);
-  const bodies = { ...options.bodies, maxDepth: contract.bodyDepth + spareDepth };
-  const operations = new Map(contract.operations.map((operation) => [operation.operationId, operation]));
+  const routes = new Map(
+    contract.operations.map((operation) => [operation.operationId, createRoute(app, operation, options)]),
+  );
 
   app.removeAllContentTypeParsers();
-  const parseBody = createBodyParser(bodies);
+  const parseBody = createBodyParser({ ...options.bodies, maxDepth: contract.bodyDepth + spareDepth });
   for (const type of contract.bodyTypes) app.addContentTypeParser(type, parseBody);
-  app.addHook('onRoute', (route) => {
-    const operation = operations.get(route.config?.operationId ?? '');
-    if (operation === undefined || !isFirst(route, operation)) return;
-    const urls = urlsOf(operation);
-    for (const url of urls.slice(1)) app.route({ ...route, url });
-    // HEAD runs GET's handler; Node does not send the body.
-    if (route.method === 'GET') for (const url of urls) app.route({ ...route, url, method: 'HEAD' });
-  });
 
   // The contract gives DELETE no body; settleUnreadBody handles one that is sent anyway.
   app.addHttpMethod('DELETE', { hasBody: false, overrideExisting: true });
 
   await app.register(openapiGlue, {
-    specification: operationList(contract),
-    operationResolver: (operationId) => {
-      const operation = operations.get(operationId)!;
-      const admitCaller = authenticate(app, operation, authentication);
-      return {
-        method: operation.method,
-        url: urlsOf(operation)[0]!,
-        config: { operationId, requiresBody: operation.body?.required ?? false },
-        onRequest: [admitCaller, admitCaller && countCaller].filter((hook) => hook !== undefined),
-        ...(['POST', 'PUT', 'PATCH'].includes(operation.method) && {
-          preParsing: admitBody(bodies),
-          onSend: releaseBody,
-        }),
-        handler: operationHandler(operation, options),
-      };
-    },
+    specification: withoutSchemas(contract),
+    operationResolver: (operationId, _method, path) => routes.get(operationId)!(path),
   });
 }
 
@@ -106,27 +85,44 @@ function refuseMissing({ contract, compiler, handlers, authentication }: RoutesO
   if (faults.length > 0) throw new ContractError(faults, contract.warnings);
 }
 
-/** The document for fastify-openapi-glue, which maps operations to handlers: it has one path for each operation. */
-function operationList({ document, operations }: Contract): Record<string, unknown> {
-  const paths = operations.map(({ operationId }, i) => [
-    `/${i}`,
-    { get: { operationId, responses: { default: { description: 'See the contract.' } } } },
-  ]);
+/**
+ * The contract for fastify-openapi-glue: its paths, methods and operationIds, without the schemas, which the normal form
+ * has and glue would read again.
+ */
+function withoutSchemas({ document, operations }: Contract): object {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const { operationId, method, path, basePaths } of operations) {
+    for (const base of basePaths) {
+      (paths[base + path] ??= {})[method.toLowerCase()] = {
+        operationId,
+        responses: { default: { description: 'See the contract.' } },
+      };
+    }
+  }
   const { title, version } = document.info;
-  return {
-    openapi: '3.0.3',
-    info: { title: String(title), version: String(version) },
-    paths: Object.fromEntries(paths),
+  return { openapi: '3.0.3', info: { title: String(title), version: String(version) }, paths };
+}
+
+/** Creates what glue cannot derive: the routes of an operation, by the paths that glue gets. */
+function createRoute(app: FastifyInstance, operation: Operation, options: RoutesOptions) {
+  const { operationId, method, body } = operation;
+  const admitCaller = authenticate(app, operation, options.authentication);
+  const route = {
+    // HEAD runs GET's handler; Node does not send the body.
+    method: method === 'GET' ? ['GET', 'HEAD'] : method,
+    config: { operationId, requiresBody: body?.required ?? false },
+    onRequest: [admitCaller, admitCaller && options.countCaller].filter((hook) => hook !== undefined),
+    ...(['POST', 'PUT', 'PATCH'].includes(method) && {
+      preParsing: admitBody(options.bodies),
+      onSend: releaseBody,
+    }),
+    handler: operationHandler(operation, options),
   };
-}
-
-function urlsOf({ basePaths, route }: Operation): string[] {
-  return basePaths.map((base) => base + route.path);
-}
-
-/** Whether a route is the one that the resolver returned, and not one of those that follow from it. */
-function isFirst({ url, method }: RouteOptions, operation: Operation): boolean {
-  return url === urlsOf(operation)[0] && method === operation.method;
+  // The router's form of a path has plain names and escaped colons; the base path stays.
+  return (path: string): RouteOptions => ({
+    ...route,
+    url: path.slice(0, -operation.path.length) + operation.route.path,
+  });
 }
 
 function readerOptions({ security }: Operation, { contract, compiler }: RoutesOptions) {
