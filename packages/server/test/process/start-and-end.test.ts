@@ -4,10 +4,12 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { fork, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { workerVariable } from '../../dist/process/worker-messages.js';
@@ -18,6 +20,7 @@ import {
   adminOf,
   environment,
   fillStore,
+  run,
   samples,
   send,
   startServer,
@@ -27,7 +30,8 @@ import { lacks, skipFor } from '../support/skip.js';
 import { repeatUntil, until } from '../support/wait.js';
 import { allEnd, childrenOf, lives, noProc, startWorkers, workersOf } from '../support/workers.js';
 
-const main = fileURLToPath(new URL('../../../../dist/main.js', import.meta.url));
+const root = fileURLToPath(new URL('../../../../', import.meta.url));
+const main = join(root, 'dist/main.js');
 const linux = skipFor(noProc);
 const namespaces = skipFor(
   spawnSync('unshare', ['--pid', '--fork', 'true']).status === 0
@@ -41,19 +45,27 @@ const needsPrlimit = skipFor(lacks('prlimit'));
 async function launch(t: Test, env: Record<string, string>, launcher: string[] = []) {
   const folder = await temporaryFolder(t);
   const temporary = await temporaryFolder(t);
+  const url = `file:${join(folder, 'plants.db')}`;
   const [command, ...args] = [...launcher, process.execPath, main];
   const child = spawn(command, args, {
     env: environment({
       PORT: '0',
       TMPDIR: temporary,
-      DATABASE_URL: `file:${join(folder, 'plants.db')}`,
+      DATABASE_URL: url,
       ...env,
     }),
-    stdio: ['ignore', 'ignore', 'ignore'],
+    stdio: ['ignore', 'ignore', 'pipe'],
   });
   t.teardown(() => child.kill('SIGKILL'));
   const ended = once(child, 'exit') as Promise<[number | null, string | null]>;
-  return { child, pid: child.pid!, ended, left: () => readdirSync(temporary) };
+  return {
+    child,
+    pid: child.pid!,
+    ended,
+    errors: text(child.stderr),
+    url,
+    left: () => readdirSync(temporary),
+  };
 }
 
 /** A database that accepts connections and never responds, so that a start takes as long as a test needs. */
@@ -107,6 +119,69 @@ t.test('a signal ends a process that starts, also with PID 1', namespaces, async
   process.kill(first, 'SIGTERM');
   t.strictSame(await ended, [0, null]);
 });
+
+t.test('nothing is loaded before signals are handled but what handles them', async (t) => {
+  // The coverage that Node.js writes when it exits names all modules that it has loaded.
+  const exit = "process.on('newListener', (event) => event === 'SIGTERM' && process.exit(7))";
+  for (const service of ['', 'examples/library/']) {
+    const folder = await temporaryFolder(t);
+    const { code } = await run(`${root}${service}dist/main.js`, [], {
+      NODE_OPTIONS: `--import "data:text/javascript,${encodeURI(exit)}"`,
+      NODE_V8_COVERAGE: folder,
+    });
+    t.equal(code, 7);
+    const [file = ''] = await readdir(folder);
+    const { result } = JSON.parse(await readFile(join(folder, file), 'utf8')) as {
+      result: { url: string }[];
+    };
+    const loaded = result.flatMap(({ url }) => (url.startsWith('file:') ? fileURLToPath(url) : []));
+    t.strictSame(
+      loaded.map((path) => path.slice(root.length)).sort(),
+      [
+        `${service}dist/main.js`,
+        'packages/server/dist/process/signals.js',
+        'packages/server/dist/process/worker-messages.js',
+        'packages/server/dist/start.js',
+      ].sort(),
+    );
+  }
+});
+
+/** Whether a service handles signals: SIGHUP, the signal 1, is the last, and Node.js does not handle it itself (Linux). */
+const handlesSignals = (pid: number) => {
+  const [, mask = '0'] = /^SigCgt:\t(\w+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1')) ?? [];
+  return (BigInt(`0x${mask}`) & 1n) !== 0n;
+};
+
+for (const [WORKERS, launcher, options] of [
+  ['1', [], linux],
+  ['2', [], linux],
+  ['1', ['unshare', '--pid', '--fork', '--kill-child'], namespaces],
+  ['2', ['unshare', '--pid', '--fork', '--kill-child'], namespaces],
+] as const) {
+  const which = `WORKERS=${WORKERS}${launcher.length > 0 ? ' and PID 1' : ''}`;
+  t.test(`with ${which}, SIGTERM leaves nothing behind at any moment of the start`, options, async (t) => {
+    const { startTime, end } = await startServer(t, { env: { WORKERS } });
+    t.equal(await end(), 0);
+    const moments = 6;
+    for (let moment = 0; moment < moments; moment++) {
+      const server = await launch(t, { WORKERS }, [...launcher]);
+      let pid: number | undefined = server.pid;
+      await repeatUntil(() => {
+        if (launcher.length > 0) [pid] = childrenOf(server.pid);
+        return pid !== undefined && handlesSignals(pid);
+      });
+      await setTimeout((startTime * moment) / moments);
+      const workers = childrenOf(pid);
+      process.kill(pid, 'SIGTERM');
+      t.strictSame(await server.ended, [0, null]);
+      t.equal(await server.errors, '');
+      await allEnd(workers);
+      t.strictSame(server.left(), []);
+      await (await openStorage(server.url)).close();
+    }
+  });
+}
 
 t.test(
   'a signal ends a supervisor and its workers while these start, and nothing is left',
