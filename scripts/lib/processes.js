@@ -39,7 +39,7 @@ export function cpuTime(pid, { withEnded = false } = {}) {
 /**
  * Returns the memory of a process, in MiB; 0 if it has ended.
  * @param {number} pid
- * @param {'VmRSS' | 'RssAnon'} [kind] - Resident memory, or only what it does not share with files.
+ * @param {'VmRSS' | 'VmHWM' | 'RssAnon'} [kind] - Resident memory, its peak, or only what it does not share with files.
  */
 export function memoryOf(pid, kind = 'VmRSS') {
   return Number(new RegExp(`^${kind}:\\s+(\\d+)`, 'm').exec(readProcess(pid, 'status'))?.[1] ?? 0) / 1024;
