@@ -17,7 +17,8 @@ const mayNotImport = (module, others, message) => ({
   },
 });
 /** Only these read the configuration, and put the rest together. */
-const processFiles = 'app\\.js|start\\.js|index\\.js|cli\\.js|cli/|config\\.js|variable-types\\.js|process/';
+const processFiles =
+  'app\\.js|start\\.js|index\\.js|cli\\.js|cli/|testing\\.js|testing/|config\\.js|variable-types\\.js|process/';
 /** The storage, but for its interface, and for what an access token is. */
 const engines = 'storage/(?!(interface|access-token)\\.js)';
 

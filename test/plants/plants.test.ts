@@ -8,7 +8,7 @@ import { engines, enginesToTest, type Engine } from '../../packages/server/test/
 import {
   injectFaults,
   startService,
-  type CallOptions,
+  type RequestOptions,
   type ServiceOptions,
 } from '../../packages/server/test/support/service.js';
 import { contract } from '../../packages/server/test/support/contract-check.js';
@@ -29,11 +29,12 @@ async function startPlants(t: Test, engine: Engine, options?: ServiceOptions) {
   const { call, token } = service;
   return {
     ...service,
-    create: (body: unknown, more?: CallOptions) => call('POST', '/plants', { token, body, ...more }),
-    list: (query = '', more?: CallOptions) => call('GET', `/plants${query}`, { token, ...more }),
-    remove: (id: unknown, more?: CallOptions) => call('DELETE', `/plants/${String(id)}`, { token, ...more }),
+    create: (body: unknown, more?: RequestOptions) => call('POST', '/plants', { token, body, ...more }),
+    list: (query = '', more?: RequestOptions) => call('GET', `/plants${query}`, { token, ...more }),
+    remove: (id: unknown, more?: RequestOptions) =>
+      call('DELETE', `/plants/${String(id)}`, { token, ...more }),
     /** All plants, as the list shows them. */
-    plants: async (more?: CallOptions) => (await call('GET', '/plants', { token, ...more })).json,
+    plants: async (more?: RequestOptions) => (await call('GET', '/plants', { token, ...more })).json,
   };
 }
 

@@ -1,9 +1,9 @@
 // The service under test: the real app on a store of its own, and the one way in which tests talk to it.
 import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
-import type { FastifyInstance, InjectOptions } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import type { Test } from 'tap';
-import { responseCheck, checkResponse, type HttpResponse } from './contract-check.js';
+import { checkResponse, type HttpResponse } from './contract-check.js';
 import { engines, sharedStorage, type Engine } from './engines.js';
 import { RawConnection } from './raw-connection.js';
 import { issueToken, scopes, withMethods, type PlantRepository, type Storage } from './store.js';
@@ -11,24 +11,19 @@ import { tls } from './transport.js';
 import { withResolvers } from './wait.js';
 import { buildApp, type AppOptions } from '../../dist/app.js';
 import type { AnyHandlers } from '../../dist/contract/handlers.js';
-import { exactJson } from '../../dist/contract/json-text.js';
 import type { AnyVerifiers } from '../../dist/contract/verifiers.js';
 import type { TokenRepository } from '../../dist/storage/interface.js';
+import { request, type RequestOptions } from '../../dist/testing/requests.js';
+import { responseCheck } from '../../dist/testing/response-check.js';
 import { plantOperations } from '../../../../dist/plants/operations.js';
 import type { PlantRepository as Repository } from '../../../../dist/plants/repository.js';
 import { service as definition } from '../../../../dist/service.js';
 
+export type { RequestOptions };
+
 /** A response whose body has been read: `json` is lossy beyond 2^53, `text` never. */
 export interface JsonResponse extends HttpResponse {
   readonly json: unknown;
-}
-
-/** What a request may have beyond its method and URL. */
-export interface CallOptions {
-  token?: string | undefined;
-  /** Sent as it is when it is text or bytes, else as JSON (a bigint as bare digits). */
-  body?: unknown;
-  headers?: Record<string, string>;
 }
 
 /** The service of a test. */
@@ -44,7 +39,7 @@ export interface Service {
   /** Stores as many plants of the subject, with ids from 0 on. */
   fill(count: number, nameOf: (i: number) => string): Promise<void>;
   /** Sends a request and checks the response against the contract. */
-  call(method: string, url: string, options?: CallOptions): Promise<JsonResponse>;
+  call(method: string, url: string, options?: RequestOptions): Promise<JsonResponse>;
 }
 
 /** What a test may set; `wrap` stands between the app and its storage. */
@@ -78,7 +73,8 @@ export async function startService(t: Test, engine: Engine, options: ServiceOpti
     service: { ...(options.service ?? definition), open: () => opened },
     storage: wrapped,
   });
-  const check = options.contract === undefined ? checkResponse : responseCheck(options.contract);
+  const { contract, service: tested = definition } = options;
+  const check = contract === undefined ? checkResponse : responseCheck(contract, tested);
   t.teardown(() => app.close());
   const issue: Service['issue'] = async (subject, { scopes: given = scopes, expiresAt } = {}) => {
     const { secret } = await issueToken(storage.tokens, {
@@ -100,26 +96,8 @@ export async function startService(t: Test, engine: Engine, options: ServiceOpti
       const create = (i: number) => storage.plants.create(subject, BigInt(i), { name: nameOf(i) });
       await Promise.all(Array.from({ length: count }, (_, i) => create(i)));
     },
-    call: async (method, url, { token: given, body, headers = {} } = {}) => {
-      const raw = typeof body === 'string' || Buffer.isBuffer(body);
-      const payload = body === undefined ? undefined : raw ? body : exactJson(body);
-      const injected = await app.inject({
-        method: method as NonNullable<InjectOptions['method']>,
-        url,
-        headers: {
-          ...(given !== undefined && { authorization: `Bearer ${given}` }),
-          ...(payload !== undefined && { 'content-type': 'application/json' }),
-          ...headers,
-        },
-        ...(payload !== undefined && { payload: payload }),
-      });
-      const response = {
-        status: injected.statusCode,
-        headers: injected.headers as HttpResponse['headers'],
-        // The server leaves the body of a response to HEAD out; an injected request shows it.
-        text: method === 'HEAD' ? '' : injected.payload,
-      };
-      check(method, url, response);
+    call: async (method, url, options = {}) => {
+      const response = await request(app, check, method, url, options);
       return { ...response, json: response.text === '' ? undefined : (JSON.parse(response.text) as unknown) };
     },
   };

@@ -1,0 +1,127 @@
+// What the tests of a service import: the service on a store of its own, without a process or a port.
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buildApp } from './app.js';
+import { loadContract } from './contract/contract.js';
+import { parseExactJson } from './contract/exact-json.js';
+import type { Service } from './definition.js';
+import { issueToken } from './storage/access-token.js';
+import { migrateStorage, openStorage } from './storage/open.js';
+import { request, type RequestOptions } from './testing/requests.js';
+import { responseCheck, type HttpResponse } from './testing/response-check.js';
+
+export type { HttpResponse, RequestOptions };
+
+/** A response that the contract has. */
+export interface TestResponse extends HttpResponse {
+  /** The value of a JSON body, in which an integer that a number would round is a bigint; undefined for other bodies. */
+  readonly json: unknown;
+}
+
+/** What a token of a test is for. */
+export interface TokenOptions {
+  /** The caller; that of the service's first token by default. */
+  readonly subject?: string;
+  /** All scopes of the service by default. */
+  readonly scopes?: readonly string[];
+  /** How long it is valid, in ms of the service's clock; forever by default. */
+  readonly expiresIn?: number;
+}
+
+/** Options of a service under test. */
+export interface TestOptions {
+  /** The URL of an empty PostgreSQL database; by default, the store is a new SQLite file, which is removed at the end. */
+  readonly databaseUrl?: string;
+}
+
+/** A service under test. */
+export interface TestService {
+  /** The caller of requests that name no other token. */
+  readonly subject: string;
+  /** A token of this caller, with all scopes. */
+  readonly token: string;
+  /**
+   * Issues another access token.
+   * @throws TypeError if the subject is not valid.
+   */
+  issueToken(options?: TokenOptions): Promise<string>;
+  /**
+   * Sends a request, with the service's first token unless the options name another one, or null for none.
+   * @returns The response, which is within the contract: its status and headers are declared, its media type and its
+   *   body match the schema, without additional fields, and it has a request id.
+   * @throws AssertionError if the contract does not have the response.
+   */
+  request(
+    method: string,
+    url: string,
+    options?: Omit<RequestOptions, 'token'> & { readonly token?: string | null },
+  ): Promise<TestResponse>;
+  /**
+   * Puts the service's clock forward, so that tokens expire and rate limits recover. It keeps running otherwise.
+   * Handlers that read `Date.now()` do not see it.
+   * @param time - In ms.
+   */
+  advance(time: number): void;
+  /** Closes the service and its store. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a service on an empty store, for a test. Its log is silent.
+ * @throws Error as its server would when it starts: OpenError, ContractError, StorageError.
+ * @example
+ * const library = await openTestService(service);
+ * const book = { isbn: '9780141439600', title: 'A Tale of Two Cities', author: 'Charles Dickens' };
+ * assert.equal((await library.request('POST', '/books', { body: book })).status, 201);
+ * assert.deepEqual((await library.request('GET', '/books')).json, [book]);
+ * assert.equal((await library.request('GET', '/books', { token: null })).status, 401);
+ * await library.close();
+ */
+export async function openTestService(
+  service: Service,
+  { databaseUrl }: TestOptions = {},
+): Promise<TestService> {
+  const folder = await mkdtemp(join(tmpdir(), `${service.name}-`));
+  const closers = [() => rm(folder, { recursive: true, force: true })];
+  const close = async () => {
+    for (const closer of closers.splice(0).reverse()) await closer();
+  };
+  try {
+    const contract = loadContract(await readFile(service.contract), service.renderError !== undefined);
+    if (databaseUrl !== undefined) await migrateStorage(service, databaseUrl);
+    const storage = await openStorage(service, databaseUrl ?? `file:${join(folder, 'test.db')}`);
+    closers.push(() => storage.close());
+    let ahead = 0;
+    const now = () => Date.now() + ahead;
+    const monotonic = () => performance.now() + ahead;
+    const app = await buildApp({ service, storage, contract, now, monotonic });
+    closers.push(() => app.close());
+    const check = responseCheck(contract, service);
+    const subject = 'test';
+    const issue: TestService['issueToken'] = async (options = {}) => {
+      const { expiresIn, ...given } = { subject, scopes: service.scopes, ...options };
+      const expiresAt = expiresIn === undefined ? undefined : now() + expiresIn;
+      const token = { prefix: service.tokenPrefix, now: now(), expiresAt, ...given };
+      return (await issueToken(storage.tokens, token)).secret;
+    };
+    const token = await issue();
+    return {
+      subject,
+      token,
+      issueToken: issue,
+      request: async (method, url, { token: given = token, ...options } = {}) => {
+        const response = await request(app, check, method, url, { ...options, token: given ?? undefined });
+        const isJson = /[/+]json\b/.test(String(response.headers['content-type'])) && response.text !== '';
+        return { ...response, json: isJson ? parseExactJson(response.text) : undefined };
+      },
+      advance: (time) => {
+        ahead += time;
+      },
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}

@@ -1,0 +1,47 @@
+// Injects the requests of tests into an app, and checks the responses.
+import type { FastifyInstance, InjectOptions } from 'fastify';
+import { exactJson } from '../contract/json-text.js';
+import type { HttpResponse, ResponseCheck } from './response-check.js';
+
+/** What a request of a test may have beyond its method and URL. */
+export interface RequestOptions {
+  /** A bearer token. */
+  readonly token?: string | undefined;
+  /** Sent as it is when it is text or bytes, else as JSON (a bigint as bare digits). */
+  readonly body?: unknown;
+  /** Headers, which take precedence over `authorization` and `content-type` as the other options set them. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/**
+ * Injects a request.
+ * @throws AssertionError if the contract does not have the response.
+ */
+export async function request(
+  app: FastifyInstance,
+  check: ResponseCheck,
+  method: string,
+  url: string,
+  { token, body, headers = {} }: RequestOptions,
+): Promise<HttpResponse> {
+  const raw = typeof body === 'string' || Buffer.isBuffer(body);
+  const payload = body === undefined ? undefined : raw ? body : exactJson(body);
+  const injected = await app.inject({
+    method: method as NonNullable<InjectOptions['method']>,
+    url,
+    headers: {
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(payload !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(payload !== undefined && { payload }),
+  });
+  const response = {
+    status: injected.statusCode,
+    headers: injected.headers as HttpResponse['headers'],
+    // The server leaves the body of a response to HEAD out; an injected request shows it.
+    text: method === 'HEAD' ? '' : injected.payload,
+  };
+  check(method, url, response);
+  return response;
+}
