@@ -75,7 +75,9 @@ type UnlessEmpty<All> = object extends All ? { readonly verifiers?: All } : { re
 
 /** What is opened for any contract. */
 export interface AnyOpened extends Lifecycle {
+  /** By operationId. */
   readonly handlers: AnyHandlers;
+  /** By the name of the security scheme. */
   readonly verifiers?: AnyVerifiers;
 }
 
@@ -94,7 +96,9 @@ interface Lifecycle {
 export interface ExampleRequest {
   /** What it does. */
   readonly purpose: string;
+  /** Its method, which sends a body. */
   readonly method: 'POST' | 'PUT';
+  /** Its path, as in `/plants`. */
   readonly path: string;
   /** In JSON. */
   readonly body: string;

@@ -24,6 +24,10 @@ export type Stored<Value> = {
 /**
  * The documents of one kind, of all subjects. Its methods reject with StorageError, for which the server has responses,
  * and writes resolve when they are durable.
+ * @example
+ * const books = new Documents<string, Book>(collection(definition), { isbn: true, title: true });
+ * const outcome = await books.write(caller.subject, book.isbn, { when: 'absent', value: book });
+ * if (outcome === 'other') throw new ApiError(errors.bookExists);
  */
 export class Documents<I extends Id, Value extends object> {
   readonly #collection: Collection<I>;
@@ -180,6 +184,8 @@ function canBeId(id: Id): boolean {
 /**
  * Returns the documents of a subject as an array that is read page by page as it is sent.
  * @param limit - The maximum number of documents; all by default.
+ * @example
+ * return listAll(books, caller.subject, query.limit);
  */
 export function listAll<I extends Id, Value extends object>(
   documents: Pick<Documents<I, Value>, 'list'>,

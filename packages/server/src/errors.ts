@@ -1,8 +1,16 @@
 // Defines the error codes that every service on this server has, and ApiError, the only source of Error bodies.
 
-/** A code is an HTTP status times 100 plus a number, and never changes its meaning. */
+/**
+ * An error that a service can respond with.
+ * @example
+ * const errors = {
+ *   bookNotFound: { code: 40400, message: 'There is no book with this ISBN.' },
+ * } as const satisfies Record<string, ErrorEntry>;
+ */
 export interface ErrorEntry {
+  /** The HTTP status times 100, plus a number; it never changes its meaning. */
   readonly code: number;
+  /** What it means, whatever the request was: a sentence. */
   readonly message: string;
 }
 
@@ -62,7 +70,12 @@ export interface ApiErrorOptions {
   cause?: unknown;
 }
 
-/** An error response of the contract, with a status of 400 or above. Throw it anywhere while handling a request. */
+/**
+ * An error response of the contract, with a status of 400 or above. Throw it anywhere while handling a request.
+ * @example
+ * throw new ApiError(errors.bookNotFound);
+ * throw new ApiError('invalidQuery', { detail: '`from` must not be after `to`' });
+ */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   /** The name of the error in the catalogue, or the entry of a resource's own error. */
@@ -75,9 +88,11 @@ export class ApiError extends Error {
   readonly code: number;
   /** The HTTP status, under the name that Fastify and its plugins read. */
   readonly statusCode: number;
+  /** The headers of the response, among them `Retry-After` for 503. */
   readonly headers: Record<string, string>;
   #json: string | undefined;
 
+  /** @param kind - The name of an error in the catalogue, or an entry of the service's own. */
   constructor(kind: ErrorKind | ErrorEntry, options: ApiErrorOptions = {}) {
     const { code, message } = typeof kind === 'string' ? catalogue[kind] : kind;
     const text = options.detail === undefined ? message : `${message.replace(/\.$/, '')}: ${options.detail}.`;
@@ -100,6 +115,7 @@ export class ApiError extends Error {
 
 /** An error as it is sent. */
 export interface RenderedError {
+  /** As the contract declares it, such as `application/problem+json`. */
   readonly mediaType: string;
   /** JSON; a text if the media type is another one. */
   readonly body: object | string;

@@ -1,10 +1,43 @@
-// The public face of the server: everything that a service imports, besides its entry points (start.ts).
-export { parseExactJson } from './contract/exact-json.js';
-export type { Caller, ErrorOf, Handlers, JsonArray, JsonPage } from './contract/handlers.js';
-export { exactJson, JsonText } from './contract/json-text.js';
-export { TypedBody, type RawBody } from './contract/raw-body.js';
-export type { BasicCredential, Verified, Verifiers, Verify } from './contract/verifiers.js';
+// The public interface of the server: everything that a service imports, besides its entry points (start.ts) and its
+// tests (testing.ts). packages/server/api/ has a report of all types.
+
+// The definition of a service, and what it opens.
 export type { AnyOpened, ExampleRequest, Opened, Service, ServiceContext } from './definition.js';
+
+// Handlers: their types, and what they return besides plain values.
+export type { Caller, ErrorOf, Handlers, JsonArray, JsonPage } from './contract/handlers.js';
+export { JsonText } from './contract/json-text.js';
+export { TypedBody, type RawBody } from './contract/raw-body.js';
+
+// Errors that handlers throw, those that every server has, and how a service renders them.
+export {
+  ApiError,
+  catalogue,
+  type ApiErrorOptions,
+  type ErrorEntry,
+  type ErrorFacts,
+  type ErrorKind,
+  type RenderedError,
+} from './errors.js';
+
+// Verifiers of the contract's security schemes.
+export type { BasicCredential, SchemeKind, Verified, Verifiers, Verify } from './contract/verifiers.js';
+
+// What a service stores: documents, and the collections that hold their texts.
 export { Documents, listAll, type Stored } from './documents.js';
-export { ApiError, catalogue, type ErrorEntry, type ErrorFacts, type RenderedError } from './errors.js';
-export type { Collection, CollectionDefinition, OutcomeOf } from './storage/interface.js';
+export {
+  StorageError,
+  type Change,
+  type Collection,
+  type CollectionDefinition,
+  type OutcomeOf,
+  type OutcomesOfNull,
+  type OutcomesOfText,
+  type Page,
+  type PageRange,
+  type StorageFailure,
+} from './storage/interface.js';
+
+// JSON with integers of 64 bits.
+export { parseExactJson } from './contract/exact-json.js';
+export { exactJson } from './contract/json-text.js';

@@ -8,6 +8,9 @@ export type LoadService = () => Promise<{ readonly service: Service }>;
 /**
  * Starts the server of a service with the environment and the arguments of this process. If it cannot, prints why to
  * standard error, and exits with status 1.
+ * @example
+ * // main.ts; nothing else is imported before signals are received.
+ * await start(() => import('./service.js'));
  */
 export async function start(load: LoadService): Promise<void> {
   receiveSignals();
@@ -18,6 +21,9 @@ export async function start(load: LoadService): Promise<void> {
 /**
  * Runs the command of a service with the environment and the arguments of this process. If it fails, prints why to
  * standard error, and sets the exit status to 1.
+ * @example
+ * // cli.ts
+ * await runCommand(() => import('./service.js'));
  */
 export async function runCommand(load: LoadService): Promise<void> {
   const [{ runCommand }, { service }] = await Promise.all([import('./process/commands.js'), load()]);

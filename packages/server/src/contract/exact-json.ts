@@ -18,6 +18,8 @@ const mayRound = /\d{16}|\d[.eE]/;
  * a bigint, in any notation (9007199254740993.0, 9.007199254740993e15). Any other number with more digits than a double
  * keeps becomes a symbol (see `isInexact`). The syntax and all other values are those of JSON.parse.
  * @throws SyntaxError from JSON.parse.
+ * @example
+ * parseExactJson('{"id":9007199254740993}'); // { id: 9007199254740993n }
  */
 export function parseExactJson(text: string): unknown {
   const value: unknown = JSON.parse(text);

@@ -4,6 +4,10 @@ import type { RawBody, TypedBody } from './raw-body.js';
 
 /** The caller of a request, as a handler sees it. */
 export interface Caller {
+  /**
+   * Identifies the caller: the subject of the access token; for callers of an identity provider or of a verifier, with
+   * the name of the issuer or scheme before it. Documents belong to it.
+   */
   readonly subject: string;
 }
 
@@ -223,7 +227,16 @@ export type OperationResult<Operation> =
     : never;
 
 /**
- * One function per operationId of a contract. Handlers throw errors as ApiError.
+ * One function per operationId of a contract. It receives a request that is authenticated and validated, and returns the
+ * body of the response, with the status and headers if the contract leaves a choice. Handlers throw errors as ApiError.
+ * @example
+ * const handlers: Pick<Handlers<operations, operationSecurity>, 'getBook'> = {
+ *   async getBook({ caller, params: { isbn } }) {
+ *     const book = await books.get(caller.subject, isbn);
+ *     if (book === undefined) throw new ApiError(errors.bookNotFound);
+ *     return book;
+ *   },
+ * };
  * @typeParam Operations - `operations` of the contract's generated types.
  * @typeParam Security - `operationSecurity` of the same types.
  */

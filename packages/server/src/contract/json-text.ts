@@ -5,17 +5,24 @@
  * the text was checked when it was stored.
  */
 export class JsonText<Value> {
+  /** The JSON. */
   readonly text: string;
   /** The type of the value; never set. */
   declare readonly value?: Value;
 
+  /** @param text - Well-formed JSON that matches the schema: it is not checked. */
   constructor(text: string) {
     this.text = text;
   }
 }
 
-/** Like JSON.stringify for a JSON value or undefined, but writes a bigint as digits instead of throwing. */
+/**
+ * Like JSON.stringify for a JSON value or undefined, but writes a bigint as digits instead of throwing.
+ * @example
+ * exactJson({ id: 9007199254740993n }); // '{"id":9007199254740993}'
+ */
 export function exactJson(value: object): string;
+/** The same for any value; undefined for one that JSON does not have. */
 export function exactJson(value: unknown): string | undefined;
 export function exactJson(value: unknown): string | undefined {
   if (typeof value === 'bigint') return value.toString();

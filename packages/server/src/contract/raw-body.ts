@@ -5,7 +5,9 @@ export type RawBody = string | Uint8Array | AsyncIterable<string | Uint8Array>;
 
 /** A body with its media type, for responses that declare several types. */
 export class TypedBody<Type extends string = string, Body = RawBody> {
+  /** The media type of the response. */
   readonly mediaType: Type;
+  /** What is sent. */
   readonly body: Body;
 
   /**

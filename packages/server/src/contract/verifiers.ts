@@ -15,7 +15,9 @@ export interface Verified {
 
 /** A user name and password (RFC 7617). */
 export interface BasicCredential {
+  /** Without a colon, which separates it from the password. */
   readonly username: string;
+  /** As it was sent, in UTF-8. */
   readonly password: string;
 }
 

@@ -29,10 +29,15 @@ export type IdOf<Kind extends IdKind> = { int64: bigint; text: string }[Kind];
 /** An id of any kind. */
 export type Id = IdOf<IdKind>;
 
-/** The definition of a collection. A service never changes one that has documents; migrations create its table. */
+/**
+ * The definition of a collection. A service never changes one that has documents; migrations create its table.
+ * @example
+ * const books: CollectionDefinition<'text'> = { name: 'books', id: 'text', column: 'book', fields: ['title'] };
+ */
 export interface CollectionDefinition<Kind extends IdKind = IdKind> {
   /** The name of its table, in lower case. */
   readonly name: string;
+  /** What identifies its documents. */
   readonly id: Kind;
   /** The column of the documents. */
   readonly column: string;
@@ -98,7 +103,9 @@ export interface Page<I extends Id = bigint> {
 
 /** The first `limit` documents after an id, or from the beginning. */
 export interface PageRange<I extends Id = bigint> {
+  /** From the beginning by default. */
   readonly after?: I | undefined;
+  /** How many documents; Infinity for as many as fit into a page. */
   readonly limit: number;
 }
 
@@ -159,6 +166,7 @@ export type StorageFailure = 'unavailable' | 'overloaded' | 'unknown-outcome';
 /** The only error that a store reports. Its message and cause are for the log. */
 export class StorageError extends Error {
   override readonly name = 'StorageError';
+  /** Why the operation failed. */
   readonly failure: StorageFailure;
 
   constructor(failure: StorageFailure, message: string, options?: ErrorOptions) {

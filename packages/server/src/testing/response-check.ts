@@ -6,9 +6,11 @@ import type { Contract } from '../contract/contract.js';
 import type { Service } from '../definition.js';
 import { catalogue, type ErrorEntry } from '../errors.js';
 
-/** A response as a client sees it. Header names are in lower case. */
+/** A response as a client sees it. */
 export interface HttpResponse {
+  /** The HTTP status. */
   readonly status: number;
+  /** By their names in lower case. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** The body's bytes as text. */
   readonly text: string;
