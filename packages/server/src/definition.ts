@@ -98,7 +98,7 @@ export interface ExampleRequest {
   readonly purpose: string;
   /** Its method, which sends a body. */
   readonly method: 'POST' | 'PUT';
-  /** Its path, as in `/plants`. */
+  /** Its path, as in `/books`. */
   readonly path: string;
   /** In JSON. */
   readonly body: string;
