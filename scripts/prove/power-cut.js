@@ -73,6 +73,8 @@ const controls = [
   ['folder of the copy, by backup', 'one process', new RegExp(`^${backupFolder}$`)],
 ];
 
+/** How often images are made that must show something, until they do. */
+const mostRepetitions = 5;
 /** How many images of each scenario a server opens: a start takes long. */
 const servedImages = 4;
 
@@ -106,7 +108,8 @@ async function prove() {
     const proveNext = async () => {
       for (let next = left.shift(); next !== undefined; next = left.shift()) {
         const run = await record(next, requests);
-        proved.set(next.name, { run, ...(await cutPower(run, images)) });
+        const isEnough = (/** @type {Result} */ { repaired }) => next.name !== 'deleted log' || repaired > 0;
+        proved.set(next.name, { run, ...(await cutUntil(isEnough, run, images)) });
       }
     };
     // Mostly waits for other processes, so two at a time keep two processors busy.
@@ -130,7 +133,7 @@ async function prove() {
         kind === 'sync' &&
         files.test(basename(path)) &&
         (when === undefined || starting === (when === 'starting'));
-      const { checked, found } = await cutPower(run, few, ignores);
+      const { checked, found } = await cutUntil(({ found }) => found.length > 0, run, few, ignores);
       report(name, run.events.filter(ignores).length, checked, found.length);
       if (found.length === 0) failures.push(`the control "${name}" has lost nothing`);
     }
@@ -164,6 +167,21 @@ function resultOf(results, scenario) {
  */
 function report(name, calls, checked, lost) {
   console.log(`${name.padEnd(35)} ${String(calls).padStart(12)} ${String(checked).padStart(8)} ${lost}`);
+}
+
+/**
+ * Cuts the power until the images show what they must, or many have not: which of them do is chance.
+ * @param {(result: Result) => boolean} isEnough
+ * @param {Parameters<typeof cutPower>} cut
+ */
+async function cutUntil(isEnough, ...cut) {
+  const all = await cutPower(...cut);
+  for (let i = 1; i < mostRepetitions && !isEnough(all); i++) {
+    const more = await cutPower(...cut);
+    all.found.push(...more.found);
+    for (const count of /** @type {const} */ (['checked', 'repaired', 'refused'])) all[count] += more[count];
+  }
+  return all;
 }
 
 /**
