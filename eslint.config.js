@@ -30,7 +30,7 @@ export default tseslint.config(
     extends: [tseslint.configs.strictTypeChecked],
     languageOptions: { parserOptions: { projectService: true } },
     rules: {
-      // A checked index that is known to be there is told so; the alternative is dead code.
+      // A checked index that is known to be there is asserted; the alternative is dead code.
       '@typescript-eslint/no-non-null-assertion': 'off',
       '@typescript-eslint/restrict-template-expressions': [
         'error',

@@ -1,4 +1,4 @@
-// Loaded into each test process: tells the runner which test is running, since tap's output names a test only when
+// Loaded into each test process: names to the runner the test that is running, since tap's output names a test only when
 // something in it has ended. Each line on file descriptor 3 has the names of the test and its parents, as JSON.
 import { writeSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';

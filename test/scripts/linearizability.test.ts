@@ -116,7 +116,7 @@ t.test('any history has a fault exactly if no order explains it', async () => {
   );
 });
 
-t.test('faults are told apart', async (t) => {
+t.test('faults are distinguished', async (t) => {
   /** One after the other. */
   const follow = (...sent: (readonly [Operation, string | undefined])[]) =>
     check(sent.map(([operation, outcome], i) => ({ operation, outcome, begin: 2 * i, end: 2 * i + 1 }))).fault

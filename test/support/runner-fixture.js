@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import t from 'tap';
 
-/** Starts a process that would outlive this one, in a session of its own, and tells its id. */
+/** Starts a process that would outlive this one, in a session of its own, and prints its id. */
 function startOther() {
   const other = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1_000)'], {
     detached: true,

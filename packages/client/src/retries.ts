@@ -22,7 +22,7 @@ export interface RepeatedCall<Value> {
   attempt: (attempts: number) => Promise<Outcome<Value>>;
   /** Whether the request may change something. */
   writes: boolean;
-  /** The error that tells a retry that an earlier attempt took effect, and the call's value in that case. */
+  /** The error that shows a retry that an earlier attempt took effect, and the call's value in that case. */
   done?: { kind: ErrorKind; value: Value } | undefined;
   signal?: AbortSignal | undefined;
   /** Maximum number of retries. */

@@ -87,7 +87,7 @@ export interface Call<Name extends keyof operations, Value> {
    * @throws Fault when the response is not what the contract promises; any other error means that its end is missing.
    */
   value: (answered: Answered<ResponseBody<Name>>) => Value;
-  /** The error that tells a retry that an earlier attempt took effect, and the call's value in that case. */
+  /** The error that shows a retry that an earlier attempt took effect, and the call's value in that case. */
   done?: { kind: ErrorKind; value: Value };
 }
 

@@ -1,6 +1,6 @@
 // The messages between the supervisor and its workers. Writes have a channel of their own (storage/sqlite/writer-protocol.ts).
 
-/** The environment variable in which the supervisor tells workers where to send their writes. */
+/** The environment variable with the address to which workers send their writes. */
 export const writerVariable = 'SERVICE_WRITER';
 
 /** The environment variable that makes a process a worker: its number. */

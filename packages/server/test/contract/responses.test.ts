@@ -40,7 +40,7 @@ async function startTree(t: Test, schema: object, more: Edits = {}) {
     const { statusCode, payload, headers } = await app.inject({ method, url: '/v1/orchard/trees/a' });
     return { status: statusCode, text: payload, type: headers['content-type'] };
   };
-  /** Fails unless a body is a 500 that tells the client nothing, and the log the place and the rule. */
+  /** Fails unless a body is a 500 without detail, and the log the place and the rule. */
   const refuse = async (body: unknown, fault: string) => {
     const text = '{"error":50000,"message":"The server failed."}';
     t.strictSame(await send(body), { status: 500, text, type: 'application/json' }, fault);

@@ -62,7 +62,7 @@ export function isWarning(code = ''): boolean {
 
 /**
  * Whether the SQLSTATE of an error does not say if its session goes on. PostgreSQL reports the same ones when it rolls
- * back, and when it ends the session or crashes, as for a full disk. What tells them apart is the severity, in the
+ * back, and when it ends the session or crashes, as for a full disk. What distinguishes them is the severity, in the
  * server's own language. The codes are those of the server's state, and those that stand for an error of a file system.
  */
 export function mayEndSession(error: unknown): boolean {

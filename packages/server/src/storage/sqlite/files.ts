@@ -97,7 +97,7 @@ export function identityOf(path: string): string | undefined {
   return found && `${found.dev} ${found.ino}`;
 }
 
-/** What tells a file from one that was created later, even if that has got its inode; undefined if there is none. */
+/** What distinguishes a file from one that was created later, even if that has got its inode; undefined if there is none. */
 export function creationOf(path: string): string | undefined {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   return found && `${found.dev} ${found.ino} ${found.birthtimeNs}`;
