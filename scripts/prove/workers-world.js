@@ -122,16 +122,26 @@ export class World {
    */
   async start(workers, patience) {
     this.launch(workers);
-    /** @type {number | string | undefined} */
-    let status;
-    void this.#ended.then((ended) => (status = ended));
-    const serves = async () => status !== undefined || (await this.servingWorkers()) === workers;
-    const inTime = await until(serves, patience);
+    const status = await this.settled(patience);
     if (status !== undefined) throw new Error(`the server ended with ${status} at its start`);
-    if (!inTime) throw new Error(`the server did not start within ${patience} s`);
     const folders = this.#filesLeft();
     if (folders.length > 1)
       throw new Error(`left by a killed server after the next start: ${folders.join(', ')}`);
+  }
+
+  /**
+   * Waits until all workers serve, or the server has ended.
+   * @param {number} patience - In s.
+   * @returns {Promise<number | string | undefined>} Its status or the signal, if it has ended.
+   * @throws {Error} when it takes longer.
+   */
+  async settled(patience) {
+    /** @type {number | string | undefined} */
+    let status;
+    void this.#ended.then((ended) => (status = ended));
+    const isSettled = async () => status !== undefined || (await this.servingWorkers()) === this.workers;
+    if (!(await until(isSettled, patience))) throw new Error(`the server did not start within ${patience} s`);
+    return status;
   }
 
   /** Starts the server. @param {number} workers */
