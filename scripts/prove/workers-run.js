@@ -37,12 +37,18 @@ export class Run {
   #history = [];
   #begin = performance.now();
   #print;
+  #counts;
   #world;
   #overdue = 0;
 
-  /** @param {string} root - The folder of a build of the project. @param {(line: string) => void} print */
-  constructor(root, print) {
+  /**
+   * @param {string} root - The folder of a build of the project.
+   * @param {(line: string) => void} print
+   * @param {(what: string) => boolean} [counts] - Which broken promises are recorded, and end what waits; by default all.
+   */
+  constructor(root, print, counts = () => true) {
     this.#print = print;
+    this.#counts = counts;
     this.#world = new World(root);
   }
 
@@ -68,6 +74,7 @@ export class Run {
 
   /** Records a broken promise. @param {string} what */
   violate(what) {
+    if (!this.#counts(what)) return;
     this.violations.push(what);
     if (this.violations.length <= mostPrinted) this.#print(`${this.#time()} VIOLATION: ${what}`);
   }
