@@ -1,10 +1,11 @@
-// The command of a service: runs its server, manages access tokens, and migrates and backs up a store.
+// The command of a service: runs its server, manages access tokens, and migrates, backs up and queries a store.
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { ConfigError } from '../config.js';
 import type { Service } from '../definition.js';
 import { messageOf, StorageError } from '../storage/interface.js';
 import { migrateStorage, pathOf } from '../storage/open.js';
 import { backUp } from '../storage/sqlite/backup.js';
+import { runSql } from '../storage/sqlite/sql.js';
 import { version } from '../version.js';
 import { CommandError, printJson, StoreCommands, type StoreOptions } from './store-commands.js';
 import { receiveSignals } from './signals.js';
@@ -31,6 +32,7 @@ export async function runCommand(
   addMigrateCommand(program, commands);
   addTokenCommands(program, commands);
   addBackupCommand(program, commands);
+  addSqlCommand(program, commands);
   try {
     await program.parseAsync(argv);
   } catch (error) {
@@ -110,6 +112,28 @@ function addBackupCommand(program: Command, commands: StoreCommands): void {
       console.error(`Copied ${counts.join(', ')} (${bytes} bytes) to ${file} and checked the copy.`);
       if (options.json) printJson({ file, ...documents, bytes });
     });
+}
+
+function addSqlCommand(program: Command, commands: StoreCommands): void {
+  commands
+    .add(program, 'sql')
+    .description('run one SQL statement on a SQLite store while the server runs; for PostgreSQL, use psql')
+    .argument('<statement>', 'its rows are printed to standard output, with tabs between the columns')
+    .action((statement: string, options: StoreOptions) => {
+      const { rows, changes } = runSql(commands.urlOf(options), statement);
+      const shown = rows.map((row) =>
+        Object.fromEntries(Object.entries(row).map(([name, value]) => [name, readable(value)])),
+      );
+      if (options.json) printJson(shown);
+      else for (const row of shown) console.log(Object.values(row).join('\t'));
+      console.error(`${rows.length} rows; ${changes} changed.`);
+    });
+}
+
+/** An integer as a number of JSON if every reader takes it exactly; otherwise as a text. */
+function readable(value: unknown): unknown {
+  if (typeof value !== 'bigint') return value;
+  return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
 }
 
 function parsePath(name: string): string {

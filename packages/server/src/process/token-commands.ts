@@ -1,7 +1,8 @@
-// The commands that create, list, revoke and prune access tokens.
+// The commands that create, list, find, revoke and prune access tokens.
+import { text } from 'node:stream/consumers';
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { Token } from '../storage/interface.js';
-import { isSubject, issueToken } from '../storage/access-token.js';
+import { hashSecret, isSubject, issueToken } from '../storage/access-token.js';
 import { CommandError, printJson, type StoreCommands, type StoreOptions } from './store-commands.js';
 
 const states = ['valid', 'expired', 'revoked'] as const;
@@ -9,9 +10,10 @@ type State = (typeof states)[number];
 
 /** Adds the command "token" with its subcommands to the program. */
 export function addTokenCommands(program: Command, commands: StoreCommands): void {
-  const token = program.command('token').description('create, list, revoke and prune access tokens');
+  const token = program.command('token').description('create, list, find, revoke and prune access tokens');
   addCreate(token, commands);
   addList(token, commands);
+  addFind(token, commands);
   addRevoke(token, commands);
   addPrune(token, commands);
 }
@@ -74,6 +76,22 @@ function addList(parent: Command, commands: StoreCommands): void {
           console.error(
             `There are no tokens. To create one, run: ${commands.service.name} token create SUBJECT`,
           );
+      });
+    });
+}
+
+function addFind(parent: Command, commands: StoreCommands): void {
+  commands
+    .add(parent, 'find')
+    .description('show the token whose secret is on standard input: whom it belongs to, and its id')
+    .action(async (options: StoreOptions) => {
+      // An argument would be in the list of processes and in the history of the shell.
+      const secret = (await text(process.stdin)).trim();
+      await commands.withStorage(options, async ({ tokens }) => {
+        const [token] = await tokens.find([hashSecret(secret)]);
+        if (token === undefined) throw new CommandError('no token has this secret, or it was pruned');
+        if (options.json) printJson(describe(token));
+        else printTable([describe(token)]);
       });
     });
 }

@@ -3,9 +3,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { create, environment, newDatabase, run, startServer } from '../support/processes.js';
+import { create, environment, list, newDatabase, run, startServer } from '../support/processes.js';
 
 t.test('token create, list, revoke and prune work while the server runs', async (t) => {
   const { file, env } = await newDatabase(t);
@@ -51,6 +52,26 @@ t.test('token create, list, revoke and prune work while the server runs', async 
   t.match(await listed(), [alice, bob]);
   t.strictSame(await listed('--subject', 'bob'), [bob]);
 
+  /** What "token find" says of a secret, which it reads from standard input. */
+  const find = async (secret: string, ...args: string[]) => {
+    const cli = fileURLToPath(new URL('../../../../dist/cli.js', import.meta.url));
+    const child = spawn(process.execPath, [cli, 'token', 'find', ...args], { env: environment(env) });
+    child.stdin.end(secret);
+    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    return { stdout, stderr };
+  };
+  t.strictSame(JSON.parse((await find(`${String(made['token'])}\n`, '--json')).stdout), bob);
+  t.match(await find(token), { stdout: new RegExp(`\\n${id} +alice `), stderr: store });
+  t.strictSame(await find('pst_0'), {
+    stdout: '',
+    stderr: `${store}plant-store: no token has this secret, or it was pruned\n`,
+  });
+  const requests = server.log.filter(({ msg }) => msg === 'request');
+  t.match(requests, [
+    { status: 200, subject: 'alice', tokenId: id },
+    { status: 403, subject: undefined, tokenId: undefined },
+  ]);
+
   const revoked = await run('cli.js', ['token', 'revoke', id], env);
   t.strictSame(revoked, { code: 0, stdout: '', stderr: `${store}Token ${id} is revoked.\n` });
   t.match(await listed('--state', 'revoked'), [{ ...alice, revoked: String, state: 'revoked' }]);
@@ -67,6 +88,7 @@ t.test('only the server and migrate create a store', async (t) => {
     ['token', 'revoke', '0123456789ab'],
     ['token', 'prune'],
     ['backup', join(file, '..', 'copy.db')],
+    ['sql', 'SELECT 1'],
   ]) {
     const message = `plant-store: no store at ${file}; run "migrate" or start the server to create it, or name the store with --database\n`;
     const refused = { code: 1, stdout: '', stderr: `Store: ${file}\n${message}` };
@@ -78,6 +100,38 @@ t.test('only the server and migrate create a store', async (t) => {
   });
   t.match(JSON.parse(migrated.stdout), { applied: [{ version: 1 }] });
   t.equal((await run('cli.js', ['token', 'list'], env)).code, 0);
+});
+
+t.test('sql runs a statement while the server runs', async (t) => {
+  const { file, env } = await newDatabase(t);
+  const server = await startServer(t, { env });
+  const token = await server.createToken('alice');
+  for (const id of ['1', '9007199254740993'])
+    t.equal((await create(server, token, `{"id":${id},"name":"a"}`)).status, 200);
+  const store = `Store: ${file}\n`;
+  const sql = (...args: string[]) => run('cli.js', ['sql', ...args], env);
+  const usage = 'SELECT id, octet_length(plant) AS bytes FROM plants';
+  t.strictSame(await sql(usage), {
+    code: 0,
+    stdout: '1\t12\n9007199254740993\t12\n',
+    stderr: `${store}2 rows; 0 changed.\n`,
+  });
+  t.strictSame(JSON.parse((await sql(usage, '--json')).stdout), [
+    { id: 1, bytes: 12 },
+    { id: '9007199254740993', bytes: 12 },
+  ]);
+  t.match(await sql('DELETE FROM plants WHERE id = 1'), {
+    code: 0,
+    stdout: '',
+    stderr: /\n0 rows; 1 changed/,
+  });
+  t.equal(await (await list(server, token)).text(), '[{"name":"a"}]');
+  t.match(await sql('SELECT'), { code: 1, stderr: /^Store: .*\nplant-store: SQLite: .*\n$/ });
+  t.match(await run('cli.js', ['sql', 'SELECT 1', '--database', 'postgres://nobody@127.0.0.1/none'], {}), {
+    code: 1,
+    stderr: /\nplant-store: this is for SQLite; for PostgreSQL, use psql\n$/,
+  });
+  t.equal(await server.end('SIGTERM'), 0);
 });
 
 t.test('a reader that closes the pipe ends the command silently', async (t) => {

@@ -6,6 +6,8 @@ import type { ApiError } from '../../errors.js';
 /** The caller of a request, the owner of what it may read and write, and what it may do. */
 export interface AuthenticatedCaller extends Caller {
   readonly scopes: readonly string[];
+  /** The id of the service's own token, for the log; other credentials have none. */
+  readonly id?: string | undefined;
 }
 
 /** What a credential grants, and until when. Times are in milliseconds since the epoch. */
