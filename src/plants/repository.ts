@@ -32,8 +32,6 @@ export const plants: CollectionDefinition<'int64'> = {
   name: 'plants',
   id: 'int64',
   column: 'plant',
-  // What SQL tools see as columns. A field that is added later has none: its table exists already.
-  fields: ['name', 'tag'],
 };
 
 /** What the outcomes of a create mean; if the id is taken, whether the stored plant is identical or different. */

@@ -16,7 +16,6 @@ export const books: CollectionDefinition<'text'> = {
   name: 'books',
   id: 'text',
   column: 'book',
-  fields: ['title', 'author'],
 };
 
 /** The errors that only books have. */

@@ -19,7 +19,6 @@ export const loans: CollectionDefinition<'int64'> = {
   name: 'loans',
   id: 'int64',
   column: 'loan',
-  fields: ['isbn', 'borrower', 'due'],
 };
 
 /** The errors that only loans have. */

@@ -38,7 +38,9 @@ function complete(store: StoreDefinition, engine: 'sqlite' | 'postgres', check: 
   ];
   const folder = new URL(`./${engine}/`, store.migrations);
   mkdirSync(folder, { recursive: true });
-  const kept = readdirSync(folder).map((file) => readFileSync(new URL(file, folder), 'utf8'));
+  const kept = readdirSync(folder).map((file) =>
+    readFileSync(new URL(file, folder), 'utf8').replace(virtualColumn, ''),
+  );
   const faults = groups
     .flatMap(({ objects }) => objects)
     .filter(({ name, sql }) => creationOf(kept, name)?.includes(sql) === false)
@@ -63,6 +65,9 @@ function complete(store: StoreDefinition, engine: 'sqlite' | 'postgres', check: 
     writeFileSync(file, [oldest, ...needed.flatMap(({ objects }) => objects.map(textOf))].join('\n'));
   return { files: [pathOf(file)], faults };
 }
+
+/** Earlier releases rendered a column for each field. Tables keep them, whatever the fields are now. */
+const virtualColumn = /^ {2}\S+ TEXT GENERATED ALWAYS AS \(.+\) VIRTUAL,\n/gm;
 
 /** The migration that creates an object. */
 function creationOf(kept: readonly string[], name: string): string | undefined {

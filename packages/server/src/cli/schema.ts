@@ -50,19 +50,16 @@ export const rendered: Readonly<Record<'sqlite' | 'postgres', Renderer>> = {
   sqlite: {
     tokens: tokens({ bytes: 'BLOB', integer: 'INTEGER', end: ' STRICT' }),
     objectsOf(collection) {
-      const { name, column, fields, id } = collection;
-      const virtual = fields.map(
-        (field) => `  ${field} TEXT GENERATED ALWAYS AS (${column} ->> '$.${field}') VIRTUAL,\n`,
-      );
+      const { name, column, id } = collection;
       return [
         {
           name,
-          comment: `\`${column}\` is JSON, exactly as in responses: a list is these texts joined by commas.${fields.length === 0 ? '' : ' The virtual columns show its fields to people and SQL tools, and take no space.'}`,
+          comment: `\`${column}\` is JSON, exactly as in responses: a list is these texts joined by commas. \`${column} ->> '$.name'\` shows a field.`,
           sql: `CREATE TABLE ${name} (
   subject TEXT NOT NULL,
   id ${id === 'text' ? 'TEXT' : 'INTEGER'} NOT NULL,
   ${column} TEXT NOT NULL,
-${virtual.join('')}  PRIMARY KEY (subject, id)
+  PRIMARY KEY (subject, id)
 ) STRICT, WITHOUT ROWID;`,
         },
         {
@@ -81,7 +78,7 @@ ${virtual.join('')}  PRIMARY KEY (subject, id)
       return [
         {
           name,
-          comment: `\`${column}\` is JSON, exactly as in responses: a list is these texts joined by commas. The type is text because json values cannot be compared. The collation "C" orders ${id === 'text' ? 'texts' : 'subjects'} by bytes, so that a change of the system's collations cannot corrupt the index.`,
+          comment: `\`${column}\` is JSON, exactly as in responses: a list is these texts joined by commas. The type is text because json values cannot be compared; \`${column}::json ->> 'name'\` shows a field. The collation "C" orders ${id === 'text' ? 'texts' : 'subjects'} by bytes, so that a change of the system's collations cannot corrupt the index.`,
           sql: `CREATE TABLE ${name} (
   subject text COLLATE "C" NOT NULL,
   id ${id === 'text' ? 'text COLLATE "C"' : 'bigint'} NOT NULL,
@@ -97,25 +94,14 @@ ${virtual.join('')}  PRIMARY KEY (subject, id)
   },
 };
 
-/** What can be a column and a step of a JSON path without quotation marks. */
-const plainName = /^[\p{L}_][\p{L}\p{N}_]*$/u;
-
 /** Why no table can be created for a collection; undefined if it can be created. */
 export function faultOf(collection: CollectionDefinition): string | undefined {
-  const { name, column, fields } = collection;
-  const remedy = 'leave it out of the fields of the collection';
-  const taken = fields.find((field) => ['subject', 'id', column].includes(field));
-  if (taken !== undefined) return `${name} has a column ${taken} already: ${remedy}.`;
-  const strange = fields.find((field) => !plainName.test(field));
-  if (strange !== undefined)
-    return `${JSON.stringify(strange)} has characters that a column of ${name} cannot have: ${remedy}.`;
-  // SQLite finds what is left, such as its keywords.
   const database = new DatabaseSync(':memory:');
   try {
     for (const { sql } of rendered.sqlite.objectsOf(collection)) database.exec(sql);
     return undefined;
   } catch (error) {
-    return `SQLite cannot create ${name} (${messageOf(error)}): choose other names, or fewer fields.`;
+    return `SQLite cannot create ${collection.name} (${messageOf(error)}): choose other names.`;
   } finally {
     database.close();
   }

@@ -32,7 +32,7 @@ export type Id = IdOf<IdKind>;
 /**
  * The definition of a collection. A service never changes one that has documents; migrations create its table.
  * @example
- * const books: CollectionDefinition<'text'> = { name: 'books', id: 'text', column: 'book', fields: ['title'] };
+ * const books: CollectionDefinition<'text'> = { name: 'books', id: 'text', column: 'book' };
  */
 export interface CollectionDefinition<Kind extends IdKind = IdKind> {
   /** The name of its table, in lower case. */
@@ -41,8 +41,6 @@ export interface CollectionDefinition<Kind extends IdKind = IdKind> {
   readonly id: Kind;
   /** The column of the documents. */
   readonly column: string;
-  /** The fields of a document that SQL tools see as columns, where they take no space: on SQLite. */
-  readonly fields: readonly string[];
 }
 
 /**

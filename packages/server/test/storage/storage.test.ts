@@ -87,7 +87,7 @@ t.test(
   },
 );
 
-const beds: CollectionDefinition<'int64'> = { name: 'beds', id: 'int64', column: 'bed', fields: [] };
+const beds: CollectionDefinition<'int64'> = { name: 'beds', id: 'int64', column: 'bed' };
 /** A write that stores a document. */
 const insert = (id: bigint, collection = plantDefinition) =>
   ({ collection, subject: 's', id, when: 'absent', text: '{}' }) as const;

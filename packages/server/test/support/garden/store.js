@@ -13,9 +13,9 @@ t.teardown(() => rmSync(folder, { recursive: true }));
 export const garden = {
   name: 'garden',
   collections: [
-    { name: 'beds', id: 'int64', column: 'bed', fields: ['title'] },
-    { name: 'tools', id: 'int64', column: 'tool', fields: [] },
-    { name: 'labels', id: 'text', column: 'label', fields: [] },
+    { name: 'beds', id: 'int64', column: 'bed' },
+    { name: 'tools', id: 'int64', column: 'tool' },
+    { name: 'labels', id: 'text', column: 'label' },
   ],
   migrations: pathToFileURL(`${folder}/`),
 };
