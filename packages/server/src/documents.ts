@@ -31,6 +31,7 @@ export type Stored<Value> = {
  */
 export class Documents<I extends Id, Value extends object> {
   readonly #collection: Collection<I>;
+  readonly #names: ReadonlySet<string>;
   /** The fields, and how each begins in a text. */
   readonly #fields: readonly (readonly [name: keyof Value & string, label: string])[];
 
@@ -41,6 +42,7 @@ export class Documents<I extends Id, Value extends object> {
   constructor(collection: Collection<I>, fields: Readonly<Record<keyof Value, true>>) {
     this.#collection = collection;
     const names = Object.keys(fields) as (keyof Value & string)[];
+    this.#names = new Set(names);
     this.#fields = names.map((name) => [name, `${JSON.stringify(name)}:`]);
   }
 
@@ -114,7 +116,8 @@ export class Documents<I extends Id, Value extends object> {
   /**
    * Changes a document depending on what it contains, and returns it, for a response; undefined if there is none. The
    * change is stored only if the document is still what was read; otherwise it is read again. So none of several
-   * concurrent changes is lost.
+   * concurrent changes is lost. Stored fields that the constructor did not list stay as they are: a newer release may
+   * have added them, or an older one.
    * @param update - Returns the changed value; may be called several times. What it throws rejects the change.
    * @throws ApiError when too many other changes to the document come first: 50301, and nothing has changed; also as
    *   `write` does.
@@ -129,7 +132,9 @@ export class Documents<I extends Id, Value extends object> {
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const expected = await this.#collection.get(subject, id);
       if (expected === undefined) return undefined;
-      const text = this.#textOf(update(parseExactJson(expected) as Stored<Value>));
+      const found = parseExactJson(expected) as Stored<Value>;
+      const others = this.#othersOf(found);
+      const text = this.#textOf(update(found), others);
       if (text === expected) return new JsonText(text);
       const outcome = await this.#collection.write(subject, id, { when: 'equals', expected, text });
       // With 'same', another request has just made the same change. If both count something, this one is still to do.
@@ -138,8 +143,19 @@ export class Documents<I extends Id, Value extends object> {
     throw new ApiError('overloaded');
   }
 
-  /** The output of JSON.stringify for the fields in order, except that bigints are exact. */
-  #textOf(value: Value | Stored<Value>): string {
+  /** The members of a stored document that are no fields, as text; each begins with a comma. */
+  #othersOf(found: Stored<Value>): string {
+    return Object.entries(found)
+      .filter(([name]) => !this.#names.has(name))
+      .map(([name, value]) => `,${JSON.stringify(name)}:${exactJson(value)}`)
+      .join('');
+  }
+
+  /**
+   * The output of JSON.stringify for the fields in order, except that bigints are exact.
+   * @param others - Further members, each after a comma.
+   */
+  #textOf(value: Value | Stored<Value>, others = ''): string {
     let members = '';
     for (const [name, label] of this.#fields) {
       checkNumbers(name, value[name]);
@@ -149,7 +165,7 @@ export class Documents<I extends Id, Value extends object> {
       if (text.includes('\\u0000')) checkStrings(name, value[name]);
       members += `${members === '' ? '' : ','}${label}${text}`;
     }
-    return `{${members}}`;
+    return `{${members === '' ? others.slice(1) : members + others}}`;
   }
 }
 

@@ -289,6 +289,23 @@ t.test('a resource may have fields of any name', async (t) => {
   t.equal(changed?.text, JSON.stringify({ ...value, 'a"b': 2 }));
 });
 
+t.test('a change keeps fields that another release has stored', async (t) => {
+  interface Label {
+    text: string;
+    copies?: number;
+  }
+  const labels = (await engines[0]!.openOther(t, garden)).collection(labelDefinition);
+  const documents = new Documents<string, Label>(labels, { text: true, copies: true });
+  const stored = '{"color":{"hue":9007199254740993},"text":"a","copies":1,"__proto__":"b"}';
+  await labels.write('s', 'a', { when: 'absent', text: stored });
+  const changed = await documents.change('s', 'a', () => ({ text: 'b' }));
+  const expected = '{"text":"b","color":{"hue":9007199254740993},"__proto__":"b"}';
+  t.equal(changed?.text, expected, 'only a field of this release is removed');
+  t.equal(await labels.get('s', 'a'), expected);
+  const other = { text: 'c', color: 'red' } as Label;
+  t.equal((await documents.change('s', 'a', () => other))?.text, expected.replace('"b"', '"c"'));
+});
+
 for (const engine of enginesToTest) {
   t.test(engine.name, engine.options, async (t) => {
     t.test('a resource deletes a document if it is still what was read', async (t) => {
