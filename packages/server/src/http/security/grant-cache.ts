@@ -7,9 +7,10 @@ import type { Grant } from './verifier.js';
 const cacheTime = 3_000;
 /** The age from which a token in use is looked up again in advance, in ms. */
 const refreshAge = 2_000;
-const cacheSize = 10_000;
 /** Maximum total length of cached tokens, in characters; an identity provider's tokens can be long. */
 const cacheText = 8_000_000;
+/** What a shorter token counts as, so that there are at most 10,000. */
+const leastText = 800;
 /** How many accepted tokens count as known after their grants have left the cache. Each takes about 100 bytes. */
 const maxRecognized = 65_536;
 
@@ -31,14 +32,14 @@ export class GrantCache {
    * The tokens that were valid when they were last looked up, the most recently looked up ones. It holds 72 bits of each
    * token's hash: enough to give a caller precedence, which is all that depends on it.
    */
-  readonly #recognized = new LRUCache<string, true>({ max: maxRecognized });
+  readonly #recognized = new LRUCache<string, true>({ maxSize: maxRecognized, sizeCalculation: () => 1 });
   readonly #options: GrantCacheOptions;
 
   constructor(options: GrantCacheOptions) {
     const memory = {
-      max: cacheSize,
+      // `max` would allocate memory for all entries at the start.
       maxSize: cacheText,
-      sizeCalculation: (_: unknown, token: string) => token.length,
+      sizeCalculation: (_: unknown, token: string) => Math.max(token.length, leastText),
       ttl: cacheTime,
       perf: { now: options.monotonic },
       // Reading the clock costs less than the timer that would avoid it.
