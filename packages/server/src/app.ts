@@ -25,8 +25,6 @@ import { publishContract } from './http/pages/published-contract.js';
 import { Compiler } from './http/request/validation.js';
 import { createErrorHandler } from './http/response/error-handler.js';
 import { declareMediaType } from './http/response/media-type.js';
-import { addSecurityHeaders } from './http/response/security-headers.js';
-import { allowOrigins } from './http/routing/cors.js';
 import { registerRoutes } from './http/routing/routes.js';
 import { refuseUnknownRoutes, rewriteTarget } from './http/routing/unknown-routes.js';
 import type { IdentityProvider } from './http/security/jwt.js';
@@ -252,9 +250,12 @@ async function addSteps(
   const checkHead = checkHeaders(limits.headerLimit);
   app.addHook('onRequest', rates.address ? countRefused(rates.address, checkHead) : checkHead);
   // From here on, errors have these headers and this coding too. CORS responds to preflights here.
-  if (securityHeaders) await addSecurityHeaders(app);
+  if (securityHeaders) await (await import('./http/response/security-headers.js')).addSecurityHeaders(app);
   if (compression) (await import('./http/response/compression.js')).compressResponses(app);
-  if (corsOrigins.length > 0) await allowOrigins(app, contract, corsOrigins, rates.address);
+  if (corsOrigins.length > 0) {
+    const { allowOrigins } = await import('./http/routing/cors.js');
+    await allowOrigins(app, contract, corsOrigins, rates.address);
+  }
   if (rates.address !== undefined) app.addHook('onRequest', rates.address);
   refuseUnknownRoutes(app);
   // Known callers are spared while unknown ones cause the lag.

@@ -5,7 +5,18 @@ import { ContractError } from '../contract/contract-text.js';
 import type { Service } from '../definition.js';
 import { OpenError } from '../opened-service.js';
 import { StorageError } from '../storage/interface.js';
-import { WorkerStartError } from './worker-pool.js';
+
+/** Why a worker could not start; the message is for the operator. */
+export class WorkerStartError extends Error {
+  override readonly name = 'WorkerStartError';
+  /** Whether the message is the worker's own, in which its lines already name the service. */
+  readonly isComplete: boolean;
+
+  constructor(message: string, isComplete = true) {
+    super(message);
+    this.isComplete = isComplete;
+  }
+}
 
 /** Describes why a process cannot start: only the message if the operator can fix it, otherwise with the stack. */
 export function describeFault(error: unknown, { name }: Service): string {

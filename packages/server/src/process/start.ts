@@ -4,7 +4,6 @@ import { readConfig, type Config } from '../config.js';
 import type { Service } from '../definition.js';
 import { shutDown } from '../http/connection/shutdown.js';
 import { readCommandLine } from './command-line.js';
-import { greetDeveloper } from './development-message.js';
 import { slotVariable, workerVariable, writerVariable } from './worker-messages.js';
 import { endOnSignal, interrupted, shutdownTimes } from './signals.js';
 import { describeFault } from './start-errors.js';
@@ -71,6 +70,7 @@ async function startAs(
 
 async function serveAlone(service: Service, config: Config, dev: boolean): Promise<void> {
   const metrics = await loadMetrics(service, config);
+  const greet = dev ? (await import('./development-message.js')).greetDeveloper : undefined;
   const built = await buildService(service, config, metrics, { readable: dev });
   const { app, storage } = built;
   const times = shutdownTimes(config);
@@ -94,5 +94,5 @@ async function serveAlone(service: Service, config: Config, dev: boolean): Promi
     await closeBoth(built, times.patience);
     throw error;
   }
-  if (dev) await greetDeveloper(service, app.listeningOrigin, storage, config);
+  await greet?.(service, app.listeningOrigin, storage, config);
 }

@@ -1,6 +1,7 @@
 // Keeps a number of worker processes running: starts them, replaces those that end, and ends them all.
 import type { FastifyBaseLogger } from 'fastify';
 import { StorageError } from '../storage/interface.js';
+import { WorkerStartError } from './start-errors.js';
 import { SupervisedWorker, type Child, type WorkerEnd } from './supervised-worker.js';
 
 /** The pause before the first restart of a worker, in ms. It doubles with each further restart. */
@@ -18,18 +19,6 @@ const checks = 5;
 export const leastStartTime = 10_000;
 /** How often workers are checked that are never killed, in ms: they notice then that a connection did not reach them. */
 const idleCheckInterval = 5_000;
-
-/** Why a worker could not start; the message is for the operator. */
-export class WorkerStartError extends Error {
-  override readonly name = 'WorkerStartError';
-  /** Whether the message is the worker's own, in which its lines already name the service. */
-  readonly isComplete: boolean;
-
-  constructor(message: string, isComplete = true) {
-    super(message);
-    this.isComplete = isComplete;
-  }
-}
 
 /** How to run the workers. */
 export interface WorkerPoolOptions {

@@ -5,12 +5,12 @@ import { serveFile } from './public-file.js';
 
 /** Serves the contract unchanged at /openapi.yaml, and as JSON at /openapi.json, unless it has these paths itself. */
 export function publishContract(app: FastifyInstance, { bytes, document }: Contract): void {
-  const json = Buffer.from(JSON.stringify(document, undefined, 2));
-  const publish = (url: string, mediaType: string, content: Buffer) => {
+  const publish = (url: string, mediaType: string, content: () => Buffer) => {
     // The next release may have another contract: caches ask each time.
-    serveFile(app, { url, mediaType, cacheControl: 'no-cache', read: () => Promise.resolve(content) });
+    const read = () => Promise.resolve(content());
+    serveFile(app, { url, mediaType, cacheControl: 'no-cache', read });
   };
   // RFC 9512 registers YAML's media type.
-  publish('/openapi.yaml', 'application/yaml', bytes);
-  publish('/openapi.json', 'application/json', json);
+  publish('/openapi.yaml', 'application/yaml', () => bytes);
+  publish('/openapi.json', 'application/json', () => Buffer.from(JSON.stringify(document, undefined, 2)));
 }

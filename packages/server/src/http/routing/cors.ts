@@ -1,4 +1,5 @@
 // Configures CORS from the contract: which methods pages of other origins may use, and which headers they may read.
+import cors from '@fastify/cors';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Contract } from '../../contract/contract.js';
 import type { RateLimitHook } from '../admission/rate-limit.js';
@@ -27,7 +28,6 @@ export async function allowOrigins(
   origins: readonly string[],
   count?: RateLimitHook,
 ): Promise<void> {
-  const { default: cors } = await import('@fastify/cors');
   const settings = {
     origin: [...origins],
     methods: [...methods],
