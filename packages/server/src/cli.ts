@@ -6,6 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { Command } from 'commander';
 import { checkContract, printFindings } from './cli/check.js';
 import { completeMigrations } from './cli/migrations.js';
+import { writeService } from './cli/new.js';
 import { renderTypes } from './cli/types.js';
 import { ConfigError } from './config.js';
 import type { Service } from './definition.js';
@@ -25,10 +26,35 @@ const program = new Command(name)
     'after',
     `
 Examples:
+  $ ${name} new tasks --contract tasks.yaml
   $ ${name} check openapi.yaml --strict
   $ ${name} types openapi.yaml src/types.gen.ts
   $ ${name} migrations dist/service.js --check`,
   );
+
+program
+  .command('new')
+  .description('write the package of a new service, whose operations respond with 501 until you write them')
+  .argument('<folder>', 'a folder that is new or empty; its name is that of the package')
+  .requiredOption('--contract <file>', 'OpenAPI 3.0 or 3.1, in YAML or JSON; it is copied')
+  .option(
+    '--server <path>',
+    `the tarball or folder of ${name} (default: where this command was installed from)`,
+  )
+  .action((folder: string, { contract: file, server }: { contract: string; server?: string }) => {
+    const { contract, ...findings } = checkContract(file, false);
+    if (contract === undefined || findings.faults.length > 0) {
+      printFindings(file, findings);
+      process.exitCode = 1;
+      return;
+    }
+    writeService(folder, file, contract, server);
+    console.log(`${folder} has a service with ${contract.operations.length} operations. Next:
+
+  cd ${folder}
+  npm install
+  npm start`);
+  });
 
 program
   .command('check')
@@ -55,7 +81,7 @@ program
   .argument('[file]', 'the module to write', 'src/types.gen.ts')
   .option('--check', 'write nothing; exit with 1 if the file is not up to date')
   .action(async (source: string, file: string, { check }: { check?: true }) => {
-    const checked = checkContract(source, true);
+    const checked = checkContract(source, false);
     if (checked.contract === undefined) {
       printFindings(source, checked);
       process.exitCode = 1;

@@ -37,7 +37,7 @@ export interface Service extends StoreDefinition {
   /** The default of DATABASE_URL. */
   readonly databaseUrl: string;
   /** The request that the server suggests in development mode. */
-  readonly example: ExampleRequest;
+  readonly example?: ExampleRequest;
 }
 
 /** What a service is given when it is opened. */

@@ -57,6 +57,12 @@ export const catalogue = {
   },
 } as const satisfies Record<string, ErrorEntry>;
 
+/** The error of an operation that is not written yet. Only an unfinished service has it, so the catalogue does not. */
+export const notImplementedEntry = {
+  code: 50100,
+  message: 'The operation is not implemented yet.',
+} as const satisfies ErrorEntry;
+
 /** The name of an entry of the catalogue. */
 export type ErrorKind = keyof typeof catalogue;
 
@@ -111,6 +117,15 @@ export class ApiError extends Error {
   get json(): string {
     return (this.#json ??= JSON.stringify({ error: this.code, message: this.message }));
   }
+}
+
+/**
+ * The handler of an operation that is not written yet: the response is 501, which the contract need not declare.
+ * @example
+ * const handlers: Handlers<operations, operationSecurity> = { getBook: notImplemented };
+ */
+export function notImplemented(): Promise<never> {
+  return Promise.reject(new ApiError(notImplementedEntry));
 }
 
 /** An error as it is sent. */

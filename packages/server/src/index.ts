@@ -13,6 +13,7 @@ export { TypedBody, type RawBody } from './contract/raw-body.js';
 export {
   ApiError,
   catalogue,
+  notImplemented,
   type ApiErrorOptions,
   type ErrorEntry,
   type ErrorFacts,

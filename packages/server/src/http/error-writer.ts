@@ -4,6 +4,7 @@ import { keysOf, type ErrorContents } from '../contract/responses.js';
 import {
   ApiError,
   catalogue,
+  notImplementedEntry,
   writeError,
   type ErrorEntry,
   type ErrorFacts,
@@ -35,7 +36,8 @@ export function createErrorWriter(
   { errors, render, report }: OwnErrors,
 ): ErrorWriter {
   const entries = Object.entries<ErrorEntry>({ ...catalogue, ...errors });
-  checkCodes(entries);
+  // A finished service does not have this error, so its contract need not have a place for it.
+  checkCodes([...entries, ['notImplemented', notImplementedEntry]]);
   const write = render === undefined ? writeError : (error: ApiError) => textOf(render(error));
   // The server's own form is the same for every status.
   const declared = render === undefined ? contents.map((one) => ({ ...one, key: 'default' })) : contents;

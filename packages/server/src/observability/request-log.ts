@@ -25,7 +25,7 @@ export class RequestLog extends LogController {
     // Fastify does not call requestCompleted when the client disconnects.
     reply.raw.on('close', () => {
       const { failure } = request;
-      if (failure !== undefined && failure.statusCode >= 500) {
+      if (failure !== undefined && failure.statusCode >= 500 && failure.statusCode !== 501) {
         this.#failures.failed(failure, request, reply.log);
       } else if (failure === undefined && reply.raw.headersSent) {
         this.#failures.succeeded(request, reply.log);
@@ -80,10 +80,13 @@ function logRequest(reply: FastifyReply, address: string | undefined): void {
   );
 }
 
-/** A 503 is a warning, since the operator can resolve its cause. Any other 5xx is an error: a bug in the program. */
+/**
+ * A 503 is a warning, since the operator can resolve its cause; so is a 501, since the operation is not written yet. Any
+ * other 5xx is an error: a bug in the program.
+ */
 function levelOf(status: number | undefined): 'info' | 'warn' | 'error' {
   if (status === undefined || status < 500) return 'info';
-  return status === 503 ? 'warn' : 'error';
+  return status === 503 || status === 501 ? 'warn' : 'error';
 }
 
 /** Removes the parts of a request target that may contain secrets: the user information and the query string. */

@@ -65,7 +65,10 @@ Environment:
 Examples:
   $ ${name} serve --port 8080
   $ ${name} token create alice
-  $ ${name} token create ci --scope ${scopes[0]} --expires 90d
+  $ ${name} token create ci${scopes
+    .slice(0, 1)
+    .map((scope) => ` --scope ${scope}`)
+    .join('')} --expires 90d
   $ ${name} token list --state valid --json
   $ DATABASE_URL=postgres://user@db.example/database ${name} migrate`,
     );

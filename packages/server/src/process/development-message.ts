@@ -1,7 +1,7 @@
 // The message that a developer sees when the server starts in development mode.
 import { networkInterfaces } from 'node:os';
 import type { Config } from '../config.js';
-import type { Service } from '../definition.js';
+import type { ExampleRequest, Service } from '../definition.js';
 import type { Storage } from '../storage/interface.js';
 import { issueToken } from '../storage/access-token.js';
 import { describeStore } from '../storage/open.js';
@@ -17,7 +17,7 @@ const loopback = ['127.0.0.1', '::1', 'localhost'];
  * @throws StorageError when the store cannot list or create tokens.
  */
 export async function greetDeveloper(
-  { command, scopes, tokenPrefix: prefix, example: { purpose, method, path, body } }: Service,
+  { command, scopes, tokenPrefix: prefix, example }: Service,
   origin: string,
   { tokens }: Storage,
   config: Config,
@@ -46,15 +46,19 @@ export async function greetDeveloper(
     `Access tokens   ${access}`,
   ];
   const suggestion =
-    secret === undefined
-      ? ''
-      : `
-${purpose}:
-
-  curl -i${method === 'POST' ? '' : ` -X ${method}`} ${url}${path} -H 'Authorization: Bearer ${secret}' \\
-    -H 'Content-Type: application/json' -d '${body}'
-`;
+    secret === undefined || example === undefined ? '' : `\n${describeExample(example, url, secret)}\n`;
   process.stderr.write(`\n${lines.join('\n')}\n${suggestion}\n`);
+}
+
+function describeExample(
+  { purpose, method, path, body }: ExampleRequest,
+  url: string,
+  token: string,
+): string {
+  return `${purpose}:
+
+  curl -i${method === 'POST' ? '' : ` -X ${method}`} ${url}${path} -H 'Authorization: Bearer ${token}' \\
+    -H 'Content-Type: application/json' -d '${body}'`;
 }
 
 /** The origin that a browser can open: replaces the unspecified address with one of this machine. */

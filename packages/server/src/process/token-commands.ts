@@ -50,7 +50,8 @@ function addCreate(parent: Command, commands: StoreCommands): void {
         });
         const { id, scopes: allowed, expires } = describe(token);
         const expiry = expires === null ? 'does not expire' : `expires ${expires}`;
-        console.error(`Token ${id} for subject ${JSON.stringify(subject)}: ${allowed.join(' ')}, ${expiry}.`);
+        const list = allowed.length === 0 ? 'no scopes' : allowed.join(' ');
+        console.error(`Token ${id} for subject ${JSON.stringify(subject)}: ${list}, ${expiry}.`);
         if (options.json) printJson({ ...describe(token), token: secret });
         else console.log(secret);
       });

@@ -26,7 +26,7 @@ export function toToken(row: readonly unknown[]): Token {
   return {
     id,
     subject,
-    scopes: scopes.split(' '),
+    scopes: scopes === '' ? [] : scopes.split(' '),
     createdAt: Number(createdAt),
     expiresAt: expiresAt === null ? undefined : Number(expiresAt),
     revokedAt: revokedAt === null ? undefined : Number(revokedAt),

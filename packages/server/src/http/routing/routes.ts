@@ -6,7 +6,7 @@ import type { AnyHandlers } from '../../contract/handlers.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Schema } from '../../contract/schema.js';
 import { ContractError } from '../../contract/contract-text.js';
-import { ApiError } from '../../errors.js';
+import { ApiError, notImplementedEntry } from '../../errors.js';
 import { admitBody, createBodyParser, releaseBody, type BodyBounds } from '../request/body.js';
 import { createRequestReader } from '../request/reader.js';
 import { createResponseValidator, findWrongDefaults, type Compiler } from '../request/validation.js';
@@ -152,8 +152,9 @@ function operationHandler(operation: Operation, options: RoutesOptions): RouteHa
   };
 }
 
-/** Returns a handler's error, or an internal error if the operation does not declare its status. */
+/** Returns a handler's error, or an internal error if the operation does not declare its status, other than 501. */
 function declaredError(operation: Operation, error: unknown): unknown {
   if (!(error instanceof ApiError) || operation.declares(error.statusCode)) return error;
+  if (error.kind === notImplementedEntry) return error;
   return new Error(`${operation.operationId} does not declare ${error.statusCode}`, { cause: error });
 }

@@ -1,0 +1,87 @@
+// Writes the package of a new service from its contract: one that starts, and responds with 501 until its operations are
+// written.
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { builtinModules } from 'node:module';
+import { basename, dirname, extname, join, relative, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { ConfigError } from '../config.js';
+import type { Contract } from '../contract/contract.js';
+import { findErrorForm, ownForm } from './error-form.js';
+import { completeMigrations } from './migrations.js';
+import { filesOf, type Manifest } from './new-files.js';
+
+const ownFolder = fileURLToPath(new URL('../../', import.meta.url));
+
+/**
+ * Writes the package into a folder that does not exist, or is empty.
+ * @param source - The file of the contract, which is copied.
+ * @param server - Where contract-server is, for its package.json: a tarball or a folder; by default, where this command
+ *   was installed from.
+ * @throws ConfigError if the folder, or its name, cannot be used, or the server is not known.
+ */
+export function writeService(folder: string, source: string, contract: Contract, server?: string): void {
+  const name = basename(resolve(folder));
+  const manifest = readManifest(join(ownFolder, 'package.json'));
+  checkName(name, manifest);
+  if (existsSync(folder)) {
+    if (!statSync(folder).isDirectory()) throw new ConfigError(`${folder} is not a folder; name a new one`);
+    if (readdirSync(folder).length > 0) throw new ConfigError(`${folder} is not empty; name a new folder`);
+  }
+  if (server !== undefined && !existsSync(server)) throw new ConfigError(`there is no ${server}`);
+  const dependency = `file:${relative(folder, server ?? findServer()).replaceAll('\\', '/')}`;
+  const file = extname(source) === '.json' ? 'openapi.json' : 'openapi.yaml';
+  const form = findErrorForm(contract.bytes);
+  const files = filesOf({
+    name,
+    file,
+    contract,
+    errorForm: form === ownForm ? undefined : form,
+    errorsMatch: form !== undefined,
+    dependency,
+    manifest,
+  });
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), text, { flag: 'wx' });
+  }
+  copyFileSync(source, join(folder, file));
+  const migrations = pathToFileURL(`${join(resolve(folder), 'migrations')}/`);
+  completeMigrations({ name, collections: [], migrations }, false);
+}
+
+function readManifest(path: string): Manifest {
+  return JSON.parse(readFileSync(path, 'utf8')) as Manifest;
+}
+
+/** @throws ConfigError if npm does not accept the name, or would not install the dependencies. */
+function checkName(name: string, { name: own, peerDependencies }: Manifest): void {
+  const taken = [...builtinModules, 'node_modules', 'favicon.ico', own, ...Object.keys(peerDependencies)];
+  if (!/^[a-z0-9][a-z0-9._-]{0,213}$/.test(name))
+    throw new ConfigError(
+      `${JSON.stringify(name)} cannot be the name of a package; use lowercase letters, digits, -, . and _`,
+    );
+  if (taken.includes(name))
+    throw new ConfigError(`${name} is the name of another package; give the folder another one`);
+}
+
+/**
+ * Returns where this package was installed from. No registry has it, so its name alone could install anything.
+ * @throws ConfigError if that is not known.
+ */
+function findServer(): string {
+  const home = /^(.*)[\\/]node_modules[\\/][^\\/]+[\\/]$/.exec(ownFolder)?.[1];
+  if (home === undefined) return ownFolder;
+  const path = join(home, 'package.json');
+  const { dependencies, devDependencies }: Partial<Manifest> = existsSync(path) ? readManifest(path) : {};
+  const spec = { ...devDependencies, ...dependencies }['contract-server'];
+  if (spec?.startsWith('file:')) return resolve(home, spec.slice('file:'.length));
+  throw new ConfigError('it is not known where contract-server is from; name its tarball with --server');
+}

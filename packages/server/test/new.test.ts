@@ -1,0 +1,297 @@
+// The command `contract-server new`: the packages that it writes compile, pass their tests, start, and respond with 501.
+import { execFile } from 'node:child_process';
+import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { check as isFormatted } from 'prettier';
+import t, { type Test } from 'tap';
+import { temporaryFolder } from './support/engines.js';
+import { startOther } from './support/other-service.js';
+import { environment, run } from './support/processes.js';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+const server = join(root, 'packages/server');
+const command = join(server, 'bin/contract-server.js');
+const library = join(root, 'examples/library/openapi.yaml');
+
+const useNew = (folder: string, contract: string, ...args: string[]) =>
+  run(command, ['new', folder, '--contract', contract, ...args], {});
+
+/** Writes a service, and runs its tests, which compile it, with the packages of this checkout. */
+async function make(t: Test, name: string, contract: string): Promise<string> {
+  const folder = join(await temporaryFolder(t), name);
+  t.match(await useNew(folder, contract), { code: 0, stderr: '' });
+  for (const file of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(file.parentPath, file.name);
+    if (!/\.(ts|json|md)$/.test(path) || file.name === basename(contract)) continue;
+    t.ok(await isFormatted(await readFile(path, 'utf8'), { filepath: path }), `${path} is formatted`);
+  }
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
+  await t.resolves(
+    promisify(execFile)('npm', ['test'], { cwd: folder, env: environment({ npm_config_loglevel: 'error' }) }),
+  );
+  return folder;
+}
+
+/** Writes a contract, from the part that follows its version and title. */
+async function writeContract(t: Test, version: string, text: string): Promise<string> {
+  const file = join(await temporaryFolder(t), 'contract.yaml');
+  await writeFile(file, `openapi: ${version}\ninfo: { title: A test, version: 1.0.0 }\n${text}`);
+  return file;
+}
+
+type Request = readonly [method: string, path: string, body?: object];
+
+/** Starts a service with one process and with two, and passes on how to send a request. */
+async function withServers(
+  t: Test,
+  folder: string,
+  use: (
+    t: Test,
+    call: (request: Request, headers?: Record<string, string>) => Promise<Response>,
+    token: string,
+  ) => Promise<void>,
+) {
+  for (const env of [{}, { WORKERS: '2' }])
+    await t.test(`with ${JSON.stringify(env)}`, async (t) => {
+      const { server, token } = await startOther(t, { script: join(folder, 'dist/main.js'), env });
+      const call = ([method, path, body]: Request, headers = {}) =>
+        fetch(server.origin + path, {
+          method,
+          headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+          ...(body !== undefined && { body: JSON.stringify(body) }),
+        });
+      t.equal((await call(['GET', '/docs/'])).status, 200);
+      await use(t, call, token);
+      t.equal(await server.end(), 0);
+      t.notOk(
+        server.log.some(({ level }) => Number(level) >= 50),
+        'an operation that is not written is no failure',
+      );
+    });
+}
+
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+t.test('from the contract of the library, whose errors are problem details', async (t) => {
+  const book = { title: 'A Tale of Two Cities', author: 'Charles Dickens' };
+  const loan = { isbn: '9780141439600', borrower: 'Ada', due: '2031-12-24' };
+  const requests: Request[] = [
+    ['GET', '/books'],
+    ['POST', '/books', { isbn: '9780141439600', ...book }],
+    ['GET', '/books/9780141439600'],
+    ['PUT', '/books/9780141439600', book],
+    ['PATCH', '/books/9780141439600', {}],
+    ['DELETE', '/books/9780141439600'],
+    ['GET', '/loans'],
+    ['GET', '/loans.csv'],
+    ['POST', '/loans', { copy: 1, ...loan }],
+    ['GET', '/loans/1'],
+    ['PUT', '/loans/1', { ...loan, renewals: 0 }],
+    ['DELETE', '/loans/1'],
+    ['POST', '/loans/1/renewals'],
+  ];
+  const folder = await make(t, 'new-library', library);
+  await withServers(t, folder, async (t, call, token) => {
+    for (const request of requests) {
+      const response = await call(request, bearer(token));
+      t.match(
+        { status: response.status, body: await response.json() },
+        {
+          status: 501,
+          body: {
+            type: 'about:blank',
+            title: 'The operation is not implemented yet.',
+            status: 501,
+            code: 50100,
+          },
+        },
+        `${request[0]} ${request[1]}`,
+      );
+      t.equal(response.headers.get('content-type'), 'application/problem+json');
+      t.equal((await call(request)).status, 401, 'without a token');
+    }
+  });
+});
+
+t.test('from a contract with several security schemes, and names that are no identifiers', async (t) => {
+  const schemes = ['user-auth', 'admin.auth', 'apiKey', '2nd', 'login', 'provider'];
+  const operations = schemes.map(
+    (name) => `
+  /${name}:
+    get:
+      operationId: "use '${name}'"
+      security: [{ ${name}: [] }]
+      responses: { '200': { description: Done. }, default: { $ref: '#/components/responses/Failed' } }`,
+  );
+  const contract = await writeContract(
+    t,
+    '3.0.3',
+    `paths:
+${operations.join('')}
+  /public:
+    get:
+      summary: |
+        Two lines,
+        and */ the end of a comment
+      responses: { '200': { description: Done. } }
+      security: []
+components:
+  securitySchemes:
+    admin.auth: { type: http, scheme: bearer }
+    user-auth: { type: http, scheme: bearer }
+    apiKey: { type: apiKey, in: header, name: X-Key }
+    2nd: { type: apiKey, in: query, name: key }
+    login: { type: http, scheme: basic }
+    provider: { type: oauth2, flows: { implicit: { authorizationUrl: https://example.org, scopes: {} } } }
+  responses:
+    Failed:
+      description: Failed.
+      content:
+        application/json:
+          schema:
+            type: object
+            required: [error]
+            additionalProperties: false
+            properties:
+              error:
+                type: object
+                required: [code, message]
+                additionalProperties: false
+                properties: { code: { type: integer, maximum: 999 }, message: { type: string } }
+`,
+  );
+  const folder = await make(t, '2-schemes', contract);
+  t.match(await readFile(join(folder, 'src/service.ts'), 'utf8'), '"user-auth": "built-in"');
+  await withServers(t, folder, async (t, call, token) => {
+    const refused = { error: { code: 401, message: /./ } };
+    for (const [name, query, headers] of [
+      ['admin.auth', '', bearer('other')],
+      ['apiKey', '', { 'x-key': 'a' }],
+      ['2nd', '?key=a', {}],
+      ['login', '', { authorization: `Basic ${btoa('a:b')}` }],
+      ['provider', '', bearer('other')],
+    ] as const) {
+      const response = await call(['GET', `/${name}${query}`], headers);
+      t.match({ status: response.status, body: await response.json() }, { status: 401, body: refused }, name);
+    }
+    t.equal((await call(['GET', '/user-auth'])).status, 401);
+    const response = await call(['GET', '/user-auth'], bearer(token));
+    t.equal(response.status, 501);
+    t.strictSame(await response.json(), {
+      error: { code: 501, message: 'The operation is not implemented yet.' },
+    });
+    t.equal((await call(['GET', '/public'])).status, 501);
+  });
+});
+
+t.test('from a contract of OpenAPI 3.1 with derived names, a base path, and no form of errors', async (t) => {
+  const contract = await writeContract(
+    t,
+    '3.1.0',
+    `servers: [{ url: https://example.org/v1 }]
+security: [{ provider: [read:all] }]
+paths:
+  /organizations/{organization}/repositories/{repository}/pull-requests/{number}:
+    parameters:
+      - { name: organization, in: path, required: true, schema: { type: string } }
+      - { name: repository, in: path, required: true, schema: { type: string } }
+      - { name: number, in: path, required: true, schema: { type: integer, format: int64 } }
+    put:
+      requestBody:
+        required: true
+        content: { application/json: { schema: { type: [object, 'null'], properties: { state: { const: open } } } } }
+      responses:
+        '204': { description: Done. }
+        '401': { description: Not allowed. }
+        '5XX': { description: Failed. }
+webhooks:
+  opened: { post: { responses: { '204': { description: Thanks. } } } }
+components:
+  securitySchemes:
+    provider: { type: openIdConnect, openIdConnectUrl: https://example.org }
+`,
+  );
+  const folder = await make(t, 'derived', contract);
+  await withServers(t, folder, async (t, call, token) => {
+    const request = ['PUT', '/v1/organizations/o/repositories/r/pull-requests/1', { state: 'open' }] as const;
+    t.equal((await call(request)).status, 401);
+    const response = await call(request, bearer(token));
+    t.equal(response.status, 501);
+    t.strictSame(await response.json(), { error: 50100, message: 'The operation is not implemented yet.' });
+  });
+});
+
+t.test('nothing is overwritten, and what cannot become a service is one message', async (t) => {
+  const folder = await temporaryFolder(t);
+  const refuse = async (name: string, contract: string, stderr: string | RegExp) => {
+    const { code, stdout, stderr: shown } = await useNew(join(folder, name), contract);
+    t.match({ code, stderr: shown }, { code: 1, stderr }, name);
+    return stdout;
+  };
+  await mkdir(join(folder, 'used'));
+  await writeFile(join(folder, 'used/notes'), '');
+  await refuse('used', library, /^contract-server: .*used is not empty; name a new folder\n$/);
+  await refuse('used/notes', library, /^contract-server: .*notes is not a folder; name a new one\n$/);
+  for (const name of ['Tasks', '.tasks', 'due tasks', 'a'.repeat(215)])
+    await refuse(
+      name,
+      library,
+      /^contract-server: ".*" cannot be the name of a package; use lowercase letters/,
+    );
+  for (const name of ['fastify', 'contract-server', 'typescript', 'http', 'node_modules'])
+    await refuse(
+      name,
+      library,
+      `contract-server: ${name} is the name of another package; give the folder another one\n`,
+    );
+  await refuse('tasks', join(folder, 'none.yaml'), /^contract-server: ENOENT.*\n$/);
+  const faulty = await writeContract(t, '3.0.3', 'paths: { /tasks: { get: {} } }\n');
+  t.match(await refuse('tasks', faulty, '1 error, 3 warnings.\n'), / error: \/paths\/~1tasks\/get: /);
+  t.match(await run(command, ['new', 'tasks'], {}), {
+    code: 1,
+    stderr: /required option '--contract <file>'/,
+  });
+  t.strictSame(await readdir(folder), ['used']);
+});
+
+t.test('an installed server is named by where it is from, never by its name alone', async (t) => {
+  const home = await temporaryFolder(t);
+  const installed = join(home, 'node_modules/contract-server');
+  await mkdir(installed, { recursive: true });
+  for (const part of ['bin', 'dist', 'package.json'])
+    await cp(join(server, part), join(installed, part), { recursive: true });
+  for (const name of await readdir(join(root, 'node_modules')))
+    if (name !== 'contract-server')
+      await symlink(join(root, 'node_modules', name), join(home, 'node_modules', name));
+  const runThere = (folder: string, ...args: string[]) =>
+    run(
+      join(installed, 'bin/contract-server.js'),
+      ['new', join(home, folder), '--contract', library, ...args],
+      {},
+    );
+  const unknown = {
+    code: 1,
+    stderr:
+      'contract-server: it is not known where contract-server is from; name its tarball with --server\n',
+  };
+  const declare = (dependencies: object) =>
+    writeFile(join(home, 'package.json'), JSON.stringify(dependencies));
+  const dependencyOf = async (folder: string) => {
+    const text = await readFile(join(home, folder, 'package.json'), 'utf8');
+    return (JSON.parse(text) as { dependencies: Record<string, string> }).dependencies['contract-server'];
+  };
+  t.match(await runThere('one'), unknown);
+  await declare({ dependencies: { 'contract-server': '^1.2.0' } });
+  t.match(await runThere('one'), unknown);
+  const elsewhere = join(home, 'other/contract-server-1.2.0.tgz');
+  t.match(await runThere('one', '--server', elsewhere), { code: 1, stderr: /there is no .*\.tgz\n$/ });
+  await mkdir(join(home, 'other'));
+  await writeFile(elsewhere, '');
+  t.match(await runThere('one', '--server', elsewhere), { code: 0 });
+  t.equal(await dependencyOf('one'), 'file:../other/contract-server-1.2.0.tgz');
+  await declare({ devDependencies: { 'contract-server': 'file:contract-server-1.2.0.tgz' } });
+  t.match(await runThere('two'), { code: 0 });
+  t.equal(await dependencyOf('two'), 'file:../contract-server-1.2.0.tgz');
+});
