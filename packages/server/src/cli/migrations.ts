@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { StoreDefinition } from '../storage/interface.js';
-import { loadSchema } from '../storage/migrations.js';
+import { loadMigrations } from '../storage/migrations.js';
 import { version } from '../version.js';
 import { faultOf, rendered, type SchemaObject } from './schema.js';
 
@@ -56,7 +56,7 @@ function complete(store: StoreDefinition, engine: 'sqlite' | 'postgres', check: 
     }))
     .filter(({ objects }) => objects.length > 0);
   if (needed.length === 0) return { files: [], faults };
-  const last = loadSchema(store, engine).migrations.at(-1);
+  const last = loadMigrations(folder).at(-1);
   const number = String((last?.version ?? 0) + 1).padStart(4, '0');
   const file = new URL(`${number}_${needed.map(({ name }) => name).join('_and_')}.sql`, folder);
   // What a migration only adds, earlier releases can ignore.

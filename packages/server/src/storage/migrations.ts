@@ -1,5 +1,6 @@
 // Loads the numbered .sql files of a service, and applies those that a database lacks.
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { StorageError, type StoreDefinition } from './interface.js';
 import { version as thisVersion } from '../version.js';
 
@@ -28,17 +29,27 @@ export interface Schema extends Pick<StoreDefinition, 'name' | 'collections'> {
 }
 
 /**
- * Loads the migrations of a service for an engine, in order.
- * @throws Error when a file does not name the oldest application that may use the schema.
+ * Loads the schema of a service for an engine.
+ * @throws StorageError if there are no migrations: a schema has at least the table of tokens.
+ * @throws Error as loadMigrations does.
  */
 export function loadSchema(
   { name, collections, migrations }: StoreDefinition,
   engine: 'sqlite' | 'postgres',
 ): Schema {
-  return { name, collections, migrations: loadMigrations(new URL(`./${engine}/`, migrations)) };
+  const folder = new URL(`./${engine}/`, migrations);
+  const schema = { name, collections, migrations: loadMigrations(folder) };
+  if (schema.migrations.length > 0) return schema;
+  const help = 'write them with "contract-server migrations"';
+  throw new StorageError('unavailable', `there are no migrations in ${fileURLToPath(folder)}: ${help}`);
 }
 
-function loadMigrations(folder: URL): Migration[] {
+/**
+ * Loads the migrations of a folder, in order; none if it does not exist.
+ * @throws Error when a file does not name the oldest application that may use the schema.
+ */
+export function loadMigrations(folder: URL): Migration[] {
+  if (!existsSync(folder)) return [];
   return readdirSync(folder)
     .filter((file) => /^\d{4}_\w+\.sql$/.test(file))
     .sort()

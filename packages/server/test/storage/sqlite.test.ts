@@ -183,6 +183,10 @@ t.test('missing migrations are applied once, in order', async (t) => {
   const load = () => loadSchema({ ...service, migrations: pathToFileURL(`${root}/`) }, 'sqlite');
   const schema = load();
   const { migrations } = schema;
+  t.throws(
+    () => loadSchema({ ...service, migrations: new URL('none/', service.migrations) }, 'sqlite'),
+    /^there are no migrations in .*none\/sqlite\/: write them with "contract-server migrations"/,
+  );
   t.strictSame(
     migrations.map(({ version, name }) => `${version} ${name}`),
     ['1 first', '2 second', '10 tenth'],
