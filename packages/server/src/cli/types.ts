@@ -45,18 +45,27 @@ function isNullable(schema: SchemaObject): boolean {
   return 'nullable' in schema ? (schema.nullable ?? false) : [schema.type].flat().includes('null');
 }
 
+interface OperationObject {
+  operationId?: string;
+  responses?: object;
+}
+
 /**
  * Returns a copy of the document in which exactly the operations that are served have an operationId, so that webhooks
- * need no handlers, and discriminators have references, since openapi-typescript does not know names.
+ * need no handlers, each has a success, and discriminators have references, since openapi-typescript does not know names.
  */
 function withIds({ document, operations }: Contract) {
   const copy = JSON.parse(JSON.stringify(document), (key, value: unknown) =>
     key === 'discriminator' ? withReferences(value) : value,
-  ) as Partial<Record<'webhooks' | 'paths', Record<string, Record<string, { operationId?: string }>>>>;
+  ) as Partial<Record<'webhooks' | 'paths', Record<string, Record<string, OperationObject>>>>;
   for (const webhook of Object.values(copy.webhooks ?? {}).flatMap((item) => Object.values(item)))
     delete webhook.operationId;
-  for (const { path, method, operationId } of operations)
-    Object.assign(copy.paths?.[path]?.[method.toLowerCase()] ?? {}, { operationId });
+  for (const { path, method, operationId, results } of operations) {
+    const operation = copy.paths?.[path]?.[method.toLowerCase()];
+    // A success need not be declared.
+    const responses: object = Object.fromEntries(results.map(({ key }) => [key, { description: '' }]));
+    Object.assign(operation ?? {}, { operationId, responses: { ...responses, ...operation?.responses } });
+  }
   return copy as Parameters<typeof import('openapi-typescript').default>[0];
 }
 

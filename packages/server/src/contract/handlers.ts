@@ -122,7 +122,10 @@ export type OperationRequest<Operation, Schemes> = CallerOf<Schemes> &
     readonly body: RequestBody<Operation>;
   };
 
-type Responses<Operation> = Operation extends { responses: infer All } ? All : never;
+/** The responses of an operation; those of some statuses have no content, whatever the contract says. */
+type Responses<Operation> = Operation extends { responses: infer All }
+  ? { [Key in keyof All]: Key extends 204 | 205 | 304 ? Omit<All[Key], 'content'> : All[Key] }
+  : never;
 
 /** The keys of the responses that a handler may return. */
 type ResultKey<All> =

@@ -132,7 +132,10 @@ export function readResponses(
   hasOwnErrors: boolean,
 ): Responses {
   const node = operation.at('responses');
-  const declared = operation.entries('responses').filter(([key]) => !key.startsWith('x-'));
+  const declared = operation.entries('responses').filter(([key, given]) => {
+    if (isInformational(key)) given.warn(`${key} is never sent`, 'Leave it out');
+    return !key.startsWith('x-') && !isInformational(key);
+  });
   const hasSuccess = declared.some(([key]) => /^[23]/.test(key));
   const read = declared.map(([key, given]) => {
     const isError = /^[45]/.test(key) || (key === 'default' && hasSuccess);
@@ -149,12 +152,13 @@ export function readResponses(
   const isError = (result: Result) => hasOwnErrors || isErrorBody(result);
   if (results.length === 0 && fallback && !isError(fallback)) results.push(fallback);
   else for (const failure of failures) checkError(failure, isError);
-  if (results.length === 0 && operation.has('responses')) {
-    node.fault('no success status is declared', 'Declare 200, 201, 202 or 204');
-  } else if (results.length === 0) {
-    operation.warn('no responses are declared: success is 200, without content', 'Declare responses');
+  if (results.length === 0) {
+    const success = 'success is 200, without content';
+    if (!operation.has('responses'))
+      operation.warn(`no responses are declared: ${success}`, 'Declare responses');
+    else node.warn(`no success status is declared: ${success}`, 'Declare 200, 201, 202 or 204');
     const nothing = { contents: [], content: undefined, isList: false, handlerHeaders: [] };
-    results.push({ key: 'default', status: 200, ...nothing });
+    results.push({ key: '200', status: 200, ...nothing });
   }
   const missing = [...everyOperation, ...own].sort().filter((status) => !declares(keys, status));
   if (missing.length > 0) {
@@ -171,6 +175,9 @@ export function readResponses(
   return { results, keys, headers: read.flatMap(({ headers }) => headers), errors };
 }
 
+/** Whether a key is that of responses that Node.js sends by itself, or that change the protocol. */
+const isInformational = (key: string) => /^1(\d\d|XX)$/.test(key);
+
 interface ReadResponse {
   readonly node: ContractNode;
   readonly result: Result;
@@ -184,7 +191,7 @@ function readResponse(
   use: 'response' | 'error',
 ): ReadResponse {
   if (!/^([2-5]\d\d|[2-5]XX|default)$/.test(key)) {
-    node.fault(`${key} is not supported`, 'Write a status from 200 to 599, a range such as 4XX, or default');
+    node.fault(`${key} is not a status`, 'Write a status from 200 to 599, a range such as 4XX, or default');
   }
   node.allow('description summary headers content links');
   const headers = node.entries('headers').map(([name, given]) => {
@@ -194,13 +201,14 @@ function readResponse(
     if (/^content-type$/i.test(name)) given.warn('OpenAPI ignores a header Content-Type', 'Leave it out');
     return name;
   });
-  const contents = readContent(node, schemas, use);
+  const isEmpty = ['204', '205', '304'].includes(key);
+  const at = node.at('content');
+  if (isEmpty && node.has('content'))
+    at.warn(`${key} has no content: it is not sent`, 'Leave content out, or declare 200');
+  const contents = isEmpty ? [] : readContent(node, schemas, use);
   const content = contentOf(contents);
   const range = contents.find((one) => !one.isJson && isRange(one.range))?.name;
-  const at = node.at('content');
-  if (contents.length > 0 && ['204', '205', '304'].includes(key)) {
-    at.fault(`${key} has no content`, 'Leave content out, or declare 200');
-  } else if (range !== undefined && /^[23]/.test(key)) {
+  if (range !== undefined && /^[23]/.test(key)) {
     at.fault(`${range} is not a type`, 'Write the type that the response has');
   }
   const isList = content?.schema.shape.types?.join() === 'array';

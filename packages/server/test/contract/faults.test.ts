@@ -452,18 +452,10 @@ const refused: Record<string, Case[]> = {
   'a required property that is not defined, in a closed object': [
     [{ [`${bedSchema}/required`]: ['heading'] }, 'requires heading, which is not one of its properties'],
   ],
-  'no success status, and statuses other than 2xx to 5xx': [
-    [replaceBed({ responses: { 404: failure } }), 'no success status is declared', '/responses'],
-    [replaceBed({ responses: { default: failure } }), 'no success status is declared', '/responses'],
+  'a status that is not one of HTTP': [
     [replaceBed({ responses: undefined }), 'responses is missing'],
-    [{ [`${responses}/100`]: { description: 'x' } }, '100 is not supported'],
-    [{ [`${responses}/4xx`]: { description: 'x' } }, '4xx is not supported'],
-  ],
-  'content with 204, 205 or 304': [
-    [
-      { '/paths/~1beds~1{bed}/delete/responses/204/content': { 'application/json': {} } },
-      '204 has no content',
-    ],
+    [{ [`${responses}/600`]: { description: 'x' } }, '600 is not a status'],
+    [{ [`${responses}/4xx`]: { description: 'x' } }, '4xx is not a status'],
   ],
   'a security scheme that is not defined or not supported': [
     [
@@ -525,6 +517,20 @@ const warned: Record<string, Case[]> = {
     [
       { ...replaceBed({ responses: undefined }), ...version31 },
       'no responses are declared: success is 200, without content',
+    ],
+  ],
+  'no success status': [
+    [
+      replaceBed({ responses: { default: failure } }),
+      'no success status is declared: success is 200, without content',
+      '/responses',
+    ],
+  ],
+  'a status below 200': [[{ [`${responses}/101`]: { description: 'x' } }, '101 is never sent']],
+  'content with 204, 205 or 304': [
+    [
+      { '/paths/~1beds~1{bed}/delete/responses/204/content': { 'application/json': {} } },
+      '204 has no content: it is not sent',
     ],
   ],
   'a status that the server can return (400, 401, 403, 429, 500, 503) but no response covers': [

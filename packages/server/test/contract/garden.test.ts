@@ -2,7 +2,8 @@
 import t from 'tap';
 import { buildApp } from '../../dist/app.js';
 import { loadContract } from '../../dist/contract/contract.js';
-import type { Handlers } from '../../dist/contract/handlers.js';
+import { renderTypes } from '../../dist/cli/types.js';
+import type { Handlers, OperationResult } from '../../dist/contract/handlers.js';
 import { TypedBody } from '../../dist/contract/raw-body.js';
 import { ApiError } from '../../dist/errors.js';
 import { plantErrors } from '../../../../dist/plants/errors.js';
@@ -929,3 +930,27 @@ t.test('handlers that contradict the contract do not compile', async (t) => {
   const header: keyof Parameters<GardenHandlers['listSeeds']>[0]['headers'] = 'If-None-Match';
   t.ok([wrong, withoutHeader, wrongBody, wrongType, property, header]);
 });
+
+t.test(
+  'a success that is not declared, and content that HTTP does not have, are an empty body',
+  async (t) => {
+    const prune = '/paths/~1trees~1{tree-id}~1prune/post/responses';
+    const failed = { $ref: '#/components/responses/Failed' };
+    const json = { 'application/json': { schema: { type: 'string' } } };
+    for (const [status, responses] of [
+      [200, undefined],
+      [200, { default: failed }],
+      [200, { 101: { description: 'A WebSocket.' }, 404: failed }],
+      [204, { 204: { description: 'It is pruned.', content: json }, default: failed }],
+    ] as const) {
+      const contract = loadEdited(orchardDocument, { [prune]: responses });
+      const { call } = await startService(t, engines[0]!, { ...orchard, contract });
+      t.match(await call('POST', '/v1/orchard/trees/a/prune'), { status, text: '' });
+      t.match(await renderTypes(contract), new RegExp(`postTreesByTreeIdPrune: {[^]*? ${status}: {`));
+    }
+    type Result = OperationResult<{
+      responses: { 204: { content: { 'application/json': string } }; 404: object };
+    }>;
+    undefined satisfies Result;
+  },
+);
