@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { StorageError, type StoreDefinition } from './interface.js';
-import { version as thisVersion } from '../version.js';
+import { isOlder, version as thisVersion } from '../version.js';
 
 /** One step from a schema to the next. */
 export interface Migration {
@@ -73,7 +73,7 @@ export function pendingMigrations(
 ): Migration[] {
   const newest = applied.reduce((last, step) => Math.max(last, step.version), 0);
   const oldest = applied.find((step) => step.version === newest)?.oldestApplication;
-  if (oldest !== undefined && compareVersions(application, oldest) < 0) {
+  if (oldest !== undefined && isOlder(application, oldest)) {
     throw new StorageError(
       'unavailable',
       `the database needs ${service} ${oldest} or later, and this is ${application}: install a newer one`,
@@ -121,8 +121,4 @@ export async function applyMigrations(
     );
   }
   return pending;
-}
-
-function compareVersions(a: string, b: string): number {
-  return a.localeCompare(b, 'en', { numeric: true });
 }

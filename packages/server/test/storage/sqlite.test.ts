@@ -201,6 +201,7 @@ t.test('missing migrations are applied once, in order', async (t) => {
   t.strictSame(pending([1], '1.0.0'), [2, 10]);
   t.strictSame(pending([1, 2, 10], '1.10.0'), []);
   t.strictSame(pending([1, 2, 10], '1.11.3'), [], 'versions are compared as numbers');
+  t.strictSame(pending([1, 2, 10], '2.0.0'), []);
   t.throws(() => pending([1, 2, 10], '1.9.0'), StorageError, 'the schema has given up this application');
   t.throws(
     () => pendingMigrations(schema, [{ version: 1, name: 'another', oldestApplication: '1.0.0' }]),

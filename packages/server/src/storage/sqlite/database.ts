@@ -2,6 +2,7 @@
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { isOlder } from '../../version.js';
 import { messageOf, StorageError } from '../interface.js';
 import { logOf } from './files.js';
 import { indexOf } from './log.js';
@@ -49,9 +50,7 @@ function checkVersion(): void {
   const memory = new DatabaseSync(':memory:');
   const { version } = memory.prepare('SELECT sqlite_version() AS version').get() as { version: string };
   memory.close();
-  if (version.localeCompare(oldestSqlite, 'en', { numeric: true }) < 0) {
-    throw new Error(`SQLite ${version} is older than ${oldestSqlite}`);
-  }
+  if (isOlder(version, oldestSqlite)) throw new Error(`SQLite ${version} is older than ${oldestSqlite}`);
 }
 
 /**
