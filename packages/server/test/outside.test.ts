@@ -1,8 +1,8 @@
-// The server as strangers get it: packed, and installed in an empty folder outside of the checkout. There the service of
-// the README, which imports the server by name only, is built, tested and started on every kind of deployment.
+// The server as strangers get it: packed, and installed in an empty folder outside of the checkout. There its command writes
+// a service, an operation of which is then written by hand, tested, and used on every kind of deployment.
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
@@ -13,93 +13,175 @@ import { skipFor } from './support/skip.js';
 import { Client } from './support/workers.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
-const home = join(await temporaryFolder(t), 'notes');
+const outside = await temporaryFolder(t);
+const home = join(outside, 'notes');
 const main = join(home, 'dist/main.js');
-const cli = join(home, 'dist/cli.js');
 
-/** Runs a command in the service's folder, in an environment that has nothing of the checkout's. */
-async function run(command: string, args: string[], env: Record<string, string> = {}): Promise<string> {
-  const options = { cwd: home, env: environment({ HOME: process.env['HOME'] ?? '', ...env }) };
+const contract = `openapi: 3.0.3
+info: { title: Notes, version: 1.0.0 }
+security: [{ bearerAuth: [] }]
+paths:
+  /notes/{name}:
+    parameters:
+      - { name: name, in: path, required: true, schema: { type: string, pattern: '^[a-z]{1,50}$' } }
+    get:
+      operationId: getNote
+      responses: &responses
+        '200':
+          description: The note.
+          content: { application/json: { schema: { $ref: '#/components/schemas/Note' } } }
+        default:
+          description: The request failed.
+          content: { application/json: { schema: { $ref: '#/components/schemas/Error' } } }
+    put:
+      operationId: putNote
+      requestBody:
+        required: true
+        content: { application/json: { schema: { $ref: '#/components/schemas/Note' } } }
+      responses: *responses
+components:
+  securitySchemes:
+    bearerAuth: { type: http, scheme: bearer }
+  schemas:
+    Note:
+      type: object
+      additionalProperties: false
+      required: [text]
+      properties: { text: { type: string } }
+    Error:
+      type: object
+      required: [error, message]
+      properties: { error: { type: integer }, message: { type: string } }
+`;
+
+/** Runs a command, in an environment that has nothing of the checkout's. */
+async function run(
+  folder: string,
+  command: string,
+  args: string[],
+  env: Record<string, string> = {},
+): Promise<string> {
+  const options = { cwd: folder, env: environment({ HOME: process.env['HOME'] ?? '', ...env }) };
   return (await promisify(execFile)(command, args, options)).stdout;
 }
-const contractServer = (...args: string[]) => run('npx', ['--no', 'contract-server', ...args]);
 
-/** The lines of package-lock.json that say which versions are installed. */
+/** The part of package-lock.json that says which versions are installed. */
 interface Lock {
   packages: Record<string, { version?: string; link?: true }>;
 }
 const readLock = async (folder: string) =>
   JSON.parse(await readFile(join(folder, 'package-lock.json'), 'utf8')) as Lock;
 
-async function writeService(): Promise<void> {
-  const readme = await readFile(join(root, 'packages/server/README.md'), 'utf8');
-  const [, tsconfig = ''] = /tsconfig\.json of its own:\n\n```json\n([^]*?)^```$/m.exec(readme) ?? [];
-  const files = [...readme.matchAll(/^`services\/notes\/(\S+)`[^\n]*:\n\n```\w+\n([^]*?)^```$/gm)];
-  for (const [, file = '', text = ''] of [...files, ['', 'tsconfig.json', tsconfig]]) {
-    await mkdir(dirname(join(home, file)), { recursive: true });
-    await writeFile(join(home, file), text);
-  }
-  await writeFile(
-    join(home, 'service.test.js'),
-    `import assert from 'node:assert/strict';
-    import { test } from 'node:test';
-    import { openTestService } from 'contract-server/testing';
-    import { service } from './dist/service.js';
-    test('a note is written', async () => {
-      const notes = await openTestService(service);
-      const { status, json } = await notes.request('PUT', '/notes/roses', { body: { text: 'Water' } });
-      assert.deepEqual({ status, json }, { status: 200, json: { text: 'Water' } });
-      await notes.close();
-    });`,
-  );
-}
-
-/** Installs the tarball and what it needs from npm's cache, which installing the checkout has filled. */
-async function install(t: Test): Promise<void> {
-  const pack = ['pack', '--silent', '--ignore-scripts', '--pack-destination', dirname(home)];
-  const tarball = (await run('npm', [...pack, join(root, 'packages/server')])).trim();
-  const { dependencies, devDependencies } = JSON.parse(
-    await readFile(join(root, 'package.json'), 'utf8'),
-  ) as Record<string, Record<string, string>>;
-  const manifest = {
-    name: 'notes',
-    type: 'module',
-    dependencies: { ...dependencies, 'contract-server': `file:../${tarball}` },
-    devDependencies: Object.fromEntries(
-      ['typescript', 'openapi-typescript', '@types/node'].map((name) => [name, devDependencies![name]]),
-    ),
-  };
-  await writeFile(join(home, 'package.json'), JSON.stringify(manifest));
-  // npm leaves out what the service does not need.
+/**
+ * Installs the dependencies of a package outside of the checkout in the versions that the checkout has locked, from npm's
+ * cache, which installing the checkout has filled.
+ */
+async function install(t: Test, folder: string): Promise<void> {
+  const manifest = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as object;
+  // npm leaves out what is not needed.
   const { packages: locked } = await readLock(root);
   const packages = Object.entries(locked).filter(([path, { link }]) => /^node_modules\//.test(path) && !link);
   const lock = { lockfileVersion: 3, packages: { '': manifest, ...Object.fromEntries(packages) } };
-  await writeFile(join(home, 'package-lock.json'), JSON.stringify(lock));
-  await run('npm', ['install', '--offline']);
-  const { packages: installed } = await readLock(home);
+  await writeFile(join(folder, 'package-lock.json'), JSON.stringify(lock));
+  await run(folder, 'npm', ['install', '--offline']);
+  const { packages: installed } = await readLock(folder);
   for (const [path, { version }] of Object.entries(installed))
-    if (path !== '' && path !== 'node_modules/contract-server') t.equal(version, locked[path]?.version, path);
+    if (!['', 'node_modules/contract-server'].includes(path)) t.equal(version, locked[path]?.version, path);
 }
 
-t.test('it installs in the locked versions, without a registry', async (t) => {
-  await mkdir(home);
-  await install(t);
+/** Changes a file of the service by hand. */
+async function edit(file: string, ...edits: [from: string, to: string][]): Promise<void> {
+  let text = await readFile(join(home, file), 'utf8');
+  for (const [from, to] of edits) {
+    if (!text.includes(from)) throw new Error(`${file} does not have ${from}`);
+    text = text.replace(from, to);
+  }
+  await writeFile(join(home, file), text);
+}
+
+const note = '{"text":"Water them"}';
+const read = (t: Test, server: ServerProcess, token: string) =>
+  new Client(t, server, token).send('GET', '/notes/roses');
+
+t.test('its command writes a service, which installs without a registry', async (t) => {
+  const tool = join(outside, 'tool');
+  await mkdir(tool);
+  const pack = ['pack', '--silent', '--ignore-scripts', join(root, 'packages/server')];
+  const tarball = (await run(tool, 'npm', pack)).trim();
+  const manifest = { devDependencies: { 'contract-server': `file:${tarball}` } };
+  await writeFile(join(tool, 'package.json'), JSON.stringify(manifest));
+  await install(t, tool);
+  await writeFile(join(tool, 'contract.yaml'), contract);
+  await run(tool, 'npx', ['--no', 'contract-server', 'new', home, '--contract', 'contract.yaml']);
+  await install(t, home);
+  await run(home, 'npm', ['test']);
+  const { server, token } = await startOther(t, { script: main, env: {} });
+  t.match(await read(t, server, token), { status: 501, text: /"error":50100/ });
+  t.equal(await server.end(), 0);
 });
 
-t.test('a service is generated, compiled and tested there', async (t) => {
-  await writeService();
-  await contractServer('types', 'openapi.yaml');
-  await run('npx', ['--no', 'tsc']);
-  t.match(await contractServer('migrations', 'dist/service.js'), /0001_notes_and_tokens\.sql is new/);
-  t.match(await run(process.execPath, ['--test', 'service.test.js']), /^# pass 1$/m);
+t.test('its operations are written, and tested', async (t) => {
+  await edit(
+    'src/handlers.ts',
+    ['  notImplemented,', '  ApiError,\n  Documents,\n  type CollectionDefinition,'],
+    ['import type { operations,', 'import type { components, operations,'],
+    [
+      '/** Creates the handlers.',
+      `export const notes: CollectionDefinition<"text"> = { name: "notes", id: "text", column: "note" };
+export const errors = { noteNotFound: { code: 40400, message: "There is no such note." } } as const;
+
+/** Creates the handlers.`,
+    ],
+    [
+      '  return {',
+      `  type Note = components["schemas"]["Note"];
+  const all = new Documents<string, Note>(context.collection(notes), { text: true });
+  return {`,
+    ],
+    [
+      'getNote: notImplemented,',
+      `async getNote({ caller, params }) {
+      const note = await all.get(caller.subject, params.name);
+      if (note === undefined) throw new ApiError(errors.noteNotFound);
+      return note;
+    },`,
+    ],
+    [
+      'putNote: notImplemented,',
+      `async putNote({ caller, params, body }) {
+      await all.write(caller.subject, params.name, { when: "any", value: body });
+      return body;
+    },`,
+    ],
+  );
+  await edit(
+    'src/service.ts',
+    ['{ createHandlers }', '{ createHandlers, errors, notes }'],
+    ['collections: []', 'collections: [notes]'],
+    ['errors: {}', 'errors'],
+  );
+  await edit('src/service.test.ts', [
+    'test("',
+    `test("a note is kept", async (t) => {
+  const opened = await openTestService(service);
+  t.after(() => opened.close());
+  const put = await opened.request("PUT", "/notes/roses", { body: { text: "Water them" } });
+  assert.equal(put.status, 200);
+  assert.deepEqual((await opened.request("GET", "/notes/roses")).json, { text: "Water them" });
+  assert.equal((await opened.request("GET", "/notes/tulips")).status, 404);
 });
 
-/** Writes a note, and ends the server. */
+test("`,
+  ]);
+  t.match(await run(home, 'npm', ['run', 'migrations']), /sqlite\/\d+_notes\.sql is new/);
+  t.match(await run(home, 'npm', ['test']), /a note is kept/);
+});
+
+/** Writes a note and reads it, through different workers if there are several, and ends the server. */
 async function use(t: Test, server: ServerProcess, token: string) {
-  const note = '{"text":"Water them"}';
-  const client = new Client(t, server, token);
-  t.match(await client.send('PUT', '/notes/roses', note), { status: 200, text: note });
-  t.match(await new Client(t, server, 'none').send('PUT', '/notes/roses', note), { status: 401 });
+  t.match(await new Client(t, server, token).send('PUT', '/notes/roses', note), { status: 200, text: note });
+  t.match(await read(t, server, token), { status: 200, text: note });
+  t.match(await read(t, server, 'none'), { status: 401 });
   t.match(await fetch(`${server.origin}/docs/`), { status: 200 });
   t.equal(await server.end(), 0);
 }
@@ -110,9 +192,10 @@ for (const WORKERS of ['1', '2'])
     await use(t, server, token);
   });
 
-t.test('it runs on PostgreSQL', skipFor(noPostgres), async (t) => {
-  const env = { DATABASE_URL: await emptyDatabase(t) };
-  await run(process.execPath, [cli, 'migrate'], env);
-  const token = await run(process.execPath, [cli, 'token', 'create', 'alice'], env);
+t.test('it runs on PostgreSQL with WORKERS=2', skipFor(noPostgres), async (t) => {
+  const env = { DATABASE_URL: await emptyDatabase(t), WORKERS: '2' };
+  const command = (...args: string[]) => run(home, process.execPath, ['dist/cli.js', ...args], env);
+  await command('migrate');
+  const token = await command('token', 'create', 'alice');
   await use(t, await startServer(t, { script: main, env }), token.trim());
 });
