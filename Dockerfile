@@ -22,6 +22,7 @@ COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/packages/server/package.json ./packages/server/
 COPY --from=build /app/packages/server/dist ./packages/server/dist
 COPY --from=build /app/dist ./dist
+COPY deploy ./deploy
 # The command plant-store, for "docker run IMAGE plant-store …" and "docker exec". Any user may write to /data, so that
 # "docker run --user" works with a new volume; the files of the store belong to the one who does.
 RUN ln -s /app/dist/cli.js /usr/local/bin/plant-store && chmod 0755 dist/cli.js && mkdir -m 1777 /data

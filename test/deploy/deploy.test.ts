@@ -533,16 +533,23 @@ for (const { name, engine, env, expected, httpAlone } of [
   });
 }
 
-t.test('the systemd unit is valid and restricts privileges', skipFor(lacks('systemd-analyze')), async (t) => {
-  const unit = await projectFile('deploy/plant-store.service');
-  const file = join(await temporaryFolder(t), 'plant-store.service');
-  // The verification wants a program and a user that this machine has.
-  await writeFile(
-    file,
-    unit.replace('/usr/bin/node', process.execPath).replaceAll('=plant-store\n', '=root\n'),
-  );
-  const verified = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
-  t.match(verified, { status: 0, stderr: '' });
-  const rated = spawnSync('systemd-analyze', ['security', '--offline=true', '--threshold=20', file]);
-  t.equal(rated.status, 0, 'exposed to 2.0 at most');
-});
+t.test(
+  'the systemd units are valid and restrict privileges',
+  skipFor(lacks('systemd-analyze')),
+  async (t) => {
+    const folder = await temporaryFolder(t);
+    const deploy = fileURLToPath(new URL('../../deploy', import.meta.url));
+    for (const name of ['plant-store.service', 'plant-store-backup.service', 'plant-store-backup.timer']) {
+      const unit = await projectFile(`deploy/${name}`);
+      const file = join(folder, name);
+      // The verification wants programs and a user that this machine has.
+      const here = unit.replace('/usr/bin/node', process.execPath).replace('/opt/plant-store/deploy', deploy);
+      await writeFile(file, here.replaceAll('=plant-store\n', '=root\n'));
+      const verified = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
+      t.match(verified, { status: 0, stderr: '' }, name);
+      if (name.endsWith('.timer')) continue;
+      const rated = spawnSync('systemd-analyze', ['security', '--offline=true', '--threshold=20', file]);
+      t.equal(rated.status, 0, 'exposed to 2.0 at most');
+    }
+  },
+);

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Backs up a SQLite store while its server runs, restores the copy to check it, and deletes the oldest copies:
+#
+#   DATABASE_URL=file:… deploy/backup.sh FOLDER [KEEP]
+#
+# The copy is FOLDER/plants-DATE-TIME.db (UTC). The newest KEEP copies (14 by default) stay. If the backup fails, none is
+# deleted; a copy that cannot be restored is renamed to ….db.failed.
+set -euo pipefail
+root=$(realpath "$(dirname "$0")/..")
+folder=${1:?usage: deploy/backup.sh FOLDER [KEEP]}
+keep=${2:-14}
+[[ $keep =~ ^[1-9][0-9]*$ ]] || { echo "KEEP must be a number from 1, not $keep" >&2; exit 1; }
+umask 077
+mkdir -p "$folder"
+cd "$folder"
+exec 9<.
+flock --nonblock 9 || { echo "Another backup to $folder is running." >&2; exit 1; }
+# What an interrupted backup has left.
+rm -rf plants-*.db.partial drill-*
+
+copy=plants-$(date -u +%F-%H%M%S).db
+plants=$(node "$root/dist/cli.js" backup "$copy" --json | sed -n 's/^  "plants": \([0-9]*\),$/\1/p')
+node "$root/deploy/restore-drill.js" "$copy" "$plants" || { mv "$copy" "$copy.failed"; exit 1; }
+find . -maxdepth 1 -name 'plants-*.db' | sort | head --lines "-$keep" | xargs --no-run-if-empty rm

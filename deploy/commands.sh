@@ -1,0 +1,23 @@
+# For the shell of an operator: ". /opt/plant-store/deploy/commands.sh" defines the commands of docs/runbook.md.
+
+# Runs plant-store as the user of the service, on its store.
+plant_store() {
+  local url
+  url=$(sudo sed -n 's/^DATABASE_URL=//p' /etc/plant-store.env 2>/dev/null) || :
+  sudo -u plant-store DATABASE_URL="${url:-file:/var/lib/plant-store/plants.db}" \
+    node /opt/plant-store/dist/cli.js "$@"
+}
+
+# Shows the service's log since a time, such as 10m or 24h, without the lines that are not JSON.
+plant_log() {
+  sudo journalctl --unit plant-store --output cat --since "-$1" | jq --compact-output --raw-input 'fromjson? | objects'
+}
+
+# Shows the metrics whose names begin with a text.
+plant_metrics() { curl --silent --show-error http://127.0.0.1:9090/metrics | grep "^$1"; }
+
+# Waits until the service is ready, for at most half a minute.
+plant_ready() {
+  curl --silent --show-error --fail-with-body --retry 30 --retry-delay 1 --retry-all-errors http://127.0.0.1:9090/readyz
+  echo
+}
