@@ -128,7 +128,7 @@ t.test('probes and metrics', async (t) => {
 
 t.test('docs/operate.md lists exactly our metrics', async (t) => {
   const page = await readFile(new URL('../../../../docs/operate.md', import.meta.url), 'utf8');
-  const documented = [...page.matchAll(/^- `(plant_store_\w+)(?:\{[\w,]+\})?` \((\w+)\):/gm)];
+  const documented = [...page.matchAll(/^\| `(plant_store_\w+)(?:\{[\w,]+\})?` +\| (\w+) /gm)];
   const { registry } = createMetrics(service);
   // The metrics of workers are added.
   new GatheredMetrics(registry, () => [], service.metricPrefix);

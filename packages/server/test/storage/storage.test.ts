@@ -326,9 +326,9 @@ for (const engine of enginesToTest) {
     const shared = await sharedStorage(engine);
     const { plants } = shared;
 
-    t.test('the statements of docs/operate.md show what subjects store, and delete it', async (t) => {
-      const page = await readFile(new URL('../../../../docs/operate.md', import.meta.url), 'utf8');
-      const [usage = '', deletion = ''] = [...page.matchAll(/```sql\n([^]*?)```/g)].map(
+    t.test('the statements of docs/runbook.md show what subjects store, and delete it', async (t) => {
+      const page = await readFile(new URL('../../../../docs/runbook.md', import.meta.url), 'utf8');
+      const [usage = '', deletion = ''] = [...page.matchAll(/^ *\w+="((?:SELECT|DELETE) [^"]*)"$/gm)].map(
         ([, sql = '']) => sql,
       );
       const url = await engine.createUrl(t);

@@ -1,0 +1,496 @@
+// Runs every command of docs/runbook.md, and those of docs/operate.md that read the log, against a server in the state that
+// they are for. What a machine with systemd has is replaced: its commands, its folders, and the user of the service.
+import { execFile, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmod,
+  cp,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import getPort from 'get-port';
+import t, { type Test } from 'tap';
+import { noPostgres, temporaryFolder } from '../../packages/server/test/support/engines.js';
+import { startServer as startPostgres } from '../../packages/server/test/support/postgres-server.js';
+import {
+  create,
+  environment,
+  list,
+  remove,
+  startServer,
+  type ServerProcess,
+} from '../../packages/server/test/support/processes.js';
+import { lacks, skipFor } from '../../packages/server/test/support/skip.js';
+import { repeatUntil, until } from '../../packages/server/test/support/wait.js';
+import { noProc, workersOf } from '../../packages/server/test/support/workers.js';
+import { GatheredMetrics } from '../../packages/server/dist/observability/gathered-metrics.js';
+import { createMetrics } from '../../packages/server/dist/observability/metrics.js';
+import { service } from '../../dist/service.js';
+
+const root = new URL('../..', import.meta.url).pathname;
+const read = (path: string) => readFile(join(root, path), 'utf8');
+const runbook = await read('docs/runbook.md');
+const operate = await read('docs/operate.md');
+const lacking = noProc ?? ['jq', 'curl', 'openssl', 'ss'].map(lacks).find((lack) => lack !== undefined);
+
+/** The commands of a section, by its heading. */
+const blocksOf = (page: string, heading: string) => {
+  const [, section = ''] = new RegExp(`^##+ ${heading}\n([^]*?)(?=^## |\\Z)`, 'm').exec(`${page}\n## `) ?? [];
+  return [...section.matchAll(/^( *)```sh\n([^]*?)^ *```$/gm)].map(([, indentation = '', code = '']) =>
+    code.replaceAll(new RegExp(`^${indentation}`, 'gm'), ''),
+  );
+};
+/** The commands that were run. */
+const run = new Set<string>();
+
+/** The commands of systemd and sudo, which the test receives, and a user who may do everything. */
+const stubs = {
+  sudo: '[[ $1 == -u ]] && shift 2; exec env "$@"',
+  systemctl: 'exec curl -sS --fail --get --data-urlencode "command=systemctl $*" "$CONTROL"',
+  journalctl: 'exec curl -sS --fail --get --data-urlencode "command=journalctl $*" "$CONTROL"',
+};
+
+/** A machine with the service, on which the commands of the documents run. */
+class Machine {
+  readonly folder: string;
+  /** Of the service; a change takes effect when it starts again. */
+  env: Record<string, string>;
+  /** What the service printed when it last did not start. */
+  failure = '';
+  readonly #servers: ServerProcess[] = [];
+  readonly #t: Test;
+  readonly #ports: { main: number; ops: number };
+  #control = '';
+
+  private constructor(t: Test, folder: string, ports: { main: number; ops: number }) {
+    this.#t = t;
+    this.folder = folder;
+    this.#ports = ports;
+    this.env = { DATABASE_URL: `file:${this.store}` };
+  }
+
+  static async install(t: Test, env: Record<string, string> = {}): Promise<Machine> {
+    const port = () => getPort({ host: '127.0.0.1' });
+    const machine = new Machine(t, await temporaryFolder(t), { main: await port(), ops: await port() });
+    Object.assign(machine.env, env);
+    for (const name of ['bin', 'store', 'elsewhere', 'release']) await mkdir(join(machine.folder, name));
+    for (const [name, code] of Object.entries(stubs)) {
+      const file = join(machine.folder, 'bin', name);
+      await writeFile(file, `#!/bin/bash\n${code}\n`);
+      await chmod(file, 0o755);
+    }
+    await machine.unpack('release');
+    const control = createServer((request, response) => {
+      const command = new URL(request.url ?? '', 'http://control').searchParams.get('command') ?? '';
+      void machine.#obey(command).then((text) => response.end(text));
+    }).listen(0, '127.0.0.1');
+    await once(control, 'listening');
+    t.teardown(() => control.close());
+    machine.#control = `http://127.0.0.1:${(control.address() as AddressInfo).port}/`;
+    await machine.start();
+    return machine;
+  }
+
+  /** Where the store is. */
+  get store(): string {
+    return join(this.folder, 'store/plants.db');
+  }
+
+  get server(): ServerProcess {
+    return this.#servers.at(-1)!;
+  }
+
+  /** Puts a release into a folder. */
+  async unpack(name: string): Promise<void> {
+    await mkdir(join(this.folder, name), { recursive: true });
+    for (const part of ['dist', 'node_modules', 'openapi.yaml', 'package.json', 'packages'])
+      await symlink(join(root, part), join(this.folder, name, part));
+    await cp(join(root, 'deploy'), join(this.folder, name, 'deploy'), { recursive: true });
+    const file = join(this.folder, name, 'deploy/commands.sh');
+    await writeFile(file, this.here(await readFile(file, 'utf8')));
+  }
+
+  /** Starts the service as the unit does. */
+  async start(): Promise<void> {
+    this.failure = '';
+    const env = { PORT: String(this.#ports.main), OPS_PORT: String(this.#ports.ops), ...this.env };
+    try {
+      const script = join(this.folder, 'release/dist/main.js');
+      this.#servers.push(await startServer(this.#t, { script, env }));
+    } catch (error) {
+      this.failure = (error as Error).message;
+    }
+  }
+
+  /** The commands with the places and the ports of this machine. */
+  here(code: string): string {
+    const places: [string, string][] = [
+      ['/var/lib /var/backups /var/log', this.folder],
+      ['/var/lib/plant-store', join(this.folder, 'store')],
+      ['/opt/plant-store', join(this.folder, 'release')],
+      ['/var/backups/plant-store', join(this.folder, 'backups')],
+      ['/etc/plant-store.env', join(this.folder, 'plant-store.env')],
+      ['/elsewhere', join(this.folder, 'elsewhere')],
+      [' -o plant-store -g plant-store', ''],
+      ['127.0.0.1:9090', `127.0.0.1:${this.#ports.ops}`],
+      ['127.0.0.1:3000', `127.0.0.1:${this.#ports.main}`],
+      [':3000', `:${this.#ports.main}`],
+    ];
+    return places.reduce((text, [from, to]) => text.replaceAll(from, to), code);
+  }
+
+  /**
+   * Runs commands of a document.
+   * @param changes - What a reader replaces in them.
+   * @param input - What the reader types.
+   * @returns What they print.
+   */
+  async run(code: string | undefined, changes: Record<string, string> = {}, input = ''): Promise<string> {
+    if (code === undefined) throw new Error('there are no such commands');
+    run.add(code);
+    const changed = Object.entries(changes).reduce((text, [from, to]) => text.replaceAll(from, to), code);
+    const commands = this.here(`. /opt/plant-store/deploy/commands.sh\n${changed}`);
+    const env = {
+      ...environment({ CONTROL: this.#control, no_proxy: '127.0.0.1', HOME: this.folder }),
+      PATH: `${join(this.folder, 'bin')}:${process.env['PATH']}`,
+    };
+    return new Promise((resolve, reject) => {
+      const child = execFile(
+        'bash',
+        ['-ec', commands],
+        { env, cwd: this.folder },
+        (error, stdout, stderr) => {
+          if (error === null) resolve(stdout + stderr);
+          else reject(new Error(`${commands}\n${stdout}${stderr}`));
+        },
+      );
+      child.stdin?.end(input);
+    });
+  }
+
+  async #obey(command: string): Promise<string> {
+    const [program, ...words] = command.split(' ');
+    if (program === 'journalctl')
+      return words.includes('--dmesg') ? 'Out of memory: Killed process 1' : this.#journal();
+    if (words.includes('MainPID')) return `${this.server.child.pid}\n`;
+    if (words[0] === 'show') return 'NRestarts=0\n';
+    if (words[0] !== 'start') await this.server.end();
+    if (words[0] !== 'stop') await this.start();
+    return '';
+  }
+
+  /** The log of all servers of this machine, with a line of systemd. */
+  #journal(): string {
+    const lines = this.#servers.flatMap(({ log }) => log.map((line) => JSON.stringify(line)));
+    return ['Started Plant Store.', ...lines, this.failure, ''].join('\n');
+  }
+
+  /** The status of a request to the admin listener's /readyz. */
+  async readiness(): Promise<number> {
+    return (await fetch(`http://127.0.0.1:${this.#ports.ops}/readyz`)).status;
+  }
+
+  /** The causes of failed requests, according to the log. */
+  causes(): string[] {
+    return this.server.log.flatMap(
+      (line) => (line['err'] as { message?: string } | undefined)?.message ?? [],
+    );
+  }
+
+  async logged(message: string): Promise<void> {
+    await this.server.logged(() => this.server.log.some(({ msg }) => msg === message));
+  }
+}
+
+/** Creates a plant of a new token's subject; returns the token, and the status. */
+async function createPlant({ server }: Machine, token: string, id: number): Promise<number> {
+  return (await create(server, token, `{"id":${id},"name":"a"}`)).status;
+}
+
+/** Fails unless the runbook quotes what was seen. */
+function quotes(t: Test, seen: string | undefined, quotation: string): void {
+  t.ok(runbook.replaceAll(/\s+/g, ' ').includes(quotation), `the runbook quotes: ${quotation}`);
+  t.match(seen, quotation);
+}
+
+t.test('the commands of the runbook', skipFor(lacking), async (t) => {
+  t.test('First, and a disk that is nearly full', async (t) => {
+    const machine = await Machine.install(t);
+    const token = await machine.server.createToken('alice');
+    for (const id of [1, 2]) t.equal(await createPlant(machine, token, id), 200);
+    const [look] = blocksOf(runbook, 'First');
+    t.match(await machine.run(look), /"status":"ready"/);
+
+    await machine.server.end();
+    machine.env['DATABASE_RESERVE_BYTES'] = '1099511627776';
+    await machine.start();
+    const refused = await create(machine.server, token, '{"id":3,"name":"a"}');
+    t.match(await refused.text(), '"error":50300');
+    t.equal(await machine.readiness(), 200);
+    await machine.logged('requests fail');
+    quotes(t, machine.causes()[0], 'less than DATABASE_RESERVE_BYTES is free');
+    t.match(await machine.run(look), /"msg":"requests fail","cause":".*SQLite: creates/);
+
+    const [space, usage, deletion, after] = blocksOf(runbook, 'The disk is full or nearly full');
+    t.match(await machine.run(space), /plant_store_disk_reserve_bytes 1099511627776\n/);
+    t.match(await machine.run(usage), 'alice\t2\t24\n');
+    t.match(await machine.run(deletion), /2 changed/);
+    t.equal(await (await list(machine.server, token)).text(), '[]');
+    t.match(await machine.run(after), 'plant_store_disk_free_bytes');
+  });
+
+  t.test('A token leaked', async (t) => {
+    const machine = await Machine.install(t);
+    const token = await machine.server.createToken('alice');
+    t.equal(await createPlant(machine, token, 1), 200);
+    t.equal((await list(machine.server, token)).status, 200);
+    t.equal((await remove(machine.server, token, 1)).status, 204);
+    const other = await machine.server.createToken('bob');
+    t.equal(await createPlant(machine, other, 1), 200);
+
+    const [find, revoke, deeds, renew, check] = blocksOf(runbook, 'A token leaked');
+    const [, id = ''] = /^([\da-f]{12}) +alice /m.exec(await machine.run(find, {}, `${token}\n`)) ?? [];
+    t.match(await machine.run(revoke, { '0123456789ab': id }), `Token ${id} is revoked.`);
+    const done = await machine.run(`id=${id}\n${deeds}`);
+    run.add(deeds!);
+    t.match(done, /1 127\.0\.0\.1\tGET\t200\n/);
+    t.match(done, /Z\tDELETE\t\/plants\/1\t204\t\S+\n$/);
+    t.equal([...done.matchAll(/^ +1 /gm)].length, 3, 'nothing that bob did');
+    t.match(await machine.run(renew), /^pst_/);
+    t.match(await machine.run(check), /revoked\n.*valid\n/);
+    await until(
+      async () => (await list(machine.server, token)).status,
+      (status) => status === 401,
+    );
+  });
+
+  t.test('An upgrade went wrong', async (t) => {
+    const machine = await Machine.install(t);
+    await machine.server.end();
+    const old = 'release-2026-01-01-000000';
+    await rename(join(machine.folder, 'release'), join(machine.folder, old));
+    await machine.unpack('release');
+    const dist = join(machine.folder, 'release/dist');
+    await rm(dist);
+    await mkdir(dist);
+    await writeFile(join(dist, 'main.js'), 'throw new Error("broken")');
+    await machine.start();
+    t.match(machine.failure, 'broken');
+    const [back, check] = blocksOf(runbook, 'An upgrade went wrong');
+    const changes = {
+      'YYYY-MM-DD-HHMMSS': '2026-01-01-000000',
+      '/opt/plant-store-withdrawn': '/opt/plant-store-withdrawn',
+    };
+    t.match(await machine.run(back, changes), /broken[^]*"status":"ready"/);
+    t.match(await readdir(machine.folder), new Set(['release']));
+    t.match(await machine.run(check), /plant_store_build_info\{version="/);
+  });
+
+  t.test('PostgreSQL failed over or is down', skipFor(noPostgres), async (t) => {
+    const postgres = await startPostgres(t);
+    const url = await postgres.createDatabase(t);
+    const machine = await Machine.install(t, { DATABASE_URL: url });
+    const token = await machine.server.createToken('alice');
+    t.equal(await createPlant(machine, token, 1), 200);
+    await postgres.stop();
+    t.equal(await createPlant(machine, token, 2), 503);
+    await machine.logged('requests fail');
+    quotes(t, machine.causes()[0], 'PostgreSQL:');
+    await postgres.start();
+    const [, statements = ''] =
+      /```sql\n([^]*?)```/.exec(runbook.split('## PostgreSQL failed over')[1]!) ?? [];
+    t.match(await postgres.sql(statements.split(';')[0]!), [{ pg_is_in_recovery: false }]);
+    t.strictSame(await postgres.sql(statements.split(';')[1]!), []);
+    const [check] = blocksOf(runbook, 'PostgreSQL failed over or is down');
+    t.match(await machine.run(check), '"status":"ready"');
+    t.equal(await createPlant(machine, token, 2), 200, 'without a restart');
+  });
+
+  t.test('Requests are slow, and the log', async (t) => {
+    const machine = await Machine.install(t);
+    const token = await machine.server.createToken('alice');
+    t.equal(await createPlant(machine, token, 1), 200);
+    const refused = await list(machine.server, 'nonsense');
+    const [slow] = blocksOf(runbook, 'Requests are slow');
+    t.match(
+      await machine.run(slow, { '.ms > 1000': '.ms > 0' }),
+      /^[\d.]+\tPOST\t\/plants\t200\talice\n[^]*nodejs_eventloop_lag_p99_seconds/m,
+    );
+    const changes = { '0123456789ab': refused.headers.get('x-request-id')!, '.ms > 1000': '.ms > 0' };
+    const [search] = blocksOf(operate, 'Log');
+    t.match(await machine.run(search, changes), /"status":200[^]*"status":401[^]*"tokenId":/);
+  });
+
+  t.test('There are too many connections', async (t) => {
+    const machine = await Machine.install(t, { MAX_CONNECTIONS: '2' });
+    const open = () => connect(machine.server.port, '127.0.0.1').on('error', () => undefined);
+    const held = [open(), open()];
+    t.teardown(() => {
+      for (const socket of held) socket.destroy();
+    });
+    await Promise.all(held.map((socket) => once(socket, 'connect')));
+    await once(open().resume(), 'close');
+    await machine.logged('rejected before it was a request');
+    const [count, check] = blocksOf(runbook, 'There are too many connections');
+    t.match(await machine.run(count), /^\[1,"127\.0\.0\.1"\]\n[^]*\b2 127\.0\.0\.1\n/m);
+    t.match(await machine.run(check), 'plant_store_rejections_total{reason="connection_limit"} 1\n');
+  });
+
+  t.test('The store was moved or deleted, or a file is missing', async (t) => {
+    const machine = await Machine.install(t);
+    const { folder } = machine;
+    const token = await machine.server.createToken('alice');
+    t.equal(await createPlant(machine, token, 1), 200);
+    const [moveBack, save, put] = blocksOf(runbook, 'The store was moved or deleted');
+    const move = async (names: string[]) => {
+      for (const name of names) await rename(join(folder, 'store', name), join(folder, 'elsewhere', name));
+    };
+    const files = ['plants.db', 'plants.db-wal', 'plants.db-shm'];
+    await move(files);
+    t.equal(await createPlant(machine, token, 2), 503);
+    t.equal(await machine.readiness(), 503);
+    t.equal((await list(machine.server, token)).status, 200);
+    await machine.logged('requests fail');
+    quotes(t, machine.causes()[0], 'was deleted or replaced while it was in use: writing has stopped');
+    t.match(await machine.run(moveBack), '"status":"ready"');
+    t.equal(await createPlant(machine, token, 2), 200);
+
+    for (const name of files) await rm(join(folder, 'store', name));
+    t.equal(await createPlant(machine, token, 3), 503);
+    t.match(await machine.run(save), /plants\.db\n[^]*plants\.db-wal\n/);
+    t.match(await machine.run(put), '"status":"ready"');
+    t.equal(await (await list(machine.server, token)).text(), '[{"name":"a"},{"name":"a"}]');
+
+    t.equal(await createPlant(machine, token, 3), 200);
+    await machine.server.end('SIGKILL');
+    await move(['plants.db-wal']);
+    await machine.start();
+    quotes(t, machine.failure, 'is missing');
+    const [putBack] = blocksOf(runbook, 'The start says that a file is missing');
+    t.match(await machine.run(putBack), /is missing[^]*"status":"ready"/);
+    t.equal(await createPlant(machine, token, 3), 400, 'nothing is lost');
+  });
+
+  t.test('The store is damaged, and a nightly backup is restored', async (t) => {
+    const machine = await Machine.install(t);
+    const { folder } = machine;
+    const token = await machine.server.createToken('alice');
+    for (const id of [1, 2, 3]) t.equal(await createPlant(machine, token, id), 200);
+    const unit = await read('deploy/plant-store-backup.service');
+    const [, command = ''] = /^ExecStart=(.*) 14$/m.exec(unit) ?? [];
+    const backUp = `DATABASE_URL=file:${machine.store} ${command}`;
+    for (let night = 1; night <= 2; night++) {
+      const printed = await machine.run(`${backUp} 1`);
+      t.match(printed, /can be restored\. It has 3 plants\.\n/);
+      // The next one has another name: a second has begun.
+      const [name = ''] = /plants-\S+\.db/.exec(printed) ?? [];
+      const now = () =>
+        `plants-${new Date().toISOString().slice(0, 19).replace('T', '-').replaceAll(':', '')}.db`;
+      await repeatUntil(() => now() !== name);
+    }
+    const kept = await readdir(join(folder, 'backups'));
+    t.equal(kept.length, 1, 'the newest one, and nothing else');
+    const [check] = blocksOf(runbook, 'The store is damaged');
+    t.match(await machine.run(check), 'Copied 3 plants');
+
+    await machine.server.end();
+    await truncate(machine.store, 8192);
+    const damage = 'database disk image is malformed';
+    await t.rejects(machine.run(check), { message: new RegExp(damage) });
+    quotes(t, damage, damage);
+    await t.rejects(machine.run(`${backUp} 1`), { message: new RegExp(damage) });
+    await t.rejects(machine.run(`${backUp} 0`), { message: /KEEP must be a number from 1/ });
+    t.strictSame(await readdir(join(folder, 'backups')), kept, 'a backup that fails deletes none');
+    const [drill, put, tokens] = blocksOf(runbook, 'Restore a backup');
+    const changes = { 'plants-YYYY-MM-DD-HHMMSS.db': kept.at(-1)! };
+    t.match(await machine.run(drill, changes), 'can be restored. It has 3 plants.');
+    const newest = join(folder, 'backups', kept.at(-1)!);
+    await t.rejects(machine.run(`node /opt/plant-store/deploy/restore-drill.js ${newest} 4`), {
+      message: /has 3 plants, not 4/,
+    });
+    t.match(await machine.run(`backup=${newest}\n${put}`), '"status":"ready"');
+    run.add(put!);
+    t.equal(await (await list(machine.server, token)).text(), '[{"name":"a"},{"name":"a"},{"name":"a"}]');
+    t.match(await machine.run(tokens), /alice[^]*valid/);
+  });
+
+  t.test('A certificate has expired', async (t) => {
+    const folder = await temporaryFolder(t);
+    const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
+    /** Makes a certificate that expires after some days. */
+    const certify = (days: number) => {
+      const request = join(folder, 'request.pem');
+      for (const args of [
+        `req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost -keyout ${key} -out ${request}`,
+        `x509 -req -in ${request} -signkey ${key} -days ${days} -out ${cert}`,
+      ])
+        t.equal(spawnSync('openssl', args.split(' ')).status, 0);
+    };
+    certify(-1);
+    // A client that rejects the certificate may leave a connection whose handshake is not over.
+    const env = { TLS_CERT_FILE: cert, TLS_KEY_FILE: key, SHUTDOWN_SECONDS: '1' };
+    const machine = await Machine.install(t, env);
+    await t.rejects(fetch(`${machine.server.origin}/plants`), TypeError);
+    const [ask, restart] = blocksOf(runbook, 'A certificate has expired');
+    const expiry = async () => {
+      const [, date = ''] = /notAfter=(.*)/.exec(await machine.run(ask)) ?? [];
+      return Date.parse(date);
+    };
+    t.ok((await expiry()) < Date.now());
+    certify(2);
+    await machine.run(restart);
+    t.ok((await expiry()) > Date.now());
+  });
+
+  t.test('A worker restarts again and again, and memory runs out', async (t) => {
+    const machine = await Machine.install(t, { WORKERS: '2' });
+    const ended = 'a worker has ended, and another one takes its place';
+    for (const times of [1, 2]) {
+      process.kill(workersOf(machine.server).at(-1)!, 'SIGKILL');
+      await machine.server.logged(
+        () => machine.server.log.filter(({ msg }) => msg === ended).length === times,
+      );
+      await machine.server.logged(() => workersOf(machine.server).length === 2 + times);
+    }
+    const [reasons] = blocksOf(runbook, 'A worker restarts again and again');
+    t.match(await machine.run(reasons), /2 SIGKILL \n[^]*plant_store_worker_restarts_total 2\n/);
+    const [memory] = blocksOf(runbook, 'Memory runs out');
+    t.match(await machine.run(memory), /NRestarts[^]*Out of memory[^]*process_resident_memory_bytes \d/);
+  });
+
+  t.test('all of them were run', (t) => {
+    const all = [...runbook.matchAll(/^( *)```sh$/gm)].length;
+    const headings = [...runbook.matchAll(/^## (.*)$/gm)].map(([, heading = '']) => heading);
+    const blocks = headings.flatMap((heading) => blocksOf(runbook, heading));
+    t.equal(blocks.length, all);
+    t.strictSame(
+      blocks.filter((block) => !run.has(block)),
+      [],
+    );
+    t.end();
+  });
+});
+
+t.test('the runbook names metrics that exist', (t) => {
+  const { registry } = createMetrics(service);
+  new GatheredMetrics(registry, () => [], service.metricPrefix);
+  const known = registry.getMetricsAsArray().map(({ name }) => name);
+  const named = [...runbook.matchAll(/\b(?:plant_store|nodejs|process)_\w*[a-z]\b(?!")/g)].map(
+    ([name]) => name,
+  );
+  t.ok(named.length > 10);
+  t.strictSame(
+    named.filter((name) => name !== 'plant_store' && !known.some((one) => one.startsWith(name))),
+    [],
+  );
+  t.end();
+});
