@@ -179,6 +179,9 @@ t.test('an error whose code is taken, or is that of no error status, prevents st
   t.throws(() => {
     check(two);
   }, /errors one and two have the same code, 40999/);
+  t.throws(() => {
+    check({ one: { code: 50100, message: 'One.' } });
+  }, /errors one and notImplemented have the same code, 50100/);
   for (const code of [404, 4040, 39_999, 60_000, 40_400.5]) {
     t.throws(() => {
       check({ one: { code, message: 'One.' } });

@@ -220,7 +220,7 @@ t.test(
     t.match(make, /^npm ci && npm run build\n/);
     await bash(make.replace(/^.*\n/, ''));
     const readme = read('packages/server/README.md');
-    const [makeNotes = ''] = [...readme.matchAll(/^```sh\n([^]*?)^```$/gm)].map(([, code = '']) => code);
+    const makeNotes = /^```sh\n(npm ci [^]*?)^```$/m.exec(readme)?.[1] ?? '';
     await bash(makeNotes.replace(/^.*\n/, ''));
     for (const [, file = '', code = ''] of (page + readme).matchAll(
       /^`(services\/\S+\.\w+)`[^\n]*:\n\n```\w+\n([^]*?)^```$/gm,

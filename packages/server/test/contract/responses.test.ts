@@ -11,7 +11,7 @@ import { JsonText } from '../../dist/contract/json-text.js';
 import { TypedBody } from '../../dist/contract/raw-body.js';
 import { anySchema } from '../../dist/contract/schema.js';
 import type { Service } from '../../dist/definition.js';
-import type { ErrorFacts } from '../../dist/errors.js';
+import { notImplemented, type ErrorFacts } from '../../dist/errors.js';
 import { createSerializer } from '../../dist/http/response/serializer.js';
 import { service } from '../../../../dist/service.js';
 import { engines, sharedStorage } from '../support/engines.js';
@@ -576,6 +576,51 @@ t.test('an error that a service cannot render at all has the form of this packag
   t.match(await invalid(), own(/^{"error":40002,"message":".*leaves is missing\."}$/));
   t.match(await malformed(), own(/^{"error":40000,/));
   t.equal(lines.length, 2);
+});
+
+t.test('an operation that is not written responds with 501, whatever its contract declares', async (t) => {
+  const handlers = { ...orchard.handlers, exportTrees: notImplemented };
+  const text = '{"error":50100,"message":"The operation is not implemented yet."}';
+  const start = async (content: object, responses: object) => {
+    const { service, ...options } = rendering(content, ({ statusCode: status }) => ({
+      mediaType: problem,
+      body: { status },
+    }));
+    const edits = {
+      '/components/responses/Failed/content': content,
+      '/paths/~1trees/get/responses': responses,
+    };
+    const { lines, logger } = captureLog('warn');
+    const app = await buildApp({
+      ...options,
+      contract: loadEdited(orchardDocument, edits, true),
+      service: { ...service, open: () => ({ handlers }) },
+      storage: await sharedStorage(engine),
+      logger,
+    });
+    t.teardown(() => app.close());
+    lines.length = 0;
+    const { statusCode: status, payload } = await app.inject({
+      url: '/v1/orchard/trees',
+      headers: { host: 'x' },
+    });
+    return { status, text: payload, logged: lines.map((line) => (line as { level: number }).level) };
+  };
+  const declaring = (values: number[]) => ({
+    [problem]: { schema: { type: 'object', properties: { status: { enum: values } } } },
+  });
+  const own = [400, 401, 403, 404, 405, 408, 417, 429, 431, 500, 503];
+  const success = { '200': { description: 'The trees.', content: { 'text/csv': {} } } };
+  const failed = { default: { $ref: '#/components/responses/Failed' } };
+  const warned = { status: 501, text: '{"status":501}', logged: [40] };
+  t.strictSame(await start(declaring([...own, 501]), { ...success, ...failed }), warned);
+  t.strictSame(await start(declaring([...own, 501]), success), warned, 'it is not declared');
+  const inOwnForm = { status: 501, text, logged: [50, 40] };
+  t.strictSame(
+    await start(declaring(own), { ...success, ...failed }),
+    inOwnForm,
+    'its form has no such status',
+  );
 });
 
 t.test('errors may be texts of other media types', async (t) => {
