@@ -101,7 +101,7 @@ export interface components {
          *     | 40000 | The request is not well-formed HTTP. |
          *     | 40001 | The body is not well-formed JSON in UTF-8. |
          *     | 40002 | The body does not match the schema. |
-         *     | 40003 | The body's media type or content coding is not supported: send `application/json`, uncompressed. |
+         *     | 40003 | The body's media type or content coding is not supported. |
          *     | 40004 | The body is missing. |
          *     | 40005 | The body is too large. |
          *     | 40006 | A query parameter is unknown, repeated or out of range. |

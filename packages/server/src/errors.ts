@@ -21,8 +21,7 @@ export const catalogue = {
   invalidBody: { code: 40002, message: 'The body does not match the schema.' },
   unsupportedMediaType: {
     code: 40003,
-    message:
-      "The body's media type or content coding is not supported: send `application/json`, uncompressed.",
+    message: "The body's media type or content coding is not supported.",
   },
   missingBody: { code: 40004, message: 'The body is missing.' },
   bodyTooLarge: { code: 40005, message: 'The body is too large.' },

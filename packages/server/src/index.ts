@@ -7,7 +7,7 @@ export type { AnyOpened, ExampleRequest, Opened, Service, ServiceContext } from 
 // Handlers: their types, and what they return besides plain values.
 export type { Caller, ErrorOf, Handlers, JsonArray, JsonPage } from './contract/handlers.js';
 export { JsonText } from './contract/json-text.js';
-export { TypedBody, type RawBody } from './contract/raw-body.js';
+export { TypedBody, UploadedFile, type RawBody } from './contract/raw-body.js';
 
 // Errors that handlers throw, those that every server has, and how a service renders them.
 export {

@@ -13,15 +13,17 @@ export async function renderTypes(contract: Contract): Promise<string> {
   const [{ default: openapiTS, astToString }, { default: ts }] = await loadGenerator();
   const document = withIds(contract);
   const bigint = ts.factory.createKeywordTypeNode(ts.SyntaxKind.BigIntKeyword);
-  const orNull = ts.factory.createUnionTypeNode([
-    bigint,
-    ts.factory.createLiteralTypeNode(ts.factory.createNull()),
-  ]);
+  const nullType = ts.factory.createLiteralTypeNode(ts.factory.createNull());
+  const uploaded = ts.factory.createImportTypeNode(
+    ts.factory.createLiteralTypeNode(ts.factory.createStringLiteral('contract-server')),
+    undefined,
+    ts.factory.createIdentifier('UploadedFile'),
+  );
   const nodes = await openapiTS(document, {
-    // A double cannot represent every int64, so the code uses bigint.
+    // A double cannot represent every int64, so the code uses bigint. Handlers get files for bytes in forms.
     transform: (schema): TypeNode | undefined => {
-      if (schema.format !== 'int64') return undefined;
-      return isNullable(schema) ? orNull : bigint;
+      const type = schema.format === 'int64' ? bigint : isBinary(schema, contract) ? uploaded : undefined;
+      return type && isNullable(schema) ? ts.factory.createUnionTypeNode([type, nullType]) : type;
     },
     alphabetize: false,
     readWriteMarkers: /"(readOnly|writeOnly)":true/.test(JSON.stringify(document)),
@@ -39,6 +41,13 @@ async function loadGenerator() {
       'openapi-typescript and typescript are needed to generate types; run "npm install --save-dev openapi-typescript@7 typescript@5"',
     );
   }
+}
+
+/** Whether a schema is of bytes, which forms send as files. */
+function isBinary(schema: SchemaObject, { document }: Contract): boolean {
+  if (schema.format === 'binary') return true;
+  const is30 = String(document['openapi']).startsWith('3.0');
+  return !is30 && 'contentMediaType' in schema && !('contentEncoding' in schema);
 }
 
 function isNullable(schema: SchemaObject): boolean {

@@ -2,7 +2,8 @@
 import { readSchemes, type SecurityScheme } from './security.js';
 import { methods, readOperations, type Operation } from './operations.js';
 import { ContractNode } from './contract-node.js';
-import { isRange, jsonTypes } from './media-type.js';
+import type { BodyFormat } from './body.js';
+import { jsonTypes, type MediaType } from './media-type.js';
 import { Schemas } from './schema-normalizer.js';
 import type { Default } from './schema.js';
 import { depthOf } from './shape.js';
@@ -70,17 +71,26 @@ export function loadContract(bytes: Buffer, hasOwnErrors = false): Contract {
       .filter((method) => operations.some((operation) => operation.method === method))
       .flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])),
     responseHeaders: [...new Set(operations.flatMap(({ responseHeaders }) => responseHeaders))].sort(),
-    bodyTypes: [
-      ...new Set([
-        'application/json',
-        ...bodies.map(({ range }) => (isRange(range) ? jsonTypes : range.type)),
-      ]),
-    ],
+    bodyTypes: uniqueTypes([
+      'application/json',
+      ...bodies.map(({ range, format }) => typesOf(range, format)),
+    ]),
     bodyDepth: Math.max(0, ...bodies.map(({ schema }) => depthOf(schema.shape))),
     basePaths: [...new Set(operations.flatMap(({ basePaths }) => basePaths))],
     defaults: schemas.defaults,
     warnings: text.warnings,
   };
+}
+
+/** The types that a body of a range may have, without parameters. */
+function typesOf({ type }: MediaType, format: BodyFormat): string | RegExp {
+  if (!type.endsWith('/*')) return type;
+  if (format === 'json') return jsonTypes;
+  return type === '*/*' ? /\// : new RegExp(`^${type.slice(0, -1).replaceAll(/[.+^$|]/g, '\\$&')}`);
+}
+
+function uniqueTypes(types: readonly (string | RegExp)[]): (string | RegExp)[] {
+  return [...new Map(types.map((type) => [String(type), type])).values()];
 }
 
 /** How many names a warning has. */

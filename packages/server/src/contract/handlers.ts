@@ -1,6 +1,6 @@
 // Derives the handlers' types from a contract's generated types, so that a wrong handler does not compile.
 import type { JsonText } from './json-text.js';
-import type { RawBody, TypedBody } from './raw-body.js';
+import type { RawBody, TypedBody, UploadedFile } from './raw-body.js';
 
 /** The caller of a request, as a handler sees it. */
 export interface Caller {
@@ -49,8 +49,26 @@ type JsonContent<T> = T extends { content: infer Content }
   ? Content[DefaultType<keyof Content> & keyof Content]
   : undefined;
 
-/** The JSON of a request, of any of its media types. */
-type RequestJson<T> = T extends { content: infer Content } ? Content[JsonType<keyof Content>] : undefined;
+/** The body of a request, of any of its media types. */
+type RequestContent<T> = T extends { content: infer Content }
+  ? { [Type in keyof Content]: BodyOf<Type, Content[Type]> }[keyof Content]
+  : undefined;
+
+/** A form or JSON; or else bytes or a text. */
+type BodyOf<Type, Given> = Type extends `multipart/form-data${'' | `;${string}`}`
+  ? Without<'$read', Given, UploadedFile>
+  : Type extends FormType | JsonType<Type>
+    ? Given extends UploadedFile
+      ? Type extends `${string}/*`
+        ? Uint8Array
+        : string
+      : Without<'$read', Given>
+    : unknown extends Given
+      ? Uint8Array
+      : Given extends UploadedFile
+        ? Uint8Array
+        : Extract<Given, string>;
+type FormType = `application/x-www-form-urlencoded${'' | `;${string}`}`;
 
 type Parameters<Operation, Location extends 'path' | 'query' | 'header' | 'cookie'> = Operation extends {
   parameters: { [_ in Location]?: infer Given };
@@ -83,25 +101,26 @@ type HeaderParameters<Operation> =
 /**
  * A body without the properties that the other side sends, which the generated types mark.
  * @typeParam Mark - `$read` for requests, since properties that are readOnly are only returned; `$write` for responses.
+ * @typeParam Binary - What stands for bytes: a text in JSON, or a file in a form.
  */
-type Without<Mark extends '$read' | '$write', T> = T extends {
-  readonly [_ in Exclude<'$read' | '$write', Mark>]: infer U;
-}
-  ? Without<Mark, U>
-  : T extends (infer Item)[]
-    ? Without<Mark, Item>[]
-    : T extends object
-      ? {
-          [
-            Name in keyof T as NonNullable<T[Name]> extends { readonly [_ in Mark]: unknown } ? never : Name
-          ]: Without<Mark, T[Name]>;
-        }
-      : T;
+type Without<Mark extends '$read' | '$write', T, Binary = string> = T extends UploadedFile
+  ? Binary
+  : T extends { readonly [_ in Exclude<'$read' | '$write', Mark>]: infer U }
+    ? Without<Mark, U, Binary>
+    : T extends (infer Item)[]
+      ? Without<Mark, Item, Binary>[]
+      : T extends object
+        ? {
+            [
+              Name in keyof T as NonNullable<T[Name]> extends { readonly [_ in Mark]: unknown } ? never : Name
+            ]: Without<Mark, T[Name], Binary>;
+          }
+        : T;
 
 type RequestBody<Operation> = Operation extends { requestBody: infer Body }
-  ? Without<'$read', RequestJson<Body>>
+  ? RequestContent<Body>
   : Operation extends { requestBody?: infer Body }
-    ? Without<'$read', RequestJson<NonNullable<Body>>> | undefined
+    ? RequestContent<NonNullable<Body>> | undefined
     : undefined;
 
 /** The caller, unless the operation is public; undefined credentials are an alternative of an optional scheme. */

@@ -3,22 +3,10 @@ import { readRequirements, type Requirement, type SecurityScheme } from './secur
 import { readBasePaths } from './servers.js';
 import { readParameters, readRoute, type Parameter, type Route } from './parameters.js';
 import { scopeExtension, type ContractNode } from './contract-node.js';
-import {
-  declares,
-  readContent,
-  readResponses,
-  type Content,
-  type ErrorContents,
-  type Result,
-} from './responses.js';
+import { readBody, type Body } from './body.js';
+import { declares, readResponses, type ErrorContents, type Result } from './responses.js';
 import type { Schemas } from './schema-normalizer.js';
 import type { Finding } from './contract-text.js';
-
-/** A request body in the normal form: JSON of one or several media types. */
-export interface Body {
-  readonly required: boolean;
-  readonly contents: readonly Content[];
-}
 
 /** An operation in the normal form. */
 export interface Operation {
@@ -52,7 +40,6 @@ export interface Operation {
 
 /** The methods that an operation can have. HEAD is derived from GET; OPTIONS is used for CORS only. */
 export const methods = ['get', 'post', 'put', 'patch', 'delete'] as const;
-const methodsWithBody: readonly string[] = ['post', 'put', 'patch'];
 const otherMethods: Readonly<Record<string, string>> = {
   head: 'Leave it out: the server responds to HEAD wherever there is GET',
   options: 'Leave it out: the server responds to OPTIONS for CORS',
@@ -148,7 +135,7 @@ function readOperation({ method, path, route, item, node }: Given, surroundings:
       // The server reads it itself, and returns 304.
       (one) => !(isConditional && one.in === 'header' && one.name.toLowerCase() === 'if-none-match'),
     ),
-    body: readBody(node, method, schemas),
+    body: readBody(node, method, schemas, surroundings.is30),
     results,
     isConditional,
     responseHeaders: headers,
@@ -165,39 +152,6 @@ function readSecurity(node: ContractNode, { document, schemes, is30 }: Surroundi
     return [];
   }
   return readRequirements(owner, schemes, document.at('components'), !is30);
-}
-
-/** How to write JSON instead of bodies of other types. */
-const jsonFixes: readonly [RegExp, string][] = [
-  [/^multipart\//i, ', with each file as a text in Base64 (format: byte)'],
-  [/[/+]xml\b|x-www-form-urlencoded/i, ' with the same schema'],
-  [/^text\//i, ' with type: string'],
-];
-const bytesAsJson = ', with the bytes as a text in Base64 (format: byte)';
-
-function readBody(node: ContractNode, method: string, schemas: Schemas): Body | undefined {
-  if (!node.has('requestBody')) return undefined;
-  const given = node.at('requestBody');
-  if (!methodsWithBody.includes(method)) {
-    given.fault(
-      `a body is not supported for ${method.toUpperCase()}`,
-      'Write parameters, or post with a path of its own',
-    );
-    return undefined;
-  }
-  const body = given.target();
-  body.allow('description required content');
-  body.require('content', 'Write content with application/json');
-  const contents = readContent(body, schemas, 'request');
-  if (body.at('content').isObject && contents.length === 0)
-    body.at('content').fault('has no media type', 'Write application/json');
-  const json = contents.filter(({ isJson }) => isJson);
-  const [{ name } = { name: '' }] = contents;
-  if (json.length === 0 && name !== '') {
-    const fix = jsonFixes.find(([pattern]) => pattern.test(name))?.[1] ?? bytesAsJson;
-    body.at('content').fault(`${name} is not supported`, `Write application/json${fix}`);
-  }
-  return { required: body.flag('required') === true, contents: json };
 }
 
 /** Derives the id of an operation that has none, as in `getBooksById`. */

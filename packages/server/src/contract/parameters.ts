@@ -3,18 +3,28 @@ import { checkName } from './schema-keywords.js';
 import type { ContractNode } from './contract-node.js';
 import { anySchema, type Schema } from './schema.js';
 import type { Schemas } from './schema-normalizer.js';
+import { anything, type Shape } from './shape.js';
 
 /** The part of a request that has a parameter. */
 export type ParameterPlace = 'path' | 'query' | 'header' | 'cookie';
 
+/** How a value is written as texts. */
+export interface TextForm {
+  /**
+   * As one text, or one for each item (`plain`); an object as a text for each property, by its name (`spread`), or by a
+   * name such as `filter[color]` (`deep`); as JSON; or as the part of a multipart body (`file`).
+   */
+  readonly kind: 'plain' | 'spread' | 'deep' | 'json' | 'file';
+  /** What separates items, or names and values of properties, in one text; undefined if the parameter is repeated. */
+  readonly separator: string | undefined;
+}
+
 /** A parameter in the normal form. */
-export interface Parameter {
+export interface Parameter extends TextForm {
   readonly name: string;
   readonly in: ParameterPlace;
   readonly required: boolean;
   readonly schema: Schema;
-  /** What separates the items of an array in one text; undefined if the parameter is repeated instead. */
-  readonly separator: string | undefined;
 }
 
 /** Headers that OpenAPI does not allow as parameters, in lower case. */
@@ -47,6 +57,7 @@ export function readParameters(
     }
   }
   const parameters = [...all.values()];
+  checkSpread(operation, parameters);
   const inPath = parameters.filter((one) => one.in === 'path').map(({ name }) => name);
   const placeholders = namesOf(path);
   for (const name of placeholders) {
@@ -84,11 +95,6 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
     node.at('content').fault('content is not supported here', fix);
     return undefined;
   }
-  if (node.at('style').value === 'deepObject') {
-    const fix = `Write a parameter for each property, named as in ${name}[color]: clients send the same`;
-    node.at('style').fault('the style deepObject is not supported', fix);
-    return undefined;
-  }
   node.require('schema', 'Write schema with a type');
   if (node.flag('allowEmptyValue') === true) {
     node
@@ -100,18 +106,41 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
   const schema = node.has('schema') ? schemas.normalize(node.at('schema'), 'text') : anySchema;
   checkText(node.at('schema'), schema, at);
   checkEnum(node.at('schema'), schema);
-  return { name, in: at, required, schema: asText(schema), separator: readSeparator(node, at) };
+  return { name, in: at, required, schema: asText(schema), ...readForm(node, schema.shape, at) };
 }
 
-/** Returns what separates the items of an array in one text; undefined if the parameter is repeated instead. */
-function readSeparator(node: ContractNode, where: ParameterPlace): string | undefined {
+/** Reads how a parameter or a field of a form is written. */
+export function readForm(node: ContractNode, shape: Shape, where: ParameterPlace): TextForm {
   const separators = new Map(Object.entries(styles[where]));
-  const names = [...separators.keys()];
+  const isObject = shape.types?.includes('object') === true;
+  if (isObject) for (const style of ['spaceDelimited', 'pipeDelimited']) separators.delete(style);
+  const names = [...separators.keys(), ...(isObject && where === 'query' ? ['deepObject'] : [])];
   const style = node.text('style') ?? names[0]!;
-  if (!separators.has(style))
+  if (!names.includes(style))
     node.at('style').fault(`the style ${style} is not supported here`, `Write ${names.join(' or ')}`);
+  if (style === 'deepObject') return { kind: 'deep', separator: undefined };
   const isRepeated = where === 'query' && (node.flag('explode') ?? style === 'form');
-  return isRepeated ? undefined : separators.get(style);
+  return {
+    kind: isObject && isRepeated ? 'spread' : 'plain',
+    separator: isRepeated ? undefined : separators.get(style),
+  };
+}
+
+/** Refuses names in a query that could belong to several parameters. */
+function checkSpread(operation: ContractNode, parameters: readonly Parameter[]): void {
+  const inQuery = parameters.filter((one) => one.in === 'query');
+  const names = inQuery.flatMap(({ name, kind, schema }) =>
+    kind === 'spread' ? Object.keys(schema.shape.properties) : [name],
+  );
+  const deep = inQuery.filter(({ kind }) => kind === 'deep').map(({ name }) => `${name}[`);
+  const twice = names.find(
+    (name, i) => names.includes(name, i + 1) || deep.some((start) => name.startsWith(start)),
+  );
+  if (twice !== undefined)
+    operation.fault(
+      `the name ${twice} in the query could belong to several parameters`,
+      'Rename one, or write style: deepObject',
+    );
 }
 
 /** A parameter is a text, unless its schema says otherwise. */
@@ -122,15 +151,50 @@ function asText(schema: Schema): Schema {
 
 /** Checks that a text can be read in only one way. */
 function checkText(node: ContractNode, { shape }: Schema, where: ParameterPlace): void {
-  const types = (shape.types ?? ['string']).filter((type) => type !== 'null');
-  if (types.length !== 1) node.fault('a text could have several types', 'Write one type');
-  if (types[0] !== 'array') return;
-  if (where === 'cookie')
-    node.fault('an array in a cookie is not supported', 'Write type: string, and split it in the handler');
-  const items = (shape.items?.types ?? ['string']).filter((type) => type !== 'null');
-  if (items.length !== 1 || items[0] === 'array' || items[0] === 'object') {
-    node.fault('the items could have several types', 'Write items with one type that is not array or object');
+  const types = textTypes(shape);
+  if (types.length === 1 && types[0] === 'object') {
+    if (where !== 'query') node.fault('an object is not supported here', 'Write a text, or use the query');
+    else checkProperties(node, shape);
+    return;
   }
+  if (where === 'cookie' && types[0] === 'array')
+    node.fault('an array in a cookie is not supported', 'Write type: string, and split it in the handler');
+  const fault = ambiguityOf(shape);
+  if (fault !== undefined) node.fault(fault.message, fault.fix);
+}
+
+/** Checks the properties of an object that is written as texts. */
+export function checkProperties(node: ContractNode, { properties, additional }: Shape): void {
+  for (const [name, one] of Object.entries({
+    ...properties,
+    ...(additional && { '(others)': additional }),
+  })) {
+    const isObject = textTypes(one).includes('object');
+    const fault = isObject
+      ? { message: 'an object is not supported here', fix: nestedFix }
+      : ambiguityOf(one);
+    if (fault !== undefined) node.fault(`the property ${name}: ${fault.message}`, fault.fix);
+  }
+}
+
+const nestedFix = 'Write type: string, with the JSON of the object, or a body';
+
+/** The types that a text stands for; without any, it is a string. */
+function textTypes({ types = ['string'] }: Shape): readonly string[] {
+  return types.filter((type) => type !== 'null');
+}
+
+/** Describes why texts could be read in several ways; undefined if there is only one. */
+export function ambiguityOf(shape: Shape): { message: string; fix: string } | undefined {
+  const types = textTypes(shape);
+  if (types.length !== 1) return { message: 'a text could have several types', fix: 'Write one type' };
+  const [item, ...others] = types[0] === 'array' ? textTypes(shape.items ?? anything) : types;
+  if (others.length === 0 && (types[0] !== 'array' || (item !== 'array' && item !== 'object')))
+    return undefined;
+  return {
+    message: 'the items could have several types',
+    fix: 'Write items with one type that is not array or object',
+  };
 }
 
 /** Refuses values that no text could equal: without a type, a parameter and its items are texts. */

@@ -1,4 +1,5 @@
-// Response bodies of media types other than JSON, which handlers return and the server sends as they are.
+// Bodies of media types other than JSON: those of responses, which handlers return and the server sends as they are, and
+// files that clients upload.
 
 /** Text, bytes, or a stream of both, such as a Readable or an async generator; a stream is read as it is sent. */
 export type RawBody = string | Uint8Array | AsyncIterable<string | Uint8Array>;
@@ -17,5 +18,26 @@ export class TypedBody<Type extends string = string, Body = RawBody> {
   constructor(mediaType: Type, body: Body) {
     this.mediaType = mediaType;
     this.body = body;
+  }
+}
+
+/** A file in a form (multipart/form-data). */
+export class UploadedFile {
+  /** The content. */
+  readonly bytes: Uint8Array;
+  /** What the client says that it is, or `application/octet-stream`: the content may be something else. */
+  readonly mediaType: string;
+  /** The name that the client gives it, without folders. Never use it as a path: names may be equal, or reserved. */
+  readonly filename: string | undefined;
+
+  /**
+   * @param bytes - The content.
+   * @param mediaType - Its media type.
+   * @param filename - Its name, if it has one.
+   */
+  constructor(bytes: Uint8Array, mediaType = 'application/octet-stream', filename?: string) {
+    this.bytes = bytes;
+    this.mediaType = mediaType;
+    this.filename = filename;
   }
 }

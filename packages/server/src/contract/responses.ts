@@ -22,6 +22,8 @@ export interface Content {
   /** Whether it is JSON, or a range that includes JSON. */
   readonly isJson: boolean;
   readonly schema: Schema;
+  /** Where the contract describes it. */
+  readonly node: ContractNode;
 }
 
 /** A response that a handler may return. */
@@ -103,10 +105,11 @@ export function readContent(owner: ContractNode, schemas: Schemas, use: Use): Co
       mediaType: !isOfJson ? name : isRange(range) ? json.type : name.replace(/\s*;\s*charset=[^;]*/i, ''),
       isJson: isOfJson,
       schema: isDescribed ? schemas.normalize(given.at('schema'), use) : anySchema,
+      node: given,
     };
   });
   const others = all.filter((content) => !content.isJson).map(({ name }) => name);
-  if (use !== 'response' && others.length > 0 && others.length < all.length) {
+  if (use === 'error' && others.length > 0 && others.length < all.length) {
     owner.at('content').warn(`${others.join(', ')} is not served, only JSON`, 'Leave it out');
   }
   const rank = ({ range, isJson }: Content) => (canonicalType(range) === json.type ? 0 : isJson ? 1 : 2);

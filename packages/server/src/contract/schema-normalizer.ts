@@ -128,7 +128,7 @@ export class Schemas {
     checkKeywords(node, this.#is30);
     const nullable = this.#nullable(node, use);
     if (nullable !== undefined) return nullable;
-    const types = this.#types(node, use);
+    const types = this.#types(node);
     const isArray = node.at('type').value === 'array';
     if (isArray && this.#is30) node.require('items', 'Write items with the schema of the items');
     const context = {
@@ -144,6 +144,7 @@ export class Schemas {
     };
     const number = numberForm(node, types);
     if (number !== undefined) draft.number = number;
+    if (use === 'request' && isBinary(node, this.#is30)) draft.binary = true;
     if (isOfRequests(use) && node.at('default').value !== undefined) draft.default = node.at('default').value;
     if (number === 'integer' && node.at('format').value === 'int32') {
       draft.minimum = Math.max(draft.minimum ?? -Infinity, -(2 ** 31));
@@ -200,7 +201,7 @@ export class Schemas {
     this.defaults.push({ schema, find: (message, fix) => place.find(message, fix) });
   }
 
-  #types(node: ContractNode, use: Use): readonly TypeName[] | undefined {
+  #types(node: ContractNode): readonly TypeName[] | undefined {
     const type = node.at('type');
     if (type.value === undefined) {
       const isVain = node.flag('nullable') === true && !node.has('$ref');
@@ -222,9 +223,6 @@ export class Schemas {
         `Write one of ${typeNames.slice(1).join(', ')}`,
       );
       return undefined;
-    }
-    if (use === 'text' && names.includes('object')) {
-      type.fault('an object is not supported here', 'Write a parameter for each property, or a body');
     }
     const types = [...new Set(names)] as TypeName[];
     if (node.flag('nullable') !== true || types.includes('null')) return types;
@@ -278,6 +276,12 @@ function mapsByUse(): Record<Use, Map<unknown, Schema>> {
 /** Whether a property must not be in a request (`readOnly`) or in a response (`writeOnly`). */
 function isLeftOut(node: ContractNode, use: Use): boolean {
   return use !== 'text' && node.flag(use === 'request' ? 'readOnly' : 'writeOnly') === true;
+}
+
+/** Whether a text stands for bytes, as in a form. In 3.1, `contentEncoding` says that the text itself is sent. */
+function isBinary(node: ContractNode, is30: boolean): boolean {
+  if (node.at('format').value === 'binary') return true;
+  return !is30 && node.has('contentMediaType') && !node.has('contentEncoding');
 }
 
 function numberForm(node: ContractNode, types: readonly TypeName[] | undefined): NumberForm | undefined {

@@ -7,6 +7,7 @@ import type { NumberForm, TypeName } from './shape.js';
 export interface OwnShape {
   readonly types: readonly TypeName[] | undefined;
   readonly number: NumberForm | undefined;
+  readonly binary: boolean;
   readonly required: readonly string[];
   readonly properties: Readonly<Record<string, Alternatives>>;
   /** Other properties, or items: false if there are none, and undefined if it says nothing about them. */
@@ -20,12 +21,14 @@ export function ownShape(schema: Schema): OwnShape | undefined {
   const isText = schema.enum?.every((value) => typeof value === 'string') === true;
   const names = [...Object.values(patternProperties), ...describing(schema.unevaluatedProperties)];
   const places = [...prefixItems, ...describing(schema.unevaluatedItems)];
-  const says = type ?? number ?? schema.properties ?? schema.required ?? items ?? schema.default;
+  const says =
+    type ?? number ?? schema.binary ?? schema.properties ?? schema.required ?? items ?? schema.default;
   if ((says ?? schema.additionalProperties ?? names[0] ?? places[0]) === undefined && !isText)
     return undefined;
   return {
     types: type ?? (isText ? ['string'] : undefined),
     number,
+    binary: schema.binary === true,
     required,
     properties: Object.fromEntries(
       Object.entries(schema.properties ?? {}).map(([name, one]) => [

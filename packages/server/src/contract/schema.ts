@@ -49,6 +49,8 @@ export interface Schema
   readonly format?: string;
   readonly enum?: readonly unknown[];
   readonly pattern?: string;
+  /** In a request, whether the value is bytes, where it is not JSON. */
+  readonly binary?: true;
   readonly uniqueItems?: true;
   readonly required?: readonly string[];
   readonly dependentRequired?: Readonly<Record<string, readonly string[]>>;

@@ -130,6 +130,7 @@ export class ShapeGraph {
     if (isDescribed) shape.types = [...new Set(possible.flatMap(({ types = [] }) => types))];
     shape.number = numberOf(possible, ['double', 'integer'], isOfRequests(origin.use) ? origin : undefined);
     if (fill !== undefined) shape.default = fill;
+    if (possible.some(({ binary }) => binary)) shape.binary = true;
     this.#findInside(shape, possible, origin);
   }
 
@@ -146,6 +147,7 @@ export class ShapeGraph {
       parts,
       types: types.length === 0 ? undefined : types.reduce(commonTypes),
       number: numberOf(parts, ['integer', 'double'], origin),
+      binary: parts.some(({ binary }) => binary),
       required: parts.flatMap(({ required }) => required),
       default: term.find((schema) => schema.default !== undefined)?.default,
       additional: all(parts.map(({ additional }) => additional)),

@@ -27,6 +27,8 @@ export interface Shape {
   /** Other properties; undefined if a schema neither forbids nor describes them. */
   readonly additional: Shape | false | undefined;
   readonly items: Shape | undefined;
+  /** Whether the value is bytes, where it is not JSON. */
+  readonly binary?: boolean;
   /** The value of an absent property or parameter. */
   readonly default?: unknown;
 }

@@ -40,6 +40,10 @@ const field = (schema: unknown): Edits => ({ [extra]: schema });
 const array = (schema: object): Edits => ({ ...field({ type: 'array', ...schema }), ...version31 });
 /** Changes the scheme of most operations. */
 const scheme = (value: object): Edits => ({ '/components/securitySchemes/apiKey': value });
+/** Makes a form of the body. */
+const form = (schema: object, encoding?: object, type = 'application/x-www-form-urlencoded'): Edits => ({
+  [`${putBed}/requestBody/content/${type.replace('/', '~1')}`]: { schema, ...(encoding && { encoding }) },
+});
 /** Adds a parameter to listBeds. */
 const parameter = (value: object): Edits => ({ [q]: { name: 'q', in: 'query', ...value } });
 
@@ -156,13 +160,35 @@ const refused: Record<string, Case[]> = {
       '/put',
     ],
   ],
-  'object parameters': [
+  'object parameters outside of a query, and objects inside them': [
     [
-      parameter({ schema: { type: 'object' } }),
+      parameter({ in: 'header', schema: { type: 'object' } }),
       'an object is not supported here',
-      '/schema/type',
-      'Write a parameter for each property, or a body',
+      '/schema',
+      'Write a text, or use the query',
     ],
+    [
+      parameter({ schema: { type: 'object', properties: { a: { type: 'object' } } }, style: 'deepObject' }),
+      'the property a: an object is not supported here',
+      '/schema',
+      'Write type: string, with the JSON of the object, or a body',
+    ],
+    ...[{ schema: { type: 'object', properties: { 'q[a]': text } } }, { schema: text, name: 'q[a]' }].map(
+      (other): Case => [
+        {
+          [listBeds]: {
+            ...(partOf(gardenDocument, listBeds) as object),
+            parameters: [
+              { name: 'q', in: 'query', style: 'deepObject', schema: { type: 'object' } },
+              { name: 'r', in: 'query', ...other },
+            ],
+          },
+        },
+        'the name q[a] in the query could belong to several parameters',
+        '',
+        'Rename one, or write style: deepObject',
+      ],
+    ),
     [
       parameter({ schema: text, style: 'constructor' }),
       'the style constructor is not supported here',
@@ -195,14 +221,6 @@ const refused: Record<string, Case[]> = {
     '/parameters/0/style',
     'Write simple',
   ]),
-  '`deepObject`': [
-    [
-      parameter({ schema: { type: 'object', properties: { color: text } }, style: 'deepObject' }),
-      'the style deepObject is not supported',
-      '/style',
-      'Write a parameter for each property, named as in q[color]: clients send the same',
-    ],
-  ],
   '`content` of a parameter': [
     [
       parameter({ content: { 'application/json': {} } }),
@@ -230,19 +248,53 @@ const refused: Record<string, Case[]> = {
   'a body on GET or DELETE': [
     [{ [`${listBeds}/requestBody`]: putOperation['requestBody'] }, 'a body is not supported for GET'],
   ],
-  'a request body without a JSON type, as a form, `multipart/form-data`, XML or a file': [
-    ...Object.entries({
-      'text/plain': 'Write application/json with type: string',
-      'application/x-www-form-urlencoded': 'Write application/json with the same schema',
-      'application/xml': 'Write application/json with the same schema',
-      'multipart/form-data': 'Write application/json, with each file as a text in Base64 (format: byte)',
-      'image/png': 'Write application/json, with the bytes as a text in Base64 (format: byte)',
-      '*/pdf': 'Write application/json, with the bytes as a text in Base64 (format: byte)',
-    }).map(([type, fix]): Case => {
-      const edits = { [`${putBed}/requestBody/content`]: { [type]: { schema: { type: 'object' } } } };
-      return [edits, `${type} is not supported`, '', fix];
-    }),
-    [{ [`${putBed}/requestBody/content`]: {} }, 'has no media type'],
+  'a request body of XML or another type that is described as an object, or of `multipart` that is not a form':
+    [
+      ...Object.entries({
+        'application/xml': 'Write type: string for a text, with format: binary for bytes',
+        'multipart/mixed': 'Write multipart/form-data',
+        'multipart/*': 'Write multipart/form-data',
+      }).map(([type, fix]): Case => {
+        const edits = { [`${putBed}/requestBody/content`]: { [type]: { schema: { type: 'object' } } } };
+        return [edits, `${type} is not supported`, '', fix];
+      }),
+      [{ [`${putBed}/requestBody/content`]: {} }, 'has no media type'],
+    ],
+  'a form that is not an object, or has fields of several types, or files without `multipart/form-data`': [
+    [form({ type: 'array', items: text }), 'a form is an object', '/schema'],
+    [
+      form({ type: 'object', properties: { a: { oneOf: [text, { type: 'integer' }] } } }),
+      'the field a: a text could have several types',
+      '/schema',
+      'Write one type',
+    ],
+    [
+      form({ type: 'object', properties: { a: { type: 'string', format: 'binary' } } }),
+      'the field a is a file',
+      '/schema',
+      'Write multipart/form-data, or format: byte',
+    ],
+    [
+      form(
+        { type: 'object', properties: { a: { type: 'object', properties: { b: { type: 'object' } } } } },
+        { a: { style: 'deepObject' } },
+      ),
+      'the property b: an object is not supported here',
+      '/encoding/a',
+    ],
+  ],
+  'an `encoding` of what is not a field, or with a style in `multipart/form-data`': [
+    [
+      form({ type: 'object', additionalProperties: false }, { b: {} }),
+      'b is not a property of the form',
+      '/encoding/b',
+    ],
+    [
+      form({ type: 'object', properties: { a: text } }, { a: { explode: false } }, 'multipart/form-data'),
+      'style and explode are not supported here',
+      '/encoding/a',
+      'Leave them out',
+    ],
   ],
   'a media type that is declared twice': [
     [
@@ -555,13 +607,34 @@ const warned: Record<string, Case[]> = {
       '/X-Cause',
     ],
   ],
-  'media types other than JSON, next to a JSON type, in a request or an error': [
-    failed,
-    `${putBed}/requestBody`,
-  ].map((place): Case => [
-    { [`${place}/content`]: { 'application/json': { schema: error }, 'text/plain': {} } },
-    'text/plain is not served, only JSON',
-  ]),
+  'media types other than JSON, next to a JSON type, in an error': [
+    [
+      { [`${failed}/content`]: { 'application/json': { schema: error }, 'text/plain': {} } },
+      'text/plain is not served, only JSON',
+    ],
+  ],
+  'media types that cannot be served, next to others, in a request': [
+    [
+      {
+        [`${putBed}/requestBody/content`]: {
+          'application/json': { schema: error },
+          'application/xml': { schema: error },
+        },
+      },
+      'application/xml is not served',
+    ],
+  ],
+  '`encoding` of a body that is not a form, and headers of its fields': [
+    [
+      { [`${putBed}/requestBody/content/application~1json/encoding`]: { title: {} } },
+      'encoding has no effect here',
+    ],
+    [
+      form({ type: 'object', properties: { a: text } }, { a: { headers: {} } }, 'multipart/form-data'),
+      'headers of parts are not passed to the handler',
+      '/encoding/a/headers',
+    ],
+  ],
   'a format that the server does not check': [
     [field({ type: 'string', format: 'iban' }), 'the format iban is not checked', '/format'],
     [field({ type: 'integer', format: 'int16' }), 'the format int16 is not checked', '/format'],

@@ -20,6 +20,9 @@ const plainKeywords = [
   ...(['minLength', 'maxLength', 'minItems', 'maxItems', 'minProperties', 'maxProperties'] as const),
 ];
 
+/** The value of the keyword `bytes`: how many there may be. */
+export type BytesRule = Pick<Schema, 'minLength' | 'maxLength'>;
+
 /** A schema with more schemas inside is written once, and referred to: then the effort grows with the contract only. */
 const maxInline = 40;
 /** How many schemas are written for each of the contexts that they are in. */
@@ -133,6 +136,8 @@ export class Rewriter {
   #write(place: Place): AnySchemaObject {
     const { schema, isTest } = place;
     const { counted, source, isResponse = false } = this.#options;
+    if (schema.binary && source === 'text')
+      return { bytes: pick(schema, ['minLength', 'maxLength']) satisfies BytesRule };
     const { type, enum: values } = schema;
     const isNumeric =
       type?.some((name) => name === 'integer' || name === 'number') ??

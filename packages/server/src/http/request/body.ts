@@ -5,8 +5,11 @@ import type { DoneFuncWithErrOrRes, FastifyReply, FastifyRequest } from 'fastify
 import { ApiError } from '../../errors.js';
 import { continueIfExpected } from '../connection/host-and-expect.js';
 import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
+import type { BodyFormat } from '../../contract/body.js';
 import { parseExactJson } from '../../contract/exact-json.js';
+import { parseForm } from './forms.js';
 import { findExcess, unboundedLength } from './json-bounds.js';
+import { parseMultipart } from './multipart.js';
 
 /** Maximum number of bytes that Node reads from a connection at a time. */
 const chunkLength = 64 * 1024;
@@ -59,7 +62,7 @@ export function admitBody({ limit, budget }: Omit<BodyBounds, 'maxDepth'>) {
 }
 
 /**
- * Returns the parser of JSON bodies. Bytes count towards the budget as they arrive. While the budget has no room for
+ * Returns the parser of bodies. Bytes count towards the budget as they arrive. While the budget has no room for
  * more of a body, the rest stays in the network; a body that must give up its room is refused.
  */
 export function createBodyParser(bounds: BodyBounds) {
@@ -80,6 +83,8 @@ class BodyReader {
   readonly #declared: number;
   readonly #bounds: BodyBounds;
   readonly #request: FastifyRequest;
+  readonly #contentType: string;
+  readonly #format: BodyFormat;
   readonly #chunks: Buffer[] = [];
   #arrived = 0;
   /** Undefined once the reader has settled. */
@@ -88,6 +93,8 @@ class BodyReader {
   constructor(request: FastifyRequest, payload: IncomingMessage, done: BodyCallback, bounds: BodyBounds) {
     this.#payload = payload;
     this.#request = request;
+    this.#contentType = request.headers['content-type'] ?? '';
+    this.#format = request.routeOptions.config.formatOf?.(this.#contentType) ?? 'json';
     this.#reservation = request.bodyReservation!;
     this.#declared = Number(request.headers['content-length'] ?? NaN);
     this.#bounds = bounds;
@@ -127,7 +134,7 @@ class BodyReader {
     const [only] = this.#chunks;
     const bytes = this.#chunks.length === 1 && only ? only : Buffer.concat(this.#chunks, this.#arrived);
     this.#chunks.length = 0;
-    const weight = parsedWeight(bytes);
+    const weight = parsedWeight(bytes, this.#format);
     if (!this.#reservation.fits(weight)) {
       this.#reservation.wait(weight).then(() => {
         this.parse(bytes);
@@ -145,13 +152,23 @@ class BodyReader {
       // Fastify closes the connection after an error of the parser, but not after one of the handler.
       if (bytes.length === 0 && this.#request.routeOptions.config.requiresBody)
         throw new ApiError('missingBody');
-      body = parseBody(bytes, this.#bounds.maxDepth);
+      if (this.#format === 'multipart' && bytes.length > 0) {
+        parseMultipart(bytes, this.#contentType).then((parts) => {
+          this.settle(null, parts);
+        }, this.#settleFault);
+        return;
+      }
+      body = parseBody(bytes, this.#format, this.#bounds.maxDepth);
     } catch (error) {
-      this.settle(error as ApiError);
+      this.#settleFault(error as Error);
       return;
     }
     this.settle(null, body);
   }
+
+  readonly #settleFault = (error: Error): void => {
+    this.settle(error);
+  };
 
   readonly #refuse = (): void => {
     this.#fail(new ApiError('overloaded'));
@@ -180,10 +197,11 @@ class BodyReader {
 
 /**
  * The memory that a body takes from parsing to the response, in bytes: as text, as values and as stored data, each with
- * two bytes per character unless the text is ASCII.
+ * two bytes per character unless the text is ASCII. Of bytes there is no text, and parts of a form are not copied.
  */
-function parsedWeight(body: Buffer): number {
-  return 3 * (isAscii(body) ? body.length : 2 * body.length);
+function parsedWeight(body: Buffer, format: BodyFormat): number {
+  if (format === 'bytes') return 2 * body.length;
+  return 3 * (format === 'multipart' || isAscii(body) ? body.length : 2 * body.length);
 }
 
 function tooLarge(limit: number): ApiError {
@@ -191,21 +209,35 @@ function tooLarge(limit: number): ApiError {
 }
 
 /**
- * Parses a JSON body with exact integers (see parseExactJson).
+ * Parses a body that is not multipart.
  * @returns undefined when the body is empty.
- * @throws ApiError when the body is not JSON in UTF-8 (RFC 8259 section 8.1), or nested or filled beyond limits.
+ * @throws ApiError when the body is not of its format in UTF-8, or nested or filled beyond limits.
  */
-function parseBody(body: Buffer, maxDepth: number): unknown {
+function parseBody(body: Buffer, format: BodyFormat, maxDepth: number): unknown {
   if (body.length === 0) return undefined;
+  if (format === 'bytes') return body;
   // Decoding would replace invalid UTF-8, and the stored name would differ from the one sent.
-  if (!isUtf8(body)) throw new ApiError('malformedJson', { detail: 'it is not UTF-8' });
+  if (!isUtf8(body))
+    throw new ApiError(format === 'json' ? 'malformedJson' : 'invalidBody', { detail: 'it is not UTF-8' });
   const text = body.toString('utf8');
-  const excess = body.length > unboundedLength ? findExcess(text, maxDepth) : undefined;
-  if (excess !== undefined) throw new ApiError('invalidBody', { detail: excess });
+  if (format === 'json') return parseJson(text, maxDepth);
+  return format === 'form' ? parseForm(text) : text;
+}
+
+/**
+ * Parses JSON with exact integers (see parseExactJson).
+ * @param name - What it is, if not the body.
+ * @throws ApiError when it is not JSON (RFC 8259), or nested or filled beyond limits.
+ */
+export function parseJson(text: string, maxDepth: number, name?: string): unknown {
+  const excess = text.length > unboundedLength ? findExcess(text, maxDepth) : undefined;
+  if (excess !== undefined)
+    throw new ApiError('invalidBody', { detail: name ? `of ${name}: ${excess}` : excess });
   try {
     return parseExactJson(text);
   } catch (error) {
-    throw new ApiError('malformedJson', { cause: error });
+    if (name === undefined) throw new ApiError('malformedJson', { cause: error });
+    throw new ApiError('invalidBody', { detail: `${name} is not well-formed`, cause: error });
   }
 }
 

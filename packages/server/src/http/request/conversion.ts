@@ -1,5 +1,6 @@
 // Converts validated values to what handlers expect: exact integers, doubles and defaults.
 import { anything, shapesInside, unknownDepth, type Shape } from '../../contract/shape.js';
+import { UploadedFile } from '../../contract/raw-body.js';
 import { isInexact, setOwn, toDouble } from '../../contract/exact-json.js';
 
 /** Converts a value, in place as far as it is an object or array; adds a message for what cannot be kept exactly. */
@@ -130,6 +131,7 @@ const exact: Converter = (value, place, faults) => {
 
 function checkExact(value: unknown, place: string, faults: string[], depth: number): void {
   const fault = (text: string) => faults.push(`${place === '' ? 'it' : place} ${text}`);
+  if (value instanceof UploadedFile || ArrayBuffer.isView(value)) return;
   if (typeof value === 'object' && value !== null) {
     const inner = depth === unknownDepth ? [] : Object.entries(value);
     for (const [name, item] of inner) checkExact(item, inside(place, name), faults, depth + 1);

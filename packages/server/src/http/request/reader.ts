@@ -1,15 +1,18 @@
 // Reads a request as its operation declares it: parameters and body, validated and converted for the handler.
 import type { FastifyRequest } from 'fastify';
-import { isRange, mostSpecific, parseMediaType } from '../../contract/media-type.js';
+import { mostSpecific, parseMediaType } from '../../contract/media-type.js';
 import type { Operation } from '../../contract/operations.js';
-import type { Parameter, ParameterPlace } from '../../contract/parameters.js';
+import type { ParameterPlace } from '../../contract/parameters.js';
 import { nothing, type Schema } from '../../contract/schema.js';
-import { anything, type Shape } from '../../contract/shape.js';
+import { anything } from '../../contract/shape.js';
 import { ApiError, type ErrorKind } from '../../errors.js';
 import { parseCookies } from '../cookies.js';
+import { acceptedTypes, type BodyContent } from '../../contract/body.js';
+import { parseJson } from './body.js';
 import { createConverter } from './conversion.js';
-import { parseDecimal } from '../../contract/exact-json.js';
-import { decimalNumber, type ValueSource } from './fault-messages.js';
+import type { ValueSource } from './fault-messages.js';
+import { createFormReader } from './forms.js';
+import { createTextReader, type Values } from './texts.js';
 import { createValidator, type Compiler } from './validation.js';
 
 /** What a handler receives. */
@@ -25,8 +28,6 @@ export interface Input {
 /** Reads a request. @throws ApiError that describes all faults of the first part that has any. */
 export type RequestReader = (request: FastifyRequest) => Input;
 
-type Values = Record<string, unknown>;
-
 /** What a reader needs beside the operation. */
 export interface ReaderOptions {
   compiler: Compiler;
@@ -34,6 +35,8 @@ export interface ReaderOptions {
   credentials: readonly string[];
   /** Whether bodies of other media types than the operation's can have been parsed. */
   checksType: boolean;
+  /** Maximum nesting of arrays and objects in a long JSON text. */
+  maxDepth: number;
 }
 
 /** Creates the reader of an operation's requests. */
@@ -89,14 +92,9 @@ function partReader(
       additional: false,
     },
   });
-  const readers = own.flatMap((parameter) => {
-    const read = textReader(parameter);
-    return read === undefined ? [] : [{ name: parameter.name, read }];
-  });
+  const read = createTextReader(own.map((parameter) => ({ ...parameter, shape: parameter.schema.shape })));
   return (values) => {
-    for (const { name, read } of readers) {
-      if (Object.hasOwn(values, name)) values[name] = read(values[name]);
-    }
+    read(values);
     return check(values) as Values;
   };
 }
@@ -121,10 +119,7 @@ function partChecker(
   };
 }
 
-function bodyReader(
-  { body }: Operation,
-  { compiler, checksType }: ReaderOptions,
-): (request: FastifyRequest) => unknown {
+function bodyReader({ body }: Operation, options: ReaderOptions): (request: FastifyRequest) => unknown {
   if (body === undefined) {
     return (request) => {
       if (request.body === undefined) return undefined;
@@ -132,12 +127,12 @@ function bodyReader(
     };
   }
   const { contents, required } = body;
-  const checks = contents.map(({ range, schema }) => ({
-    range,
-    check: partChecker(compiler, 'invalidBody', 'json', schema),
+  const checks = contents.map((content) => ({
+    range: content.range,
+    check: contentChecker(content, options),
   }));
   const [only] = checks;
-  const isPlain = !checksType && contents.every(({ name }) => name === 'application/json');
+  const isPlain = !options.checksType && contents.every(({ name }) => name === 'application/json');
   return (request) => {
     const data: unknown = request.body;
     if (data === undefined) {
@@ -148,35 +143,21 @@ function bodyReader(
       ? only
       : mostSpecific(checks, parseMediaType(request.headers['content-type'] ?? ''));
     if (found !== undefined) return found.check(data);
-    const names = contents.map(({ name, range }) => (isRange(range) ? 'application/json' : name));
-    throw new ApiError('unsupportedMediaType', { detail: `here, send ${[...new Set(names)].join(' or ')}` });
+    throw new ApiError('unsupportedMediaType', { detail: `here, send ${acceptedTypes(body)}` });
   };
 }
 
-/** Returns the function that reads a parameter's text as its type, if it has that form; undefined for a text. */
-function textReader({ schema: { shape }, separator }: Parameter): ((given: unknown) => unknown) | undefined {
-  const isArray = shape.types?.includes('array') ?? false;
-  const read = scalarReader(isArray ? (shape.items ?? anything) : shape);
-  if (!isArray) return read && ((given) => (typeof given === 'string' ? read(given) : given));
-  return (given) => {
-    const texts =
-      separator === undefined || typeof given !== 'string' ? [given].flat() : given.split(separator);
-    const items = separator === ',' ? texts.map((text) => (text as string).trim()) : texts;
-    return read === undefined ? items : items.map((text) => read(text as string));
-  };
-}
-
-function scalarReader({ types = ['string'] }: Shape): ((text: string) => unknown) | undefined {
-  if (types.includes('integer')) {
-    return (text) => {
-      const value = parseDecimal(text);
-      if (value === undefined) return text;
-      return Number.isSafeInteger(Number(value)) ? Number(value) : value;
-    };
-  }
-  if (types.includes('number')) return (text) => (decimalNumber.test(text) ? Number(text) : text);
-  if (types.includes('boolean')) return (text) => (text === 'true' ? true : text === 'false' ? false : text);
-  return undefined;
+/** Returns the function that validates and converts a body. */
+function contentChecker(
+  content: BodyContent,
+  { compiler, maxDepth }: ReaderOptions,
+): (data: unknown) => unknown {
+  const { format, schema } = content;
+  const isForm = format === 'form' || format === 'multipart';
+  const check = partChecker(compiler, 'invalidBody', format === 'json' ? 'json' : 'text', schema);
+  if (!isForm) return check;
+  const read = createFormReader(content, (text, name) => parseJson(text, maxDepth, `the JSON of ${name}`));
+  return (data) => check(read(data));
 }
 
 /** Returns the function that gives path parameters the names of the contract. */

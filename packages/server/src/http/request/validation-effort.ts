@@ -123,7 +123,7 @@ function sizeOfText({ length }: string): number {
 
 /** @throws ApiError when a value is nested deeper than a validator can follow a schema that contains itself. */
 export function limitDepth(data: unknown, left = unknownDepth): void {
-  if (typeof data !== 'object' || data === null) return;
+  if (typeof data !== 'object' || data === null || ArrayBuffer.isView(data)) return;
   if (left === 0) {
     throw new ApiError('invalidBody', { detail: `it is nested more than ${unknownDepth} levels deep` });
   }

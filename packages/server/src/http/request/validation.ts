@@ -6,7 +6,8 @@ import { exactJson } from '../../contract/json-text.js';
 import type { Finding } from '../../contract/contract-text.js';
 import type { Default, Schema } from '../../contract/schema.js';
 import { allSchemas, isRecursive } from '../../contract/schema-walk.js';
-import { Rewriter, type RewriteOptions } from './ajv-schema.js';
+import { UploadedFile } from '../../contract/raw-body.js';
+import { Rewriter, type BytesRule, type RewriteOptions } from './ajv-schema.js';
 import { count, isCostly, limitDepth, startCounting } from './validation-effort.js';
 import { describe, innermost, pointers, type ValueSource } from './fault-messages.js';
 import { addTextFormats } from './formats.js';
@@ -112,6 +113,7 @@ function createAjv(text: string, allErrors: boolean): Ajv | Ajv2020 {
     error: { message: 'must not contain unpaired surrogates' },
     validate: (_: true, data: string) => data.isWellFormed(),
   });
+  ajv.addKeyword({ keyword: 'bytes', errors: true, compile: bytesKeyword });
   ajv.addKeyword({
     keyword: 'distinct',
     type: 'array',
@@ -126,6 +128,22 @@ function createAjv(text: string, allErrors: boolean): Ajv | Ajv2020 {
   // Before the keywords that combine schemas.
   ajv.addKeyword({ keyword: 'counted', before: 'not', validate: count });
   return ajv;
+}
+
+/** Compiles `bytes`: a file of a form, or a whole body. */
+function bytesKeyword({ minLength = 0, maxLength = Infinity }: BytesRule): CompiledKeyword {
+  const faultOf = (data: unknown) => {
+    const bytes = data instanceof UploadedFile ? data.bytes : data;
+    if (!(bytes instanceof Uint8Array)) return `must be a file${Array.isArray(data) ? ', given once' : ''}`;
+    if (bytes.length < minLength) return `must have at least ${minLength} bytes`;
+    return bytes.length > maxLength ? `must have at most ${maxLength} bytes` : undefined;
+  };
+  const validate: CompiledKeyword = (data: unknown) => {
+    const message = faultOf(data);
+    validate.errors = message === undefined ? [] : [{ keyword: 'bytes', message, params: {} }];
+    return message === undefined;
+  };
+  return validate;
 }
 
 /** The JSON of a value, which is the same for all values that are equal. */

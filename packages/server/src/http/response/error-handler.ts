@@ -23,15 +23,17 @@ const storageErrors: Readonly<Record<StorageFailure, ErrorKind>> = {
 /**
  * Converts anything that was thrown, even null, to an ApiError. Unexpected errors become 50000; their cause appears in
  * the log only.
+ * @param accepts - The media types that the operation takes, if it is known.
  */
-function toApiError(thrown: unknown, errors: ServiceErrors): ApiError {
+function toApiError(thrown: unknown, errors: ServiceErrors, accepts: string | undefined): ApiError {
   if (thrown instanceof ApiError) return thrown;
   if (thrown instanceof StorageError) {
     const kind = storageErrors[thrown.failure];
     return new ApiError(errors[kind] ?? kind, { cause: thrown });
   }
   const kind = fastifyErrors[(thrown as Partial<FastifyError> | null)?.code ?? ''];
-  return new ApiError(kind ?? 'internal', { cause: thrown });
+  const detail = kind === 'unsupportedMediaType' ? accepts && `here, send ${accepts}` : undefined;
+  return new ApiError(kind ?? 'internal', { cause: thrown, ...(detail && { detail }) });
 }
 
 /**
@@ -41,7 +43,7 @@ function toApiError(thrown: unknown, errors: ServiceErrors): ApiError {
  */
 export function createErrorHandler(errors: ServiceErrors = {}, write = writeError) {
   return (thrown: unknown, request: FastifyRequest, reply: FastifyReply): void => {
-    const error = toApiError(thrown, errors);
+    const error = toApiError(thrown, errors, request.routeOptions.config.accepts);
     request.failure = error;
     const { mediaType, text } = write(error);
     reply.code(error.statusCode).headers(error.headers).header('content-type', mediaType).send(text);

@@ -1,8 +1,10 @@
 // Registers the contract's operations as routes with fastify-openapi-glue, and adds their hooks and handlers.
 import type { FastifyInstance, RouteHandlerMethod, RouteOptions } from 'fastify';
 import openapiGlue from 'fastify-openapi-glue';
+import { acceptedTypes, type Body, type BodyFormat } from '../../contract/body.js';
 import type { Contract } from '../../contract/contract.js';
 import type { AnyHandlers } from '../../contract/handlers.js';
+import { mostSpecific, parseMediaType } from '../../contract/media-type.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Schema } from '../../contract/schema.js';
 import { ContractError } from '../../contract/contract-text.js';
@@ -33,6 +35,10 @@ declare module 'fastify' {
     operationId?: string;
     /** Whether its requests must have a body. */
     requiresBody?: boolean;
+    /** What its requests' bodies are, by their Content-Type. */
+    formatOf?: (contentType: string) => BodyFormat;
+    /** The media types that they may have. */
+    accepts?: string;
   }
 }
 
@@ -55,7 +61,7 @@ export async function registerRoutes(app: FastifyInstance, options: RoutesOption
   );
 
   app.removeAllContentTypeParsers();
-  const parseBody = createBodyParser({ ...options.bodies, maxDepth: contract.bodyDepth + spareDepth });
+  const parseBody = createBodyParser({ ...options.bodies, maxDepth: maxDepthOf(contract) });
   for (const type of contract.bodyTypes) app.addContentTypeParser(type, parseBody);
 
   // The contract gives DELETE no body; settleUnreadBody handles one that is sent anyway.
@@ -103,6 +109,13 @@ function withoutSchemas({ document, operations }: Contract): object {
   return { openapi: '3.0.3', info: { title: String(title), version: String(version) }, paths };
 }
 
+/** Returns the function that says what bodies of a media type are; one that is not declared is refused later. */
+function formatsOf(body: Body | undefined): (contentType: string) => BodyFormat {
+  const { contents = [] } = body ?? {};
+  if (contents.every(({ format }) => format === 'json')) return () => 'json';
+  return (contentType) => mostSpecific(contents, parseMediaType(contentType))?.format ?? 'bytes';
+}
+
 /** Creates what glue cannot derive: the routes of an operation, by the paths that glue gets. */
 function createRoute(app: FastifyInstance, operation: Operation, options: RoutesOptions) {
   const { operationId, method, body } = operation;
@@ -110,7 +123,12 @@ function createRoute(app: FastifyInstance, operation: Operation, options: Routes
   const route = {
     // HEAD runs GET's handler; Node does not send the body.
     method: method === 'GET' ? ['GET', 'HEAD'] : method,
-    config: { operationId, requiresBody: body?.required ?? false },
+    config: {
+      operationId,
+      requiresBody: body?.required ?? false,
+      formatOf: formatsOf(body),
+      ...(body && { accepts: acceptedTypes(body) }),
+    },
     onRequest: [admitCaller, admitCaller && options.countCaller].filter((hook) => hook !== undefined),
     ...(['POST', 'PUT', 'PATCH'].includes(method) && {
       preParsing: admitBody(options.bodies),
@@ -131,7 +149,12 @@ function readerOptions({ security }: Operation, { contract, compiler }: RoutesOp
   const credentials = schemes.flatMap((scheme) =>
     scheme?.kind === 'apiKey' && scheme.in === 'query' ? [scheme.name] : [],
   );
-  return { compiler, credentials, checksType: bodyTypes.length > 1 };
+  const maxDepth = maxDepthOf(contract);
+  return { compiler, credentials, checksType: bodyTypes.length > 1, maxDepth };
+}
+
+function maxDepthOf({ bodyDepth }: Contract): number {
+  return bodyDepth + spareDepth;
 }
 
 function operationHandler(operation: Operation, options: RoutesOptions): RouteHandlerMethod {

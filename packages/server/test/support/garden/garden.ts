@@ -9,7 +9,7 @@ import type { AppOptions } from '../../../dist/app.js';
 import { loadContract, type Contract } from '../../../dist/contract/contract.js';
 import type { Handlers } from '../../../dist/contract/handlers.js';
 import { exactJson, JsonText } from '../../../dist/contract/json-text.js';
-import { TypedBody } from '../../../dist/contract/raw-body.js';
+import { TypedBody, UploadedFile } from '../../../dist/contract/raw-body.js';
 import type { Verifiers } from '../../../dist/contract/verifiers.js';
 import { ApiError } from '../../../dist/errors.js';
 import { plantErrors } from '../../../../../dist/plants/errors.js';
@@ -85,6 +85,9 @@ export function createGarden() {
       beds.set(params.bed, { bed: body, revision });
       return Promise.resolve(body);
     },
+    async uploadPhotos({ body }) {
+      return Promise.resolve(shown(body));
+    },
     async listSeeds(request) {
       queries.push(request);
       return Promise.resolve([{ kind: 'rose', id: 9007199254740993n, depth: 2, rows: 1n }]);
@@ -129,6 +132,18 @@ export function createGarden() {
   return { options, handlers, verifiers, queries };
 }
 
+/** A form as JSON, with the bytes of files in Base64. */
+function shown(value: object): object {
+  const show = (one: unknown): unknown => {
+    if (one instanceof UploadedFile) {
+      const { bytes, mediaType, filename } = one;
+      return { bytes: Buffer.from(bytes).toString('base64'), mediaType, filename };
+    }
+    return Array.isArray(one) ? one.map(show) : one;
+  };
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, show(one)]));
+}
+
 /** What a test may change about the garden. */
 export interface GardenOptions extends Pick<ServiceOptions, 'plugins' | 'verifiers' | 'logger'> {
   /** Changes of its contract. */
@@ -165,6 +180,18 @@ const orchardHandlers: Handlers<OrchardOperations, OrchardSecurity> = {
   },
   async exportTrees() {
     return Promise.resolve('kind,height\r\ntree,1\r\n');
+  },
+  async findTrees({ query }) {
+    return Promise.resolve(query);
+  },
+  async registerVisit({ body }) {
+    return Promise.resolve(body);
+  },
+  async writeNote({ body = '' }) {
+    return Promise.resolve({ note: body.trim() });
+  },
+  async replacePhoto({ body }) {
+    return Promise.resolve({ bytes: Buffer.from(body).toString('base64') });
   },
   async photographTree({ params }) {
     const tree = { kind: 'tree', height: 1, roots: 9007199254740993n } as const;

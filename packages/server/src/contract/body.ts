@@ -1,0 +1,156 @@
+// Reads request bodies: JSON, forms, texts and bytes.
+import type { ContractNode } from './contract-node.js';
+import { isJson, isRange, parseMediaType, type MediaType } from './media-type.js';
+import { ambiguityOf, checkProperties, readForm, type TextForm } from './parameters.js';
+import { readContent, type Content } from './responses.js';
+import type { Schemas } from './schema-normalizer.js';
+import { propertyOf, type Shape } from './shape.js';
+
+/** What a body is: `form` is application/x-www-form-urlencoded, and `multipart` is multipart/form-data. */
+export type BodyFormat = 'json' | 'form' | 'multipart' | 'text' | 'bytes';
+
+/** A field of a form. */
+export interface Field extends TextForm {
+  readonly name: string;
+  /** The media types that a part of the field may have, if the contract lists them. */
+  readonly mediaTypes?: readonly { readonly range: MediaType }[];
+}
+
+/** A body of one of the media types of an operation. */
+export interface BodyContent extends Content {
+  readonly format: BodyFormat;
+  /** Of a form: the fields that its schema or `encoding` names. */
+  readonly fields: readonly Field[];
+  /** Of a form: how the other fields are read. */
+  readonly otherField: TextForm;
+}
+
+/** A request body in the normal form. */
+export interface Body {
+  readonly required: boolean;
+  readonly contents: readonly BodyContent[];
+}
+
+/** The media types of a body, as messages name them. */
+export function acceptedTypes({ contents }: Body): string {
+  const names = contents.map(({ name, range, format }) =>
+    isRange(range) && format === 'json' ? 'application/json' : name,
+  );
+  return [...new Set(names)].join(' or ');
+}
+
+/** Reads the body of an operation; undefined if it has none that is served. */
+export function readBody(
+  node: ContractNode,
+  method: string,
+  schemas: Schemas,
+  is30: boolean,
+): Body | undefined {
+  if (!node.has('requestBody')) return undefined;
+  const given = node.at('requestBody');
+  if (!['post', 'put', 'patch'].includes(method)) {
+    given.fault(
+      `a body is not supported for ${method.toUpperCase()}`,
+      'Write parameters, or post with a path of its own',
+    );
+    return undefined;
+  }
+  const body = given.target();
+  body.allow('description required content');
+  body.require('content', 'Write content with application/json');
+  const all = readContent(body, schemas, 'request');
+  const content = body.at('content');
+  if (content.isObject && all.length === 0) content.fault('has no media type', 'Write application/json');
+  const contents = all.flatMap((one) => readFormat(one, schemas, is30) ?? []);
+  const others = all.filter(({ name }) => !contents.some((one) => one.name === name));
+  const names = others.map(({ name }) => name).join(', ');
+  const fix = names.startsWith('multipart/')
+    ? 'Write multipart/form-data'
+    : 'Write type: string for a text, with format: binary for bytes';
+  if (others.length > 0 && contents.length === 0) content.fault(`${names} is not supported`, fix);
+  else if (others.length > 0) content.warn(`${names} is not served`, 'Leave it out');
+  return { required: body.flag('required') === true, contents };
+}
+
+/** Returns what a body of a media type is; undefined if it cannot be served. */
+function readFormat(given: Content, schemas: Schemas, is30: boolean): BodyContent | undefined {
+  const { range, node } = given;
+  const schemaNode = node.at('schema');
+  const none = { fields: [], otherField: plain };
+  if (range.type.startsWith('multipart/') && range.type !== 'multipart/form-data') return undefined;
+  const isForm = range.type === 'application/x-www-form-urlencoded';
+  if (isForm || range.type === 'multipart/form-data') {
+    const format = isForm ? 'form' : 'multipart';
+    const schema = node.has('schema') ? schemas.normalize(schemaNode, 'request') : given.schema;
+    if (schema.shape.types?.includes('object') === false)
+      schemaNode.fault('a form is an object', 'Write type: object, with a property for each field');
+    return { ...given, schema, format, ...readFields(given, schema.shape, format, is30) };
+  }
+  if (node.has('encoding')) node.at('encoding').warn('encoding has no effect here', 'Leave it out');
+  if (given.isJson && !(isRange(range) && given.schema.binary)) return { ...given, format: 'json', ...none };
+  if (!node.has('schema')) return { ...given, format: 'bytes', ...none };
+  const { value } = schemaNode.target();
+  const { type, format, contentMediaType } = (value ?? {}) as Partial<Record<string, unknown>>;
+  const isEmpty = typeof value === 'object' && value !== null && Object.keys(value).length === 0;
+  if (type !== 'string' && !isEmpty && format !== 'binary' && contentMediaType === undefined)
+    return undefined;
+  const schema = schemas.normalize(schemaNode, 'request');
+  return { ...given, schema, format: schema.binary || isEmpty ? 'bytes' : 'text', ...none };
+}
+
+const plain: TextForm = { kind: 'plain', separator: undefined };
+
+/** Reads how the fields of a form are written. */
+function readFields({ node }: Content, shape: Shape, format: 'form' | 'multipart', is30: boolean) {
+  const encoding = node.at('encoding');
+  for (const [name, given] of node.entries('encoding')) {
+    given.allow('contentType headers style explode allowReserved');
+    if (shape.additional === false && !Object.hasOwn(shape.properties, name))
+      given.fault(`${name} is not a property of the form`, 'Correct the name, or leave it out');
+    if (given.has('headers'))
+      given.at('headers').warn('headers of parts are not passed to the handler', 'Leave it out');
+  }
+  const read = (name: string, one: Shape): Field => {
+    const given = encoding.at(name);
+    const listed = given
+      .text('contentType')
+      ?.split(',')
+      .map((type) => parseMediaType(type.trim()));
+    const place = given.value === undefined ? node.at('schema') : given;
+    const isStyled = given.has('style') || given.has('explode');
+    const form = formOf(one, { format, is30, isJson: listed?.some(({ type }) => isJson(type)) === true });
+    const isObject = one.types?.includes('object') === true;
+    if (isStyled && format === 'form' && form.kind !== 'file') {
+      if (isObject) checkProperties(place, one);
+      return { name, ...readForm(given, one, 'query') };
+    }
+    if (isStyled) given.fault('style and explode are not supported here', 'Leave them out');
+    const fault = form.kind === 'plain' ? ambiguityOf(one) : undefined;
+    if (fault !== undefined) place.fault(`the field ${name}: ${fault.message}`, fault.fix);
+    if (form.kind === 'file' && format === 'form')
+      place.fault(`the field ${name} is a file`, 'Write multipart/form-data, or format: byte');
+    return { name, ...form, ...(listed && { mediaTypes: listed.map((range) => ({ range })) }) };
+  };
+  const { additional } = shape;
+  const names = Object.keys({ ...shape.properties, ...(encoding.value as object | undefined) });
+  return {
+    fields: names.map((name) => read(name, propertyOf(shape, name))),
+    otherField: additional ? read('(any other)', additional) : plain,
+  };
+}
+
+interface FormOptions {
+  readonly format: 'form' | 'multipart';
+  readonly is30: boolean;
+  /** Whether the contract says that the field is JSON. */
+  readonly isJson: boolean;
+}
+
+/** How a field is written by default: bytes as a file, objects as JSON, everything else as a text. */
+function formOf(shape: Shape, { format, is30, isJson: isSaid }: FormOptions): TextForm {
+  const one = shape.types?.includes('array') ? shape.items : shape;
+  const isUntyped = one !== undefined && one.types === undefined;
+  const isFile = one?.binary === true || (isUntyped && !is30 && format === 'multipart' && !isSaid);
+  const isObject = one?.types?.some((type) => type === 'object' || type === 'array') === true;
+  return { ...plain, kind: isSaid || isObject ? 'json' : isFile ? 'file' : 'plain' };
+}

@@ -1,0 +1,109 @@
+// Reads the fields of forms.
+import { isUtf8 } from 'node:buffer';
+import type { BodyContent, Field } from '../../contract/body.js';
+import { isJson, mostSpecific, parseMediaType } from '../../contract/media-type.js';
+import { UploadedFile } from '../../contract/raw-body.js';
+import { anything, propertyOf } from '../../contract/shape.js';
+import { ApiError } from '../../errors.js';
+import type { Part } from './multipart.js';
+import { addTo, createTextReader, readerOf, toValues, type ParseJson, type Values } from './texts.js';
+
+/** The maximum number of fields in a form. */
+const maxFields = 10_000;
+
+/**
+ * Parses application/x-www-form-urlencoded (WHATWG URL, section 5). The parsers of Node.js replace what is not UTF-8, and
+ * take long for some texts.
+ * @throws ApiError if it is not well-formed.
+ */
+export function parseForm(text: string): Values {
+  const pairs = text.split('&', maxFields + 1);
+  if (pairs.length > maxFields) throw fault(`it may have at most ${maxFields} fields`);
+  const found = new Map<string, string[]>();
+  for (const pair of pairs) {
+    const end = pair.includes('=') ? pair.indexOf('=') : pair.length;
+    if (pair !== '') addTo(found, decode(pair.slice(0, end)), decode(pair.slice(end + 1)));
+  }
+  return toValues(found);
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text.split('+').join(' '));
+  } catch {
+    throw fault(`${shorten(text)} has a percent sign without the bytes of UTF-8`);
+  }
+}
+
+/** Returns the function that reads the fields of a form as the types of its schema. */
+export function createFormReader(
+  { schema: { shape }, fields, otherField, format }: BodyContent,
+  parseJson: ParseJson,
+): (data: unknown) => Values {
+  const known = new Map(
+    fields.map((field) => [field.name, { ...field, shape: propertyOf(shape, field.name) }]),
+  );
+  const readFields = createTextReader([...known.values()], parseJson);
+  const additional = shape.additional || anything;
+  const fieldOf = (name: string) => known.get(name) ?? { ...otherField, name, shape: additional };
+  return (data) => {
+    const values = format === 'form' ? (data as Values) : readParts(data as Part[], fieldOf);
+    readFields(values);
+    if (additional === anything) return values;
+    for (const name of Object.keys(values)) {
+      const read = known.has(name) ? undefined : readerOf(fieldOf(name), parseJson);
+      if (read !== undefined) values[name] = read(values[name]);
+    }
+    return values;
+  };
+}
+
+/** Returns the files of the parts of a form, and the texts of the others, by their names. */
+function readParts(parts: readonly Part[], fieldOf: (name: string) => Field): Values {
+  const found = new Map<string, unknown[]>();
+  for (const part of parts) {
+    const field = fieldOf(part.name);
+    const isFile = field.kind === 'file';
+    checkType(part, field);
+    addTo(
+      found,
+      part.name,
+      isFile ? new UploadedFile(part.bytes, part.mediaType, part.filename) : textOf(part, field),
+    );
+  }
+  return toValues(found);
+}
+
+/** Refuses a part of another media type than those that its field may have. */
+function checkType({ name, mediaType }: Part, { kind, mediaTypes }: Field): void {
+  const given = parseMediaType(mediaType ?? (kind === 'file' ? 'application/octet-stream' : 'text/plain'));
+  const isUsual = kind === 'file' || given.type === 'text/plain' || (kind === 'json' && isJson(given.type));
+  // Many clients send every text as text/plain, whatever it is.
+  if (
+    mediaTypes === undefined || (mediaType === undefined && kind !== 'file')
+      ? isUsual
+      : mostSpecific(mediaTypes, given)
+  )
+    return;
+  const types = mediaTypes?.map(({ range }) => range.type) ?? [
+    kind === 'json' ? 'application/json' : 'text/plain',
+  ];
+  throw fault(`${shorten(name)} must be ${types.join(' or ')}, not ${shorten(given.type)}`);
+}
+
+function textOf({ name, filename, mediaType, bytes }: Part, { kind }: Field): string {
+  const refuse = (message: string) => fault(`${shorten(name)} must be a text${message}`);
+  // Browsers send JSON as a file with the name "blob".
+  if (filename !== undefined && kind !== 'json') throw refuse(', not a file');
+  const charset = parseMediaType(mediaType ?? '').parameters.get('charset') ?? 'utf-8';
+  if (!isUtf8(bytes) || !/^(utf-?8|us-ascii)$/i.test(charset)) throw refuse(' in UTF-8');
+  return bytes.toString();
+}
+
+function shorten(text: string): string {
+  return JSON.stringify(text.length > 64 ? `${text.slice(0, 64)}…` : text).toWellFormed();
+}
+
+function fault(detail: string): ApiError {
+  return new ApiError('invalidBody', { detail });
+}

@@ -1,0 +1,142 @@
+// Reads parameters and fields of forms, which are texts, as the types that their schemas name.
+import { parseDecimal, setOwn } from '../../contract/exact-json.js';
+import type { TextForm } from '../../contract/parameters.js';
+import { anything, propertyOf, type Shape } from '../../contract/shape.js';
+import { decimalNumber } from './fault-messages.js';
+
+/** Texts by their names, an array where a name is repeated; and the values that they are read as. */
+export type Values = Record<string, unknown>;
+
+/** A parameter or a field. */
+export interface Named extends TextForm {
+  readonly name: string;
+  readonly shape: Shape;
+}
+
+/** Parses the JSON of a field. @throws ApiError if it is not well-formed. */
+export type ParseJson = (text: string, name: string) => unknown;
+
+/** Adds a value to those of a name. */
+export function addTo<Value>(found: Map<string, Value[]>, name: string, value: Value): void {
+  const known = found.get(name);
+  if (known === undefined) found.set(name, [value]);
+  else known.push(value);
+}
+
+/** The values by their names: alone, or as an array. */
+export function toValues(found: ReadonlyMap<string, readonly unknown[]>): Values {
+  return Object.fromEntries([...found].map(([name, all]) => [name, all.length === 1 ? all[0] : all]));
+}
+
+/** Returns the function that reads texts in place, as far as they have the form of their types. */
+export function createTextReader(all: readonly Named[], parseJson?: ParseJson): (values: Values) => void {
+  const readers = all.flatMap((one) => {
+    if (one.kind === 'spread') return [spreadReader(one, new Set(all.map(({ name }) => name)))];
+    if (one.kind === 'deep') return [deepReader(one)];
+    const read = readerOf(one, parseJson);
+    if (read === undefined) return [];
+    return (values: Values) => {
+      if (Object.hasOwn(values, one.name)) values[one.name] = read(values[one.name]);
+    };
+  });
+  return (values) => {
+    for (const read of readers) read(values);
+  };
+}
+
+/** Returns the function that reads one value. */
+export function readerOf(one: Named, parseJson?: ParseJson): ((given: unknown) => unknown) | undefined {
+  const { name, kind, shape, separator } = one;
+  const isArray = shape.types?.includes('array') === true;
+  if (kind === 'file') return isArray ? (given) => [given].flat() : undefined;
+  if (kind === 'json' && parseJson !== undefined) {
+    const parse = (given: unknown) => (typeof given === 'string' ? parseJson(given, name) : given);
+    // Each item is a field of its own; some clients send one field with all of them.
+    return isArray ? (given) => [given].flat().flatMap(parse) : parse;
+  }
+  if (shape.types?.includes('object') === true && separator !== undefined)
+    return pairsReader(shape, separator);
+  return textReader(shape, separator);
+}
+
+/** Collects the properties of an object whose names are parameters. */
+function spreadReader({ name, shape }: Named, others: ReadonlySet<string>): (values: Values) => void {
+  const { properties, additional } = shape;
+  const isOwn = (key: string) =>
+    Object.hasOwn(properties, key) || (additional !== undefined && additional !== false && !others.has(key));
+  return (values) => {
+    const found = Object.keys(values).filter(isOwn);
+    if (found.length === 0) return;
+    const object = {};
+    for (const key of found) {
+      setOwn(object, key, readProperty(shape, key, values[key]));
+      Reflect.deleteProperty(values, key);
+    }
+    // A text of this name belongs to no parameter.
+    if (!Object.hasOwn(values, name)) values[name] = object;
+  };
+}
+
+/** Collects the properties of an object whose names are as in `filter[color]`. */
+function deepReader({ name, shape }: Named): (values: Values) => void {
+  const start = `${name}[`;
+  return (values) => {
+    if (Object.hasOwn(values, name)) return;
+    const object = {};
+    for (const key of Object.keys(values)) {
+      const property = key.slice(start.length, -1);
+      if (!key.startsWith(start) || !key.endsWith(']') || /[[\]]/.test(property)) continue;
+      setOwn(object, property, readProperty(shape, property, values[key]));
+      Reflect.deleteProperty(values, key);
+      values[name] = object;
+    }
+  };
+}
+
+/** Reads an object of one text, as in `color,red,size,3`. */
+function pairsReader(shape: Shape, separator: string): (given: unknown) => unknown {
+  return (given) => {
+    const texts = typeof given === 'string' ? given.split(separator) : [];
+    if (texts.length === 0 || texts.length % 2 === 1) return given;
+    const found = new Map<string, string[]>();
+    for (let i = 0; i < texts.length; i += 2) addTo(found, texts[i]!, texts[i + 1]!);
+    return Object.fromEntries(
+      Object.entries(toValues(found)).map(([name, text]) => [name, readProperty(shape, name, text)]),
+    );
+  };
+}
+
+const scalars = new WeakMap<Shape, ((given: unknown) => unknown) | null>();
+
+function readProperty(shape: Shape, name: string, given: unknown): unknown {
+  const one = propertyOf(shape, name);
+  let read = scalars.get(one);
+  if (read === undefined) scalars.set(one, (read = textReader(one, undefined) ?? null));
+  return read === null ? given : read(given);
+}
+
+/** Returns the function that reads a text as its type, if it has that form; undefined for a text. */
+function textReader(shape: Shape, separator: string | undefined): ((given: unknown) => unknown) | undefined {
+  const isArray = shape.types?.includes('array') ?? false;
+  const read = scalarReader(isArray ? (shape.items ?? anything) : shape);
+  if (!isArray) return read && ((given) => (typeof given === 'string' ? read(given) : given));
+  return (given) => {
+    const texts =
+      separator === undefined || typeof given !== 'string' ? [given].flat() : given.split(separator);
+    const items = separator === ',' ? texts.map((text) => (text as string).trim()) : texts;
+    return read === undefined ? items : items.map((text) => read(text as string));
+  };
+}
+
+function scalarReader({ types = ['string'] }: Shape): ((text: string) => unknown) | undefined {
+  if (types.includes('integer')) {
+    return (text) => {
+      const value = parseDecimal(text);
+      if (value === undefined) return text;
+      return Number.isSafeInteger(Number(value)) ? Number(value) : value;
+    };
+  }
+  if (types.includes('number')) return (text) => (decimalNumber.test(text) ? Number(text) : text);
+  if (types.includes('boolean')) return (text) => (text === 'true' ? true : text === 'false' ? false : text);
+  return undefined;
+}
