@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { Command } from 'commander';
 import { checkContract, printFindings } from './cli/check.js';
 import { completeMigrations } from './cli/migrations.js';
-import { writeService } from './cli/new.js';
+import { checkForNew, writeService } from './cli/new.js';
 import { renderTypes } from './cli/types.js';
 import { ConfigError } from './config.js';
 import type { Service } from './definition.js';
@@ -42,14 +42,14 @@ program
     `the tarball or folder of ${name} (default: where this command was installed from)`,
   )
   .action((folder: string, { contract: file, server }: { contract: string; server?: string }) => {
-    const { contract, ...findings } = checkContract(file, false);
-    if (contract === undefined || findings.faults.length > 0) {
-      printFindings(file, findings);
+    const checked = checkForNew(file);
+    if ('faults' in checked) {
+      printFindings(file, checked);
       process.exitCode = 1;
       return;
     }
-    writeService(folder, file, contract, server);
-    console.log(`${folder} has a service with ${contract.operations.length} operations. Next:
+    writeService(folder, file, checked, server);
+    console.log(`${folder} has a service with ${checked.contract.operations.length} operations. Next:
 
   cd ${folder}
   npm install

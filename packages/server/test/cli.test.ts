@@ -51,6 +51,14 @@ t.test('check reports all faults and warnings of a contract', async (t) => {
   const wrong =
     /filled\.yaml:\d+:\d+ error: \S+\/default: the default does not match its schema: it must be .*\n$/;
   t.match(await check(filled), { code: 1, stdout: wrong });
+  const integer = 'error:\n          type: integer\n';
+  const { file: narrow } = await write('narrow.yaml', [integer, `${integer}          maximum: 999\n`]);
+  t.match(await check(narrow), {
+    code: 1,
+    stdout:
+      / error: \/paths\/~1plants\/post: Error malformedRequest does not match the contract: error .* 999\. Allow it, or render errors with renderError\.\n/,
+  });
+  t.match(await check(narrow, '--own-errors'), { code: 0 });
   const json = await check(bad, '--json');
   t.match(JSON.parse(json.stdout), {
     faults: [

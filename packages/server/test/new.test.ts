@@ -292,6 +292,12 @@ t.test('an installed server is named by where it is from, never by its name alon
   t.match(await runThere('one', '--server', elsewhere), { code: 0 });
   t.equal(await dependencyOf('one'), 'file:../other/contract-server-1.2.0.tgz');
   await declare({ devDependencies: { 'contract-server': 'file:contract-server-1.2.0.tgz' } });
+  t.match(await runThere('two'), { code: 1, stderr: /there is no .*\/contract-server-1\.2\.0\.tgz\n$/ });
+  await writeFile(join(home, 'contract-server-1.2.0.tgz'), '');
   t.match(await runThere('two'), { code: 0 });
   t.equal(await dependencyOf('two'), 'file:../contract-server-1.2.0.tgz');
+  await mkdir(join(home, 'far/away'), { recursive: true });
+  await symlink(join(home, 'far/away'), join(home, 'near'));
+  t.match(await runThere('near/three'), { code: 0 });
+  t.equal(await dependencyOf('near/three'), 'file:../../../contract-server-1.2.0.tgz');
 });

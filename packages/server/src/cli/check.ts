@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { ConfigError } from '../config.js';
 import { loadContract, type Contract } from '../contract/contract.js';
 import { ContractError, formatFinding, type Finding } from '../contract/contract-text.js';
+import { createErrorWriter } from '../http/error-writer.js';
 import { Compiler, findWrongDefaults } from '../http/request/validation.js';
 
 /** What is wrong with a contract, and the contract if nothing is. */
@@ -21,12 +22,29 @@ export function checkContract(file: string, hasOwnErrors: boolean): Checked {
   try {
     const contract = loadContract(readFileSync(file), hasOwnErrors);
     const { document, defaults, warnings } = contract;
-    return { faults: findWrongDefaults(new Compiler(document), defaults), warnings, contract };
+    const compiler = new Compiler(document);
+    const faults = [
+      ...findWrongDefaults(compiler, defaults),
+      ...(hasOwnErrors ? [] : findUnfitErrors(compiler, contract)),
+    ];
+    return { faults, warnings, contract };
   } catch (error) {
     if (error instanceof ContractError) return error;
     if (error instanceof Error && 'syscall' in error) throw new ConfigError(error.message);
     throw error;
   }
+}
+
+/** Finds the operations whose errors seem to have the form of the server's, but do not allow all of them. */
+function findUnfitErrors(compiler: Compiler, { operations }: Contract): Finding[] {
+  return operations.flatMap(({ errors, find }) => {
+    try {
+      createErrorWriter(compiler, errors, { errors: {} });
+      return [];
+    } catch (error) {
+      return find((error as Error).message, 'Allow it, or render errors with renderError');
+    }
+  });
 }
 
 /** Prints the faults and warnings of a file to standard output, and their numbers to standard error. */

@@ -1,6 +1,5 @@
 // Finds out how the errors of the server can have the form that a contract declares.
-import { loadContract } from '../contract/contract.js';
-import { ContractError } from '../contract/contract-text.js';
+import type { Contract } from '../contract/contract.js';
 import type { Content } from '../contract/responses.js';
 import type { Shape } from '../contract/shape.js';
 import type { ErrorFacts, RenderedError } from '../errors.js';
@@ -55,32 +54,24 @@ export const ownForm: ErrorForm = {
   body: { error: 'error.code', message: 'error.message' },
 };
 
-/** Returns the form in which all errors of the server match a contract; undefined if there is none. */
-export function findErrorForm(bytes: Buffer): ErrorForm | undefined {
-  try {
-    const { document, operations } = loadContract(bytes, true);
-    const declared = operations.flatMap(({ errors }) => errors);
-    const compiler = new Compiler(document);
-    const fits = (form: ErrorForm) => {
-      try {
-        createErrorWriter(compiler, declared, { errors: {}, render: (error) => render(form, error) });
-        return true;
-      } catch {
-        return false;
-      }
-    };
-    const contents = new Map(
-      declared
-        .flatMap((one) => one.contents)
-        .filter(({ isJson }) => isJson)
-        .map((content) => [content.schema, content]),
-    );
-    return [ownForm, ...[...contents.values()].flatMap(formsOf)].find(fits);
-  } catch (error) {
-    // Operations that declare nothing but `default` cannot render it.
-    if (error instanceof ContractError) return undefined;
-    throw error;
-  }
+/**
+ * Returns the form in which all errors of the server match a contract; undefined if there is none.
+ * @param contract - As a service has it that renders errors itself.
+ */
+export function findErrorForm({ document, operations }: Contract): ErrorForm | undefined {
+  const declared = operations.flatMap(({ errors }) => errors);
+  const compiler = new Compiler(document);
+  const fits = (form: ErrorForm) => {
+    try {
+      createErrorWriter(compiler, declared, { errors: {}, render: (error) => render(form, error) });
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  const contents = declared.flatMap((one) => one.contents).filter(({ isJson }) => isJson);
+  const distinct = new Map(contents.map((content) => [content.schema, content]));
+  return [ownForm, ...[...distinct.values()].flatMap(formsOf)].find(fits);
 }
 
 function render({ mediaType, body }: ErrorForm, error: ErrorFacts): RenderedError {

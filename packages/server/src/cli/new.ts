@@ -6,6 +6,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
@@ -14,11 +15,32 @@ import { basename, dirname, extname, join, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { ConfigError } from '../config.js';
 import type { Contract } from '../contract/contract.js';
-import { findErrorForm, ownForm } from './error-form.js';
+import { checkContract, type Checked } from './check.js';
+import { findErrorForm, ownForm, type ErrorForm } from './error-form.js';
 import { completeMigrations } from './migrations.js';
 import { filesOf, type Manifest } from './new-files.js';
 
 const ownFolder = fileURLToPath(new URL('../../', import.meta.url));
+
+/** A contract without faults, and the form of errors that matches it, if there is one. */
+interface ServableContract {
+  readonly contract: Contract;
+  readonly errorForm: ErrorForm | undefined;
+}
+
+/**
+ * Checks a contract for a service that renders errors itself if necessary.
+ * @throws ConfigError if the file cannot be read.
+ */
+export function checkForNew(source: string): ServableContract | Checked {
+  const { contract, ...findings } = checkContract(source, true);
+  const errorForm = contract && findings.faults.length === 0 ? findErrorForm(contract) : undefined;
+  if (contract !== undefined && errorForm !== undefined) return { contract, errorForm };
+  const checked = checkContract(source, false);
+  return checked.contract === undefined || checked.faults.length > 0
+    ? checked
+    : { contract: checked.contract, errorForm: undefined };
+}
 
 /**
  * Writes the package into a folder that does not exist, or is empty.
@@ -27,7 +49,12 @@ const ownFolder = fileURLToPath(new URL('../../', import.meta.url));
  *   was installed from.
  * @throws ConfigError if the folder, or its name, cannot be used, or the server is not known.
  */
-export function writeService(folder: string, source: string, contract: Contract, server?: string): void {
+export function writeService(
+  folder: string,
+  source: string,
+  { contract, errorForm }: ServableContract,
+  server = findServer(),
+): void {
   const name = basename(resolve(folder));
   const manifest = readManifest(join(ownFolder, 'package.json'));
   checkName(name, manifest);
@@ -35,16 +62,17 @@ export function writeService(folder: string, source: string, contract: Contract,
     if (!statSync(folder).isDirectory()) throw new ConfigError(`${folder} is not a folder; name a new one`);
     if (readdirSync(folder).length > 0) throw new ConfigError(`${folder} is not empty; name a new folder`);
   }
-  if (server !== undefined && !existsSync(server)) throw new ConfigError(`there is no ${server}`);
-  const dependency = `file:${relative(folder, server ?? findServer()).replaceAll('\\', '/')}`;
+  if (!existsSync(server)) throw new ConfigError(`there is no ${server}`);
+  mkdirSync(folder, { recursive: true });
+  // npm follows the path from where the folder really is.
+  const dependency = `file:${relative(realpathSync(folder), realpathSync(server)).replaceAll('\\', '/')}`;
   const file = extname(source) === '.json' ? 'openapi.json' : 'openapi.yaml';
-  const form = findErrorForm(contract.bytes);
   const files = filesOf({
     name,
     file,
     contract,
-    errorForm: form === ownForm ? undefined : form,
-    errorsMatch: form !== undefined,
+    errorForm: errorForm === ownForm ? undefined : errorForm,
+    errorsMatch: errorForm !== undefined,
     dependency,
     manifest,
   });
