@@ -99,6 +99,15 @@ t.test('types are written, and reported when they are outdated', async (t) => {
   t.match(await types(), { code: 1, stdout: /"thing" is not a type/, stderr: '1 error, 0 warnings.\n' });
 });
 
+t.test('the types of a contract without operations fit the types of the server', async (t) => {
+  const folder = await temporaryFolder(t);
+  const contract = join(folder, 'openapi.yaml');
+  await writeFile(contract, 'openapi: 3.1.0\ninfo: { title: None, version: 1.0.0 }\n');
+  const file = join(folder, 'types.gen.ts');
+  t.match(await run(command, ['types', contract, file], {}), { code: 0 });
+  t.match(await readFile(file, 'utf8'), 'export type operationSecurity = Record<string, never>;');
+});
+
 t.test('without openapi-typescript or typescript, everything but types works', async (t) => {
   const folder = await temporaryFolder(t);
   for (const part of ['bin', 'dist', 'package.json'])

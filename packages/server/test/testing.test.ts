@@ -94,6 +94,22 @@ t.test('a response that the contract does not have is refused', async (t) => {
   refuse(failed(40101, 'The access token is malformed, unknown, expired or revoked.'), /401/);
 });
 
+t.test('a path is that of an operation only if its characters are', async (t) => {
+  const contract = `
+openapi: 3.0.3
+info: { title: Heights, version: 1.0.0 }
+servers: [{ url: /a+b }]
+paths: { /height.json: { get: { responses: { '204': { description: None. } } } } }
+`;
+  const check = responseCheck(loadContract(Buffer.from(contract)), { errors: {} });
+  const of = (path: string) => () => {
+    check('GET', path, { status: 204, headers: { 'x-request-id': 'a' }, text: '' });
+  };
+  t.doesNotThrow(of('/a+b/height.json'));
+  for (const path of ['/aab/height.json', '/a+b/height-json'])
+    t.throws(of(path), { message: /204, which is not declared/ });
+});
+
 t.test('ranges of media types, and what OpenAPI 3.0 has beside JSON Schema, are checked', async (t) => {
   const schema =
     '{ type: number, minimum: 0, exclusiveMinimum: true, maximum: 9, exclusiveMaximum: false, x-unit: m }';

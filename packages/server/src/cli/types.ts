@@ -105,9 +105,7 @@ function securityTypes({ operations, securitySchemes }: Contract): string {
   ]);
   const names = [...new Set(scopes)].sort().map((name) => JSON.stringify(name));
   return `/** The names of each operation's security schemes, with null if they are optional; never if it is public. */
-export interface operationSecurity {
-${lines.join('\n')}
-}
+${lines.length === 0 ? 'export type operationSecurity = Record<string, never>;' : `export interface operationSecurity {\n${lines.join('\n')}\n}`}
 /** What each security scheme is; optional if no operation uses it. */
 export interface securitySchemes {
 ${schemes.join('\n')}

@@ -51,7 +51,12 @@ export function responseCheck(
     const where = `${method} ${url.slice(0, 80)} returned ${response.status}`;
     const path = url.split('?', 1)[0]!;
     const ofPath = operations.filter((known) =>
-      new RegExp(`^(${known.basePaths.join('|')})${known.path.replace(/{[^}]+}/g, '[^/]*')}$`).test(path),
+      new RegExp(
+        `^(${known.basePaths.map(escaped).join('|')})${known.path
+          .split(/{[^}]+}/)
+          .map(escaped)
+          .join('[^/]*')}$`,
+      ).test(path),
     );
     const operation = ofPath.find((known) => known.method === (method === 'HEAD' ? 'GET' : method));
     assert.match(String(response.headers['x-request-id']), /^[\w.-]{1,64}$/, `${where} without a request id`);
@@ -165,6 +170,11 @@ function resolve<T extends object>(document: object, value: T | { $ref?: string 
   if ($ref === undefined) return value as T;
   const keys = $ref.slice(2).split('/');
   return keys.reduce<unknown>((node, key) => (node as Record<string, unknown>)[key], document) as T;
+}
+
+/** A text as a regular expression. */
+function escaped(text: string): string {
+  return text.replaceAll(/[^\w/]/g, '\\$&');
 }
 
 /** The content of a media type: its own, or that of a range. */
