@@ -12,13 +12,12 @@ keep=${2:-14}
 [[ $keep =~ ^[1-9][0-9]*$ ]] || { echo "KEEP must be a number from 1, not $keep" >&2; exit 1; }
 umask 077
 mkdir -p "$folder"
-cd "$folder"
-exec 9<.
+exec 9<"$folder"
 flock --nonblock 9 || { echo "Another backup to $folder is running." >&2; exit 1; }
 # What an interrupted backup has left.
-rm -rf plants-*.db.partial drill-*
+rm -rf "$folder"/plants-*.db.partial "$folder"/drill-*
 
-copy=plants-$(date -u +%F-%H%M%S).db
+copy=$folder/plants-$(date -u +%F-%H%M%S).db
 plants=$(node "$root/dist/cli.js" backup "$copy" --json | sed -n 's/^  "plants": \([0-9]*\),$/\1/p')
 node "$root/deploy/restore-drill.js" "$copy" "$plants" || { mv "$copy" "$copy.failed"; exit 1; }
-find . -maxdepth 1 -name 'plants-*.db' | sort | head --lines "-$keep" | xargs --no-run-if-empty rm
+find "$folder" -maxdepth 1 -name 'plants-*.db' | sort | head --lines "-$keep" | xargs --no-run-if-empty rm

@@ -325,6 +325,11 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
       await machine.run(slow, { '.ms > 1000': '.ms > 0' }),
       /^[\d.]+\tPOST\t\/plants\t200\talice\n[^]*nodejs_eventloop_lag_p99_seconds/m,
     );
+    const line = machine.server.log.find(({ status }) => status === 200)!;
+    const [, example = ''] = /```json\n([^]*?)```/.exec(operate.split('\n## Log\n')[1]!) ?? [];
+    t.strictSame(Object.keys(line), Object.keys(JSON.parse(example) as object), 'the line that is explained');
+    const [fields = ''] = operate.split('\n## Log\n')[1]!.split('\n## ');
+    for (const field of Object.keys(line)) t.ok(field === 'msg' || fields.includes(`\`${field}\``), field);
     const changes = { '0123456789ab': refused.headers.get('x-request-id')!, '.ms > 1000': '.ms > 0' };
     const [search] = blocksOf(operate, 'Log');
     t.match(await machine.run(search, changes), /"status":200[^]*"status":401[^]*"tokenId":/);
