@@ -2,7 +2,7 @@
 // systemd, and the SDK of OpenTelemetry.
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { Agent, createServer, get, type IncomingMessage } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -26,7 +26,8 @@ import { allErrors } from '../../dist/plants/errors.js';
 import { GatheredMetrics } from '../../packages/server/dist/observability/gathered-metrics.js';
 import { createMetrics } from '../../packages/server/dist/observability/metrics.js';
 import { service } from '../../dist/service.js';
-import { endWithThisProcess } from '../../packages/server/test/support/server-process.js';
+import { runSql, systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
+import { endWithThisProcess, environment, run } from '../../packages/server/test/support/server-process.js';
 
 const projectFile = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
 
@@ -532,6 +533,47 @@ for (const { name, engine, env, expected, httpAlone } of [
     t.equal(inserts.length > 0, engine === postgres);
   });
 }
+
+const installed = await systemPostgres().catch(() => undefined);
+t.test(
+  'backup-compose.sh keeps the newest dumps, and none that cannot be restored',
+  skipFor(installed === undefined ? 'there are no Debian packages of PostgreSQL' : undefined),
+  async (t) => {
+    const folder = await temporaryFolder(t);
+    const server = await installed!.createServer('backup');
+    t.teardown(() => server.stop());
+    for (const statement of ['CREATE ROLE plants LOGIN SUPERUSER', 'CREATE DATABASE plants OWNER plants'])
+      await runSql(server.url(), statement);
+    const url = server.url('plants');
+    t.match(await run('cli.js', ['migrate'], { DATABASE_URL: url }), { code: 0 });
+    await runSql(url, `INSERT INTO plants VALUES ('alice', 1, '{"name":"a"}')`);
+    // In place of "docker compose exec -T database".
+    const docker = `shift 4; exec "/usr/lib/postgresql/${installed!.version}/bin/$1" "\${@:2}"`;
+    await writeFile(join(folder, 'docker'), `#!/bin/bash\n${docker}\n`, { mode: 0o755 });
+    const dumps = join(folder, 'dumps');
+    const script = fileURLToPath(new URL('../../deploy/backup-compose.sh', import.meta.url));
+    const place = {
+      PATH: `${folder}:${process.env['PATH']}`,
+      PGHOST: '127.0.0.1',
+      PGPORT: String(server.port),
+    };
+    const backUp = () =>
+      spawnSync('bash', [script, dumps, '1'], { encoding: 'utf8', env: environment(place) });
+    t.match(backUp(), { status: 0, stdout: /can be restored\. It has 1 plants\.\n$/ });
+    const first = await readdir(dumps);
+    t.equal(first.length, 1);
+    // As if it were of another night.
+    const old = 'plants-2026-01-01-000000.dump';
+    await rename(join(dumps, first[0]!), join(dumps, old));
+    t.match(backUp(), { status: 0 });
+    const kept = await readdir(dumps);
+    t.match(kept, [/^plants-.*\.dump$/]);
+    t.not(kept[0], old);
+    await runSql(url, 'ALTER TABLE plants RENAME TO lost');
+    t.match(backUp(), { status: 1, stderr: /"plants" does not exist/ });
+    t.strictSame(await readdir(dumps), kept);
+  },
+);
 
 t.test(
   'the systemd units are valid and restrict privileges',
