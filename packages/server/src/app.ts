@@ -116,6 +116,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const cutOff = prepareShutdown(app);
   const opened = await openService(service, {
     collection: (definition) => storage.collection(definition),
+    transaction: (subject, work) => storage.transaction(subject, work),
     log: app.log,
     worker,
     limit,

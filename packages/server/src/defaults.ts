@@ -36,6 +36,15 @@ export const defaultWrites = {
   batchBytes: 4 * 1024 * 1024,
 };
 
+/** Limits of transactions, which are fixed. `waiting` is how many may wait for their turn with one subject or document. */
+export const defaultTransactions = {
+  documents: 100,
+  bytes: 16 * 1024 * 1024,
+  time: 10_000,
+  attempts: 100,
+  waiting: 1_000,
+} as const;
+
 /** The connections to PostgreSQL. */
 export const defaultPostgres = { poolSize: 10, timeout: 15_000, prepared: false };
 

@@ -44,6 +44,11 @@ export interface Service extends StoreDefinition {
 export interface ServiceContext {
   /** Returns one of the collections of the definition. */
   readonly collection: Storage['collection'];
+  /**
+   * Runs a transaction over documents of one subject, in any collections: `Documents.in` has an example. A function that
+   * it is given runs again if what it has read has changed, so it must do nothing else that counts.
+   */
+  readonly transaction: Storage['transaction'];
   /** The log of this process. */
   readonly log: FastifyBaseLogger;
   /** Which of the worker processes this is, from 1 to WORKERS; another one has the number only after it has ended. */

@@ -11,10 +11,8 @@ import {
   type OutcomesOfText,
   type Page,
   type PageRange,
+  type Transaction,
 } from './storage/interface.js';
-
-/** How often a change is tried while other changes to the same document come first. */
-const maxAttempts = 100;
 
 /** A value as it is read from a document: an int64 is a bigint only where a number would round it. */
 export type Stored<Value> = {
@@ -66,11 +64,7 @@ export class Documents<I extends Id, Value extends object> {
     id: I,
     { when, value }: { readonly when: When; readonly value: Value | JsonText<Value> },
   ): Promise<OutcomesOfText[When]> {
-    if (!canBeId(id)) {
-      const detail = 'an id is not empty, has at most 512 bytes, and no U+0000 or unpaired surrogate';
-      throw new ApiError(when === 'absent' ? 'invalidBody' : 'invalidPath', { detail });
-    }
-    const text = value instanceof JsonText ? value.text : this.#textOf(value);
+    const text = this.#textToWrite(id, when, value);
     const written = this.#collection.write(subject, id, { when, text });
     return (await written) as OutcomesOfText[When];
   }
@@ -119,8 +113,9 @@ export class Documents<I extends Id, Value extends object> {
    * concurrent changes is lost. Stored fields that the constructor did not list stay as they are: a newer release may
    * have added them, or an older one.
    * @param update - Returns the changed value; may be called several times. What it throws rejects the change.
-   * @throws ApiError when too many other changes to the document come first: 50301, and nothing has changed; also as
-   *   `write` does.
+   * @throws StorageError when too many other writes to the document come first, or too many changes wait: the response
+   *   is 50301, and nothing has changed.
+   * @throws ApiError as `write` does.
    * @throws RangeError if the changed value has a number that JSON or int64 does not have; nothing has changed.
    */
   async change(
@@ -129,18 +124,62 @@ export class Documents<I extends Id, Value extends object> {
     update: (value: Stored<Value>) => Stored<Value>,
   ): Promise<JsonText<Value> | undefined> {
     if (!canBeId(id)) return undefined;
-    for (let attempt = 0; attempt < maxAttempts; attempt++) {
-      const expected = await this.#collection.get(subject, id);
-      if (expected === undefined) return undefined;
-      const found = parseExactJson(expected) as Stored<Value>;
-      const others = this.#othersOf(found);
-      const text = this.#textOf(update(found), others);
-      if (text === expected) return new JsonText(text);
-      const outcome = await this.#collection.write(subject, id, { when: 'equals', expected, text });
-      // With 'same', another request has just made the same change. If both count something, this one is still to do.
-      if (outcome === 'replaced') return new JsonText(text);
+    const text = await this.#collection.change(subject, id, (stored) => this.#changed(stored, update));
+    return text === undefined ? undefined : new JsonText(text);
+  }
+
+  /**
+   * Returns the same documents as a part of a transaction: those of its subject.
+   * @example
+   * await transaction(caller.subject, async (tx) => {
+   *   const book = await books.in(tx).get(isbn);
+   *   if (book === undefined) throw new ApiError(errors.bookNotFound);
+   *   await loans.in(tx).write(isbn, { when: 'absent', value: { isbn, until } });
+   *   await books.in(tx).change(isbn, (found) => ({ ...found, copies: found.copies - 1 }));
+   * });
+   */
+  in(transaction: Transaction): DocumentsInTransaction<I, Value> {
+    const documents = transaction.of(this.#collection);
+    return {
+      get: async (id) => {
+        const text = canBeId(id) ? await documents.get(id) : undefined;
+        return text === undefined ? undefined : (parseExactJson(text) as Stored<Value>);
+      },
+      write: async (id, { when, value }) => {
+        const text = this.#textToWrite(id, when, value);
+        // The outcome is one of the condition.
+        return (await documents.write(id, { when, text })) as never;
+      },
+      change: async (id, update) => {
+        const stored = canBeId(id) ? await documents.get(id) : undefined;
+        if (stored === undefined) return undefined;
+        const text = this.#changed(stored, update);
+        await documents.write(id, { when: 'any', text });
+        return new JsonText(text);
+      },
+      delete: async (id) =>
+        canBeId(id) && (await documents.write(id, { when: 'present', text: null })) === 'deleted',
+    };
+  }
+
+  /** @throws ApiError for an id that no document can have, and as `document` does. */
+  #textToWrite(
+    id: I,
+    when: 'absent' | 'present' | 'any',
+    value: Value | Stored<Value> | JsonText<Value>,
+  ): string {
+    if (!canBeId(id)) {
+      const detail = 'an id is not empty, has at most 512 bytes, and no U+0000 or unpaired surrogate';
+      throw new ApiError(when === 'absent' ? 'invalidBody' : 'invalidPath', { detail });
     }
-    throw new ApiError('overloaded');
+    return value instanceof JsonText ? value.text : this.#textOf(value);
+  }
+
+  /** The text of a changed document. Stored fields that the constructor did not list stay as they are. */
+  #changed(stored: string, update: (value: Stored<Value>) => Stored<Value>): string {
+    const found = parseExactJson(stored) as Stored<Value>;
+    const others = this.#othersOf(found);
+    return this.#textOf(update(found), others);
   }
 
   /** The members of a stored document that are no fields, as text; each begins with a comma. */
@@ -167,6 +206,27 @@ export class Documents<I extends Id, Value extends object> {
     }
     return `{${members === '' ? others.slice(1) : members + others}}`;
   }
+}
+
+/**
+ * The documents of one kind in a transaction. All methods see what the transaction has written; what they find must
+ * still be stored when it is committed.
+ */
+export interface DocumentsInTransaction<I extends Id, Value extends object> {
+  /** Returns the value of a document; undefined if there is none. */
+  get(id: I): Promise<Stored<Value> | undefined>;
+  /** Stores a value if the condition holds, as `write` of Documents; it takes effect with the transaction. */
+  write<When extends 'absent' | 'present' | 'any'>(
+    id: I,
+    change: { readonly when: When; readonly value: Value | Stored<Value> | JsonText<Value> },
+  ): Promise<OutcomesOfText[When]>;
+  /**
+   * Changes a document depending on what it contains, and returns it, for a response; undefined if there is none. As
+   * with `change` of Documents, fields that another release has stored stay as they are.
+   */
+  change(id: I, update: (value: Stored<Value>) => Stored<Value>): Promise<JsonText<Value> | undefined>;
+  /** Deletes a document. Resolves to false if there is none. */
+  delete(id: I): Promise<boolean>;
 }
 
 /** @throws RangeError for a number that a response could not have: the handler has not checked its result. */

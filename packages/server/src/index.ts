@@ -25,18 +25,20 @@ export {
 export type { BasicCredential, SchemeKind, Verified, Verifiers, Verify } from './contract/verifiers.js';
 
 // What a service stores: documents, and the collections that hold their texts.
-export { Documents, listAll, type Stored } from './documents.js';
+export { Documents, listAll, type DocumentsInTransaction, type Stored } from './documents.js';
 export {
   StorageError,
   type Change,
   type Collection,
   type CollectionDefinition,
+  type CollectionInTransaction,
   type OutcomeOf,
   type OutcomesOfNull,
   type OutcomesOfText,
   type Page,
   type PageRange,
   type StorageFailure,
+  type Transaction,
 } from './storage/interface.js';
 
 // JSON with integers of 64 bits.

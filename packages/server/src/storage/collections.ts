@@ -1,19 +1,23 @@
 // The collections of an open store: writes go into its queue, and pages are read by its engine.
-import type {
-  Change,
-  Collection,
-  CollectionDefinition,
-  Id,
-  IdKind,
-  IdOf,
-  OutcomeOf,
-  Page,
-  PageRange,
-  Storage,
+import { defaultTransactions } from '../defaults.js';
+import {
+  type Change,
+  type Collection,
+  type CollectionDefinition,
+  type Id,
+  type IdKind,
+  type IdOf,
+  type OutcomeOf,
+  type Page,
+  type PageRange,
+  type Storage,
+  StorageError,
 } from './interface.js';
-import type { GroupWriter } from './group-writer.js';
+import type { GroupWriter, GroupWriterLimits } from './group-writer.js';
 import { idRules, type IdRules } from './ids.js';
-import type { Write } from './writes.js';
+import { type TransactionCommitter, Transactions } from './transactions.js';
+import { Turns } from './turns.js';
+import { keyOf, type Write } from './writes.js';
 
 /**
  * Reads a page of a subject's documents.
@@ -23,24 +27,41 @@ import type { Write } from './writes.js';
  */
 export type ReadPage = (subject: string, from: Id, limit: number, isFirst: boolean) => Promise<Page<Id>>;
 
-/**
- * Returns the function that finds the collections of a store.
- * @param readerOf - Returns what reads the pages of a collection.
- */
-export function collectionsOf(
+/** The documents of an open store. */
+interface OpenDocuments extends Pick<Storage, 'collection' | 'transaction'> {
+  /** Rejects what waits for a turn, and resolves when the running commits of transactions are complete. */
+  readonly close: () => Promise<void>;
+}
+
+/** Opens the collections of a store. @param readerOf - Returns what reads the pages of a collection. */
+export function openCollections(
   definitions: readonly CollectionDefinition[],
   writer: GroupWriter,
   readerOf: (definition: CollectionDefinition) => ReadPage,
-): Storage['collection'] {
+  committer: TransactionCommitter,
+  { queueBytes: allBytes, transactions: limits }: GroupWriterLimits,
+): OpenDocuments {
+  const turns = new Turns(defaultTransactions.waiting);
   const collections = new Map(
-    definitions.map((one) => [one, new DocumentCollection(one, writer, readerOf(one))]),
+    definitions.map((one) => [one, new DocumentCollection(one, writer, readerOf(one), turns)]),
   );
-  return <Kind extends IdKind>(definition: CollectionDefinition<Kind>) => {
-    const found = collections.get(definition);
-    if (found === undefined)
-      throw new TypeError(`${definition.name} is not among the collections of the service's definition`);
-    // Its ids are of the kind of its definition.
-    return found as Collection<Id> as Collection<IdOf<Kind>>;
+  const definitionOf = new Map<Collection<Id>, CollectionDefinition>(
+    Array.from(collections, ([definition, collection]) => [collection, definition]),
+  );
+  const transactions = new Transactions(definitionOf, committer, turns, { allBytes, ...limits });
+  return {
+    collection: <Kind extends IdKind>(definition: CollectionDefinition<Kind>) => {
+      const found = collections.get(definition);
+      if (found === undefined)
+        throw new TypeError(`${definition.name} is not among the collections of the service's definition`);
+      // Its ids are of the kind of its definition.
+      return found as Collection<Id> as Collection<IdOf<Kind>>;
+    },
+    transaction: (subject, work) => transactions.run(subject, work),
+    close: () => {
+      turns.close();
+      return transactions.close();
+    },
   };
 }
 
@@ -49,11 +70,13 @@ class DocumentCollection implements Collection<Id> {
   readonly #writer: GroupWriter;
   readonly #read: ReadPage;
   readonly #ids: IdRules;
+  readonly #turns: Turns;
 
-  constructor(definition: CollectionDefinition, writer: GroupWriter, read: ReadPage) {
+  constructor(definition: CollectionDefinition, writer: GroupWriter, read: ReadPage, turns: Turns) {
     this.#definition = definition;
     this.#writer = writer;
     this.#read = read;
+    this.#turns = turns;
     this.#ids = idRules[definition.id];
   }
 
@@ -76,6 +99,37 @@ class DocumentCollection implements Collection<Id> {
     const from = this.#ids.following(after);
     if (from === undefined) return Promise.resolve({ json: '', count: 0, next: undefined });
     return this.#read(subject, from, limit, false);
+  }
+
+  async change(subject: string, id: Id, update: (text: string) => string): Promise<string | undefined> {
+    if (!this.#ids.isValid(id)) throw this.#noId(id);
+    const deadline = performance.now() + defaultTransactions.time;
+    const key = keyOf({ collection: this.#definition, subject, id });
+    const endOfDocument = await this.#turns.take(key, 'alone', deadline);
+    try {
+      // A transaction that runs alone must not fail because of changes.
+      const endOfSubject = await this.#turns.take(subject, 'together', deadline);
+      try {
+        return await this.#change(subject, id, update);
+      } finally {
+        endOfSubject();
+      }
+    } finally {
+      endOfDocument();
+    }
+  }
+
+  async #change(subject: string, id: Id, update: (text: string) => string): Promise<string | undefined> {
+    for (let attempt = 0; attempt < defaultTransactions.attempts; attempt++) {
+      const expected = await this.get(subject, id);
+      if (expected === undefined) return undefined;
+      const text = update(expected);
+      if (text === expected) return text;
+      const outcome = await this.write(subject, id, { when: 'equals', expected, text });
+      // With 'same', another request has just made the same change. If both count something, this one is still to do.
+      if (outcome === 'replaced') return text;
+    }
+    throw new StorageError('overloaded', 'other writes to the document came first too often');
   }
 
   #noId(id: Id): TypeError {

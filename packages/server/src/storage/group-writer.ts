@@ -1,6 +1,7 @@
 // Group commit: writes that arrive during a commit form the next batch, and each write has its own outcome.
 import { defaultWrites } from '../defaults.js';
 import { messageOf, type OutcomeOf, StorageError } from './interface.js';
+import type { TransactionLimits } from './transactions.js';
 import { bytesOf, keyOf, type Committer, type Result, type Write } from './writes.js';
 
 /** The space for a store on its disk, in bytes. */
@@ -47,6 +48,8 @@ export interface GroupWriterLimits {
   maxAge: number;
   /** On SQLite: the free space that creates and replacements leave on the disk, in bytes. It has a default. */
   reserve?: number | undefined;
+  /** Limits of transactions that are not the default ones. In sum, they take no more memory than the queue. */
+  transactions?: Partial<TransactionLimits> | undefined;
   observer?: WriteObserver | undefined;
 }
 

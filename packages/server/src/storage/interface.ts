@@ -14,6 +14,24 @@ export interface StoreDefinition {
 export interface Storage {
   /** Returns one of the collections of the store's definition. */
   collection<Kind extends IdKind>(definition: CollectionDefinition<Kind>): Collection<IdOf<Kind>>;
+  /**
+   * Runs a function that reads and writes documents of one subject, and commits all that it has written, or nothing. It
+   * is committed only if everything that it has read is still stored, and what was absent is still absent; otherwise the
+   * function runs again. So it must do nothing else that counts, such as sending a message. Pages that it reads beside
+   * the transaction are not checked.
+   *
+   * It resolves with what the function returned, when that is durable, and rejects with what it threw, of which only
+   * the reads are checked. Transactions of one subject whose reads did not hold take turns. In the function, do not wait
+   * for another transaction or `change` of the subject, which may wait for this one.
+   * @throws RangeError if it reads more than 100 documents, or 16 MiB of them in memory, where a character takes two
+   *   bytes; nothing has changed.
+   * @throws StorageError `overloaded` if it takes more than 10 seconds, if other changes come first 100 times, or if
+   *   there are too many transactions.
+   */
+  readonly transaction: <Result>(
+    subject: string,
+    work: (transaction: Transaction) => Result | Promise<Result>,
+  ) => Promise<Result>;
   readonly tokens: TokenRepository;
   /** Resolves with the reason if the store fails permanently, until this process ends. */
   readonly broken: Promise<StorageError>;
@@ -112,7 +130,7 @@ export interface PageRange<I extends Id = bigint> {
  *
  * Texts are returned unchanged. Callers must refuse U+0000 and unpaired surrogates, which no engine can store.
  * Operations on one key take effect in the order of the calls. A read that starts after a write was acknowledged sees
- * that write. No write concerns more than one document. If an operation fails, its method rejects with StorageError and
+ * that write. Writes of several documents together are transactions (see `Storage`). If an operation fails, its method rejects with StorageError and
  * no other error; for a text that is no id, with TypeError.
  */
 export interface Collection<I extends Id = bigint> {
@@ -128,6 +146,30 @@ export interface Collection<I extends Id = bigint> {
    * already JSON because parsing the stored texts and serializing them again would dominate the cost of a list.
    */
   page(subject: string, range: PageRange<I>): Promise<Page<I>>;
+  /**
+   * Replaces a document by what a function makes of its text, and resolves with the new text; undefined if there is
+   * none. If it has changed meanwhile, the function is called again. Changes of one document by one process take turns.
+   * What the function throws rejects the change.
+   * @throws StorageError `overloaded` if other writes come first too often, or too many changes wait.
+   */
+  change(subject: string, id: I, update: (text: string) => string): Promise<string | undefined>;
+}
+
+/** A transaction over the documents of one subject; see `Storage`. */
+export interface Transaction {
+  /** Returns the documents of a collection of the same store. */
+  of<I extends Id>(collection: Collection<I>): CollectionInTransaction<I>;
+}
+
+/**
+ * The documents of a collection in a transaction. Both methods see what the transaction has written, and what they find
+ * must still be stored when it is committed. They reject as those of `Collection`; then the transaction rejects, too.
+ */
+export interface CollectionInTransaction<I extends Id = bigint> {
+  /** Returns the text of a document; undefined if there is none. */
+  get(id: I): Promise<string | undefined>;
+  /** Makes a change if its condition holds. It takes effect when the transaction is committed. */
+  write<C extends Change>(id: I, change: C): Promise<OutcomeOf<C>>;
 }
 
 /** A stored access token, without its secret. Times are in milliseconds since the epoch. */

@@ -43,6 +43,21 @@ export function bytesOf(write: Write): number {
   return 2 * (subject.length + idLength + (text?.length ?? 0) + expected) + 100;
 }
 
+/** The outcome of a change, by what is stored. */
+export function outcomeOf(change: Change, stored: string | undefined): Outcome {
+  const { when, text } = change;
+  if (stored === undefined)
+    return text !== null && (when === 'absent' || when === 'any') ? 'inserted' : 'missing';
+  if (text === stored) return 'same';
+  if (when === 'absent' || (when === 'equals' && change.expected !== stored)) return 'other';
+  return text === null ? 'deleted' : 'replaced';
+}
+
+/** Whether something has changed. */
+export function hasEffect(outcome: Outcome): boolean {
+  return outcome === 'inserted' || outcome === 'replaced' || outcome === 'deleted';
+}
+
 /** The text that must be stored for a change to take effect; null if another condition decides. */
 export function expectedBy(change: Change): string | null {
   return change.when === 'equals' ? change.expected : null;

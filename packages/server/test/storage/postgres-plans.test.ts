@@ -166,6 +166,26 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
           'documents read alone',
           all((id) => documents.get('large', id)),
         );
+        const few = ids.slice(0, 100);
+        const transaction = (change?: Change) => async () => {
+          await storage.transaction('large', async (tx) => {
+            const own = tx.of(documents);
+            await Promise.all(few.map((id) => (change === undefined ? own.get(id) : own.write(id, change))));
+          });
+          return few.length;
+        };
+        await check('a transaction that reads', transaction());
+        await check('a transaction that replaces', transaction({ when: 'any', text: monstera }));
+        await check('a transaction that deletes', transaction({ when: 'present', text: null }));
+        await check('a transaction that creates', transaction({ when: 'absent', text: ficus }));
+        await check('a transaction that reads, and writes elsewhere', async () => {
+          await storage.transaction('large', async (tx) => {
+            const own = tx.of(documents);
+            const others = Array.from({ length: 98 }, (_, i) => own.get(idOf(count + batch + 1 + i)));
+            await Promise.all([...others, own.write(few[0]!, { when: 'any', text: monstera })]);
+          });
+          return few.length;
+        });
         await check('a batch of deletes', change({ when: 'present', text: null }));
         await check('a batch of deletes of what is missing', change({ when: 'present', text: null }));
         for (const count of [1, 50]) {

@@ -644,7 +644,26 @@ t.test('a line that is not a batch closes its connection, and harms no other', n
   const worker = await openStorage(url, limits, {}, { writerAddress });
   t.teardown(() => worker.close());
   const batch = { conditions: '0', collections: '0', subjects: 's', ids: '1', texts: '{"name":"a"}' };
+  const transaction = {
+    steps: '1',
+    collections: '0',
+    subject: 's',
+    ids: '1',
+    expected: '',
+    texts: '{"name":"a"}',
+  };
   const lines = {
+    'a transaction without a subject': JSON.stringify({ ...transaction, subject: undefined }),
+    'a transaction whose columns differ in length': JSON.stringify({ ...transaction, ids: '1\u00002' }),
+    'a transaction with too few texts': JSON.stringify({
+      ...transaction,
+      steps: '11',
+      collections: '00',
+      ids: '1\u00002',
+    }),
+    'a transaction with an unknown step': JSON.stringify({ ...transaction, steps: '5' }),
+    'a transaction of an unknown collection': JSON.stringify({ ...transaction, collections: '1' }),
+    'a transaction with an id of 65 bits': JSON.stringify({ ...transaction, ids: '9223372036854775808' }),
     'not JSON': 'GET / HTTP/1.1',
     null: 'null',
     'a list': '[]',

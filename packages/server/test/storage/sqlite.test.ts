@@ -18,7 +18,7 @@ import { service } from '../../../../dist/service.js';
 import { loadSchema, pendingMigrations } from '../../dist/storage/migrations.js';
 import { identifyFiles } from '../../dist/storage/sqlite/files.js';
 import { SpaceReserve, spaceMeter } from '../../dist/storage/sqlite/free-space.js';
-import { unpackResults } from '../../dist/storage/sqlite/packed-batches.js';
+import { unpackDecision, unpackResults } from '../../dist/storage/sqlite/packed-batches.js';
 import { BatchCommitter, type WriterData } from '../../dist/storage/sqlite/writer-thread.js';
 import type { Write } from '../../dist/storage/writes.js';
 
@@ -268,7 +268,23 @@ async function startCommitter(t: Test, volume: { size: number; free: number }) {
     committer.commit();
     return results;
   };
-  return { commit, measure, looks: () => looks };
+  /** A transaction that requires of each document that it is absent, or has a text, and then changes it. */
+  const transact = (...steps: { id: bigint; expected: string | undefined; text?: string | null }[]) => {
+    const key = { collection: plants, subject: 's' };
+    let reply: unknown;
+    committer.add({
+      required: steps.map(({ id, expected }) => ({ ...key, id, expected })),
+      writes: steps.flatMap(({ id, text }) => (text === undefined ? [] : { ...key, id, when: 'any', text })),
+      reply: ({ result }) => (reply = result),
+    });
+    committer.commit();
+    try {
+      return unpackDecision(reply as string);
+    } catch (error) {
+      return (error as StorageError).failure;
+    }
+  };
+  return { commit, transact, measure, looks: () => looks };
 }
 
 const create = (id: bigint, text = '{}') => ({ id, when: 'absent', text }) as const;
@@ -277,7 +293,7 @@ t.test(
   'below the reserve, documents are refused and deletions go on, until there is space again',
   async (t) => {
     const volume = { size: 100_000 * MiB, free: 64 * MiB };
-    const { commit } = await startCommitter(t, volume);
+    const { commit, transact } = await startCommitter(t, volume);
     t.strictSame(commit(create(1n), create(2n)), ['inserted', 'inserted']);
     volume.free--;
     const big = '"'.padEnd(MiB, 'x') + '"';
@@ -293,6 +309,17 @@ t.test(
       'it has looked again, after what it had written',
     );
     t.strictSame(commit(create(4n)), ['unavailable'], 'a batch that is refused as a whole');
+    t.equal(
+      transact({ id: 2n, expected: '{}', text: null }, { id: 4n, expected: undefined, text: '{}' }),
+      'unavailable',
+      'a transaction that is refused as a whole',
+    );
+    t.equal(
+      transact({ id: 2n, expected: '{}' }, { id: 4n, expected: undefined }),
+      true,
+      'nothing of it was made',
+    );
+    t.equal(transact({ id: 2n, expected: '{"name":"a"}', text: null }), false);
     volume.free = 65 * MiB;
     t.strictSame(commit(create(4n)), ['unavailable'], 'the log needs the space');
     t.strictSame(commit({ id: 3n, when: 'present', text: null }), ['deleted']);

@@ -18,7 +18,11 @@ import { startWriter } from './writer-process.js';
 import { service } from '../../../../dist/service.js';
 import type { Page, Storage as AnyStorage, StoreDefinition } from '../../dist/storage/interface.js';
 import type { GroupWriterLimits } from '../../dist/storage/group-writer.js';
-import { migrateStorage, openStorage as openAny } from '../../dist/storage/open.js';
+import {
+  migrateStorage,
+  openExistingStorage as openAnyExisting,
+  openStorage as openAny,
+} from '../../dist/storage/open.js';
 
 /** The stores in test/support/stores: the commits that made them, and whose they are if not the Plant Store's. */
 export type OldStore = '712d0b0' | '733eb12' | '3a9d40b' | '3a9d40b-library';
@@ -41,6 +45,8 @@ export interface Engine {
   openTwice(t: Test, url: string): Promise<[Storage, Storage]>;
   /** Opens an empty store of another service, which closes with the test. */
   openOther(t: Test, definition: StoreDefinition): Promise<AnyStorage>;
+  /** Opens an empty store of another service twice, as two processes that use it at the same time do. */
+  openOtherTwice(t: Test, definition: StoreDefinition): Promise<[AnyStorage, AnyStorage]>;
 }
 
 /** Closes a store with the test. */
@@ -84,6 +90,11 @@ export const engines: readonly Engine[] = [
       closing(t, await openExistingStorage(url)),
     ],
     openOther: async (t, definition) => closing(t, await openAny(definition, await engines[0]!.createUrl(t))),
+    async openOtherTwice(t, definition) {
+      const url = await engines[0]!.createUrl(t);
+      const server = closing(t, await openAny(definition, url));
+      return [server, closing(t, await openAnyExisting(definition, url))];
+    },
   },
   {
     name: 'postgres',
@@ -107,6 +118,12 @@ export const engines: readonly Engine[] = [
       await migrateStorage(definition, url);
       return closing(t, await openAny(definition, url, {}, { timeout }));
     },
+    async openOtherTwice(t, definition) {
+      const url = await emptyDatabase(t);
+      await migrateStorage(definition, url);
+      const open = async () => closing(t, await openAny(definition, url, {}, { timeout }));
+      return [await open(), await open()];
+    },
   },
   {
     name: 'sqlite through a supervisor',
@@ -124,6 +141,12 @@ export const engines: readonly Engine[] = [
       const url = await engines[0]!.createUrl(t);
       const writer = await startWriter(t, url, definition);
       return closing(t, await openAny(definition, url, {}, {}, { writerAddress: writer.address }));
+    },
+    async openOtherTwice(t, definition) {
+      const url = await engines[0]!.createUrl(t);
+      const { address: writerAddress } = await startWriter(t, url, definition);
+      const open = async () => closing(t, await openAny(definition, url, {}, {}, { writerAddress }));
+      return [await open(), await open()];
     },
   },
 ];

@@ -10,7 +10,7 @@ import { TimeLimits } from './time-limits.js';
 export interface PostgresOptions {
   /** `postgres://user:password@host:port/database`, with the parameters of the driver. */
   url: string;
-  /** The number of connections for reads. One more is for writes. */
+  /** The number of connections for reads. One more is for writes, and up to four are for transactions. */
   poolSize?: number;
   /**
    * How long a request may wait for the database, in ms (time-limits.ts). An unknown token may first wait in a queue of
@@ -21,15 +21,18 @@ export interface PostgresOptions {
   prepared?: boolean;
 }
 
-/** The maximum number of reads that wait for a connection. */
+/** The maximum number of reads, or of transactions, that wait for a connection. */
 const maxWaiting = 1_000;
+/** The number of connections for transactions, which are made when they are needed. */
+const transactionConnections = 4;
 /** The maximum pause before each retry of a transaction, in ms, times the number of the attempt. */
 const retryPause = 20;
 
-/** The connections of one process: some for reads, and one for writes, so that neither waits for the other. */
+/** The connections of one process: some for reads, one for writes, and some for transactions, so that none waits for another. */
 export class StatementRunner {
   readonly #reading: Connections;
   readonly #writing: Connections;
+  readonly #transacting: Connections;
   /** The number of connections for reads. */
   readonly size: number;
   readonly limits: TimeLimits;
@@ -47,9 +50,10 @@ export class StatementRunner {
     this.#preparation = new Preparation(prepared);
     this.#reading = new Connections(url, name, poolSize, this.limits, onConnect);
     this.#writing = new Connections(url, name, 1, this.limits, onConnect);
+    this.#transacting = new Connections(url, name, transactionConnections, this.limits, onConnect);
   }
 
-  /** Makes all connections. Those that fail are made when they are needed. */
+  /** Makes all connections but those for transactions. Those that fail are made when they are needed. */
   async connect(): Promise<void> {
     await Promise.all([this.#reading.connectAll(this.deadline()), this.#writing.connectAll(this.deadline())]);
   }
@@ -88,16 +92,31 @@ export class StatementRunner {
    * Runs statements that write in one transaction. It needs no `begunInTime`, since nothing takes effect before COMMIT.
    * Retries the transaction if PostgreSQL rolled it back because of concurrent transactions, and once if the connection
    * is lost before COMMIT.
-   * @param settings - SET LOCAL statements for the transaction.
+   * @param settings - Statements at its beginning, such as SET LOCAL.
+   * @param work - If it resolves to undefined, the transaction is rolled back.
+   * @param purpose - What its connection is for.
    * @throws StorageError
    */
-  async transaction<T>(settings: string, deadline: number, work: (query: Query) => Promise<T>): Promise<T> {
-    return this.#run(this.#writing, 'unavailable', deadline, async ({ client }) => {
+  async transaction<T>(
+    settings: string,
+    deadline: number,
+    work: (query: Query) => Promise<T>,
+    purpose: 'writes' | 'transactions' = 'writes',
+  ): Promise<T> {
+    const connections = purpose === 'writes' ? this.#writing : this.#transacting;
+    if (connections.waiting >= maxWaiting) {
+      throw new StorageError('overloaded', 'PostgreSQL: too many transactions wait for a connection');
+    }
+    return this.#run(connections, 'unavailable', deadline, async ({ client }) => {
       const query: Query = (text, values = []) => runQuery(client, text, values, deadline);
       let result;
       await query(`BEGIN; SET LOCAL statement_timeout TO ${this.limits.inTransaction}; ${settings}`);
       try {
         result = await work(query);
+        if (result === undefined) {
+          await query('ROLLBACK');
+          return result;
+        }
         if (performance.now() > this.limits.lastCommit(deadline))
           throw new Error('there was no time left for the commit');
       } catch (error) {
@@ -116,7 +135,9 @@ export class StatementRunner {
 
   /** Closes the connections when their statements are complete. */
   close(): Promise<unknown> {
-    return (this.#closed ??= Promise.all([this.#reading.close(), this.#writing.close()]));
+    return (this.#closed ??= Promise.all(
+      [this.#reading, this.#writing, this.#transacting].map((connections) => connections.close()),
+    ));
   }
 
   /** @param lost - The failure to report when the connection is lost or the statement times out. */

@@ -20,7 +20,7 @@ export const begunInTime = '1 / (statement_timestamp() < to_timestamp($1::float8
  * failover would then undo what the response reported. A transaction that writes nothing does not wait for the standby,
  * so this writes one message per statement to the write-ahead log.
  */
-const standbyHasIt = `(SELECT CASE WHEN current_setting('synchronous_standby_names') = '' THEN true
+export const standbyHasIt = `(SELECT CASE WHEN current_setting('synchronous_standby_names') = '' THEN true
   ELSE pg_logical_emit_message(true, 'storage', ''::text) IS NOT NULL END)`;
 
 /**

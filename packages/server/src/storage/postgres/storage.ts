@@ -1,13 +1,14 @@
 // The PostgreSQL engine, for PostgreSQL 15 or later and compatible servers such as Citus.
 import { Client } from 'pg';
 import {
+  type CollectionDefinition,
   type Storage,
   StorageError,
   type StoreDefinition,
   type TokenRepository,
   toStorageError,
 } from '../interface.js';
-import { collectionsOf } from '../collections.js';
+import { openCollections, type ReadPage } from '../collections.js';
 import { defaultWriterLimits, GroupWriter, type GroupWriterLimits } from '../group-writer.js';
 import {
   applyMigrations,
@@ -19,6 +20,7 @@ import {
   type Schema,
 } from '../migrations.js';
 import { pageRows } from '../page-size.js';
+import type { TransactionCommitter } from '../transactions.js';
 import { CitusStatements } from './citus-statements.js';
 import { CitusNodes } from './citus-nodes.js';
 import { distribute, isDistributed, Placements } from './citus-tables.js';
@@ -28,6 +30,7 @@ import { checkPrivileges, grantsOf } from './privileges.js';
 import { checkEncoding } from './server-check.js';
 import { ServerStatements, type DocumentStatements } from './statements.js';
 import { PostgresTokens } from './tokens.js';
+import { PostgresTransactions } from './transactions.js';
 import { PostgresWriter, type Statements } from './writer.js';
 
 /** The key of the advisory lock that serializes migrations; all releases use the same one. */
@@ -113,6 +116,7 @@ async function migrate(schema: Schema, client: Client): Promise<Migrated> {
 
 class PostgresStorage implements Storage {
   readonly collection: Storage['collection'];
+  readonly transaction: Storage['transaction'];
   readonly tokens: TokenRepository;
   readonly broken: Promise<StorageError>;
   /** Loaded once: a release that is installed over this one has other migrations. */
@@ -121,6 +125,7 @@ class PostgresStorage implements Storage {
   readonly #runner: StatementRunner;
   readonly #committer: PostgresWriter;
   readonly #writer: GroupWriter;
+  readonly #closeCollections: () => Promise<void>;
   readonly #server: Statements;
   readonly #citus: Statements;
   /** Those of the two that suit the tables, as the newest connection has found them. */
@@ -144,11 +149,24 @@ class PostgresStorage implements Storage {
     this.#statements = this.#server;
     this.#committer = new PostgresWriter(this.#runner, () => this.#statements, limits.observer);
     this.#writer = new GroupWriter(this.#committer, { ...limits, maxAge: this.#runner.limits.all });
-    this.collection = collectionsOf(collections, this.#writer, (one) => (subject, from, limit, isFirst) => {
-      const rows = Math.min(limit, isFirst ? pageRows : nextPageRows);
-      // Both have statements for all collections.
-      return (this.#statements.get(one) as DocumentStatements).page({ subject, from, rows, isFirst });
-    });
+    const readerOf =
+      (one: CollectionDefinition): ReadPage =>
+      (subject, from, limit, isFirst) => {
+        const rows = Math.min(limit, isFirst ? pageRows : nextPageRows);
+        // Both have statements for all collections.
+        return (this.#statements.get(one) as DocumentStatements).page({ subject, from, rows, isFirst });
+      };
+    const transactions = new PostgresTransactions(this.#runner, collections);
+    const committer: TransactionCommitter = {
+      commitTransaction: (subject, steps) =>
+        this.#statements === this.#citus
+          ? Promise.reject(new Error('Citus: there are no transactions over documents'))
+          : transactions.commitTransaction(subject, steps),
+    };
+    const opened = openCollections(collections, this.#writer, readerOf, committer, limits);
+    this.collection = opened.collection;
+    this.transaction = opened.transaction;
+    this.#closeCollections = opened.close;
     this.tokens = new PostgresTokens(this.#runner);
     this.broken = this.#committer.broken;
   }
@@ -182,7 +200,7 @@ class PostgresStorage implements Storage {
   }
 
   async close(): Promise<void> {
-    await this.#writer.close();
+    await Promise.all([this.#closeCollections(), this.#writer.close()]);
     await Promise.all([...this.#server.values(), ...this.#citus.values()].map((one) => one.drain()));
     await this.#committer.close();
   }

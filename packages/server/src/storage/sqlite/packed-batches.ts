@@ -1,4 +1,5 @@
-// The messages to and from the writer: batches of writes and their results, packed for threads and processes alike.
+// The messages to and from the writer: batches of writes, transactions, and their results, packed for threads and
+// processes alike.
 import {
   type Change,
   type CollectionDefinition,
@@ -7,6 +8,7 @@ import {
   type StorageFailure,
 } from '../interface.js';
 import { idRules } from '../ids.js';
+import { isCheck, type Step } from '../transactions.js';
 import type { Result, Write } from '../writes.js';
 
 /** All outcomes and conditions; messages contain their positions. */
@@ -38,6 +40,44 @@ export interface PackedBatch {
   texts: string;
   /** The texts that must be stored, of those writes whose condition is `equals`. */
   expected: string;
+}
+
+/**
+ * A transaction, by columns likewise. What it requires of each document and what becomes of it is one character: one of
+ * the positions of `steps`.
+ */
+export interface PackedTransaction {
+  steps: string;
+  subject: string;
+  collections: string;
+  ids: string;
+  /** The texts that must be stored, of those documents that must exist. */
+  expected: string;
+  /** The texts to store, of those documents that are stored. */
+  texts: string;
+}
+
+/** Whether a document must exist, and what becomes of it. */
+const steps = [
+  { exists: false, becomes: 'kept' },
+  { exists: false, becomes: 'stored' },
+  { exists: true, becomes: 'kept' },
+  { exists: true, becomes: 'stored' },
+  { exists: true, becomes: 'deleted' },
+] as const;
+
+/** The results of a transaction, of which it has one; or it is refused for lack of space. */
+const decisions = { committed: 'c', conflict: 'n' } as const;
+
+/** A document that a transaction requires to be as it was. */
+export type Required = Pick<Write, 'collection' | 'subject' | 'id'> & {
+  readonly expected: string | undefined;
+};
+
+/** A transaction as the writer makes it: these writes, if all that is required holds. */
+export interface UnpackedTransaction {
+  readonly required: readonly Required[];
+  readonly writes: readonly Write[];
 }
 
 /** The results of a batch, one digit for each write in order, or the error. */
@@ -110,6 +150,73 @@ export class Packer {
     if (expected.length !== Math.max(1, equals)) throw new Error('the columns of a batch differ in length');
     return writes;
   }
+
+  /** Packs a transaction of at least one step. */
+  packTransaction(subject: string, all: readonly Step[]): PackedTransaction {
+    const kindOf = ({ expected, text }: Step) => {
+      const becomes = expected === text ? 'kept' : text === null ? 'deleted' : 'stored';
+      return steps.findIndex((one) => one.exists === (expected !== null) && one.becomes === becomes);
+    };
+    return {
+      steps: all.map(kindOf).join(''),
+      subject,
+      collections: all.map(({ collection }) => this.#codes.get(collection)).join(''),
+      ids: all.map(({ id }) => id).join(separator),
+      expected: all.flatMap(({ expected }) => expected ?? []).join(separator),
+      texts: all.flatMap((step) => (isCheck(step) ? [] : (step.text ?? []))).join(separator),
+    };
+  }
+
+  /** Unpacks a transaction. @throws Error when the columns differ in length, or a step is invalid. */
+  unpackTransaction({ subject, ...packed }: PackedTransaction): UnpackedTransaction {
+    const ids = packed.ids.split(separator);
+    const expected = packed.expected.split(separator);
+    const texts = packed.texts.split(separator);
+    let present = 0;
+    let stored = 0;
+    const required: Required[] = [];
+    const writes: Write[] = [];
+    for (const [i, position] of Array.from(packed.steps).entries()) {
+      const step = steps[Number(position)];
+      const collection = this.#collections[packed.collections.charCodeAt(i) - 0x30];
+      const id = collection && idRules[collection.id].parse(ids[i] ?? '');
+      if (
+        step === undefined ||
+        collection === undefined ||
+        id === undefined ||
+        !idRules[collection.id].isValid(id)
+      )
+        throw new Error('a step of a transaction is invalid');
+      const key = { collection, subject, id };
+      required.push({ ...key, expected: step.exists ? expected[present++] : undefined });
+      if (step.becomes === 'kept') continue;
+      const text = step.becomes === 'deleted' ? null : texts[stored++];
+      if (text === undefined) throw new Error('a transaction lacks a text');
+      writes.push({ ...key, when: 'any', text });
+    }
+    // Without a text, a column has the length 1.
+    const lengths = [ids.length, packed.collections.length, expected.length, texts.length];
+    const due = [packed.steps.length, packed.steps.length, Math.max(1, present), Math.max(1, stored)];
+    if (lengths.join() !== due.join()) throw new Error('the columns of a transaction differ in length');
+    return { required, writes };
+  }
+}
+
+/** Makes a transaction, unless it is refused, and packs its result. */
+export function packDecision(
+  { required, writes }: UnpackedTransaction,
+  find: (document: Required) => string | undefined,
+  make: (write: Write) => unknown,
+): string {
+  if (required.some((document) => find(document) !== document.expected)) return decisions.conflict;
+  for (const write of writes) make(write);
+  return decisions.committed;
+}
+
+/** Unpacks the result of a transaction: whether it was committed. @throws StorageError when it was refused. */
+export function unpackDecision(packed: string): boolean {
+  if (packed === refused) throw new StorageError('unavailable', noSpace);
+  return packed === decisions.committed;
 }
 
 /** Makes the writes of a batch, in order, and packs their results. */

@@ -1,13 +1,14 @@
 // The SQLite engine. Reads run on the main thread. A thread of this process or of its supervisor group-commits writes.
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import {
+  type CollectionDefinition,
   type Storage,
   StorageError,
   type StoreDefinition,
   type TokenRepository,
   toStorageError,
 } from '../interface.js';
-import { collectionsOf } from '../collections.js';
+import { openCollections } from '../collections.js';
 import { defaultWriterLimits, GroupWriter, type GroupWriterLimits, type Space } from '../group-writer.js';
 import {
   applyMigrations,
@@ -16,6 +17,7 @@ import {
   type Migration,
   type Schema,
 } from '../migrations.js';
+import type { TransactionCommitter } from '../transactions.js';
 import type { Committer } from '../writes.js';
 import { closeWithCheckpoint, explain, openDatabase, openFolder, withStorageErrors } from './database.js';
 import { checkFiles, identifyFiles, type StoreFile } from './files.js';
@@ -200,11 +202,13 @@ function openLinks(files: readonly StoreFile[]): DatabaseSyncInstance {
 /** An open SQLite engine. */
 class SqliteStorage implements Storage {
   readonly collection: Storage['collection'];
+  readonly transaction: Storage['transaction'];
   readonly tokens: TokenRepository;
   readonly broken: Promise<StorageError>;
   // Also keeps the database open as long as its statements, which do not reference it themselves.
   readonly #database: DatabaseSyncInstance;
   readonly #committer: Committer;
+  readonly #closeCollections: () => Promise<void>;
   readonly #writer: GroupWriter;
   readonly #pages: PageReader;
   readonly #files: readonly StoreFile[];
@@ -215,16 +219,21 @@ class SqliteStorage implements Storage {
     { collections }: StoreDefinition,
     database: DatabaseSyncInstance,
     files: readonly StoreFile[],
-    committer: Committer,
+    committer: Committer & TransactionCommitter,
     limits: Partial<GroupWriterLimits> | undefined,
     held: Held = {},
   ) {
     this.#database = database;
     this.#files = files;
     this.#committer = committer;
-    this.#writer = new GroupWriter(committer, { ...defaultWriterLimits, ...limits });
+    const allLimits = { ...defaultWriterLimits, ...limits };
+    this.#writer = new GroupWriter(committer, allLimits);
     this.#pages = new PageReader(database);
-    this.collection = collectionsOf(collections, this.#writer, (one) => this.#pages.of(one));
+    const readerOf = (one: CollectionDefinition) => this.#pages.of(one);
+    const opened = openCollections(collections, this.#writer, readerOf, committer, allLimits);
+    this.collection = opened.collection;
+    this.transaction = opened.transaction;
+    this.#closeCollections = opened.close;
     this.tokens = new SqliteTokens(database);
     this.broken = committer.broken;
     this.#held = held;
@@ -246,7 +255,7 @@ class SqliteStorage implements Storage {
 
   async close(): Promise<void> {
     if (!this.#database.isOpen) return;
-    await this.#writer.close();
+    await Promise.all([this.#closeCollections(), this.#writer.close()]);
     await this.#pages.drain();
     this.#database.close();
     this.#held.folder?.remove();

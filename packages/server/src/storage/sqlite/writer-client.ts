@@ -3,8 +3,9 @@ import { connect, type Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { type CollectionDefinition, StorageError, toStorageError } from '../interface.js';
 import type { WriteObserver } from '../group-writer.js';
+import type { Step, TransactionCommitter } from '../transactions.js';
 import type { Committer, Result, Write } from '../writes.js';
-import { Packer, unpackResults, type Reply } from './packed-batches.js';
+import { Packer, unpackDecision, unpackResults, type Reply } from './packed-batches.js';
 import type { StoreFile } from './files.js';
 import {
   lineOf,
@@ -20,7 +21,7 @@ import type { WriterData, WriterRequest } from './writer-thread.js';
  * Starts the thread, and resolves when its connection is open.
  * @throws StorageError when the connection cannot be opened.
  */
-export async function startWriter(data: WriterData, observer?: WriteObserver): Promise<Committer> {
+export async function startWriter(data: WriterData, observer?: WriteObserver): Promise<RemoteWriter> {
   const thread = new Worker(new URL('./writer-thread.js', import.meta.url), { workerData: data });
   await new Promise<void>((resolve, reject) => {
     thread.once('message', () => {
@@ -52,7 +53,7 @@ export async function startWriter(data: WriterData, observer?: WriteObserver): P
 
 /** A connection to the writer of another process. */
 interface WriterConnection {
-  readonly committer: Committer;
+  readonly committer: RemoteWriter;
   /** The files that the writer has open; the first one is the database. */
   readonly files: readonly StoreFile[];
 }
@@ -121,8 +122,11 @@ function sendLine(socket: Socket, line: string, maxLength: number): void {
   if (socket.writable) socket.write(line);
 }
 
-/** A writer in another thread or process, which commits the batches that it is sent and replies in the same order. */
-class RemoteWriter implements Committer {
+/**
+ * A writer in another thread or process, which commits the batches and transactions that it is sent and replies in the
+ * same order.
+ */
+class RemoteWriter implements Committer, TransactionCommitter {
   readonly broken: Promise<StorageError>;
   /** With several, the writer can start the next commit without waiting for an event loop. */
   readonly maxInFlight = 4;
@@ -135,9 +139,9 @@ class RemoteWriter implements Committer {
   #break!: (failure: StorageError) => void;
   #end!: () => void;
   readonly #ended = new Promise<void>((resolve) => (this.#end = resolve));
-  /** The callers of the batches in flight, oldest first. */
+  /** The callers of what is in flight, oldest first. */
   readonly #waiting: {
-    readonly resolve: (results: readonly Result[]) => void;
+    readonly resolve: (results: string) => void;
     readonly reject: (error: StorageError) => void;
   }[] = [];
 
@@ -157,18 +161,27 @@ class RemoteWriter implements Committer {
    * @throws StorageError as in the reply, or as thrown by the function that sends; `unknown-outcome` if no reply will
    *   arrive, or `unavailable` if that was known before the call.
    */
-  commit(batch: readonly Write[]): Promise<readonly Result[]> {
+  async commit(batch: readonly Write[]): Promise<readonly Result[]> {
+    return unpackResults(await this.#request(() => this.#packer.pack(batch)));
+  }
+
+  async commitTransaction(subject: string, steps: readonly Step[]): Promise<boolean> {
+    return unpackDecision(await this.#request(() => this.#packer.packTransaction(subject, steps)));
+  }
+
+  /** Sends a request, and resolves with its results. */
+  #request(pack: () => WriterRequest): Promise<string> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     return new Promise((resolve, reject) => {
-      this.#send(this.#packer.pack(batch));
+      this.#send(pack());
       this.#waiting.push({ resolve, reject });
     });
   }
 
-  /** Handles the reply to the oldest batch in flight. */
+  /** Handles the reply to what is in flight longest. */
   settle({ result, commit }: Reply): void {
     const waiting = this.#waiting.shift();
-    if (typeof result === 'string') waiting?.resolve(unpackResults(result));
+    if (typeof result === 'string') waiting?.resolve(result);
     else waiting?.reject(new StorageError(result.failure, result.message));
     if (commit !== undefined) this.#observer?.committed?.(commit.rows, commit.seconds);
   }
@@ -177,7 +190,7 @@ class RemoteWriter implements Committer {
   fail(message: string, cause?: unknown): void {
     this.#failure ??= new StorageError('unavailable', message, { cause });
     if (!this.#closing) this.#break(this.#failure);
-    // These batches may or may not have been committed.
+    // These may or may not have been committed.
     for (const { reject } of this.#waiting.splice(0))
       reject(new StorageError('unknown-outcome', message, { cause }));
   }

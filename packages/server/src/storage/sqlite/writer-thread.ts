@@ -4,20 +4,23 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import { type CollectionDefinition, messageOf, type Outcome } from '../interface.js';
+import { type CollectionDefinition, type Id, messageOf, type Outcome } from '../interface.js';
 import type { Write } from '../writes.js';
 import {
+  packDecision,
   Packer,
   packResults,
   refused,
   type PackedBatch,
   type PackedResults,
+  type PackedTransaction,
   type Reply,
+  type Required,
 } from './packed-batches.js';
 import { closeWithCheckpoint, describeError, isFull } from './database.js';
 import { SpaceReserve, spaceMeter } from './free-space.js';
 import { checkFiles, existing, type StoreFile } from './files.js';
-import { lineOf, onLine, openSocketPath, parseBatch, type Greeting } from './writer-protocol.js';
+import { lineOf, onLine, openSocketPath, parseRequest, type Greeting } from './writer-protocol.js';
 import { linkFiles, type WorkerFolder } from './worker-folder.js';
 
 /** How workers reach the thread. */
@@ -45,15 +48,17 @@ interface WriterReady {
   journal: string;
 }
 
-/** A batch to commit, or the request to exit. */
-export type WriterRequest = PackedBatch | 'close';
+/** A batch or a transaction to commit, or the request to exit. */
+export type WriterRequest = PackedBatch | PackedTransaction | 'close';
 
-/** Takes a batch, and replies once it is committed, in the order of the batches. @throws Error when it is invalid. */
-type Receive = (batch: PackedBatch, reply: (reply: Reply) => void) => void;
+/** Takes a request, and replies once it is committed, in the order of the requests. @throws Error when it is invalid. */
+type Receive = (request: PackedBatch | PackedTransaction, reply: (reply: Reply) => void) => void;
 
-/** The writes of a batch, and what to call when they are committed. */
+/** The writes of a batch or of a transaction, and what to call when they are committed. */
 interface WaitingBatch {
   readonly writes: readonly Write[];
+  /** What must hold so that any of them is made, if they are a transaction. */
+  readonly required?: readonly Required[];
   readonly reply: (reply: Reply) => void;
 }
 
@@ -66,8 +71,9 @@ async function serve(
   const packer = new Packer(collections);
   const space = new SpaceReserve(spaceMeter(database, file, reserve));
   const committer = new BatchCommitter(database, files, collections, space);
-  const receive: Receive = (batch, reply) => {
-    committer.add({ writes: packer.unpack(batch), reply });
+  const receive: Receive = (request, reply) => {
+    if ('steps' in request) committer.add({ ...packer.unpackTransaction(request), reply });
+    else committer.add({ writes: packer.unpack(request), reply });
   };
   const stopReceiving =
     workers &&
@@ -106,7 +112,7 @@ async function receiveFromWorkers(path: string, greeting: Greeting, receive: Rec
     socket.unref();
     socket.write(lineOf(greeting));
     onLine(socket, greeting.maxLineLength, (line) => {
-      receive(parseBatch(line), (reply) => {
+      receive(parseRequest(line), (reply) => {
         if (socket.writable) socket.write(lineOf(reply));
       });
     });
@@ -143,12 +149,12 @@ function openForWriting(file: string, wanted: 'FULL' | 'OFF') {
   return { database, synchronous, journal };
 }
 
-/** Commits batches, all that wait in one transaction. The senders limit how many there are. */
+/** Commits batches and transactions, all that wait in one transaction of SQLite. The senders limit how many there are. */
 export class BatchCommitter {
   readonly #database: DatabaseSyncInstance;
   readonly #space: SpaceReserve;
   readonly #files: readonly StoreFile[];
-  readonly #writers: ReadonlyMap<CollectionDefinition, (write: Write) => Outcome>;
+  readonly #tables: ReadonlyMap<CollectionDefinition, Table>;
   #waiting: WaitingBatch[] = [];
 
   constructor(
@@ -160,7 +166,7 @@ export class BatchCommitter {
     this.#database = database;
     this.#space = space;
     this.#files = files;
-    this.#writers = new Map(collections.map((one) => [one, writerOf(database, one)]));
+    this.#tables = new Map(collections.map((one) => [one, tableOf(database, one)]));
   }
 
   /** Adds a batch, and commits it with those of all processes that have arrived. */
@@ -181,24 +187,34 @@ export class BatchCommitter {
     const rows = committed.reduce((sum, { writes }) => sum + writes.length, 0);
     const seconds = (performance.now() - start) / 1000;
     for (const [i, { reply }] of committed.entries()) {
-      // One of them has the commit.
-      reply({ result: results[i] as PackedResults, commit: i === 0 ? { rows, seconds } : undefined });
+      // One of them has the commit, unless there were only checks.
+      const commit = i === 0 && rows > 0 ? { rows, seconds } : undefined;
+      reply({ result: results[i] as PackedResults, commit });
     }
   }
 
   #run(batches: readonly WaitingBatch[]): PackedResults[] {
     const database = this.#database;
-    const all = batches.map(({ writes }) => writes);
     // What makes space goes on.
-    const refuses = this.#space.isShortFor(all) ? ({ text }: Write) => text !== null : () => false;
-    const make = (write: Write) =>
-      refuses(write) ? refused : (this.#writers.get(write.collection) as (write: Write) => Outcome)(write);
-    if (all.every((writes) => writes.every(refuses))) return all.map((writes) => packResults(writes, make));
+    const refuses = this.#space.isShortFor(batches.map(({ writes }) => writes))
+      ? ({ text }: Write) => text !== null
+      : () => false;
+    const tableOf = (collection: CollectionDefinition) => this.#tables.get(collection) as Table;
+    const make = (write: Write) => tableOf(write.collection).make(write);
+    const find = ({ collection, subject, id }: Required) => tableOf(collection).find(subject, id);
+    const run = ({ writes, required }: WaitingBatch) => {
+      if (required === undefined)
+        return packResults(writes, (write) => (refuses(write) ? refused : make(write)));
+      return writes.some(refuses) ? refused : packDecision({ required, writes }, find, make);
+    };
+    const isRefused = ({ writes, required }: WaitingBatch) =>
+      required === undefined ? writes.every(refuses) : writes.some(refuses);
+    if (batches.every(isRefused)) return batches.map(run);
     let committing = false;
     try {
       // IMMEDIATE waits for the locks of other processes here, not in the middle of the transaction.
       database.exec('BEGIN IMMEDIATE');
-      const results = all.map((writes) => packResults(writes, make));
+      const results = batches.map(run);
       checkFiles(this.#files);
       committing = true;
       database.exec('COMMIT');
@@ -213,24 +229,28 @@ export class BatchCommitter {
   }
 }
 
-/** Returns the function that makes a change to a document of a collection, in the transaction that is open. */
-function writerOf(
-  database: DatabaseSyncInstance,
-  { name, column }: CollectionDefinition,
-): (write: Write) => Outcome {
+/** The documents of a collection, in the transaction that is open. */
+interface Table {
+  readonly make: (write: Write) => Outcome;
+  /** Returns the text of a document; undefined if there is none. */
+  readonly find: (subject: string, id: Id) => string | undefined;
+}
+
+function tableOf(database: DatabaseSyncInstance, { name, column }: CollectionDefinition): Table {
   const insert = database.prepare(
     `INSERT INTO ${name} (subject, id, ${column}) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
   );
-  const find = database.prepare(`SELECT ${column} AS text FROM ${name} WHERE subject = ? AND id = ?`);
+  const select = database.prepare(`SELECT ${column} AS text FROM ${name} WHERE subject = ? AND id = ?`);
+  const find = (subject: string, id: Id) => (select.get(subject, id) as { text: string } | undefined)?.text;
   const replace = database.prepare(`UPDATE ${name} SET ${column} = ? WHERE subject = ? AND id = ?`);
   const remove = database.prepare(`DELETE FROM ${name} WHERE subject = ? AND id = ?`);
-  return (write) => {
+  const make = (write: Write): Outcome => {
     const { subject, id, when, text } = write;
     // Most writes are creates and deletes, which need a single statement.
     if (when === 'absent' && insert.run(subject, id, text).changes > 0) return 'inserted';
     if (when !== 'equals' && text === null)
       return remove.run(subject, id).changes > 0 ? 'deleted' : 'missing';
-    const stored = (find.get(subject, id) as { text: string } | undefined)?.text;
+    const stored = find(subject, id);
     if (stored === undefined) {
       if (when !== 'any') return 'missing';
       insert.run(subject, id, text);
@@ -245,6 +265,7 @@ function writerOf(
     replace.run(text, subject, id);
     return 'replaced';
   };
+  return { make, find };
 }
 
 if (!isMainThread && parentPort !== null) await serve(parentPort, workerData as WriterData);

@@ -1,0 +1,262 @@
+// Commits transactions to PostgreSQL: those of one subject one after the other, several in one transaction of the database.
+import { createHash } from 'node:crypto';
+import type { CollectionDefinition, Id } from '../interface.js';
+import { StorageError } from '../interface.js';
+import { isCheck, type Step, type TransactionCommitter } from '../transactions.js';
+import { isolateFailures } from './failures.js';
+import { withPrivilege } from './privileges.js';
+import type { Query } from './query.js';
+import type { StatementRunner } from './statement-runner.js';
+import { idTypes, standbyHasIt } from './statements.js';
+
+/** The most steps that are committed together, unless one transaction has more. */
+const maxSteps = 1_000;
+/** What holds the place of a document that must stay absent. It is never committed. */
+const placeholder = 'null';
+
+/**
+ * The statements on documents of one subject, $1. As in the functions of the schema, BETWEEN and ORDER BY make PostgreSQL
+ * look up each key in the index, regardless of its statistics, and rows are locked in the order of their physical
+ * locations. The INSERT that updates finds all of its rows, which are locked; an UPDATE with a join would have a plan
+ * that depends on statistics.
+ */
+function textsOf({ name, column, id }: CollectionDefinition) {
+  const type = idTypes[id];
+  const lookup = (what: string) => `CROSS JOIN LATERAL (
+    SELECT stored.${what} AS found FROM ${name} AS stored
+    WHERE stored.subject = $1 AND stored.id BETWEEN given.id AND given.id ORDER BY stored.id LIMIT 1) AS it`;
+  const located = `ctid = ANY (ARRAY(SELECT found FROM unnest($2::${type}[]) AS given (id) ${lookup('ctid')}))`;
+  const insert = `INSERT INTO ${name} (subject, id, ${column})
+    SELECT $1, id, text FROM unnest($2::${type}[], $3::text[]) AS given (id, text)`;
+  return {
+    /** Finds texts, with their positions. @param first - The number of the first of two parameters. */
+    find: (first: number) => `SELECT position, found AS text
+      FROM unnest($${first}::${type}[], $${first + 1}::int[]) AS given (id, position) ${lookup(column)}`,
+    lock: `SELECT id, ${column} FROM ${name} WHERE ${located} FOR UPDATE`,
+    insert: `${insert} ON CONFLICT DO NOTHING RETURNING id`,
+    replace: `${insert} ON CONFLICT (subject, id) DO UPDATE SET ${column} = excluded.${column} RETURNING id`,
+    delete: `DELETE FROM ${name} WHERE ${located} RETURNING id`,
+  };
+}
+
+type Texts = ReturnType<typeof textsOf>;
+
+/** A transaction that waits for its commit. */
+interface Waiting {
+  readonly steps: readonly Step[];
+  /** When it began to wait, on the clock of performance.now(). */
+  readonly since: number;
+  readonly resolve: (isCommitted: boolean) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * The transactions of one process. At READ COMMITTED, each statement sees what was committed before it, so whatever is
+ * read must be locked until COMMIT, in this order:
+ *
+ * - The subject, by an advisory lock in a statement of its own. Single writes do not take it. Without it, the next
+ *   statement could look for rows that another transaction then moves, and lock them in another order than a third.
+ * - The rows that must exist, collection by collection, in the order of their locations, as all statements do.
+ * - The keys that must be absent, in a later statement, sorted as single inserts are: by inserting rows, of which those
+ *   that are not wanted are deleted again. Otherwise a document could be created before COMMIT, and two transactions
+ *   could each create what the other has not found.
+ *
+ * Only then are rows replaced and deleted, which waits for nobody.
+ */
+export class PostgresTransactions implements TransactionCommitter {
+  readonly #runner: StatementRunner;
+  /** The statements of all collections, in the order in which they are locked. */
+  readonly #texts: ReadonlyMap<CollectionDefinition, Texts>;
+  readonly #check: string;
+  /** What waits, by subject; the first ones are being committed if there is a line. */
+  readonly #lines = new Map<string, Waiting[]>();
+
+  constructor(runner: StatementRunner, collections: readonly CollectionDefinition[]) {
+    this.#runner = runner;
+    this.#texts = new Map(collections.map((one) => [one, textsOf(one)]));
+    // One statement, which sees one state of all collections. Its first row is there even if all documents are absent.
+    const all = Array.from(this.#texts.values(), ({ find }, i) => find(2 * i + 2));
+    this.#check = [`SELECT -1 AS position, $1::text AS text WHERE ${standbyHasIt}`, ...all].join(
+      ' UNION ALL ',
+    );
+  }
+
+  commitTransaction(subject: string, steps: readonly Step[]): Promise<boolean> {
+    if (steps.every(isCheck)) return this.#holds(subject, steps);
+    return new Promise((resolve, reject) => {
+      const waiting = { steps, since: performance.now(), resolve, reject };
+      const line = this.#lines.get(subject);
+      if (line !== undefined) {
+        line.push(waiting);
+        return;
+      }
+      this.#lines.set(subject, [waiting]);
+      void this.#commitLine(subject);
+    });
+  }
+
+  async #holds(subject: string, steps: readonly Step[]): Promise<boolean> {
+    const columns = Array.from(this.#texts.keys(), (collection) => {
+      const own = steps.flatMap((step, position) =>
+        step.collection === collection ? { step, position } : [],
+      );
+      return [own.map(({ step }) => `${step.id}`), own.map(({ position }) => position)];
+    });
+    const rows = await this.#runner.read(this.#check, [subject, ...columns.flat()]);
+    const texts = new Map(rows as unknown as [number, string][]);
+    return steps.every(({ expected }, position) => (texts.get(position) ?? null) === expected);
+  }
+
+  /** Commits what waits for a subject. Each subject has one connection at most, since its transactions would wait. */
+  async #commitLine(subject: string): Promise<void> {
+    const line = this.#lines.get(subject) as Waiting[];
+    while (line.length > 0) {
+      const oldest = performance.now() - this.#runner.limits.all;
+      const some: Waiting[] = [];
+      for (let size = 0; line.length > 0;) {
+        const [next] = line as [Waiting];
+        size += next.steps.length;
+        if (some.length > 0 && size > maxSteps) break;
+        line.shift();
+        if (next.since >= oldest) some.push(next);
+        else next.reject(new StorageError('overloaded', 'the transaction waited too long for its commit'));
+      }
+      await this.#commit(subject, some);
+    }
+    this.#lines.delete(subject);
+  }
+
+  async #commit(subject: string, transactions: readonly Waiting[]): Promise<void> {
+    const deadline = this.#runner.deadline();
+    await isolateFailures(
+      transactions,
+      async (some) => {
+        if (some.length === 0) return;
+        const decisions = await this.#inDatabase(subject, some, deadline);
+        for (const [i, { resolve }] of some.entries()) resolve(decisions?.[i] ?? false);
+      },
+      ({ reject }, error) => {
+        reject(error);
+      },
+    );
+  }
+
+  /** Makes those transactions whose expectations hold, in order. Resolves to undefined if there are none. */
+  #inDatabase(
+    subject: string,
+    transactions: readonly Waiting[],
+    deadline: number,
+  ): Promise<boolean[] | undefined> {
+    const all = transactions.map(({ steps }) => steps);
+    const tables = Array.from(this.#texts, ([collection, texts]) => {
+      const own = all.flat().filter((step) => step.collection === collection);
+      return own.length > 0 ? [new Table(subject, collection, texts, own)] : [];
+    }).flat();
+    const settings = `SET LOCAL idle_in_transaction_session_timeout TO ${this.#runner.limits.inTransaction};
+      SELECT pg_advisory_xact_lock(${lockOf(subject)})`;
+    const attempt = () =>
+      this.#runner.transaction(
+        settings,
+        deadline,
+        async (query) => {
+          for (const table of tables) await table.lock(query);
+          for (const table of tables) await table.hold(query);
+          const tableOf = new Map(tables.map((table) => [table.collection, table]));
+          const decisions = all.map((steps) => {
+            const holds = steps.every((step) => (tableOf.get(step.collection) as Table).holds(step));
+            if (holds) for (const step of steps) tableOf.get(step.collection)?.make(step);
+            return holds;
+          });
+          if (!decisions.includes(true)) return undefined;
+          for (const table of tables) await table.write(query);
+          return decisions;
+        },
+        'transactions',
+      );
+    // A service that only creates and deletes does not need this privilege.
+    const privileged = tables.reduce(
+      (work, { collection }) =>
+        () =>
+          withPrivilege(this.#runner, [collection.name, 'UPDATE'], work),
+      attempt,
+    );
+    return privileged();
+  }
+}
+
+/** The documents of one collection in a transaction of the database. */
+class Table {
+  readonly collection: CollectionDefinition;
+  readonly #subject: string;
+  readonly #texts: Texts;
+  readonly #steps: readonly Step[];
+  /** What the database has, of the documents that are locked, and what it shall have; null for none. */
+  #stored = new Map<string, string>();
+  #wanted = new Map<string, string | null>();
+
+  /** @param steps - Those of all transactions. */
+  constructor(subject: string, collection: CollectionDefinition, texts: Texts, steps: readonly Step[]) {
+    this.#subject = subject;
+    this.collection = collection;
+    this.#texts = texts;
+    this.#steps = steps;
+  }
+
+  /** Locks the documents that must exist. */
+  async lock(query: Query): Promise<void> {
+    // It may be another attempt.
+    this.#stored = new Map();
+    this.#wanted = new Map();
+    const ids = this.#steps.flatMap(({ id, expected }) => (expected === null ? [] : `${id}`));
+    if (ids.length === 0) return;
+    for (const row of await query(this.#texts.lock, [this.#subject, [...new Set(ids)]])) {
+      const [id, text] = row as [string, string];
+      this.#stored.set(id, text);
+      this.#wanted.set(id, text);
+    }
+  }
+
+  /** Holds the places of the documents that must not exist. */
+  async hold(query: Query): Promise<void> {
+    const texts = new Map<Id, string>();
+    for (const { id, expected, text } of this.#steps) {
+      if (expected === null && !texts.has(id) && !this.#stored.has(`${id}`))
+        texts.set(id, text ?? placeholder);
+    }
+    if (texts.size === 0) return;
+    const sorted = [...texts].sort(([a], [b]) => ((a as string) < (b as string) ? -1 : 1));
+    const values = [sorted.map(([id]) => `${id}`), sorted.map(([, text]) => text)];
+    const held = new Set((await query(this.#texts.insert, [this.#subject, ...values])).map(([id]) => id));
+    for (const [id, text] of sorted) {
+      if (!held.has(`${id}`)) continue;
+      this.#stored.set(`${id}`, text);
+      this.#wanted.set(`${id}`, null);
+    }
+  }
+
+  /** Whether a step's expectation holds. What is not locked has changed meanwhile. */
+  holds({ id, expected }: Step): boolean {
+    return this.#wanted.get(`${id}`) === expected;
+  }
+
+  make({ id, text }: Step): void {
+    this.#wanted.set(`${id}`, text);
+  }
+
+  /** Makes the database have what it shall have. */
+  async write(query: Query): Promise<void> {
+    const changed = [...this.#wanted].filter(([id, text]) => this.#stored.get(id) !== text);
+    const gone = changed.flatMap(([id, text]) => (text === null ? id : []));
+    const replaced = changed.filter(([, text]) => text !== null);
+    const values = [replaced.map(([id]) => id), replaced.map(([, text]) => text)];
+    if (replaced.length > 0) await query(this.#texts.replace, [this.#subject, ...values]);
+    if (gone.length === 0) return;
+    const deleted = await query(this.#texts.delete, [this.#subject, gone]);
+    if (deleted.length !== gone.length) throw new Error('a locked document has moved');
+  }
+}
+
+/** The key of the advisory lock of a subject. */
+function lockOf(subject: string): bigint {
+  return createHash('sha256').update(`transactions of ${subject}`).digest().readBigInt64BE();
+}

@@ -1,0 +1,277 @@
+// Transactions over the documents of one subject: what they have read must still hold when they are committed.
+import { defaultTransactions } from '../defaults.js';
+import { within } from '../node/time-limit.js';
+import {
+  type Change,
+  type Collection,
+  type CollectionDefinition,
+  type CollectionInTransaction,
+  type Id,
+  type OutcomeOf,
+  StorageError,
+  type Transaction,
+} from './interface.js';
+import type { Turns } from './turns.js';
+import { hasEffect, outcomeOf } from './writes.js';
+
+/** What a transaction has read of a document, and what becomes of it. */
+export interface Step {
+  readonly collection: CollectionDefinition;
+  readonly id: Id;
+  /** The text that must be stored; null if nothing must be. */
+  readonly expected: string | null;
+  /** The text that is stored afterwards; null for none. */
+  readonly text: string | null;
+}
+
+/** Whether a step only checks. */
+export function isCheck({ expected, text }: Step): boolean {
+  return expected === text;
+}
+
+/** Commits transactions: the writer of SQLite, or PostgreSQL. */
+export interface TransactionCommitter {
+  /**
+   * Makes all steps if all expectations hold at that moment, or none. Resolves with whether they held, when that is
+   * durable, also if no step changes anything.
+   * @param steps - At least one, each of another document.
+   * @throws StorageError
+   */
+  commitTransaction(subject: string, steps: readonly Step[]): Promise<boolean>;
+}
+
+/** The limits of transactions. */
+export interface TransactionLimits {
+  /** How many documents one may read and write. */
+  documents: number;
+  /** How much memory what one has read and written may take, and that of all together. Estimates, in bytes. */
+  bytes: number;
+  allBytes: number;
+  /** How long one may take until its last commit begins, in ms. */
+  time: number;
+  /** How often its function may run. */
+  attempts: number;
+}
+
+/** The memory that a document takes beside its texts. */
+const bytesPerDocument = 200;
+
+/** How a function ended. */
+type Ending<Result> = { readonly result: Result } | { readonly thrown: unknown };
+
+const late = Symbol('late');
+
+/** The transactions of one process. */
+export class Transactions {
+  readonly #definitions: ReadonlyMap<Collection<Id>, CollectionDefinition>;
+  readonly #committer: TransactionCommitter;
+  readonly #turns: Turns;
+  readonly #limits: TransactionLimits;
+  readonly #memory: Memory = { used: 0 };
+  readonly #committing = new Set<Promise<boolean>>();
+  #closed = false;
+
+  /** @param definitions - The definition of each collection of the store. */
+  constructor(
+    definitions: ReadonlyMap<Collection<Id>, CollectionDefinition>,
+    committer: TransactionCommitter,
+    turns: Turns,
+    limits: Partial<TransactionLimits> & Pick<TransactionLimits, 'allBytes'>,
+  ) {
+    this.#definitions = definitions;
+    this.#committer = committer;
+    this.#turns = turns;
+    this.#limits = { ...defaultTransactions, ...limits };
+  }
+
+  /** Runs a transaction; see `Storage`. */
+  async run<Result>(
+    subject: string,
+    work: (transaction: Transaction) => Result | Promise<Result>,
+  ): Promise<Result> {
+    const { attempts, time } = this.#limits;
+    const deadline = performance.now() + time;
+    for (let attempt = 1; attempt <= attempts; attempt++) {
+      // What has failed once runs alone, so that it cannot fail again because of this process.
+      const end = await this.#turns.take(subject, attempt === 1 ? 'together' : 'alone', deadline);
+      const running = new RunningTransaction(subject, this.#definitions, this.#limits, this.#memory);
+      try {
+        const ending = await within(endingOf(running, work), deadline - performance.now(), late);
+        if (ending === late) throw new StorageError('overloaded', 'a transaction took too long');
+        const isThrown = 'thrown' in ending;
+        if (await this.#commit(subject, running.end(isThrown))) {
+          if (isThrown) throw ending.thrown;
+          return ending.result;
+        }
+      } finally {
+        running.release();
+        end();
+      }
+    }
+    throw new StorageError('overloaded', 'other changes to what a transaction has read came first too often');
+  }
+
+  /** Commits no more, and resolves when what is being committed has its outcome. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.allSettled(this.#committing);
+  }
+
+  async #commit(subject: string, steps: readonly Step[]): Promise<boolean> {
+    if (steps.length === 0) return true;
+    if (this.#closed) throw new StorageError('unavailable', 'the store is closed');
+    const committing = this.#committer.commitTransaction(subject, steps);
+    this.#committing.add(committing);
+    try {
+      return await committing;
+    } finally {
+      this.#committing.delete(committing);
+    }
+  }
+}
+
+/** Runs a function to its end, and what it has begun in the transaction. */
+async function endingOf<Result>(
+  running: RunningTransaction,
+  work: (transaction: Transaction) => Result | Promise<Result>,
+): Promise<Ending<Result>> {
+  let ending: Ending<Result>;
+  try {
+    ending = { result: await work(running) };
+  } catch (thrown) {
+    ending = { thrown };
+  }
+  await running.settle();
+  return ending;
+}
+
+/** The memory that all transactions take. */
+interface Memory {
+  used: number;
+}
+
+/** A document that a transaction has read: the text that was stored, and the one that is to be. */
+interface Read {
+  readonly collection: CollectionDefinition;
+  readonly id: Id;
+  readonly expected: string | null;
+  text: string | null;
+}
+
+/** One run of the function of a transaction. */
+class RunningTransaction implements Transaction {
+  readonly #subject: string;
+  readonly #definitions: ReadonlyMap<Collection<Id>, CollectionDefinition>;
+  readonly #limits: TransactionLimits;
+  readonly #memory: Memory;
+  readonly #reads = new Map<string, Promise<Read>>();
+  readonly #steps: Read[] = [];
+  readonly #pending = new Set<Promise<unknown>>();
+  #bytes = 0;
+  #ended = false;
+  /** Why it cannot be committed, whatever its function does. */
+  #failure: Error | undefined;
+
+  constructor(
+    subject: string,
+    definitions: ReadonlyMap<Collection<Id>, CollectionDefinition>,
+    limits: TransactionLimits,
+    memory: Memory,
+  ) {
+    this.#subject = subject;
+    this.#definitions = definitions;
+    this.#limits = limits;
+    this.#memory = memory;
+  }
+
+  of<I extends Id>(collection: Collection<I>): CollectionInTransaction<I> {
+    const documents = collection as Collection<Id>;
+    const definition = this.#definitions.get(documents);
+    if (definition === undefined) throw new TypeError('the collection is not of the same store');
+    return {
+      get: (id) => this.#during(async () => (await this.#read(documents, definition, id)).text ?? undefined),
+      write: <C extends Change>(id: I, change: C) =>
+        this.#during(async () => {
+          const read = await this.#read(documents, definition, id);
+          const outcome = outcomeOf(change, read.text ?? undefined);
+          if (hasEffect(outcome)) {
+            this.#use(2 * (change.text?.length ?? 0));
+            read.text = change.text;
+          }
+          return outcome as OutcomeOf<C>;
+        }),
+    };
+  }
+
+  /** Resolves when everything that was called is complete. */
+  async settle(): Promise<void> {
+    while (this.#pending.size > 0) await Promise.allSettled(this.#pending);
+  }
+
+  /**
+   * Returns what is to be committed. Nothing can be called any more.
+   * @param onlyChecks - Whether its changes do not count.
+   * @throws Error if it has failed.
+   */
+  end(onlyChecks: boolean): readonly Step[] {
+    this.#ended = true;
+    if (this.#failure !== undefined) throw this.#failure;
+    return onlyChecks ? this.#steps.map((step) => ({ ...step, text: step.expected })) : this.#steps;
+  }
+
+  /** Releases its memory. */
+  release(): void {
+    this.#ended = true;
+    this.#memory.used -= this.#bytes;
+    this.#bytes = 0;
+  }
+
+  /** Does a part of the transaction, which is not committed before that is complete. */
+  async #during<T>(part: () => Promise<T>): Promise<T> {
+    if (this.#ended) throw new Error('the transaction has ended');
+    const pending = part();
+    this.#pending.add(pending);
+    try {
+      return await pending;
+    } finally {
+      this.#pending.delete(pending);
+    }
+  }
+
+  /** Reads a document, if that has not been done yet. */
+  #read(documents: Collection<Id>, definition: CollectionDefinition, id: Id): Promise<Read> {
+    const key = `${definition.name} ${id}`;
+    let read = this.#reads.get(key);
+    if (read === undefined) this.#reads.set(key, (read = this.#readFirst(documents, definition, id)));
+    return read;
+  }
+
+  async #readFirst(documents: Collection<Id>, collection: CollectionDefinition, id: Id): Promise<Read> {
+    try {
+      const { documents: most } = this.#limits;
+      if (this.#reads.size >= most) throw new RangeError(`a transaction has at most ${most} documents`);
+      const expected = (await documents.get(this.#subject, id)) ?? null;
+      this.#use(bytesPerDocument + 2 * (expected?.length ?? 0));
+      const read: Read = { collection, id, expected, text: expected };
+      this.#steps.push(read);
+      return read;
+    } catch (error) {
+      this.#failure ??= error as Error;
+      throw error;
+    }
+  }
+
+  /** @throws Error if there is too little memory. */
+  #use(bytes: number): void {
+    // What is read after the end, for instance because it took too long, is not kept.
+    if (this.#ended) return;
+    this.#bytes += bytes;
+    this.#memory.used += bytes;
+    const { bytes: most, allBytes } = this.#limits;
+    if (this.#bytes > most)
+      this.#failure ??= new RangeError(`the documents of a transaction have at most ${most} bytes in memory`);
+    else if (this.#memory.used > allBytes && this.#memory.used > this.#bytes)
+      this.#failure ??= new StorageError('overloaded', 'all transactions together take too much memory');
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+}

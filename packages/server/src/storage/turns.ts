@@ -1,0 +1,103 @@
+// Turns: work on the same thing in this process waits for its turn instead of failing and being repeated.
+import { StorageError } from './interface.js';
+
+/** How work takes its turn: together with other such work, or alone. */
+export type Company = 'together' | 'alone';
+
+/** Ends a turn. */
+export type EndTurn = () => void;
+
+interface Waiting {
+  readonly company: Company;
+  readonly begin: (end: EndTurn) => void;
+  readonly reject: (error: StorageError) => void;
+  readonly timer: NodeJS.Timeout;
+}
+
+/** The turns of one key. */
+interface Line {
+  running: number;
+  /** Whether what runs does so alone. */
+  isAlone: boolean;
+  readonly waiting: Waiting[];
+}
+
+/** Gives turns in the order in which they were asked for, so that nobody waits for ever. */
+export class Turns {
+  readonly #lines = new Map<string, Line>();
+  readonly #maxWaiting: number;
+  #closed = false;
+
+  /** @param maxWaiting - How many may wait for one key. */
+  constructor(maxWaiting: number) {
+    this.#maxWaiting = maxWaiting;
+  }
+
+  /**
+   * Waits for a turn, which lasts until the returned function is called.
+   * @param deadline - Until when to wait, on the clock of performance.now().
+   * @throws StorageError `overloaded` when too many wait or the time is over, `unavailable` after `close`.
+   */
+  take(key: string, company: Company, deadline: number): Promise<EndTurn> {
+    if (this.#closed) return Promise.reject(closed());
+    let line = this.#lines.get(key);
+    if (line === undefined) this.#lines.set(key, (line = { running: 0, isAlone: false, waiting: [] }));
+    if (line.waiting.length === 0 && fits(line, company))
+      return Promise.resolve(this.#begin(key, line, company));
+    const { waiting } = line;
+    if (waiting.length >= this.#maxWaiting)
+      return Promise.reject(new StorageError('overloaded', 'too many wait for their turn'));
+    return new Promise((begin, reject) => {
+      const timer = setTimeout(() => {
+        waiting.splice(waiting.indexOf(one), 1);
+        reject(new StorageError('overloaded', 'there was no turn in time'));
+        // Those behind it may have waited for it alone.
+        this.#next(key);
+      }, deadline - performance.now());
+      const one: Waiting = { company, begin, reject, timer };
+      waiting.push(one);
+    });
+  }
+
+  /** Gives no more turns; those that wait reject. */
+  close(): void {
+    this.#closed = true;
+    for (const { waiting } of this.#lines.values()) {
+      for (const { reject, timer } of waiting.splice(0)) {
+        clearTimeout(timer);
+        reject(closed());
+      }
+    }
+  }
+
+  #begin(key: string, line: Line, company: Company): EndTurn {
+    line.running++;
+    line.isAlone = company === 'alone';
+    return () => {
+      line.running--;
+      this.#next(key);
+    };
+  }
+
+  #next(key: string): void {
+    const line = this.#lines.get(key);
+    if (line === undefined) return;
+    for (;;) {
+      const [one] = line.waiting;
+      if (one === undefined || !fits(line, one.company)) break;
+      line.waiting.shift();
+      clearTimeout(one.timer);
+      one.begin(this.#begin(key, line, one.company));
+    }
+    if (line.running === 0) this.#lines.delete(key);
+  }
+}
+
+/** Whether a turn can begin beside what runs. */
+function fits({ running, isAlone }: Line, company: Company): boolean {
+  return running === 0 || (company === 'together' && !isAlone);
+}
+
+function closed(): StorageError {
+  return new StorageError('unavailable', 'the store is closed');
+}

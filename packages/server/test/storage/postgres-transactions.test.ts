@@ -1,0 +1,166 @@
+// Transactions on PostgreSQL beside single writes and other processes: each lock that they take is needed.
+import { setTimeout as pause } from 'node:timers/promises';
+import { Client } from 'pg';
+import t, { type Test } from 'tap';
+import type { CollectionDefinition, Storage } from '../../dist/storage/interface.js';
+import { migrateStorage, openStorage } from '../../dist/storage/open.js';
+import { emptyDatabase, noPostgres } from '../support/engines.js';
+import { garden } from '../support/garden/store.js';
+import { skipFor } from '../support/skip.js';
+import { until } from '../support/wait.js';
+
+const [beds, , labels] = garden.collections as [
+  CollectionDefinition<'int64'>,
+  CollectionDefinition<'int64'>,
+  CollectionDefinition<'text'>,
+];
+/** Long enough for a busy machine, in ms. */
+const timeout = 90_000;
+
+/** A database, and stores of it that stand for processes. */
+async function openStores(t: Test, count: number) {
+  const url = await emptyDatabase(t);
+  await migrateStorage(garden, url);
+  const open = async () => {
+    const storage = await openStorage(garden, url, {}, { timeout });
+    t.teardown(() => storage.close());
+    return storage;
+  };
+  return { url, stores: await Promise.all(Array.from({ length: count }, open)) };
+}
+
+/** A session of its own. It ends with the test. */
+async function connect(t: Test, url: string): Promise<(sql: string) => Promise<Record<string, unknown>[]>> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  t.teardown(() => client.end());
+  return async (sql) => (await client.query<Record<string, unknown>>(sql)).rows;
+}
+
+/** A transaction that no other of these tests disturbs. */
+const createOther = (storage: Storage) =>
+  storage.transaction('s', async (tx) => {
+    await tx.of(storage.collection(labels)).write('n', { when: 'absent', text: '{}' });
+  });
+
+t.test('transactions beside others', skipFor(noPostgres), async (t) => {
+  t.test('what a transaction has read cannot change until it is committed', async (t) => {
+    const { url, stores } = await openStores(t, 2);
+    const [storage, second] = stores as [Storage, Storage];
+    const [bed, label] = [storage.collection(beds), storage.collection(labels)];
+    const session = await connect(t, url);
+    const observer = await connect(t, url);
+    const blocked = async (count: number) => {
+      const counted = `SELECT count(*)::int AS n FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      await until(
+        () => observer(counted),
+        ([row]) => row?.['n'] === count,
+      );
+    };
+    await bed.write('s', 1n, { when: 'absent', text: '{"title":"old"}' });
+    // The session holds the last thing that the transaction locks.
+    await session("BEGIN; INSERT INTO labels VALUES ('s', 'z', '{}')");
+    const ended: string[] = [];
+    const end = (name: string) => () => void ended.push(name);
+    const transaction = storage
+      .transaction('s', async (tx) => {
+        const [own, texts] = [tx.of(bed), tx.of(label)];
+        await Promise.all([own.get(1n), own.get(2n), texts.get('a')]);
+        await texts.write('z', { when: 'absent', text: '{}' });
+      })
+      .then(end('transaction'));
+    await blocked(1);
+    const writes = [
+      [bed.write('s', 1n, { when: 'any', text: '{"title":"new"}' }), 'the document that is there'],
+      [label.write('s', 'a', { when: 'absent', text: '{}' }), 'the document that is absent'],
+    ] as const;
+    // A process has one connection for single writes, so they are committed one after the other.
+    const all = writes.map(([write, name]) => write.then(end(name)));
+    await Promise.race([blocked(2), ...all]);
+    t.strictSame(ended, [], 'a single write waits');
+    const next = createOther(second).then(end('next transaction'));
+    await Promise.race([blocked(3), next]);
+    t.strictSame(ended, [], 'the next transaction of the subject waits, whatever it has read');
+    await session('ROLLBACK');
+    await Promise.all([transaction, next, ...all]);
+    t.equal(ended[0], 'transaction');
+    t.strictSame(await observer('SELECT id FROM labels ORDER BY id'), [
+      { id: 'a' },
+      { id: 'n' },
+      { id: 'z' },
+    ]);
+  });
+
+  for (const kind of ['create', 'replace'] as const) {
+    t.test(`a transaction does not miss a single ${kind} beside it`, async (t) => {
+      const { stores } = await openStores(t, 2);
+      const [one, other] = stores as [Storage, Storage];
+      let committed = 0;
+      for (let round = 0; round < 150; round++) {
+        const subject = `s ${round}`;
+        const text = (name: string) => `{"title":"${name}"}`;
+        if (kind === 'replace')
+          await one.collection(beds).write(subject, 1n, { when: 'absent', text: text('old') });
+        // The transaction does not write what it reads; the single write depends on what the transaction writes.
+        const transaction = one.transaction(subject, async (tx) => {
+          const found = await tx.of(one.collection(beds)).get(1n);
+          if (found === text('new')) return false;
+          await tx.of(one.collection(labels)).write('seen', { when: 'any', text: '{}' });
+          return true;
+        });
+        const single = (async () => {
+          // At any moment of the transaction.
+          await pause(Math.random() * 6);
+          await other.collection(beds).write(subject, 1n, { when: 'any', text: text('new') });
+          return (await other.collection(labels).get(subject, 'seen')) !== undefined;
+        })();
+        const [hasWritten, isSeen] = await Promise.all([transaction, single]);
+        // If the transaction came first, then it was complete when the single write was.
+        t.equal(hasWritten, isSeen, 'the transaction came first, or did nothing');
+        if (hasWritten) committed++;
+      }
+      t.comment(`${committed} of 150 transactions came first`);
+    });
+  }
+
+  t.test('transactions of a subject never deadlock, and seldom with single writes', async (t) => {
+    for (const beside of [false, true]) {
+      const { url, stores } = await openStores(t, 4);
+      const ids = Array.from({ length: 12 }, (_, i) => BigInt(i));
+      const [first] = stores as [Storage];
+      for (const id of ids) await first.collection(beds).write('s', id, { when: 'absent', text: '{"n":0}' });
+      let random = 1;
+      const pick = (count: number) => (random = (random * 48271) % 2147483647) % count;
+      const work = async (storage: Storage, number: number) => {
+        const documents = storage.collection(beds);
+        for (let i = 0; i < 60; i++) {
+          // Rows that grow and shrink move.
+          const text = `{"n":"${'x'.repeat(pick(3) * 700)}","by":"${number}.${i}"}`;
+          const some = Array.from({ length: 4 }, () => ids[pick(12)]!);
+          if (beside && number % 2 === 1) {
+            await Promise.all(some.map((id) => documents.write('s', id, { when: 'any', text })));
+            continue;
+          }
+          await storage.transaction('s', async (tx) => {
+            for (const id of some) await tx.of(documents).write(id, { when: 'any', text });
+          });
+        }
+      };
+      await Promise.all(stores.flatMap((storage, i) => [work(storage, i), work(storage, i + 4)]));
+      await Promise.all(stores.map((storage) => storage.close()));
+      const session = await connect(t, url);
+      const others =
+        'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()';
+      await until(
+        () => session(others),
+        ({ length }) => length === 0,
+      );
+      const [row] = await session(
+        'SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()',
+      );
+      const most = beside ? 3 : 0;
+      t.ok(Number(row?.['deadlocks']) <= most, `${String(row?.['deadlocks'])} deadlocks`);
+    }
+  });
+});

@@ -1,0 +1,517 @@
+// Transactions over the documents of one subject: by examples, against a model, and in histories of concurrent work.
+import fc from 'fast-check';
+import t, { type Test } from 'tap';
+import { Register } from '../../../../scripts/lib/linearizability.js';
+import { Documents } from '../../dist/documents.js';
+import {
+  type Change,
+  type Collection,
+  type CollectionDefinition,
+  type Id,
+  type Storage,
+  type Transaction,
+} from '../../dist/storage/interface.js';
+import type { TransactionLimits } from '../../dist/storage/transactions.js';
+import { openStorage } from '../../dist/storage/open.js';
+import { type Engine, engines, enginesToTest } from '../support/engines.js';
+import { garden } from '../support/garden/store.js';
+import { outcomeOf } from '../support/store.js';
+import { withResolvers } from '../support/wait.js';
+
+const [beds, , labels] = garden.collections as [
+  CollectionDefinition<'int64'>,
+  CollectionDefinition<'int64'>,
+  CollectionDefinition<'text'>,
+];
+let subjects = 0;
+const newSubject = () => `transaction subject ${++subjects}`;
+
+const shared = new Map<Engine, Promise<Storage>>();
+/** A store that the tests of an engine share. */
+const storeOf = (engine: Engine) => {
+  let storage = shared.get(engine);
+  if (storage === undefined) shared.set(engine, (storage = engine.openOther(t, garden)));
+  return storage;
+};
+
+const text = fc.constantFrom('{"a":1}', '{"a":2}', `{"a":"${'é'.repeat(300)}"}`);
+const textOrNull = fc.option(text, { nil: null });
+const change: fc.Arbitrary<Change> = fc.oneof(
+  fc.record({ when: fc.constant('absent' as const), text }),
+  fc.record({ when: fc.constantFrom('present' as const, 'any' as const), text: textOrNull }),
+  fc.record({ when: fc.constant('equals' as const), expected: text, text: textOrNull }),
+);
+const place = fc.oneof(
+  fc.record({
+    collection: fc.constant(beds as CollectionDefinition),
+    id: fc.constantFrom<Id>(-1n, 0n, 2n ** 62n),
+  }),
+  fc.record({
+    collection: fc.constant(labels as CollectionDefinition),
+    id: fc.constantFrom<Id>('a', 'é', 'B'),
+  }),
+);
+type Place = typeof place extends fc.Arbitrary<infer P> ? P : never;
+const keyOf = ({ collection, id }: Place) => `${collection.name} ${id}`;
+
+/** Reads a text for a counter. */
+const countOf = (stored: string | undefined) => Number(stored ?? '0');
+
+/** Adds 1 to a counter in a transaction. */
+const increment = (storage: Storage, subject: string, id: string) =>
+  storage.transaction(subject, async (tx) => {
+    const counters = tx.of(storage.collection(labels));
+    const next = countOf(await counters.get(id)) + 1;
+    await counters.write(id, { when: 'any', text: `${next}` });
+    return next;
+  });
+
+for (const engine of enginesToTest) {
+  t.test(engine.name, engine.options, async (t) => {
+    const storage = await storeOf(engine);
+    const bed = storage.collection(beds);
+    const label = storage.collection(labels);
+
+    t.test('all that a transaction writes is stored together, and it sees it before', async (t) => {
+      const subject = newSubject();
+      const result = await storage.transaction(subject, async (tx) => {
+        t.equal(await tx.of(bed).get(1n), undefined);
+        t.equal(await tx.of(bed).write(1n, { when: 'absent', text: '{"n":1}' }), 'inserted');
+        t.equal(await tx.of(bed).write(1n, { when: 'absent', text: '{"n":2}' }), 'other');
+        t.equal(await tx.of(bed).get(1n), '{"n":1}');
+        t.equal(await tx.of(label).write('a', { when: 'any', text: '{}' }), 'inserted');
+        t.equal(await tx.of(label).write('b', { when: 'any', text: '{}' }), 'inserted');
+        t.equal(await tx.of(label).write('b', { when: 'present', text: null }), 'deleted');
+        t.equal(await bed.get(subject, 1n), undefined, 'nothing is stored before its end');
+        return 'done';
+      });
+      t.equal(result, 'done');
+      t.strictSame(
+        [await bed.get(subject, 1n), await label.get(subject, 'a'), await label.get(subject, 'b')],
+        ['{"n":1}', '{}', undefined],
+      );
+      await storage.transaction(subject, async (tx) => {
+        t.equal(await tx.of(label).write('a', { when: 'equals', expected: '{}', text: '[]' }), 'replaced');
+        t.equal(await tx.of(bed).write(1n, { when: 'any', text: null }), 'deleted');
+      });
+      t.strictSame([await bed.get(subject, 1n), await label.get(subject, 'a')], [undefined, '[]']);
+    });
+
+    t.test('what is called in a transaction is part of it, even if nobody waits for it', async (t) => {
+      const subject = newSubject();
+      await storage.transaction(subject, (tx) => {
+        void tx.of(label).write('a', { when: 'absent', text: '{}' });
+      });
+      t.equal(await label.get(subject, 'a'), '{}');
+      let kept!: Transaction;
+      await storage.transaction(subject, (tx) => {
+        kept = tx;
+      });
+      await t.rejects(kept.of(label).get('a'), { message: 'the transaction has ended' });
+    });
+
+    t.test('a transaction that throws stores nothing', async (t) => {
+      const subject = newSubject();
+      const reason = new Error('changed my mind');
+      await t.rejects(
+        storage.transaction(subject, async (tx) => {
+          await tx.of(label).write('a', { when: 'absent', text: '{}' });
+          throw reason;
+        }),
+        reason,
+      );
+      await t.rejects(
+        storage.transaction(subject, () => {
+          throw reason;
+        }),
+        reason,
+      );
+      t.equal(await label.get(subject, 'a'), undefined);
+    });
+
+    for (const kind of ['changed', 'created', 'deleted'] as const) {
+      t.test(`a transaction runs again when a document that it has read was ${kind}`, async (t) => {
+        for (const end of ['writes', 'returns', 'throws'] as const) {
+          const subject = newSubject();
+          if (kind !== 'created') await label.write(subject, 'a', { when: 'absent', text: '1' });
+          let runs = 0;
+          const done = storage.transaction(subject, async (tx) => {
+            runs++;
+            const found = await tx.of(label).get('a');
+            if (runs === 1)
+              await label.write(subject, 'a', { when: 'any', text: kind === 'deleted' ? null : '2' });
+            if (end === 'throws') throw new Error(`found ${found}`);
+            if (end === 'writes') await tx.of(bed).write(1n, { when: 'any', text: `["${found}"]` });
+            return `found ${found}`;
+          });
+          const expected = `found ${kind === 'deleted' ? undefined : '2'}`;
+          if (end === 'throws') await t.rejects(done, { message: expected });
+          else t.equal(await done, expected);
+          t.equal(runs, 2, end);
+          t.equal(await bed.get(subject, 1n), end === 'writes' ? `["${expected.slice(6)}"]` : undefined);
+        }
+      });
+    }
+
+    t.test('reads of a transaction that only reads are of one moment', async (t) => {
+      const subject = newSubject();
+      const [first, second] = [withResolvers(), withResolvers()];
+      await label.write(subject, 'a', { when: 'absent', text: '1' });
+      let runs = 0;
+      const sum = storage.transaction(subject, async (tx) => {
+        const a = await tx.of(label).get('a');
+        if (runs++ === 0) {
+          first.resolve();
+          await second.promise;
+        }
+        return [a, await tx.of(bed).get(1n)];
+      });
+      await first.promise;
+      await storage.transaction(subject, async (tx) => {
+        await tx.of(label).write('a', { when: 'present', text: '2' });
+        await tx.of(bed).write(1n, { when: 'absent', text: '2' });
+      });
+      second.resolve();
+      t.strictSame(
+        await sum,
+        ['2', '2'],
+        'not the first before the other transaction and the second after it',
+      );
+    });
+
+    t.test('any sequence of transactions behaves like a map', async () => {
+      const step = fc.record({ place, change: fc.option(change, { nil: undefined }) });
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(fc.record({ steps: fc.array(step, { maxLength: 8 }), throws: fc.boolean() }), {
+            maxLength: 8,
+          }),
+          async (transactions) => {
+            const subject = newSubject();
+            let model = new Map<string, string>();
+            for (const { steps, throws } of transactions) {
+              const next = new Map(model);
+              const reason = new Error('the test throws');
+              const work = storage.transaction(subject, async (tx) => {
+                for (const { place, change } of steps) {
+                  const documents = tx.of(storage.collection(place.collection));
+                  const stored = next.get(keyOf(place));
+                  if (change === undefined) {
+                    if ((await documents.get(place.id)) !== stored) throw new Error('another text');
+                    continue;
+                  }
+                  const outcome = await documents.write(place.id, change);
+                  if (outcome !== expectedOutcome(change, stored))
+                    throw new Error(`${outcome}, with ${stored}`);
+                  if (outcome === 'deleted') next.delete(keyOf(place));
+                  else if (outcome === 'inserted' || outcome === 'replaced')
+                    next.set(keyOf(place), change.text ?? '');
+                }
+                if (throws) throw reason;
+              });
+              const thrown = await work.then(
+                () => undefined,
+                (error: unknown) => error,
+              );
+              if (thrown !== (throws ? reason : undefined)) throw thrown as Error;
+              if (!throws) model = next;
+              for (const { place } of steps) {
+                const documents = storage.collection(place.collection) as Collection<Id>;
+                if ((await documents.get(subject, place.id)) !== model.get(keyOf(place)))
+                  throw new Error(`${keyOf(place)} is not what the map has`);
+              }
+            }
+          },
+        ),
+        { numRuns: 40 },
+      );
+    });
+
+    t.test('a transaction has limits, each with an error, and changes nothing beyond them', async (t) => {
+      const subject = newSubject();
+      const many = (count: number) =>
+        storage.transaction(subject, async (tx) => {
+          await Promise.all(
+            Array.from({ length: count }, (_, i) => tx.of(bed).write(BigInt(i), { when: 'any', text: '{}' })),
+          );
+        });
+      await t.rejects(many(101), RangeError);
+      t.equal((await bed.page(subject, { limit: 1 })).count, 0);
+      await many(100);
+      t.equal((await bed.page(subject, { limit: 200 })).count, 100);
+      const large = storage.transaction(subject, async (tx) => {
+        await tx.of(label).write('a', { when: 'any', text: `"${'x'.repeat(9 * 1024 * 1024)}"` });
+      });
+      await t.rejects(large, RangeError);
+      t.equal(await label.get(subject, 'a'), undefined);
+      const other = await engine.openOther(t, garden);
+      await t.rejects(
+        storage.transaction(subject, (tx) => tx.of(other.collection(beds)).get(1n)),
+        TypeError,
+      );
+    });
+
+    t.test('a subject does not see, and does not disturb, another', async (t) => {
+      const [one, other] = [newSubject(), newSubject()];
+      await label.write(other, 'a', { when: 'absent', text: '1' });
+      let runs = 0;
+      await storage.transaction(one, async (tx) => {
+        runs++;
+        t.equal(await tx.of(label).get('a'), undefined);
+        await label.write(other, 'a', { when: 'any', text: '2' });
+        await tx.of(label).write('a', { when: 'absent', text: '3' });
+      });
+      t.equal(runs, 1);
+      t.strictSame([await label.get(one, 'a'), await label.get(other, 'a')], ['3', '2']);
+    });
+
+    t.test('transactions and changes of one document take turns', async (t) => {
+      const subject = newSubject();
+      const clients = 64;
+      const each = 5;
+      const rounds: number[] = [];
+      await Promise.all(
+        Array.from({ length: clients }, async () => {
+          for (let i = 0; i < each; i++) rounds.push(await increment(storage, subject, 'n'));
+        }),
+      );
+      t.strictSame(
+        rounds.sort((a, b) => a - b),
+        Array.from({ length: clients * each }, (_, i) => i + 1),
+        'without a gap',
+      );
+      const add = () => label.change(subject, 'n', (stored) => `${countOf(stored) + 1}`);
+      await Promise.all(
+        Array.from({ length: 96 }, async (_, i) => {
+          await (i % 8 === 0 ? increment(storage, subject, 'n') : add());
+          await add();
+        }),
+      );
+      t.equal(await label.get(subject, 'n'), `${clients * each + 192}`);
+      t.equal(await label.change(subject, 'none', (stored) => stored), undefined);
+    });
+
+    t.test('documents are read and written in transactions as values', async (t) => {
+      interface Count {
+        n: bigint;
+        name?: string;
+      }
+      const counts = new Documents<string, Count>(label, { n: true, name: true });
+      const subject = newSubject();
+      await counts.write(subject, 'a', { when: 'absent', value: { n: 2n ** 60n } });
+      await storage.transaction(subject, async (tx) => {
+        const own = counts.in(tx);
+        const found = await own.get('a');
+        t.strictSame(found, { n: 2n ** 60n });
+        t.equal(await own.write('a', { when: 'present', value: { ...found!, name: 'x' } }), 'replaced');
+        t.equal(await own.write('b', { when: 'absent', value: counts.document({ n: 1n }) }), 'inserted');
+        const other = storage.collection(labels);
+        await tx.of(other).write('newer', { when: 'absent', text: '{"n":1,"later":true}' });
+        const changed = await own.change('newer', ({ n }) => ({ n: BigInt(n) + 1n }));
+        t.equal(changed?.text, '{"n":2,"later":true}', 'what another release has stored stays');
+        t.equal(await own.change('c', (found) => found), undefined);
+        t.equal(await own.delete('c'), false);
+        t.equal(await own.delete(''), false);
+        t.equal(await own.get(''), undefined);
+        await t.rejects(own.write('', { when: 'absent', value: { n: 1n } }), { code: 40002 });
+      });
+      t.equal((await counts.get(subject, 'a'))?.text, `{"n":${2n ** 60n},"name":"x"}`);
+      t.equal((await counts.get(subject, 'b'))?.text, '{"n":1}');
+    });
+
+    t.test('close ends what waits for its turn, and lets nothing else begin', async (t) => {
+      const own = await engine.openOther(t, garden);
+      const subject = newSubject();
+      const [begun, go] = [withResolvers(), withResolvers()];
+      let runs = 0;
+      const first = own.transaction(subject, async (tx) => {
+        const found = await tx.of(own.collection(labels)).get('a');
+        if (++runs === 1) await own.collection(labels).write(subject, 'a', { when: 'any', text: '1' });
+        else {
+          begun.resolve();
+          await go.promise;
+        }
+        await tx.of(own.collection(labels)).write('b', { when: 'any', text: `${found}` });
+      });
+      await begun.promise;
+      const waiting = increment(own, subject, 'c');
+      const closed = own.close();
+      t.equal(await outcomeOf(waiting), 'unavailable');
+      go.resolve();
+      t.equal(await outcomeOf(first), 'unavailable');
+      await closed;
+      t.equal(await outcomeOf(increment(own, subject, 'c')), 'unavailable');
+    });
+
+    t.test('of two that write what the other has read, one runs again', async (t) => {
+      const stores = await engine.openOtherTwice(t, garden);
+      for (let round = 0; round < 30; round++) {
+        const subject = newSubject();
+        const mark = (own: Storage, read: string, written: string) =>
+          own.transaction(subject, async (tx) => {
+            const documents = tx.of(own.collection(labels));
+            if ((await documents.get(read)) !== undefined) return false;
+            await documents.write(written, { when: 'any', text: '1' });
+            return true;
+          });
+        const marked = await Promise.all([mark(stores[0], 'a', 'b'), mark(stores[1], 'b', 'a')]);
+        t.equal(marked.filter(Boolean).length, 1, 'only one has found nothing');
+      }
+    });
+
+    for (const [count, processes] of [
+      [1, 'one process'],
+      [2, 'two processes'],
+    ] as const) {
+      t.test(`transactions and single writes of ${processes} take effect one after the other`, async (t) => {
+        const stores = (await engine.openOtherTwice(t, garden)).slice(0, count);
+        for (let round = 0; round < 6; round++) await checkHistory(t, stores, newSubject());
+      });
+    }
+  });
+}
+
+/** The outcome of a change, by what is stored. */
+function expectedOutcome(change: Change, stored: string | undefined): string {
+  if (stored === undefined)
+    return change.text !== null && (change.when === 'absent' || change.when === 'any')
+      ? 'inserted'
+      : 'missing';
+  if (change.text === stored) return 'same';
+  if (change.when === 'absent' || (change.when === 'equals' && change.expected !== stored)) return 'other';
+  return change.text === null ? 'deleted' : 'replaced';
+}
+
+/** What one request did: what it has read and written, by id, or the outcome of a single write. */
+interface Operation {
+  act: string;
+  id?: string;
+  change?: Change;
+}
+type Documents_ = Record<string, string>;
+/** What a transaction has seen and changed. */
+interface Seen {
+  read: Record<string, string | null>;
+  written: Record<string, string | null>;
+}
+
+/**
+ * Runs transactions and single writes at the same time, and looks for an order in which each could have had its outcome.
+ * The state is that of all documents, since a transaction concerns several.
+ */
+async function checkHistory(t: Test, stores: readonly Storage[], subject: string): Promise<void> {
+  const register = new Register<Operation>((state, { act, id = '', change }) => {
+    const documents = JSON.parse(state ?? '{}') as Documents_;
+    return { state: JSON.stringify(documents), ...apply(documents, act, id, change) };
+  }, '{}');
+  const ids = ['a', 'b', 'c'];
+  let random = 1 + subjects;
+  const pick = (count: number) => (random = (random * 48271) % 2147483647) % count;
+  const client = async (storage: Storage, number: number) => {
+    const documents = storage.collection(labels);
+    for (let i = 0; i < 6; i++) {
+      const [one, other] = [ids[pick(3)]!, ids[pick(3)]!];
+      const text = pick(3) === 0 ? null : `${number}.${i}`;
+      if (pick(2) === 0) {
+        const change: Change =
+          text === null
+            ? { when: 'present', text }
+            : pick(2) === 0
+              ? { when: 'absent', text }
+              : { when: 'any', text };
+        const request = register.begin({ act: 'write', id: one, change });
+        register.end(request, await documents.write(subject, one, change));
+        continue;
+      }
+      // What it does is known when it has been done.
+      const operation: Operation = { act: '' };
+      const request = register.begin(operation);
+      const seen: Seen = { read: {}, written: {} };
+      await storage.transaction(subject, async (tx) => {
+        seen.read = {};
+        seen.written = {};
+        const own = tx.of(documents);
+        for (const id of [one, other]) seen.read[id] = (await own.get(id)) ?? null;
+        if (pick(4) === 0) return;
+        await own.write(other, { when: 'any', text });
+        seen.written[other] = text;
+      });
+      operation.act = JSON.stringify(seen);
+      register.end(request, operation.act);
+    }
+  };
+  await Promise.all(
+    Array.from({ length: 5 }, (_, number) => client(stores[number % stores.length]!, number)),
+  );
+  t.equal(register.fault?.text, undefined);
+}
+
+/** The effect of an operation on all documents, and its outcome. */
+function apply(documents: Documents_, act: string, id: string, change: Change | undefined) {
+  if (change !== undefined) {
+    const outcome = expectedOutcome(change, documents[id]);
+    if (outcome === 'deleted') return { outcome, state: stateOf(documents, { [id]: null }) };
+    if (outcome === 'inserted' || outcome === 'replaced')
+      return { outcome, state: stateOf(documents, { [id]: change.text }) };
+    return { outcome };
+  }
+  const { read, written } = JSON.parse(act) as Seen;
+  const holds = Object.entries(read).every(([id, text]) => (documents[id] ?? null) === text);
+  return holds ? { outcome: act, state: stateOf(documents, written) } : { outcome: 'its reads do not hold' };
+}
+
+function stateOf(documents: Documents_, written: Record<string, string | null>): string {
+  const all = Object.entries({ ...documents, ...written }).filter(([, text]) => text !== null);
+  return JSON.stringify(Object.fromEntries(all.sort(([a], [b]) => (a < b ? -1 : 1))));
+}
+
+/** Opens a store whose transactions have other limits. */
+async function openLimited(t: Test, transactions: Partial<TransactionLimits>): Promise<Storage> {
+  const storage = await openStorage(garden, await engines[0]!.createUrl(t), { transactions });
+  t.teardown(() => storage.close());
+  return storage;
+}
+
+t.test('a transaction that takes too long, or fails too often, has no effect', async (t) => {
+  const subject = newSubject();
+  const slow = await openLimited(t, { time: 1 });
+  const never = slow.transaction(subject, async (tx) => {
+    await tx.of(slow.collection(labels)).write('a', { when: 'any', text: '1' });
+    await new Promise(() => undefined);
+  });
+  t.equal(await outcomeOf(never), 'overloaded');
+  const unlucky = await openLimited(t, { attempts: 3 });
+  const documents = unlucky.collection(labels);
+  let runs = 0;
+  const failing = unlucky.transaction(subject, async (tx) => {
+    await tx.of(documents).get('a');
+    await documents.write(subject, 'a', { when: 'any', text: `${++runs}` });
+    await tx.of(documents).write('b', { when: 'any', text: '1' });
+  });
+  t.equal(await outcomeOf(failing), 'overloaded');
+  t.equal(runs, 3);
+  t.equal(await documents.get(subject, 'b'), undefined);
+});
+
+t.test('transactions are bounded in memory, together and alone', async (t) => {
+  const url = await engines[0]!.createUrl(t);
+  const storage = await openStorage(garden, url, { queueBytes: 20_000 });
+  t.teardown(() => storage.close());
+  const documents = storage.collection(labels);
+  const long = 'x'.repeat(7_000);
+  const [begun, go] = [withResolvers(), withResolvers()];
+  const write = (subject: string, wait: boolean) =>
+    storage.transaction(subject, async (tx) => {
+      await tx.of(documents).write('a', { when: 'any', text: long });
+      if (!wait) return;
+      begun.resolve();
+      await go.promise;
+    });
+  const first = write('one', true);
+  await begun.promise;
+  t.equal(await outcomeOf(write('two', false)), 'overloaded');
+  go.resolve();
+  await first;
+  await write('two', false);
+  t.equal(await documents.get('two', 'a'), long);
+});
