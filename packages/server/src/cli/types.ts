@@ -57,6 +57,7 @@ function isNullable(schema: SchemaObject): boolean {
 interface OperationObject {
   operationId?: string;
   responses?: object;
+  requestBody?: unknown;
 }
 
 /**
@@ -69,11 +70,13 @@ function withIds({ document, operations }: Contract) {
   ) as Partial<Record<'webhooks' | 'paths', Record<string, Record<string, OperationObject>>>>;
   for (const webhook of Object.values(copy.webhooks ?? {}).flatMap((item) => Object.values(item)))
     delete webhook.operationId;
-  for (const { path, method, operationId, results } of operations) {
+  for (const { path, method, operationId, results, body } of operations) {
     const operation = copy.paths?.[path]?.[method.toLowerCase()];
     // A success need not be declared.
     const responses: object = Object.fromEntries(results.map(({ key }) => [key, { description: '' }]));
     Object.assign(operation ?? {}, { operationId, responses: { ...responses, ...operation?.responses } });
+    // OpenAPI 3.0 ignores those of some methods.
+    if (body === undefined) delete operation?.requestBody;
   }
   return copy as Parameters<typeof import('openapi-typescript').default>[0];
 }

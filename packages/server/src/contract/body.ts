@@ -48,11 +48,11 @@ export function readBody(
 ): Body | undefined {
   if (!node.has('requestBody')) return undefined;
   const given = node.at('requestBody');
-  if (!['post', 'put', 'patch'].includes(method)) {
-    given.fault(
-      `a body is not supported for ${method.toUpperCase()}`,
-      'Write parameters, or post with a path of its own',
-    );
+  if (method === 'get' || (method === 'delete' && is30)) {
+    const fix = 'Write parameters, or post with a path of its own';
+    const verb = method.toUpperCase();
+    if (is30) given.warn(`OpenAPI 3.0 ignores a body of ${verb}: it is not read`, fix);
+    else given.fault(`a body is not supported for ${verb}`, fix);
     return undefined;
   }
   const body = given.target();

@@ -168,7 +168,7 @@ type ConditionalKey<Listed> = JsonContent<Listed> extends readonly unknown[] ? 3
 
 /** The body of a response; if there are several types, a TypedBody names one, unless it is the JSON that needs no name. */
 type ResultBody<Response> = Response extends { content: infer Content }
-  ? [JsonType<keyof Content>, IsUnion<keyof Content>] extends [never, false]
+  ? [JsonType<keyof Content> | RangeType<keyof Content>, IsUnion<keyof Content>] extends [never, false]
     ? RawBody
     : | ([DefaultType<keyof Content>] extends [never] ? never : JsonBody<JsonContent<Response>>)
       | NamedBodies<Content>
@@ -180,10 +180,14 @@ type NamedBodies<Content> = {
     ? TypedBody<`${string}/${string}`, RawBody | JsonBody<Content[Type]>>
     : Type extends 'application/*'
       ? TypedBody<`application/${string}`, RawBody | JsonBody<Content[Type]>>
-      : Type extends JsonType<Type>
-        ? TypedBody<Type & string, JsonBody<Content[Type]>>
-        : TypedBody<Type & string>;
-}[true extends IsUnion<keyof Content> ? keyof Content : Extract<keyof Content, '*/*' | 'application/*'>];
+      : Type extends `${infer Main}/*`
+        ? TypedBody<`${Main}/${string}`>
+        : Type extends JsonType<Type>
+          ? TypedBody<Type & string, JsonBody<Content[Type]>>
+          : TypedBody<Type & string>;
+}[true extends IsUnion<keyof Content> ? keyof Content : RangeType<keyof Content>];
+/** Those of some media types that are ranges. */
+type RangeType<Type> = Extract<Type, `${string}/*`>;
 
 /** A JSON body; an array may be returned page by page. */
 type JsonBody<Given> =

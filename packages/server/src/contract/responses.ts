@@ -119,7 +119,8 @@ export function readContent(owner: ContractNode, schemas: Schemas, use: Use): Co
 /** Returns what a body is whose type is not named: `application/json`, or the only JSON, or the only type. */
 function contentOf(contents: readonly Content[]): Content | undefined {
   const ofJson = contents.filter(({ isJson }) => isJson);
-  const only = (all: readonly Content[]) => (all.length === 1 ? all[0] : undefined);
+  const only = (all: readonly Content[]) =>
+    all.length === 1 && (all[0]!.isJson || !isRange(all[0]!.range)) ? all[0] : undefined;
   return mostSpecific(ofJson, json) ?? only(ofJson.length === 0 ? contents : ofJson);
 }
 
@@ -212,7 +213,8 @@ function readResponse(
   const content = contentOf(contents);
   const range = contents.find((one) => !one.isJson && isRange(one.range))?.name;
   if (range !== undefined && /^[23]/.test(key)) {
-    at.fault(`${range} is not a type`, 'Write the type that the response has');
+    const fix = 'Write the type that the response has';
+    at.warn(`${range} is a range: the handler names the type of each body`, fix);
   }
   const isList = content?.schema.shape.types?.join() === 'array';
   const set = ['content-type', ...serverHeaders, ...(isList ? listHeaders : [])];

@@ -2,8 +2,17 @@
 // names what is wrong, whatever a client sends.
 import fc from 'fast-check';
 import t from 'tap';
+import type { OperationResult } from '../../dist/contract/handlers.js';
+import { TypedBody } from '../../dist/contract/raw-body.js';
 import { engines } from '../support/engines.js';
-import { createGarden, error, orchard, startGarden } from '../support/garden/garden.js';
+import {
+  createGarden,
+  error,
+  loadEdited,
+  orchard,
+  orchardDocument,
+  startGarden,
+} from '../support/garden/garden.js';
 import { startListening, startService } from '../support/service.js';
 
 const { call } = await startGarden(t);
@@ -136,6 +145,39 @@ t.test('findTrees reads objects in the query, in each style', async (t) => {
     t.equal(status, 400, query);
     t.ok(text.includes(`: ${JSON.stringify(message).slice(1, -1)}`), `${message} in ${text}`);
   }
+});
+
+t.test('removeVisits reads the body of DELETE', async (t) => {
+  const remove = (body?: unknown, type = 'application/json') =>
+    callOrchard('DELETE', '/v1/orchard/visits', { headers: { 'content-type': type }, body });
+  t.match(await remove({ names: ['a'] }), { status: 204, text: '' });
+  t.match(await remove({ names: ['unknown'] }), { status: 404 }, 'the handler has the body');
+  t.match(await remove({ names: [1] }), error(40002, 'names.0 must be a string, not a number'));
+  t.match(await remove('{'), { status: 400, json: { error: 40001 } });
+  t.match(await remove(), error(40004, 'The body is missing'));
+  t.match(await remove('{"names":[]}', 'text/plain'), error(40003, 'here, send application/json'));
+  t.match(await remove(Buffer.alloc(2 ** 20 + 1)), error(40005, 'at most 1048576 bytes'));
+  t.match(await callOrchard('DELETE', '/v1/orchard/visits'), error(40004, 'The body is missing'));
+});
+
+t.test('a handler names a type in the range of its response, or fails', async (t) => {
+  const contract = loadEdited(orchardDocument, {
+    '/paths/~1trees~1{tree-id}~1drawing/get/responses/200/content': { 'image/*': {} },
+  });
+  type Result = OperationResult<{ responses: { 200: { content: { 'image/*': unknown } } } }>;
+  const drawing = new TypedBody('image/webp', '"a drawing"') satisfies Result;
+  const draw = async (value: unknown) => {
+    const handlers = { ...orchard.handlers, drawTree: () => Promise.resolve(value) };
+    const { call } = await startService(t, engines[0]!, { ...orchard, contract, handlers });
+    return call('GET', '/v1/orchard/trees/1/drawing');
+  };
+  t.match(await draw(drawing), {
+    status: 200,
+    headers: { 'content-type': 'image/webp' },
+    text: '"a drawing"',
+  });
+  t.match(await draw('a drawing'), { status: 500 });
+  t.match(await draw(new TypedBody('text/plain', 'a drawing')), { status: 500 });
 });
 
 t.test('writeNote takes a text, and replacePhoto bytes', async (t) => {

@@ -448,7 +448,12 @@ t.test('a body or media type that is not declared is a 500, and the log says why
     [one, '/trees', 1, `${notRaw} number`],
     [one, '/trees', gif, 'exportTrees does not declare image/gif, which its handler'],
     [one, '/trees/a', csv, 'getTree does not declare text/csv, which its handler'],
-    [two, '/trees', 'x', 'exportTrees declares several media types: its handler must return a TypedBody'],
+    [
+      two,
+      '/trees',
+      'x',
+      'exportTrees declares several media types, or a range: its handler must return a TypedBody',
+    ],
   ];
   for (const [{ call }, path, given, message] of cases) {
     body = given;

@@ -9,7 +9,6 @@ import type { BodyFormat } from '../../contract/body.js';
 import { parseExactJson } from '../../contract/exact-json.js';
 import { parseForm } from './forms.js';
 import { findExcess, unboundedLength } from './json-bounds.js';
-import { parseMultipart } from './multipart.js';
 
 /** Maximum number of bytes that Node reads from a connection at a time. */
 const chunkLength = 64 * 1024;
@@ -153,9 +152,12 @@ class BodyReader {
       if (bytes.length === 0 && this.#request.routeOptions.config.requiresBody)
         throw new ApiError('missingBody');
       if (this.#format === 'multipart' && bytes.length > 0) {
-        parseMultipart(bytes, this.#contentType).then((parts) => {
-          this.settle(null, parts);
-        }, this.#settleFault);
+        // Loaded when it is first needed, since every import delays the start.
+        import('./multipart.js')
+          .then(({ parseMultipart }) => parseMultipart(bytes, this.#contentType))
+          .then((parts) => {
+            this.settle(null, parts);
+          }, this.#settleFault);
         return;
       }
       body = parseBody(bytes, this.#format, this.#bounds.maxDepth);

@@ -76,7 +76,9 @@ function resultSender(
       throw new Error(`${operationId} does not declare ${mediaType}, which its handler returned`);
     }
     if (content !== undefined) return senders.get(content)!(reply, content.mediaType, body);
-    throw new Error(`${operationId} declares several media types: its handler must return a TypedBody`);
+    throw new Error(
+      `${operationId} declares several media types, or a range: its handler must return a TypedBody`,
+    );
   };
 }
 

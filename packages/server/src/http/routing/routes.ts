@@ -1,5 +1,5 @@
 // Registers the contract's operations as routes with fastify-openapi-glue, and adds their hooks and handlers.
-import type { FastifyInstance, RouteHandlerMethod, RouteOptions } from 'fastify';
+import type { FastifyInstance, preHandlerHookHandler, RouteHandlerMethod, RouteOptions } from 'fastify';
 import openapiGlue from 'fastify-openapi-glue';
 import { acceptedTypes, type Body, type BodyFormat } from '../../contract/body.js';
 import type { Contract } from '../../contract/contract.js';
@@ -56,15 +56,18 @@ type Handle = (request: object) => Promise<unknown>;
 export async function registerRoutes(app: FastifyInstance, options: RoutesOptions): Promise<void> {
   const { contract } = options;
   refuseMissing(options);
+  const parseBody = createBodyParser({ ...options.bodies, maxDepth: maxDepthOf(contract) });
   const routes = new Map(
-    contract.operations.map((operation) => [operation.operationId, createRoute(app, operation, options)]),
+    contract.operations.map((operation) => [
+      operation.operationId,
+      createRoute(app, operation, options, parseBody),
+    ]),
   );
 
   app.removeAllContentTypeParsers();
-  const parseBody = createBodyParser({ ...options.bodies, maxDepth: maxDepthOf(contract) });
   for (const type of contract.bodyTypes) app.addContentTypeParser(type, parseBody);
 
-  // The contract gives DELETE no body; settleUnreadBody handles one that is sent anyway.
+  // Few contracts give DELETE a body, and their routes read it; settleUnreadBody handles one that is sent to others.
   app.addHttpMethod('DELETE', { hasBody: false, overrideExisting: true });
 
   await app.register(openapiGlue, {
@@ -117,7 +120,12 @@ function formatsOf(body: Body | undefined): (contentType: string) => BodyFormat 
 }
 
 /** Creates what glue cannot derive: the routes of an operation, by the paths that glue gets. */
-function createRoute(app: FastifyInstance, operation: Operation, options: RoutesOptions) {
+function createRoute(
+  app: FastifyInstance,
+  operation: Operation,
+  options: RoutesOptions,
+  parseBody: ReturnType<typeof createBodyParser>,
+) {
   const { operationId, method, body } = operation;
   const admitCaller = authenticate(app, operation, options.authentication);
   const route = {
@@ -130,10 +138,11 @@ function createRoute(app: FastifyInstance, operation: Operation, options: Routes
       ...(body && { accepts: acceptedTypes(body) }),
     },
     onRequest: [admitCaller, admitCaller && options.countCaller].filter((hook) => hook !== undefined),
-    ...(['POST', 'PUT', 'PATCH'].includes(method) && {
+    ...((body !== undefined || ['POST', 'PUT', 'PATCH'].includes(method)) && {
       preParsing: admitBody(options.bodies),
       onSend: releaseBody,
     }),
+    ...(body !== undefined && method === 'DELETE' && { preHandler: readWith(parseBody) }),
     handler: operationHandler(operation, options),
   };
   // The router's form of a path has plain names and escaped colons; the base path stays.
@@ -143,14 +152,24 @@ function createRoute(app: FastifyInstance, operation: Operation, options: Routes
   });
 }
 
-function readerOptions({ security }: Operation, { contract, compiler }: RoutesOptions) {
+/** Returns a hook that reads a body of DELETE, which Fastify leaves alone. */
+function readWith(parseBody: ReturnType<typeof createBodyParser>): preHandlerHookHandler {
+  return (request, _reply, done) => {
+    parseBody(request, request.raw, (error, body) => {
+      request.body = body;
+      done(error ?? undefined);
+    });
+  };
+}
+
+function readerOptions({ security, method }: Operation, { contract, compiler }: RoutesOptions) {
   const { securitySchemes, bodyTypes } = contract;
   const schemes = security.flat().map(({ scheme }) => securitySchemes[scheme]);
   const credentials = schemes.flatMap((scheme) =>
     scheme?.kind === 'apiKey' && scheme.in === 'query' ? [scheme.name] : [],
   );
   const maxDepth = maxDepthOf(contract);
-  return { compiler, credentials, checksType: bodyTypes.length > 1, maxDepth };
+  return { compiler, credentials, checksType: bodyTypes.length > 1 || method === 'DELETE', maxDepth };
 }
 
 function maxDepthOf({ bodyDepth }: Contract): number {

@@ -187,6 +187,10 @@ const orchardHandlers: Handlers<OrchardOperations, OrchardSecurity> = {
   async registerVisit({ body }) {
     return Promise.resolve(body);
   },
+  async removeVisits({ body }) {
+    if (body.names.includes('unknown')) throw new ApiError(plantErrors.plantNotFound);
+    return Promise.resolve(undefined);
+  },
   async writeNote({ body = '' }) {
     return Promise.resolve({ note: body.trim() });
   },
