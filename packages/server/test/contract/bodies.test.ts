@@ -1,9 +1,11 @@
 // Bodies that are not JSON: forms, files, texts and bytes reach the handler as the contract types them, or are a 400 that
 // names what is wrong, whatever a client sends.
+import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import t from 'tap';
+import { parse } from 'yaml';
 import type { OperationResult } from '../../dist/contract/handlers.js';
-import { TypedBody } from '../../dist/contract/raw-body.js';
+import { TypedBody, UploadedFile } from '../../dist/contract/raw-body.js';
 import { engines } from '../support/engines.js';
 import {
   createGarden,
@@ -340,6 +342,27 @@ t.test('a Content-Length that is wrong, or a body that ends early, harms only it
   const fine = await open();
   fine.send(`${head}Content-Length: ${body.length}\r\n\r\n${body}`);
   t.match(await fine.rest(), /^HTTP\/1\.1 200 .*"title":"ab"/s);
+});
+
+t.test('the example of docs/contract.md takes a form with a file', async (t) => {
+  const page = await readFile(new URL('../../docs/contract.md', import.meta.url), 'utf8');
+  const [, yaml = ''] = /^## Forms and files$[^]*?```yaml\n([^]*?)```/m.exec(page) ?? [];
+  const contract = loadEdited(orchardDocument, {
+    '/paths/~1trees~1{tree-id}~1photo/put/requestBody/content': parse(yaml) as object,
+  });
+  const received: unknown[] = [];
+  const replacePhoto = ({ body }: { body: unknown }) => Promise.resolve(received.push(body));
+  const handlers = { ...orchard.handlers, replacePhoto };
+  const { call } = await startService(t, engines[0]!, { ...orchard, contract, handlers });
+  const send = (type: string) =>
+    call('PUT', '/v1/orchard/trees/1/photo', {
+      headers: multipart,
+      body: bodyOf([field('title', 'ab'), file('cover', 'a.png', type, 'x')]),
+    });
+  t.equal((await send('image/png')).status, 200);
+  const cover = new UploadedFile(Buffer.from('x'), 'image/png', 'a.png');
+  t.strictSame(received, [{ title: 'ab', cover }]);
+  t.match(await send('image/gif'), error(40002, '"cover" must be image/png or image/jpeg, not "image/gif"'));
 });
 
 const name = fc.string({ unit: 'grapheme', maxLength: 20 }).filter((text) => !/["\\\r\n/]/.test(text));
