@@ -24,7 +24,7 @@ export function plantOperations(plants: PlantRepository): Handlers<operations, o
     },
 
     async listPlants({ caller, query }) {
-      return Promise.resolve(listAll(plants, caller.subject, query.limit));
+      return Promise.resolve(listAll(plants, caller.subject, { limit: query.limit }));
     },
 
     async deletePlant({ caller, params }) {

@@ -40,7 +40,7 @@ export function bookOperations(
     },
 
     async listBooks({ caller, query }) {
-      return Promise.resolve(listAll(all, caller.subject, query.limit));
+      return Promise.resolve(listAll(all, caller.subject, { limit: query.limit }));
     },
 
     async getBook({ caller, params: { isbn } }) {

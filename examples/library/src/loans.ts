@@ -3,12 +3,10 @@ import {
   ApiError,
   Documents,
   listAll,
-  parseExactJson,
   type Collection,
   type CollectionDefinition,
   type ErrorEntry,
   type Handlers,
-  type JsonArray,
   type Stored,
 } from 'contract-server';
 import type { components, operations, operationSecurity } from './types.gen.js';
@@ -48,12 +46,12 @@ export function loanOperations(
       return loan;
     },
 
-    async listLoans({ caller, query }) {
-      return Promise.resolve(listAll(all, caller.subject, query.limit));
+    async listLoans({ caller, query: { limit, descending } }) {
+      return Promise.resolve(listAll(all, caller.subject, { limit, descending }));
     },
 
     async exportLoans({ caller }) {
-      return Promise.resolve(toCsv(listAll(all, caller.subject)));
+      return Promise.resolve(toCsv(all.values(caller.subject)));
     },
 
     async getLoan({ caller, params: { copy } }) {
@@ -86,15 +84,16 @@ function renewed(loan: Stored<Loan>): Stored<Loan> {
 
 const columns = ['copy', 'isbn', 'borrower', 'due', 'renewals'] as const;
 
-/** Generates a line for each loan (RFC 4180), page by page, as the client reads. */
-async function* toCsv(list: JsonArray<Loan>): AsyncGenerator<string> {
-  yield `${columns.join(',')}\r\n`;
-  for (let more = true; more;) {
-    const page = await list.nextPage();
-    ({ more } = page);
-    const found = parseExactJson(`[${page.json}]`) as Stored<Loan>[];
-    yield found.map((loan) => `${columns.map((name) => quoted(String(loan[name]))).join(',')}\r\n`).join('');
+/** Generates a line for each loan (RFC 4180), many at a time, as the client reads. */
+async function* toCsv(found: AsyncIterable<Stored<Loan>>): AsyncGenerator<string> {
+  let lines = `${columns.join(',')}\r\n`;
+  for await (const loan of found) {
+    lines += `${columns.map((name) => quoted(String(loan[name]))).join(',')}\r\n`;
+    if (lines.length < 65_536) continue;
+    yield lines;
+    lines = '';
   }
+  yield lines;
 }
 
 function quoted(text: string): string {

@@ -409,6 +409,8 @@ export interface operations {
             query?: {
                 /** @description The maximum number of entries. Without it, the list is complete. */
                 limit?: components["parameters"]["limit"];
+                /** @description Whether the highest number comes first. */
+                descending?: boolean;
             };
             header?: never;
             path?: never;

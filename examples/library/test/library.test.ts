@@ -175,6 +175,9 @@ async function useLoans(t: Test, call: Call) {
   t.match(await call('GET', '/loans'), { status: 200, text: `[${loan}]` });
   const quoting = given.replace(copy, '9223372036854775807').replace('Ada', 'Ada \\"A\\", jr.');
   t.match(await call('POST', '/loans', quoting), { status: 201 });
+  const last = quoting.replace('}', ',"renewals":0}');
+  t.match(await call('GET', '/loans?descending=true'), { status: 200, text: `[${last},${loan}]` });
+  t.match(await call('GET', '/loans?descending=true&limit=1'), { status: 200, text: `[${last}]` });
   const lines = [
     'copy,isbn,borrower,due,renewals',
     `${copy},9780141439600,Ada,2031-12-24,0`,

@@ -4,9 +4,11 @@ import type { JsonArray } from './contract/handlers.js';
 import { exactJson, JsonText } from './contract/json-text.js';
 import { ApiError } from './errors.js';
 import {
+  isTextEnd,
   isTextId,
   type Collection,
   type Id,
+  type IdRange,
   type OutcomesOfNull,
   type OutcomesOfText,
   type Page,
@@ -18,6 +20,23 @@ import {
 export type Stored<Value> = {
   [Name in keyof Value]: Value[Name] extends bigint ? bigint | number : Value[Name];
 };
+
+/** The part of a subject's documents that is listed, and in which order; all of them in ascending order by default. */
+export interface ListRange<I extends Id = bigint> extends IdRange<I> {
+  readonly descending?: boolean | undefined;
+  /** The maximum number of documents. */
+  readonly limit?: number | undefined;
+}
+
+/** An array of documents that is read page by page as it is sent. */
+export interface DocumentArray<I extends Id, Value> extends JsonArray<Value> {
+  /**
+   * The id after which, or in descending order before which, the documents that the limit left out begin; undefined if
+   * there are none. It is known when the last page has been read. By the time that a caller asks for them, there may be
+   * none, or others.
+   */
+  readonly next: I | undefined;
+}
 
 /**
  * The documents of one kind, of all subjects. Its methods reject with StorageError, for which the server has responses,
@@ -102,9 +121,41 @@ export class Documents<I extends Id, Value extends object> {
     return text === undefined ? undefined : new JsonText(text);
   }
 
-  /** Returns one page of a subject's documents in ascending order of id. */
+  /**
+   * Returns one page of a subject's documents in the order of their ids.
+   * @throws ApiError `invalidQuery` (400) for a range with an end that has U+0000 or an unpaired surrogate; TypeError for
+   *   one with two ends on one side.
+   */
   list(subject: string, range: PageRange<I>): Promise<Page<I>> {
-    return this.#collection.page(subject, range);
+    const fault = faultOf(range);
+    return fault === undefined ? this.#collection.page(subject, range) : Promise.reject(fault);
+  }
+
+  /**
+   * Returns the number of a subject's documents in a range, by default of all. It takes time in proportion to that number,
+   * while other requests go on. It is no snapshot: of the documents that are stored or deleted meanwhile, some count.
+   * @throws StorageError if that takes more than a few seconds, for which the response is 503; otherwise as `list` does.
+   */
+  async count(subject: string, range: IdRange<I> = {}): Promise<number> {
+    const fault = faultOf(range);
+    if (fault !== undefined) throw fault;
+    return this.#collection.count(subject, range);
+  }
+
+  /**
+   * Returns the values of a subject's documents, one after the other. They are read page by page, so that any number of
+   * them needs little memory. It is no snapshot: each document that is there throughout comes exactly once.
+   * @throws as `list` does.
+   * @example
+   * for await (const { title } of books.values(caller.subject)) yield `${title}\n`;
+   */
+  async *values(subject: string, range: ListRange<I> = {}): AsyncGenerator<Stored<Value>, void, undefined> {
+    const pages = listAll(this, subject, range);
+    for (let more = true; more;) {
+      const page = await pages.nextPage();
+      ({ more } = page);
+      yield* parseExactJson(`[${page.json}]`) as Stored<Value>[];
+    }
   }
 
   /**
@@ -257,25 +308,42 @@ function canBeId(id: Id): boolean {
   return typeof id === 'bigint' || isTextId(id);
 }
 
+/** Describes an end of a range that no engine can compare: a contract may allow such texts. */
+function faultOf({ after, from, before, to }: IdRange<Id>): ApiError | undefined {
+  const isComparable = (end: Id | undefined) => typeof end !== 'string' || isTextEnd(end);
+  if (isComparable(after) && isComparable(from) && isComparable(before) && isComparable(to)) return undefined;
+  return new ApiError('invalidQuery', { detail: 'an id has no U+0000 or unpaired surrogate' });
+}
+
 /**
- * Returns the documents of a subject as an array that is read page by page as it is sent.
- * @param limit - The maximum number of documents; all by default.
+ * Returns the documents of a subject in a range, by default all of them, as an array that is read page by page as it is
+ * sent. It is no snapshot: each document that is there throughout is in it exactly once.
  * @example
- * return listAll(books, caller.subject, query.limit);
+ * return listAll(books, caller.subject, { limit: query.limit });
+ * @example
+ * // An object with the array, and where the following documents begin.
+ * const items = listAll(books, caller.subject, { after: query.after, limit: 20 });
+ * return { items, next: () => items.next };
  */
 export function listAll<I extends Id, Value extends object>(
   documents: Pick<Documents<I, Value>, 'list'>,
   subject: string,
-  limit = Infinity,
-): JsonArray<Value> {
-  let after: I | undefined;
-  let left = limit;
-  return {
+  range: ListRange<I> = {},
+): DocumentArray<I, Value> {
+  // Not spread from one another, since these objects are made for every page.
+  let { after, from, before, to, limit = Infinity } = range;
+  const { descending } = range;
+  const array = {
+    next: undefined as I | undefined,
     async nextPage() {
-      const { json, count, next } = await documents.list(subject, { after, limit: left });
-      after = next;
-      left -= count;
-      return { json, more: next !== undefined && left > 0 };
+      const page = await documents.list(subject, { after, from, before, to, descending, limit });
+      const { json, count, next } = page;
+      array.next = next;
+      limit -= count;
+      if (descending === true) [before, to] = [next, undefined];
+      else [after, from] = [next, undefined];
+      return { json, more: next !== undefined && limit > 0 };
     },
   };
+  return array;
 }

@@ -25,13 +25,21 @@ export {
 export type { BasicCredential, SchemeKind, Verified, Verifiers, Verify } from './contract/verifiers.js';
 
 // What a service stores: documents, and the collections that hold their texts.
-export { Documents, listAll, type DocumentsInTransaction, type Stored } from './documents.js';
+export {
+  Documents,
+  listAll,
+  type DocumentArray,
+  type DocumentsInTransaction,
+  type ListRange,
+  type Stored,
+} from './documents.js';
 export {
   StorageError,
   type Change,
   type Collection,
   type CollectionDefinition,
   type CollectionInTransaction,
+  type IdRange,
   type OutcomeOf,
   type OutcomesOfNull,
   type OutcomesOfText,
@@ -40,6 +48,7 @@ export {
   type StorageFailure,
   type Transaction,
 } from './storage/interface.js';
+export { prefixRange } from './storage/ids.js';
 
 // JSON with integers of 64 bits.
 export { parseExactJson } from './contract/exact-json.js';

@@ -2,8 +2,9 @@
 
 /** Items that wait. Those of one subject leave in the order in which they arrived. */
 export class SubjectQueue<Item extends { readonly subject: string }> {
-  /** The items of each subject; the first subject is next. */
   readonly #waiting = new Map<string, Item[]>();
+  /** The items of each subject, in the order of their turns. */
+  #turns: Item[][] = [];
   #size = 0;
 
   /** The number of items. */
@@ -13,19 +14,21 @@ export class SubjectQueue<Item extends { readonly subject: string }> {
 
   add(item: Item): void {
     const items = this.#waiting.get(item.subject);
-    if (items === undefined) this.#waiting.set(item.subject, [item]);
-    else items.push(item);
+    if (items === undefined) {
+      const first = [item];
+      this.#waiting.set(item.subject, first);
+      this.#turns.push(first);
+    } else items.push(item);
     this.#size++;
   }
 
   /** Removes the next item, and returns it; undefined if there is none. */
   take(): Item | undefined {
-    const [next] = this.#waiting;
-    if (next === undefined) return undefined;
-    const [subject, items] = next;
-    const item = items.shift();
-    this.#waiting.delete(subject);
-    if (items.length > 0) this.#waiting.set(subject, items);
+    const items = this.#turns.shift();
+    const item = items?.shift();
+    if (items === undefined || item === undefined) return undefined;
+    if (items.length > 0) this.#turns.push(items);
+    else this.#waiting.delete(item.subject);
     this.#size--;
     return item;
   }
@@ -33,8 +36,9 @@ export class SubjectQueue<Item extends { readonly subject: string }> {
   /** Adds items that were taken, before all others. */
   putBack(items: readonly Item[]): void {
     if (items.length === 0) return;
-    const others = [...this.#waiting.values()].flat();
+    const others = this.#turns.flat();
     this.#waiting.clear();
+    this.#turns = [];
     this.#size = 0;
     for (const item of [...items, ...others]) this.add(item);
   }

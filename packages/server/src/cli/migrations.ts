@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { StoreDefinition } from '../storage/interface.js';
-import { loadMigrations } from '../storage/migrations.js';
+import { creationOf, loadMigrations } from '../storage/migrations.js';
 import { version } from '../version.js';
 import { faultOf, rendered, type SchemaObject } from './schema.js';
 
@@ -58,7 +58,10 @@ function complete(store: StoreDefinition, engine: 'sqlite' | 'postgres', check: 
   if (needed.length === 0) return { files: [], faults };
   const last = loadMigrations(folder).at(-1);
   const number = String((last?.version ?? 0) + 1).padStart(4, '0');
-  const file = new URL(`${number}_${needed.map(({ name }) => name).join('_and_')}.sql`, folder);
+  const names = needed.flatMap(({ name, objects }) =>
+    creationOf(kept, name) === undefined ? [name] : objects.map((object) => object.name),
+  );
+  const file = new URL(`${number}_${names.join('_and_')}.sql`, folder);
   // What a migration only adds, earlier releases can ignore.
   const oldest = `-- oldest-application: ${last?.oldestApplication ?? version}\n`;
   if (!check)
@@ -68,12 +71,6 @@ function complete(store: StoreDefinition, engine: 'sqlite' | 'postgres', check: 
 
 /** Earlier releases rendered a column for each field. Tables keep them, whatever the fields are now. */
 const virtualColumn = /^ {2}\S+ TEXT GENERATED ALWAYS AS \(.+\) VIRTUAL,\n/gm;
-
-/** The migration that creates an object. */
-function creationOf(kept: readonly string[], name: string): string | undefined {
-  const creation = new RegExp(`^CREATE (TABLE|INDEX|FUNCTION) ${name}\\b`, 'm');
-  return kept.find((text) => creation.test(text));
-}
 
 function pathOf(url: URL): string {
   return relative('', fileURLToPath(url));

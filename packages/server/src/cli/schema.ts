@@ -1,7 +1,8 @@
 // Renders what a migration creates for a collection, from its definition.
 import { DatabaseSync } from '@photostructure/sqlite';
-import { idRange, messageOf, type CollectionDefinition } from '../storage/interface.js';
-import { pageBytes, pageRows } from '../storage/page-size.js';
+import { messageOf, type CollectionDefinition } from '../storage/interface.js';
+import { bytesTogether, enoughBytes, pageBytes, pageRows, shortBytes } from '../storage/page-size.js';
+import { greatestOf, pageOrder, type PageOrder } from '../storage/postgres/page-order.js';
 import { functionsOf, idTypes, outcomeOf } from '../storage/postgres/statements.js';
 import { longBytes, longIndexOf } from '../storage/sqlite/pages.js';
 
@@ -20,12 +21,6 @@ interface Renderer {
   readonly tokens: SchemaObject;
   readonly objectsOf: (collection: CollectionDefinition) => SchemaObject[];
 }
-
-/** A document with more bytes, including its comma, is long on PostgreSQL: `pageRows` shorter ones fit into a page. */
-const longWithComma = Math.floor(pageBytes / pageRows);
-/** The text, in bytes, from which a page has no further step, and from which no further page is read. */
-const enoughBytes = pageBytes / 2;
-const enoughTogether = 4 * pageBytes;
 
 function tokens({ bytes, integer, end }: Record<'bytes' | 'integer' | 'end', string>): SchemaObject {
   const text = bytes === 'bytea' ? 'text' : 'TEXT';
@@ -111,18 +106,41 @@ function pagesFunction(collection: CollectionDefinition): SchemaObject {
   const { name: table, column, id } = collection;
   const type = idTypes[id];
   const { pages: name } = functionsOf(collection);
+  const [ascending, descending] = [pageOrder(id, false), pageOrder(id, true)];
+  const documents = (
+    { within, direction }: PageOrder,
+    columns: string,
+    indent: string,
+    condition = within('stored.id', 'start', 'stop'),
+  ) =>
+    `(SELECT ${columns}
+${indent} FROM ${table} AS stored
+${indent} WHERE stored.subject = page_subject AND ${condition}
+${indent} ORDER BY stored.id${direction} LIMIT step_limit) AS following`;
+  const step = (order: PageOrder, condition?: string) => `
+        SELECT string_agg(text, ',') FILTER (WHERE octet_length(text) < ${shortBytes}) AS page, count(*)::int AS count,
+               ${order.last}(id) AS last, max(octet_length(text)) >= ${shortBytes} AS has_long
+        INTO step
+        FROM ${documents(order, `stored.id, stored.${column} AS text`, ' '.repeat(13), condition)};`;
+  const withLong = (order: PageOrder) => `
+          SELECT string_agg(text, ',' ORDER BY id${order.direction}) FILTER (WHERE fits), (count(*) FILTER (WHERE fits))::int,
+                 CASE WHEN count(*) = step_limit OR NOT bool_and(fits) THEN ${order.last}(id) FILTER (WHERE fits) END
+          INTO page, count, last
+          FROM (SELECT id, text, total <= ${pageBytes} OR total = bytes AS fits
+                FROM (SELECT id, text, bytes, sum(bytes) OVER (ORDER BY id${order.direction} ROWS UNBOUNDED PRECEDING) AS total
+                      FROM ${documents(order, `stored.id, stored.${column} AS text, octet_length(stored.${column}) + 1 AS bytes`, ' '.repeat(27))}) AS measured) AS chosen;`;
   return {
     name,
     comment: `Reads pages of documents. PostgreSQL plans the statements of a function once per session, behind any pooler.
 
-The arrays have the subject, the first id and the maximum number of documents of each page. The result has a row for each page, in order: its text, the number of documents, and the last id if more may follow. A page has at most ${pageBytes / 1024} KiB or a single document. After ${enoughTogether / 1024 / 1024} MiB, the remaining pages have no row, because the result of the function is in memory as a whole.
+The arrays have, for each page, the subject, the least and the greatest id, the maximum number of documents, and whether the last documents come first.${id === 'text' ? ' If they do, the greatest id is not in the page.' : ''} NULL is greater than any id. The result has a row for each page, in order: its text, the number of documents, and the last id if more may follow. A page has at most ${pageBytes / 1024} KiB or a single document. After ${bytesTogether / 1024 / 1024} MiB, the remaining pages have no row, because the result of the function is in memory as a whole.
 
-The plans must not depend on the statistics of the table, which may be missing or stale. Plans for unknown values expect to read a tenth of the rows, for which only the index is cheap. If the planner knew the values and assumed that the subject has fewer documents than the limit, it would read and sort all of them.
+The plans must not depend on the statistics of the table, which may be missing or stale. Plans for unknown values expect to read a tenth of the rows, for which only the index is cheap. If the planner knew the values and assumed that the subject has fewer documents than the limit, it would read and sort all of them. Each direction has its own statements, since a plan has one; so have pages without a greatest id, which are most of them, since PostgreSQL would compare it with every id of an index page.
 
-A step of ${pageRows} documents with at most ${longWithComma} bytes each, including commas, fits into a page. Only if it has a longer one do the lengths have to be added up; the text omits such documents, so that it stays small. What earlier steps have read is a page without them. PostgreSQL knows the length of a long text without reading it.
+A step of ${pageRows} documents with at most ${shortBytes} bytes each, including commas, fits into a page. Only if it has a longer one do the lengths have to be added up; the text omits such documents, so that it stays small. What earlier steps have read is a page without them. PostgreSQL knows the length of a long text without reading it.
 
 Older servers call the function until they have been updated, so a different function needs a different name.`,
-    sql: `CREATE FUNCTION ${name}(subjects text[], starts ${type}[], limits int[])
+    sql: `CREATE FUNCTION ${name}(subjects text[], starts ${type}[], stops ${type}[], limits int[], directions boolean[])
 RETURNS TABLE (page text, count int, last ${type})
 LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_generic_plan
@@ -131,6 +149,8 @@ AS $$
 DECLARE
   page_subject text;
   start ${type};
+  stop ${type};
+  descending boolean;
   step_limit int;
   step record;
   bytes_read int := 0;
@@ -138,41 +158,39 @@ BEGIN
   FOR place IN 1 .. cardinality(subjects) LOOP
     page_subject := subjects[place];
     start := starts[place];
+    stop := coalesce(stops[place], ${greatestOf[id]});
+    descending := directions[place];
     page := NULL;
     count := 0;
     last := NULL;
     LOOP
       step_limit := least(limits[place] - count, ${pageRows});
-      SELECT string_agg(text, ',') FILTER (WHERE octet_length(text) < ${longWithComma}) AS page, count(*)::int AS count,
-             max(id) AS last, max(octet_length(text)) >= ${longWithComma} AS has_long
-      INTO step
-      FROM (SELECT stored.id, stored.${column} AS text FROM ${table} AS stored
-            WHERE stored.subject = page_subject AND stored.id >= start
-            ORDER BY stored.id LIMIT step_limit) AS following;
+      IF descending THEN${step(descending)}
+      ELSIF stops[place] IS NULL THEN${step(ascending, 'stored.id >= start')}
+      ELSE${step(ascending)}
+      END IF;
       IF step.has_long THEN
         EXIT WHEN count > 0;
-        SELECT string_agg(text, ',' ORDER BY id) FILTER (WHERE fits), (count(*) FILTER (WHERE fits))::int,
-               CASE WHEN count(*) = step_limit OR NOT bool_and(fits) THEN max(id) FILTER (WHERE fits) END
-        INTO page, count, last
-        FROM (SELECT id, text, total <= ${pageBytes} OR total = bytes AS fits
-              FROM (SELECT id, text, bytes, sum(bytes) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS total
-                    FROM (SELECT stored.id, stored.${column} AS text, octet_length(stored.${column}) + 1 AS bytes
-                          FROM ${table} AS stored
-                          WHERE stored.subject = page_subject AND stored.id >= start
-                          ORDER BY stored.id LIMIT step_limit) AS following) AS measured) AS chosen;
+        IF descending THEN${withLong(descending)}
+        ELSE${withLong(ascending)}
+        END IF;
         EXIT;
       END IF;
       EXIT WHEN octet_length(page) + octet_length(step.page) >= ${pageBytes};
       page := concat_ws(',', page, step.page);
       count := count + step.count;
-      last := CASE WHEN step.count = step_limit THEN step.last END;
-      EXIT WHEN last IS NULL${id === 'text' ? '' : ` OR last = ${idRange.max}`} OR count = limits[place]
-        OR octet_length(page) >= ${enoughBytes};
-      start := ${id === 'text' ? "last || E'\\x01'" : 'last + 1'};
+      last := CASE WHEN step.count = step_limit AND step.last <> CASE WHEN descending THEN ${descending.end} ELSE ${ascending.end} END
+                   THEN step.last END;
+      EXIT WHEN last IS NULL OR count = limits[place] OR octet_length(page) >= ${enoughBytes};
+      IF descending THEN
+        ${descending.moving} := ${descending.following('last')};
+      ELSE
+        ${ascending.moving} := ${ascending.following('last')};
+      END IF;
     END LOOP;
     RETURN NEXT;
     bytes_read := bytes_read + coalesce(octet_length(page), 0);
-    EXIT WHEN bytes_read >= ${enoughTogether};
+    EXIT WHEN bytes_read >= ${bytesTogether};
   END LOOP;
 END
 $$;`,

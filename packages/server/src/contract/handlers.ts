@@ -189,15 +189,27 @@ type NamedBodies<Content> = {
 /** Those of some media types that are ranges. */
 type RangeType<Type> = Extract<Type, `${string}/*`>;
 
-/** A JSON body; an array may be returned page by page. */
+/** A JSON body; an array, or one in an object, may be returned page by page. */
 type JsonBody<Given> =
   Without<'$write', Given> extends infer Json
     ? Json extends (infer Item)[]
       ? JsonArray<Item> | Item[]
       : Json extends undefined
         ? undefined
-        : Json | JsonText<Json>
+        : Json | JsonText<Json> | (Json extends object ? ArrayInObject<Json>[keyof Json] : never)
     : never;
+
+/**
+ * An object one of whose properties is an array that is read page by page. Functions return the properties that are known
+ * only then.
+ */
+type ArrayInObject<Json extends object> = {
+  [Name in keyof Json]-?: NonNullable<Json[Name]> extends readonly (infer Item)[]
+    ? { readonly [_ in Name]: JsonArray<Item> } & {
+        readonly [Other in keyof Omit<Json, Name>]: Omit<Json, Name>[Other] | (() => Omit<Json, Name>[Other]);
+      }
+    : never;
+};
 
 /** Headers that the server sets itself. */
 type ServerHeader<Response> =

@@ -7,6 +7,7 @@ import {
   type Id,
   type IdKind,
   type IdOf,
+  type IdRange,
   type OutcomeOf,
   type Page,
   type PageRange,
@@ -19,13 +20,27 @@ import { type TransactionCommitter, Transactions } from './transactions.js';
 import { Turns } from './turns.js';
 import { keyOf, type Write } from './writes.js';
 
-/**
- * Reads a page of a subject's documents.
- * @param from - The first id that may be in the page.
- * @param limit - The maximum number of documents; the engine may read fewer.
- * @param isFirst - Whether it is the first page of a list.
- */
-export type ReadPage = (subject: string, from: Id, limit: number, isFirst: boolean) => Promise<Page<Id>>;
+/** The ids from one to another, both included. Neither need be valid; if `from` is greater than `to`, there are none. */
+export interface Bounds {
+  readonly from: Id;
+  readonly to: Id;
+}
+
+/** A page that an engine reads. */
+export interface BoundedPage extends Bounds {
+  /** Whether the last documents come first. */
+  readonly descending: boolean;
+  /** The maximum number of documents, at least 1; the engine may read fewer. */
+  readonly limit: number;
+  /** Whether it is the first page of a list, as far as its range shows. */
+  readonly isFirst: boolean;
+}
+
+/** What reads the documents of a collection. */
+export interface CollectionReader {
+  readonly page: (subject: string, page: BoundedPage) => Promise<Page<Id>>;
+  readonly count: (subject: string, bounds: Bounds) => Promise<number>;
+}
 
 /** The documents of an open store. */
 interface OpenDocuments extends Pick<Storage, 'collection' | 'transaction'> {
@@ -33,11 +48,11 @@ interface OpenDocuments extends Pick<Storage, 'collection' | 'transaction'> {
   readonly close: () => Promise<void>;
 }
 
-/** Opens the collections of a store. @param readerOf - Returns what reads the pages of a collection. */
+/** Opens the collections of a store. @param readerOf - Returns what reads a collection. */
 export function openCollections(
   definitions: readonly CollectionDefinition[],
   writer: GroupWriter,
-  readerOf: (definition: CollectionDefinition) => ReadPage,
+  readerOf: (definition: CollectionDefinition) => CollectionReader,
   committer: TransactionCommitter,
   { queueBytes: allBytes, transactions: limits }: GroupWriterLimits,
 ): OpenDocuments {
@@ -68,14 +83,14 @@ export function openCollections(
 class DocumentCollection implements Collection<Id> {
   readonly #definition: CollectionDefinition;
   readonly #writer: GroupWriter;
-  readonly #read: ReadPage;
+  readonly #reader: CollectionReader;
   readonly #ids: IdRules;
   readonly #turns: Turns;
 
-  constructor(definition: CollectionDefinition, writer: GroupWriter, read: ReadPage, turns: Turns) {
+  constructor(definition: CollectionDefinition, writer: GroupWriter, reader: CollectionReader, turns: Turns) {
     this.#definition = definition;
     this.#writer = writer;
-    this.#read = read;
+    this.#reader = reader;
     this.#turns = turns;
     this.#ids = idRules[definition.id];
   }
@@ -88,17 +103,43 @@ class DocumentCollection implements Collection<Id> {
 
   async get(subject: string, id: Id): Promise<string | undefined> {
     if (!this.#ids.isValid(id)) throw this.#noId(id);
-    // A page is read together with others, and its `next` is the id of its last document if it is full.
-    const { json, next } = await this.#read(subject, id, 1, true);
-    return next === id ? json : undefined;
+    // A page, because it is read together with others.
+    const page = { from: id, to: id, descending: false, limit: 1, isFirst: true };
+    const { json, count } = await this.#reader.page(subject, page);
+    return count === 1 ? json : undefined;
   }
 
-  page(subject: string, { after, limit }: PageRange<Id>): Promise<Page<Id>> {
-    if (after === undefined) return this.#read(subject, this.#ids.first, limit, true);
-    if (!this.#ids.isValid(after)) return Promise.reject(this.#noId(after));
-    const from = this.#ids.following(after);
-    if (from === undefined) return Promise.resolve({ json: '', count: 0, next: undefined });
-    return this.#read(subject, from, limit, false);
+  page(subject: string, range: PageRange<Id>): Promise<Page<Id>> {
+    const { descending = false, limit } = range;
+    const fault = this.#faultOf(range);
+    if (fault !== undefined) return Promise.reject(fault);
+    const bounds = this.#boundsOf(range);
+    if (bounds === undefined || limit < 1) return Promise.resolve({ json: '', count: 0, next: undefined });
+    const isFirst = (descending ? range.before : range.after) === undefined;
+    return this.#reader.page(subject, { from: bounds.from, to: bounds.to, descending, limit, isFirst });
+  }
+
+  async count(subject: string, range: IdRange<Id>): Promise<number> {
+    const fault = this.#faultOf(range);
+    if (fault !== undefined) throw fault;
+    const bounds = this.#boundsOf(range);
+    return bounds === undefined ? 0 : this.#reader.count(subject, bounds);
+  }
+
+  #faultOf({ after, from, before, to }: IdRange<Id>): TypeError | undefined {
+    if (after !== undefined && from !== undefined) return new TypeError('a range has either after or from');
+    if (before !== undefined && to !== undefined) return new TypeError('a range has either before or to');
+    const [start, end] = [after ?? from, before ?? to];
+    if (start !== undefined && !this.#ids.isEnd(start)) return this.#noId(start);
+    return end === undefined || this.#ids.isEnd(end) ? undefined : this.#noId(end);
+  }
+
+  /** The bounds of a range; undefined if no id can be in it. */
+  #boundsOf({ after, from, before, to }: IdRange<Id>): Bounds | undefined {
+    const { first, last, following, preceding } = this.#ids;
+    const start = after === undefined ? (from ?? first) : following(after);
+    const end = before === undefined ? (to ?? last) : preceding(before);
+    return start === undefined || end === undefined ? undefined : { from: start, to: end };
   }
 
   async change(subject: string, id: Id, update: (text: string) => string): Promise<string | undefined> {

@@ -107,20 +107,41 @@ export function isTextId(text: string): boolean {
   return text !== '' && text.isWellFormed() && !text.includes('\0') && Buffer.byteLength(text) <= textIdBytes;
 }
 
+/** Whether a text can be an end of a range: well-formed, and without U+0000. */
+export function isTextEnd(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\0');
+}
+
+/**
+ * A range of ids; without ends, all of them. `after` and `before` exclude an id, `from` and `to` include it. An end need
+ * not be the id of a document, nor of any (see `isTextEnd`). If the ends are in the wrong order, nothing is in the range.
+ */
+export interface IdRange<I extends Id = bigint> {
+  /** Not with `from`. */
+  readonly after?: I | undefined;
+  readonly from?: I | undefined;
+  /** Not with `to`. */
+  readonly before?: I | undefined;
+  readonly to?: I | undefined;
+}
+
 /** A rendered part of a list: at most 2,500 documents and 256 KiB, but always at least one if any is left. */
 export interface Page<I extends Id = bigint> {
   /** The documents' texts, separated by commas, without brackets. */
   readonly json: string;
   /** The number of documents in `json`. */
   readonly count: number;
-  /** The id after which the next page begins, which may be empty; undefined if nothing follows. */
+  /**
+   * The id after which the next page begins, or before which if the order is descending. That page may be empty.
+   * Undefined if nothing follows.
+   */
   readonly next: I | undefined;
 }
 
-/** The first `limit` documents after an id, or from the beginning. */
-export interface PageRange<I extends Id = bigint> {
-  /** From the beginning by default. */
-  readonly after?: I | undefined;
+/** The first documents of a range of ids, or the last ones if the order is descending. */
+export interface PageRange<I extends Id = bigint> extends IdRange<I> {
+  /** Ascending by default. */
+  readonly descending?: boolean | undefined;
   /** How many documents; Infinity for as many as fit into a page. */
   readonly limit: number;
 }
@@ -130,8 +151,9 @@ export interface PageRange<I extends Id = bigint> {
  *
  * Texts are returned unchanged. Callers must refuse U+0000 and unpaired surrogates, which no engine can store.
  * Operations on one key take effect in the order of the calls. A read that starts after a write was acknowledged sees
- * that write. Writes of several documents together are transactions (see `Storage`). If an operation fails, its method rejects with StorageError and
- * no other error; for a text that is no id, with TypeError.
+ * that write. Writes of several documents together are transactions (see `Storage`). If an operation fails, its method
+ * rejects with StorageError and no other error; for a text that is no id, a range with an end that cannot be one, and a
+ * range with two ends on one side, with TypeError.
  */
 export interface Collection<I extends Id = bigint> {
   /**
@@ -142,10 +164,16 @@ export interface Collection<I extends Id = bigint> {
   /** Returns the text of a document; undefined if there is none. */
   get(subject: string, id: I): Promise<string | undefined>;
   /**
-   * Returns one page of a subject's documents in ascending order of id; texts are ordered by their UTF-8 bytes. It is
+   * Returns one page of a subject's documents in the order of their ids; texts are ordered by their UTF-8 bytes. It is
    * already JSON because parsing the stored texts and serializing them again would dominate the cost of a list.
    */
   page(subject: string, range: PageRange<I>): Promise<Page<I>>;
+  /**
+   * Returns the number of a subject's documents in a range. They are counted in steps that let other work through, so
+   * that the number is no snapshot: each document that is there throughout counts once. Rejects as `overloaded` if there
+   * are too many to count in the time that a request may take.
+   */
+  count(subject: string, range: IdRange<I>): Promise<number>;
   /**
    * Replaces a document by what a function makes of its text, and resolves with the new text; undefined if there is
    * none. If it has changed meanwhile, the function is called again. Changes of one document by one process take turns.

@@ -91,6 +91,26 @@ export function pendingMigrations(
   return migrations.filter((migration) => migration.version > newest);
 }
 
+/** The one of several migrations that creates an object; undefined if none does. */
+export function creationOf(migrations: readonly string[], name: string): string | undefined {
+  const creation = new RegExp(`^CREATE (TABLE|INDEX|FUNCTION) ${name}\\b`, 'm');
+  return migrations.find((text) => creation.test(text));
+}
+
+/**
+ * @param names - The objects that this release of the server needs.
+ * @throws StorageError when the migrations of the service were written for another release.
+ */
+export function requireCreations({ name: service, migrations }: Schema, names: readonly string[]): void {
+  const texts = migrations.map(({ sql }) => sql);
+  const missing = names.filter((name) => creationOf(texts, name) === undefined);
+  if (missing.length > 0)
+    throw new StorageError(
+      'unavailable',
+      `no migration of ${service} creates ${missing.join(', ')}: write it with "contract-server migrations"`,
+    );
+}
+
 /** The query for the applied migrations, which works in both engines. */
 export const selectApplied =
   'SELECT version, name, oldest_application AS "oldestApplication" FROM migrations';

@@ -1,6 +1,14 @@
-// The size of a page on every engine. Rendered migrations contain it, too.
+// The size of a page, and the other bounds of reads, on every engine. Rendered migrations contain them, too.
 
 /** The maximum number of documents in a page, or in each of its steps where it is read in several. */
 export const pageRows = 500;
 /** The maximum size of a page in bytes, including commas. A single document may exceed it. */
 export const pageBytes = 256 * 1024;
+/** The text, in bytes, from which a page has no further step, and which long documents may use where they are kept apart. */
+export const enoughBytes = pageBytes / 2;
+/** The text of several pages, in bytes, from which no further page is read: all of it is in memory together. */
+export const bytesTogether = 4 * pageBytes;
+/** The maximum size of a document, in bytes with its comma, of which every page or step has room for `pageRows`. */
+export const shortBytes = Math.floor(pageBytes / pageRows);
+/** How long counting may take, in ms. */
+export const countTime = 10_000;

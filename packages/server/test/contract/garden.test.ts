@@ -3,7 +3,7 @@ import t from 'tap';
 import { buildApp } from '../../dist/app.js';
 import { loadContract } from '../../dist/contract/contract.js';
 import { renderTypes } from '../../dist/cli/types.js';
-import type { Handlers, OperationResult } from '../../dist/contract/handlers.js';
+import type { Handlers, JsonArray, OperationResult } from '../../dist/contract/handlers.js';
 import { TypedBody } from '../../dist/contract/raw-body.js';
 import { ApiError } from '../../dist/errors.js';
 import { plantErrors } from '../../../../dist/plants/errors.js';
@@ -890,6 +890,45 @@ ${gardenBytes.toString()}`.replace('description: Public.\n      security: []', '
   });
   const described = await app.inject({ url: '/about', headers: { host: 'x' } });
   t.equal(described.payload, '{"name":"A garden"}');
+});
+
+t.test('listHarvests reads the array of an object page by page, and then says what follows', async (t) => {
+  const { app } = await startService(t, engines[0]!, orchard);
+  const seen: unknown[] = [];
+  for (let after: number | undefined = 0; after !== undefined;) {
+    const { payload } = await app.inject({
+      url: `/v1/orchard/harvests?limit=2&after=${after}`,
+      headers: { host: 'x' },
+    });
+    seen.push(payload);
+    ({ next: after } = JSON.parse(payload) as { next?: number });
+  }
+  t.strictSame(seen, [
+    '{"items":[{"number":1},{"number":2}],"next":2,"total":5}',
+    '{"items":[{"number":3},{"number":4}],"next":4,"total":5}',
+    '{"items":[{"number":5}],"total":5}',
+  ]);
+
+  type ListHarvests = Handlers<OrchardOperations, OrchardSecurity>['listHarvests'];
+  const nextPage = () => Promise.resolve({ json: '', more: false });
+  const items: JsonArray<{ number?: number }> = { nextPage };
+  const others: JsonArray<{ number: string }> = { nextPage };
+  const right: ListHarvests[] = [
+    () => Promise.resolve({ items: [{ number: 1 }], total: 1 }),
+    () => Promise.resolve({ items, total: 1 }),
+    () => Promise.resolve({ items, next: () => undefined, total: () => 1 }),
+  ];
+  const wrong: ListHarvests[] = [
+    // @ts-expect-error -- a list of something else
+    () => Promise.resolve({ items: others, total: 1 }),
+    // @ts-expect-error -- the total is missing
+    () => Promise.resolve({ items }),
+    // @ts-expect-error -- the total is a number
+    () => Promise.resolve({ items, total: () => 'x' }),
+    // @ts-expect-error -- all is known when the array is
+    () => Promise.resolve({ items: [{ number: 1 }], total: () => 1 }),
+  ];
+  t.ok([right, wrong]);
 });
 
 type GardenHandlers = Handlers<operations, operationSecurity>;

@@ -218,6 +218,93 @@ t.test(
   },
 );
 
+/** A list that is sent page by page. */
+function arrayOf(pages: readonly string[]) {
+  let read = 0;
+  return {
+    /** The number of pages that were read. */
+    get read() {
+      return read;
+    },
+    nextPage: () => Promise.resolve({ json: pages[read] ?? '', more: ++read < pages.length }),
+  };
+}
+
+const envelope = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['items'],
+  properties: {
+    items: { type: ['array', 'null'], items: { type: 'object' } },
+    next: { type: 'integer', format: 'int64' },
+    total: { type: 'integer' },
+    '1': { type: 'integer' },
+    secret: { type: 'string', writeOnly: true },
+  },
+};
+
+t.test(
+  'an array in an object may be returned page by page, and what is beside it is validated',
+  async (t) => {
+    const { send, refuse } = await startTree(t, envelope);
+    const stored = '{"a":9007199254740993}';
+    const bodies: [body: object, text: string][] = [
+      [{ items: arrayOf(['']) }, '{"items":[]}'],
+      [
+        { total: 1n, items: arrayOf([stored]), secret: 's', next: undefined },
+        `{"items":[${stored}],"total":1}`,
+      ],
+      [{ items: arrayOf([stored, '{},{}', '']) }, `{"items":[${stored},{},{}]}`],
+      [{ items: arrayOf([stored, '{}']), total: 2 }, `{"items":[${stored},{}],"total":2}`],
+      [{ items: null, total: 0 }, '{"items":null,"total":0}'],
+      [{ items: [{}], total: 1 }, '{"items":[{}],"total":1}'],
+    ];
+    for (const [body, text] of bodies)
+      t.strictSame(await send(body), { status: 200, text, type: 'application/json' }, text);
+    const items = arrayOf([stored, '{}']);
+    const next = () => (items.read === 2 ? 9007199254740993n : undefined);
+    t.match(
+      await send({ next, total: 2, items }),
+      { text: `{"items":[${stored},{}],"next":9007199254740993,"total":2}` },
+      'a function is called when all pages have been read',
+    );
+    await refuse({ items: arrayOf(['{}']), total: 'x' }, `/total must be ${integer}, not a string`);
+    await refuse({ items: arrayOf(['{}']), next: () => 'x' }, `/next must be ${int64}, not a string`);
+    await refuse({ items: arrayOf(['{}']), other: 1 }, '/other is unknown');
+    t.match(await send({ items: arrayOf(['{}']), '1': 1 }), { status: 500 }, 'it would come first');
+    const unread = arrayOf(['{}']);
+    t.match(await send({ items: unread }, 'HEAD'), { status: 200, text: '', type: 'application/json' });
+    t.equal(unread.read, 0, 'HEAD reads nothing');
+  },
+);
+
+t.test(
+  'an object with an array of one page has its length; a longer one that fails has no end',
+  async (t) => {
+    const { lines, logger } = captureLog('warn');
+    const contract = loadEdited(orchardDocument, { [`${tree}/application~1json/schema`]: envelope });
+    let body: unknown;
+    const handlers = { ...orchard.handlers, getTree: () => Promise.resolve(body) };
+    const service = { ...orchard, contract, handlers, logger };
+    const { open } = await startListening(t, service);
+    const ask = async (returned: unknown) => {
+      body = returned;
+      const connection = await open();
+      connection.send('GET /v1/orchard/trees/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+      return parseResponses(Buffer.from(await connection.rest(), 'latin1'), () => false);
+    };
+    const text = '{"items":[{"a":"ä"}],"total":1}';
+    const headers = { 'content-length': String(Buffer.byteLength(text)) };
+    t.match((await ask({ items: arrayOf(['{"a":"ä"}']), total: 1 })).responses, [{ status: 200, headers }]);
+    const long = await ask({ items: arrayOf(['{}', '{}']), total: 2 });
+    t.match(long.responses, [{ status: 200, text: '{"items":[{},{}],"total":2}' }]);
+    t.notOk(long.responses[0]?.headers['content-length']);
+    const failed = await ask({ items: arrayOf(['{}', '{}']), total: 'x' });
+    t.strictSame(failed.responses, [], 'it has no end');
+    t.match(JSON.stringify(lines), /\/total must be/);
+  },
+);
+
 t.test(
   'each media type of a response has its own schema, and the handler says which one it returns',
   async (t) => {

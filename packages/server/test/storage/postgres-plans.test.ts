@@ -14,6 +14,8 @@ const page = 500;
 /** Beyond this cost PostgreSQL compiles a statement, which takes longer than any of ours runs: jit_above_cost. */
 const costOfCompilation = 100_000;
 const batch = 1_000;
+/** How many documents a statement counts at most. */
+const counted = 5_000;
 /** The number of a long document, so that its page is read differently. */
 const longDocument = 25_000;
 
@@ -122,24 +124,47 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
               );
           }
         };
-        const pages = async (subjects: readonly string[], afters: readonly (number | undefined)[]) => {
+        const pages = async (
+          subjects: readonly string[],
+          numbers: readonly (number | undefined)[],
+          descending = false,
+        ) => {
           const read = subjects.flatMap((subject) =>
-            afters.map((after) =>
-              documents.page(subject, { after: after === undefined ? after : idOf(after), limit: Infinity }),
-            ),
+            numbers.map((number) => {
+              const id = number === undefined ? number : idOf(number);
+              const ends = descending ? { before: id } : { after: id };
+              return documents.page(subject, { ...ends, descending, limit: Infinity });
+            }),
           );
           return (await Promise.all(read)).reduce((rows, { count }) => rows + count, 0);
         };
         // Often enough that PostgreSQL considers a plan for any values of a prepared statement.
         for (let round = 0; round < 7; round++) {
-          for (const after of [undefined, longDocument - 9, count / 2, count - 200]) {
-            await check(`the page after ${after}`, () => pages(['large'], [after]));
+          for (const number of [undefined, longDocument - 9, count / 2, count - 200]) {
+            await check(`the page after ${number}`, () => pages(['large'], [number]));
+            await check(`the page before ${number}`, () => pages(['large'], [number], true));
           }
+          const [from, to] = [idOf(count / 2), idOf(count / 2 + 9)];
+          for (const descending of [false, true])
+            await check(`a short range${descending ? ', descending' : ''}`, async () => {
+              const range = { from, to, descending, limit: Infinity };
+              return (await documents.page('large', range)).count;
+            });
+          await check('counting a short range', () => documents.count('large', { from, to }));
+        }
+        for (const subject of ['large', 'tenant 7']) {
+          await check(`counting all documents of ${subject}`, async () => {
+            const total = await documents.count(subject, {});
+            if (subject === 'large') t.equal(total, count);
+            return Math.min(total, counted);
+          });
         }
         const subjects = Array.from({ length: 64 }, (_, i) => (i === 9 ? 'large' : `tenant ${i + 1}`));
-        await check('first pages together', () => pages(subjects, [undefined]));
         const four = [10, 1_000, 20_000, 26_000];
-        await check('four pages with which lists go on', () => pages(['large'], four));
+        for (const descending of [false, true]) {
+          await check('first pages together', () => pages(subjects, [undefined], descending));
+          await check('four pages with which lists go on', () => pages(['large'], four, descending));
+        }
         t.ok(ofFunction > 0, 'the statements of the function are among them');
         const ids = Array.from({ length: batch }, (_, i) => idOf(count + 1 + i));
         const all = (work: (id: Id) => Promise<unknown>) => async () =>

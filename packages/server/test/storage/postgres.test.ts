@@ -17,7 +17,7 @@ import type { Collection } from '../../dist/storage/interface.js';
 import { plants } from '../../../../dist/plants/repository.js';
 import { service } from '../../../../dist/service.js';
 import type { Migration } from '../../dist/storage/migrations.js';
-import { openStorage } from '../../dist/storage/open.js';
+import { migrateStorage, openStorage } from '../../dist/storage/open.js';
 import type { PostgresOptions } from '../../dist/storage/postgres/statement-runner.js';
 import {
   failure,
@@ -812,6 +812,12 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       const all = loadMigrations('postgres').length;
       t.strictSame(applied.map(({ length }) => length).sort(), [0, 0, 0, 0, 0, 0, 0, all]);
       t.equal(await (await open(t, url)).plants.create('s', 1n, plant), 'created');
+      const written = [...service.collections, { name: 'beds', id: 'int64', column: 'bed' } as const];
+      const later = { ...service, collections: written };
+      const message =
+        /^no migration of plant-store creates beds_pages_v\d+, .*: write it with "contract-server migrations"$/;
+      await t.rejects(openStorage(later, url), { message });
+      await t.rejects(migrateStorage(later, url), { message });
     },
   );
 

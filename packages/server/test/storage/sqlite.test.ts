@@ -80,6 +80,22 @@ t.test('SQL tools see the fields of a plant as columns', async (t) => {
   database.close();
 });
 
+t.test('a count is refused when it has taken too long, and has no effect on others', async (t) => {
+  const storage = await openStorage(await engines[0]!.createUrl(t));
+  t.teardown(() => storage.close());
+  const documents = storage.collection(plants);
+  const ids = Array.from({ length: 5_001 }, (_, i) => BigInt(i));
+  await Promise.all(ids.map((id) => documents.write('s', id, { when: 'any', text: '{}' })));
+  const { now } = performance;
+  const counts = [documents.count('s', {})];
+  performance.now = () => now.call(performance) + 5_000;
+  counts.push(documents.count('s', {}));
+  performance.now = () => now.call(performance) + 11_000;
+  t.equal(await failure(counts[0]!), 'overloaded');
+  t.equal(await counts[1], 5_001);
+  performance.now = now;
+});
+
 t.test('a graceful close leaves everything in one file, and an empty log', async (t) => {
   const file = await newFile(t);
   const storage = await openStorage(`file:${file}`);

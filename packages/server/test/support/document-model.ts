@@ -1,6 +1,6 @@
 // Random changes of documents, and reads, which any collection on any engine must carry out as a map would.
 import fc from 'fast-check';
-import type { Change, Collection, Id, Outcome } from '../../dist/storage/interface.js';
+import type { Change, Collection, Id, IdRange, Outcome, PageRange } from '../../dist/storage/interface.js';
 
 // The last is long enough that its page is read differently.
 const text = fc.constantFrom('{"name":"a"}', '{"name":"é\\\\"}', `{"name":"${'x'.repeat(600)}"}`);
@@ -10,6 +10,35 @@ const change: fc.Arbitrary<Change> = fc.oneof(
   fc.record({ when: fc.constantFrom('present' as const, 'any' as const), text: textOrNull }),
   fc.record({ when: fc.constant('equals' as const), expected: text, text: textOrNull }),
 );
+
+/** Ranges whose ends are among some ids, on either side of which there may be none. */
+export function rangesOf<I extends Id>(ids: readonly I[]): fc.Arbitrary<IdRange<I>> {
+  const id = fc.constantFrom(...ids);
+  const none = fc.constant({});
+  return fc
+    .tuple(
+      fc.oneof(none, fc.record({ after: id }), fc.record({ from: id })),
+      fc.oneof(none, fc.record({ before: id }), fc.record({ to: id })),
+    )
+    .map(([start, end]): IdRange<I> => ({ ...start, ...end }));
+}
+
+/**
+ * Whether an id is in a range.
+ * @param order - A negative number if the first id comes before the second, 0 if they are the same.
+ */
+export function isInRange<I extends Id>(
+  { after, from, before, to }: IdRange<I>,
+  id: I,
+  order: (a: I, b: I) => number,
+): boolean {
+  return (
+    (after === undefined || order(id, after) > 0) &&
+    (from === undefined || order(id, from) >= 0) &&
+    (before === undefined || order(id, before) < 0) &&
+    (to === undefined || order(id, to) <= 0)
+  );
+}
 
 /** The outcome of a change, by what is stored: 'inserted', 'replaced' and 'deleted' if it has an effect. */
 function expectedOutcome(change: Change, stored: string | undefined): Outcome {
@@ -35,23 +64,32 @@ export async function checkChanges<I extends Id>(
   ids: readonly I[],
 ): Promise<void> {
   const id = fc.constantFrom(...ids);
+  const range = rangesOf(ids);
+  const order = (a: I, b: I) => ids.indexOf(a) - ids.indexOf(b);
   const step = fc.oneof(
     { weight: 8, arbitrary: fc.record({ kind: fc.constant('change' as const), id, change }) },
     // Earlier changes have been acknowledged; the others are in flight together.
     fc.record({ kind: fc.constant('get' as const), id }),
-    fc.record({ kind: fc.constant('page' as const), limit: fc.integer({ min: 1, max: ids.length }) }),
+    fc.record({
+      kind: fc.constant('page' as const),
+      range,
+      descending: fc.boolean(),
+      limit: fc.integer({ min: 1, max: ids.length }),
+    }),
+    fc.record({ kind: fc.constant('count' as const), range }),
   );
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const subject = newSubject();
       const model = new Map<I, string>();
-      const list = () => ids.flatMap((id) => model.get(id) ?? []);
+      const list = (range: IdRange<I> = {}) =>
+        ids.filter((id) => isInRange(range, id, order)).flatMap((id) => model.get(id) ?? []);
       let inFlight: Promise<void>[] = [];
       const expect = async (call: Promise<unknown>, expected: unknown) => {
         const result = await call;
         if (result !== expected) throw new Error(`${String(result)} instead of ${String(expected)}`);
       };
-      const page = async (limit: number) => (await documents.page(subject, { limit })).json;
+      const page = async (range: PageRange<I>) => (await documents.page(subject, range)).json;
       for (const step of steps) {
         if (step.kind === 'change') {
           const { id, change } = step;
@@ -64,10 +102,16 @@ export async function checkChanges<I extends Id>(
         await Promise.all(inFlight);
         inFlight = [];
         if (step.kind === 'get') await expect(documents.get(subject, step.id), model.get(step.id));
-        else await expect(page(step.limit), list().slice(0, step.limit).join());
+        else if (step.kind === 'count')
+          await expect(documents.count(subject, step.range), list(step.range).length);
+        else {
+          const { range, descending, limit } = step;
+          const listed = descending ? list(range).reverse() : list(range);
+          await expect(page({ ...range, descending, limit }), listed.slice(0, limit).join());
+        }
       }
       await Promise.all(inFlight);
-      await expect(page(ids.length), list().join());
+      await expect(page({ limit: ids.length }), list().join());
     }),
     { numRuns: 60 },
   );

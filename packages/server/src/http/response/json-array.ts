@@ -9,23 +9,36 @@ import { cutOff, expectedChunk, pacedStream, reserveFor, type StreamBounds } fro
 
 /** How to send a list. */
 export interface JsonArrayOptions extends StreamBounds {
-  /** Whether the operation supports conditional requests (304). */
+  /** Whether the operation supports conditional requests (304) for this list. */
   conditional: boolean;
   mediaType: string;
 }
 
+/** What is around the items. */
+export interface Frame {
+  readonly start: string;
+  /** Called once, when all pages have been read. */
+  readonly end: () => string;
+}
+
+/** An array that is a whole body. */
+export const arrayFrame: Frame = { start: '[', end: () => ']' };
+
 /**
- * Sends an array as the body of a reply. An array of one page is sent whole, with Content-Length and ETag, or as a 304
- * if the client has it already. A longer one is streamed: each page is read when the previous one has been accepted. A
- * failure after the start, or a stalled client, destroys the connection.
- * @throws ApiError `overloaded` when the budget has no room for the first page; StorageError when reading fails.
+ * Sends an array as the body of a reply, or as a part of it. An array of one page is sent whole, with Content-Length, and
+ * with ETag, or as a 304 if the client has it already. A longer one is streamed: each page is read when the previous one
+ * has been accepted. A failure after the start, or a stalled client, destroys the connection.
+ * @throws ApiError `overloaded` when the budget has no room for the first page; StorageError when reading fails; what
+ *   `end` throws.
  */
 export async function sendJsonArray(
   reply: FastifyReply,
   array: JsonArray<unknown>,
+  frame: Frame,
   { stallTime, budget, conditional, mediaType }: JsonArrayOptions,
 ): Promise<FastifyReply> {
-  reply.header('content-type', mediaType).header('cache-control', 'private, no-cache');
+  reply.header('content-type', mediaType);
+  if (frame === arrayFrame) reply.header('cache-control', 'private, no-cache');
   const { request } = reply;
   // RFC 9110 section 9.3.2 lets HEAD omit headers that depend on the content, so nothing is read.
   if (request.method === 'HEAD') return reply.send();
@@ -44,11 +57,11 @@ export async function sendJsonArray(
     if (!reservation.hold(length)) throw new ApiError('overloaded');
   }
   if (more) {
-    const first = Buffer.from(`[${json}`);
-    const next = pagesAfterFirst(array);
+    const first = Buffer.from(`${frame.start}${json}`);
+    const next = pagesAfterFirst(array, frame);
     return reply.send(pacedStream(reply, { first, next }, { reservation: reservation!, stallTime }));
   }
-  const whole = `[${json}]`;
+  const whole = `${frame.start}${json}${frame.end()}`;
   if (conditional && isUnchanged(reply, whole)) return reply.code(304).removeHeader('content-type').send();
   // A Buffer, because a string beyond Latin-1 takes two bytes per character, and on the heap.
   reply.send(length > expectedChunk ? Buffer.from(whole) : whole);
@@ -71,13 +84,13 @@ function isUnchanged(reply: FastifyReply, json: string): boolean {
 }
 
 /** Returns the function that reads an array whose first page is not its last: one chunk per page. */
-function pagesAfterFirst(array: JsonArray<unknown>): () => Promise<Buffer | null> {
+function pagesAfterFirst(array: JsonArray<unknown>, frame: Frame): () => Promise<Buffer | null> {
   let more = true;
   return async () => {
     if (!more) return null;
     const page = await array.nextPage();
     ({ more } = page);
     // A Buffer, because a string beyond Latin-1 takes two bytes per character, and on the heap.
-    return Buffer.from(`${page.json === '' ? '' : ','}${page.json}${more ? '' : ']'}`);
+    return Buffer.from(`${page.json === '' ? '' : ','}${page.json}${more ? '' : frame.end()}`);
   };
 }

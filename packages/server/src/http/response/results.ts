@@ -6,9 +6,10 @@ import type { Operation } from '../../contract/operations.js';
 import { TypedBody } from '../../contract/raw-body.js';
 import { isJson, isRange, mostSpecific, parseMediaType } from '../../contract/media-type.js';
 import { keysOf, type Content, type Result } from '../../contract/responses.js';
-import { sendJsonArray } from './json-array.js';
+import type { Shape } from '../../contract/shape.js';
+import { arrayFrame, sendJsonArray, type Frame } from './json-array.js';
 import { sendRawBody, type RawBodyOptions } from './raw-body.js';
-import { createSerializer, type ValidatorOf } from './serializer.js';
+import { createSerializer, type Serializer, type ValidatorOf } from './serializer.js';
 
 /** What a handler returns if it says more than the body. */
 interface HandlerResponse {
@@ -95,16 +96,53 @@ function contentSender(
   if (!mayBeJson) return sendRaw;
   const serialize = createSerializer(schema, operationId, validatorOf);
   const isList = schema.shape.types?.join() === 'array';
+  const arrays = namesOfArrays(schema.shape);
   // Made once, since lists are the most frequent responses.
   const ofDeclared = { ...bounds, mediaType: declared };
   return (reply, mediaType, body) => {
     if (isRange(range) && !isJson(mediaType)) return sendRaw(reply, mediaType, body);
-    if (isList && isJsonArray(body))
-      return sendJsonArray(reply, body, mediaType === declared ? ofDeclared : { ...bounds, mediaType });
+    if (isList && isJsonArray(body)) {
+      const options = mediaType === declared ? ofDeclared : { ...bounds, mediaType };
+      return sendJsonArray(reply, body, arrayFrame, options);
+    }
+    for (const name of arrays) {
+      const array = (body as Record<string, unknown> | undefined)?.[name];
+      if (!isJsonArray(array)) continue;
+      const frame = objectFrame(body as object, name, serialize);
+      return sendJsonArray(reply, array, frame, { ...bounds, conditional: false, mediaType });
+    }
     const text = body instanceof JsonText ? body.text : serialize(body);
     reply.header('content-type', mediaType);
     // Fastify would add a charset to a type with parameters.
     return reply.send(mediaType.includes(';') ? Buffer.from(text) : text);
+  };
+}
+
+/** The properties of an object that are arrays, which the handler may return page by page. */
+function namesOfArrays({ types, properties }: Shape): string[] {
+  if (types?.includes('object') !== true) return [];
+  return Object.keys(properties).filter((name) => properties[name]?.types?.includes('array'));
+}
+
+/**
+ * An object around one of its arrays, which comes first. The others of its properties are checked and rendered when the
+ * array has been read, with an empty one in its place: functions return those that are not known before.
+ */
+function objectFrame(body: object, name: string, serialize: Serializer): Frame {
+  const start = `{${JSON.stringify(name)}:[`;
+  return {
+    start,
+    end() {
+      const valueOf = (value: unknown) => (typeof value === 'function' ? (value as () => unknown)() : value);
+      const properties = Object.entries(body).map(([key, value]) => [
+        key,
+        key === name ? [] : valueOf(value),
+      ]);
+      const text = serialize(Object.fromEntries([[name, []], ...properties]));
+      // JavaScript would put names that are integers first.
+      if (!text.startsWith(`${start}]`)) throw new TypeError(`${name} cannot be read page by page`);
+      return text.slice(start.length);
+    },
   };
 }
 

@@ -1,16 +1,17 @@
 // The statements for documents that Citus distributes by subject: each concerns one shard, or one row after the other.
 import fastq from 'fastq';
 import type { CollectionDefinition, Id, Outcome, Page, StorageError } from '../interface.js';
+import type { Bounds } from '../collections.js';
 import { idRules, type IdRules } from '../ids.js';
 import { expectedBy, type Write } from '../writes.js';
 import { type CitusNodes, nodeConnectionTime, UnreachableNode } from './citus-nodes.js';
-import { pageTextsOf, readPagesOfShard, type PageTexts } from './citus-pages.js';
+import { ofSubject, pageTextsOf, readPagesOfShard, type PageTexts } from './citus-pages.js';
 import type { Placements } from './citus-tables.js';
 import { bisect, isRowError } from './failures.js';
-import { PageReaders, maxInFlightIn, type PageRange } from './page-reader.js';
+import { columnsOf, PageReaders, maxInFlightIn, type PageRow, type SubjectPage } from './page-reader.js';
 import type { StatementRunner } from './statement-runner.js';
 import type { Query, Row } from './query.js';
-import { idTypes, outcomeOf, type DocumentStatements } from './statements.js';
+import { countText, idTypes, outcomeOf, type DocumentStatements } from './statements.js';
 
 /** The maximum number of rows in an INSERT. Each has three parameters, and a statement can have 65,535. */
 const rowsInserted = 1_000;
@@ -55,7 +56,8 @@ export class CitusStatements implements DocumentStatements {
   readonly #column: string;
   readonly #ids: IdRules;
   readonly #texts: ReturnType<typeof writeTextsOf>;
-  readonly #pageTexts: PageTexts;
+  readonly #pageTexts: Readonly<Record<'ascending' | 'descending', PageTexts>>;
+  readonly #countText: string;
   readonly #placements: Placements;
   readonly #nodes: CitusNodes;
   readonly #pagesOfShards = new Map<string, PageReaders>();
@@ -74,7 +76,11 @@ export class CitusStatements implements DocumentStatements {
     this.#column = collection.column;
     this.#ids = idRules[collection.id];
     this.#texts = writeTextsOf(collection);
-    this.#pageTexts = pageTextsOf(collection);
+    this.#pageTexts = {
+      ascending: pageTextsOf(collection, false),
+      descending: pageTextsOf(collection, true),
+    };
+    this.#countText = countText(collection, ofSubject);
     this.#placements = placements;
     this.#nodes = nodes;
   }
@@ -139,17 +145,12 @@ export class CitusStatements implements DocumentStatements {
     }
   }
 
-  async page(range: PageRange): Promise<Page<Id>> {
-    this.#nodes.requireSafety();
-    try {
-      return await (await this.#readersOf(range.subject)).read(range);
-    } catch (error) {
-      if (!(error instanceof UnreachableNode)) {
-        this.#nodes.failed(error);
-        this.#placements.forget(this.#table, range.subject);
-      }
-      throw error;
-    }
+  page(page: SubjectPage): Promise<Page<Id>> {
+    return this.#read(page.subject, (readers) => readers.read(page));
+  }
+
+  count(subject: string, bounds: Bounds): Promise<number> {
+    return this.#read(subject, (readers) => readers.count(subject, bounds));
   }
 
   check(): void {
@@ -187,6 +188,19 @@ export class CitusStatements implements DocumentStatements {
     return this.#runner.transaction(settings, deadline, work);
   }
 
+  async #read<T>(subject: string, read: (readers: PageReaders) => Promise<T>): Promise<T> {
+    this.#nodes.requireSafety();
+    try {
+      return await read(await this.#readersOf(subject));
+    } catch (error) {
+      if (!(error instanceof UnreachableNode)) {
+        this.#nodes.failed(error);
+        this.#placements.forget(this.#table, subject);
+      }
+      throw error;
+    }
+  }
+
   async #readersOf(subject: string): Promise<PageReaders> {
     const placement = (await this.#placements.of(this.#table, [subject])).get(subject);
     if (placement === undefined) throw new Error('Citus knows no placement of the subject');
@@ -194,10 +208,15 @@ export class CitusStatements implements DocumentStatements {
     let readers = this.#pagesOfShards.get(key);
     if (readers === undefined) {
       readers = new PageReaders(this.#runner, {
-        parseId: this.#ids.parse,
+        ids: this.#ids,
         read: async (pages) => {
           await this.#nodes.requireReachable(this.#table, subjectsOf(pages));
-          return readPagesOfShard(this.#runner, this.#pageTexts, pages);
+          return readPagesOfShard(this.#runner, this.#pageTexts, this.#ids, pages);
+        },
+        count: async (pages) => {
+          await this.#nodes.requireReachable(this.#table, subjectsOf(pages));
+          const rows = await this.#runner.read(this.#countText, columnsOf(pages, this.#ids));
+          return rows as readonly unknown[] as readonly PageRow[];
         },
         maxInFlight: 1,
         run: this.#slotsOf(placement.node),

@@ -1,6 +1,9 @@
 // Combines the pages that are requested at the same time, so that one statement reads several.
 import { AsyncResource } from 'node:async_hooks';
 import { type Id, type Page, StorageError } from '../interface.js';
+import type { BoundedPage, Bounds } from '../collections.js';
+import type { IdRules } from '../ids.js';
+import { countTime } from '../page-size.js';
 import { SubjectQueue } from '../../subject-queue.js';
 import { isolateFailures } from './failures.js';
 import type { StatementRunner } from './statement-runner.js';
@@ -13,30 +16,34 @@ const maxFirstPages = 64;
 const minConcurrentFirstPages = 16;
 /** The maximum number of next pages in a statement. They are mostly full, so that combining more saves little. */
 const maxNextPages = 4;
+/** The number of documents that are counted at once. */
+const countedTogether = 5_000;
 
-/** A page to be read: the documents of a subject from an id on, up to a number of them. */
-export interface PageRange {
+/** A page of a subject to be read. */
+export interface SubjectPage extends BoundedPage {
   readonly subject: string;
-  readonly from: Id;
-  readonly rows: number;
-  /** Whether it is the first page of a list. */
-  readonly isFirst: boolean;
 }
 
 /** The text of a page, the number of its documents, and the last id if more may follow. */
 export type PageRow = readonly [json: string | null, count: number, last: string | null];
 
-/** The columns of pages, as the parameters of a statement: subjects, first ids and maximum numbers of documents. */
-export function columnsOf(pages: readonly PageRange[]): [string[], string[], number[]] {
+/**
+ * The columns of pages, as the parameters of a statement: subjects, least and greatest ids (pageOrder says whether they
+ * are included), and maximum numbers of documents. NULL is for the greatest of all ids, which is long if it is a text.
+ */
+export function columnsOf(pages: readonly SubjectPage[], { last, following }: IdRules): unknown[][] {
+  const stopOf = ({ to, descending }: SubjectPage) =>
+    to === last ? null : `${descending && typeof to === 'string' ? following(to) : to}`;
   return [
     pages.map(({ subject }) => subject),
     pages.map(({ from }) => `${from}`),
-    pages.map(({ rows }) => rows),
+    pages.map(stopOf),
+    pages.map(({ limit }) => limit),
   ];
 }
 
 /** A page that a caller waits for. */
-interface PageRequest extends PageRange {
+interface PageRequest extends SubjectPage {
   /** When it was requested, on the clock of performance.now(). */
   readonly since: number;
   readonly resolve: (page: Page<Id>) => void;
@@ -49,8 +56,8 @@ interface PageReaderOptions {
    * Reads pages. Returns the rows of at least the first page; the reader requests the others again.
    * @throws StorageError
    */
-  read: (pages: readonly PageRange[]) => Promise<readonly PageRow[]>;
-  parseId: (text: string) => Id;
+  read: (pages: readonly SubjectPage[]) => Promise<readonly PageRow[]>;
+  ids: IdRules;
   /** How long a page may wait until it is read, in ms. */
   maxAge: number;
   /** The maximum number of pages in a statement. */
@@ -78,12 +85,12 @@ export class PageReader {
   }
 
   /** @throws StorageError */
-  read(range: PageRange): Promise<Page<Id>> {
+  read(page: SubjectPage): Promise<Page<Id>> {
     if (this.#waiting.size >= maxWaiting) {
       return Promise.reject(new StorageError('overloaded', 'PostgreSQL: too many pages wait to be read'));
     }
     return new Promise((resolve, reject) => {
-      this.#waiting.add({ ...range, since: performance.now(), resolve, reject });
+      this.#waiting.add({ ...page, since: performance.now(), resolve, reject });
       const { size } = this.#waiting;
       if (size === 1 || size === this.#options.minConcurrentBatch) this.#startLater();
     });
@@ -156,24 +163,32 @@ export class PageReader {
 
   /** Reads pages, and puts those that were not read back into the queue. */
   readonly #read = async (requests: readonly PageRequest[]): Promise<void> => {
-    const { read, parseId } = this.#options;
+    const { read, ids } = this.#options;
     const rows = await read(requests);
     this.#waiting.putBack(requests.slice(rows.length));
     for (const [i, [json, count, last]] of rows.entries()) {
-      requests[i]?.resolve({ json: json ?? '', count, next: last === null ? undefined : parseId(last) });
+      requests[i]?.resolve({ json: json ?? '', count, next: last === null ? undefined : ids.parse(last) });
     }
   };
 }
 
-/** Separate readers for the first and the next pages of lists, so that long lists do not delay short ones. */
+/** Separate readers for the first and the next pages of lists, and for counting, so that none delays the others. */
 export class PageReaders {
+  readonly #ids: IdRules;
   readonly #first: PageReader;
   readonly #next: PageReader;
+  readonly #count: PageReader;
 
+  /** @param options.count - Like `read`, for pages of which only the number of documents is wanted, and the last id. */
   constructor(
     runner: StatementRunner,
-    options: Pick<PageReaderOptions, 'read' | 'parseId'> & Partial<PageReaderOptions>,
+    {
+      count,
+      ...options
+    }: Pick<PageReaderOptions, 'read' | 'ids'> &
+      Partial<PageReaderOptions> & { count: PageReaderOptions['read'] },
   ) {
+    this.#ids = options.ids;
     const common = {
       maxAge: runner.limits.all,
       maxInFlight: maxInFlightIn(runner),
@@ -185,20 +200,41 @@ export class PageReaders {
       maxBatch: maxFirstPages,
       minConcurrentBatch: minConcurrentFirstPages,
     });
-    this.#next = new PageReader({ ...common, maxBatch: maxNextPages, minConcurrentBatch: 1 });
+    const later = { ...common, maxBatch: maxNextPages, minConcurrentBatch: 1 };
+    this.#next = new PageReader(later);
+    this.#count = new PageReader({ ...later, read: count });
   }
 
   /**
    * Reads a page.
    * @throws StorageError
    */
-  read(range: PageRange): Promise<Page<Id>> {
-    return (range.isFirst ? this.#first : this.#next).read(range);
+  read(page: SubjectPage): Promise<Page<Id>> {
+    return (page.isFirst ? this.#first : this.#next).read(page);
+  }
+
+  /**
+   * Counts documents, in parts between which other reads get the connections.
+   * @throws StorageError
+   */
+  async count(subject: string, { from, to }: Bounds): Promise<number> {
+    const deadline = performance.now() + countTime;
+    let total = 0;
+    let start: Id | undefined = from;
+    while (start !== undefined) {
+      if (performance.now() > deadline)
+        throw new StorageError('overloaded', 'PostgreSQL: counting the documents takes too long');
+      const part = { subject, from: start, to, descending: false, limit: countedTogether, isFirst: false };
+      const { count, next } = await this.#count.read(part);
+      total += count;
+      start = next === undefined ? undefined : this.#ids.following(next);
+    }
+    return total;
   }
 
   /** Resolves when all requested pages have been read. */
   async drain(): Promise<void> {
-    await Promise.all([this.#first.drain(), this.#next.drain()]);
+    await Promise.all([this.#first, this.#next, this.#count].map((reader) => reader.drain()));
   }
 }
 

@@ -23,7 +23,8 @@ function tablePrivileges({ collections }: Objects): TablePrivilege[] {
   ];
 }
 
-function allFunctions({ collections }: Objects): string[] {
+/** The functions that the service calls. */
+export function allFunctions({ collections }: Objects): string[] {
   return collections.flatMap((collection) => Object.values(functionsOf(collection)));
 }
 

@@ -1,9 +1,11 @@
 // The statements for the documents of a collection, as an interface, and for a table that one server stores.
 import type { CollectionDefinition, Id, IdKind, Page, StorageError } from '../interface.js';
 import { expectedBy, type Write } from '../writes.js';
+import type { Bounds } from '../collections.js';
 import { idRules } from '../ids.js';
 import { bisect } from './failures.js';
-import { columnsOf, PageReaders, type PageRange, type PageRow } from './page-reader.js';
+import { columnsOf, PageReaders, type PageRow, type SubjectPage } from './page-reader.js';
+import { greatestOf, pageOrder } from './page-order.js';
 import type { StatementRunner } from './statement-runner.js';
 import type { Row } from './query.js';
 
@@ -62,7 +64,10 @@ export interface DocumentStatements {
   split(writes: readonly Write[], error: StorageError): Promise<(readonly Write[])[]>;
 
   /** Reads a page, together with others that are requested at the same time. */
-  page(range: PageRange): Promise<Page<Id>>;
+  page(page: SubjectPage): Promise<Page<Id>>;
+
+  /** Counts the documents of a subject between bounds. */
+  count(subject: string, bounds: Bounds): Promise<number>;
 
   /** @throws StorageError when servers besides the one of the connection are known to be unable to serve. */
   check(): void;
@@ -79,7 +84,7 @@ export const idTypes: Readonly<Record<IdKind, string>> = { int64: 'bigint', text
  * release calls the old one until it has been replaced.
  */
 export function functionsOf({ name }: CollectionDefinition): Record<'pages' | 'delete' | 'change', string> {
-  return { pages: `${name}_pages_v1`, delete: `${name}_delete_v1`, change: `${name}_change_v1` };
+  return { pages: `${name}_pages_v2`, delete: `${name}_delete_v1`, change: `${name}_change_v1` };
 }
 
 /**
@@ -124,12 +129,19 @@ export class ServerStatements implements DocumentStatements {
       change: `SELECT subject, id, outcome FROM ${functions.change}($2, $3, $4, $5)
         WHERE ${begunInTime} AND ${standbyHasIt}`,
     };
-    const readPages = `SELECT page, count, last FROM ${functions.pages}($1, $2, $3)`;
+    const ids = idRules[collection.id];
+    const readPages = `SELECT page, count, last FROM ${functions.pages}($1, $2, $3, $4, $5)`;
+    const countRows = countText(collection, 'stored.subject = wanted.subject');
     // A function of the schema reads the pages, and also limits their size.
     this.#pages = new PageReaders(runner, {
-      parseId: idRules[collection.id].parse,
-      read: async (pages) =>
-        (await runner.read(readPages, columnsOf(pages))) as readonly unknown[] as readonly PageRow[],
+      ids,
+      read: async (pages) => {
+        const directions = pages.map(({ descending }) => descending);
+        const rows = await runner.read(readPages, [...columnsOf(pages, ids), directions]);
+        return rows as readonly unknown[] as readonly PageRow[];
+      },
+      count: async (pages) =>
+        (await runner.read(countRows, columnsOf(pages, ids))) as readonly unknown[] as readonly PageRow[],
     });
   }
 
@@ -154,8 +166,12 @@ export class ServerStatements implements DocumentStatements {
     return Promise.resolve(bisect(writes, error));
   }
 
-  page(range: PageRange): Promise<Page<Id>> {
-    return this.#pages.read(range);
+  page(page: SubjectPage): Promise<Page<Id>> {
+    return this.#pages.read(page);
+  }
+
+  count(subject: string, bounds: Bounds): Promise<number> {
+    return this.#pages.count(subject, bounds);
   }
 
   check(): void {
@@ -165,6 +181,26 @@ export class ServerStatements implements DocumentStatements {
   drain(): Promise<void> {
     return this.#pages.drain();
   }
+}
+
+/**
+ * The statement that counts documents: like pages (`columnsOf`), without their text. The planner must not know the
+ * values, as in the function that reads pages.
+ * @param ofSubject - The condition on the subject of the page `wanted`.
+ */
+export function countText({ name, id }: CollectionDefinition, ofSubject: string): string {
+  const { within } = pageOrder(id, false);
+  const type = idTypes[id];
+  return `
+    SELECT NULL, counted.* FROM unnest($1::text[], $2::${type}[], $3::${type}[], $4::int[]) WITH ORDINALITY
+      AS wanted (subject, start, stop, rows, ordinality)
+    CROSS JOIN LATERAL (
+      SELECT count(*)::int, CASE WHEN count(*) = wanted.rows THEN max(id) END
+      FROM (SELECT stored.id FROM ${name} AS stored
+            WHERE ${ofSubject} AND ${within('stored.id', 'wanted.start', `coalesce(wanted.stop, ${greatestOf[id]})`)}
+            ORDER BY stored.id LIMIT wanted.rows) AS documents
+    ) AS counted
+    ORDER BY ordinality`;
 }
 
 function keyColumnsOf(writes: readonly Write[]): [string[], string[]] {

@@ -8,12 +8,13 @@ import {
   type TokenRepository,
   toStorageError,
 } from '../interface.js';
-import { openCollections, type ReadPage } from '../collections.js';
+import { type CollectionReader, openCollections } from '../collections.js';
 import { defaultWriterLimits, GroupWriter, type GroupWriterLimits } from '../group-writer.js';
 import {
   applyMigrations,
   loadSchema,
   pendingMigrations,
+  requireCreations,
   selectApplied,
   type AppliedMigration,
   type Migrated,
@@ -26,7 +27,7 @@ import { CitusNodes } from './citus-nodes.js';
 import { distribute, isDistributed, Placements } from './citus-tables.js';
 import { isMissingTable } from './failures.js';
 import { StatementRunner, type PostgresOptions } from './statement-runner.js';
-import { checkPrivileges, grantsOf } from './privileges.js';
+import { allFunctions, checkPrivileges, grantsOf } from './privileges.js';
 import { checkEncoding } from './server-check.js';
 import { ServerStatements, type DocumentStatements } from './statements.js';
 import { PostgresTokens } from './tokens.js';
@@ -99,6 +100,7 @@ async function migrate(schema: Schema, client: Client): Promise<Migrated> {
   await client.query('BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL synchronous_commit = on');
   await client.query(`SELECT pg_advisory_xact_lock(${migrationLock})`);
   await client.query(`SET LOCAL lock_timeout = '${migrationLockTime}'`);
+  requireCreations(schema, allFunctions(schema));
   const applied = await applyMigrations(schema, {
     createTable: `CREATE TABLE IF NOT EXISTS migrations (
       version int NOT NULL PRIMARY KEY,
@@ -133,6 +135,7 @@ class PostgresStorage implements Storage {
 
   constructor(store: StoreDefinition, options: PostgresOptions, limits: GroupWriterLimits) {
     this.#schema = loadSchema(store, 'postgres');
+    requireCreations(this.#schema, allFunctions(store));
     this.#url = options.url;
     this.#runner = new StatementRunner(store.name, options, async (query) => {
       const distributed = await isDistributed(query, store);
@@ -149,13 +152,13 @@ class PostgresStorage implements Storage {
     this.#statements = this.#server;
     this.#committer = new PostgresWriter(this.#runner, () => this.#statements, limits.observer);
     this.#writer = new GroupWriter(this.#committer, { ...limits, maxAge: this.#runner.limits.all });
-    const readerOf =
-      (one: CollectionDefinition): ReadPage =>
-      (subject, from, limit, isFirst) => {
-        const rows = Math.min(limit, isFirst ? pageRows : nextPageRows);
-        // Both have statements for all collections.
-        return (this.#statements.get(one) as DocumentStatements).page({ subject, from, rows, isFirst });
-      };
+    const readerOf = (one: CollectionDefinition): CollectionReader => ({
+      page: (subject, page) => {
+        const limit = Math.min(page.limit, page.isFirst ? pageRows : nextPageRows);
+        return this.#statementsOf(one).page({ ...page, subject, limit });
+      },
+      count: (subject, bounds) => this.#statementsOf(one).count(subject, bounds),
+    });
     const transactions = new PostgresTransactions(this.#runner, collections);
     const committer: TransactionCommitter = {
       commitTransaction: (subject, steps) =>
@@ -169,6 +172,11 @@ class PostgresStorage implements Storage {
     this.#closeCollections = opened.close;
     this.tokens = new PostgresTokens(this.#runner);
     this.broken = this.#committer.broken;
+  }
+
+  #statementsOf(collection: CollectionDefinition): DocumentStatements {
+    // Both have statements for all collections.
+    return this.#statements.get(collection) as DocumentStatements;
   }
 
   connect(): Promise<void> {

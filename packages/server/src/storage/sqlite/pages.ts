@@ -1,50 +1,43 @@
-// Reads pages from SQLite. Those requested in the same iteration of the event loop are read together.
+// Reads pages from SQLite, and counts documents. What is requested in the same iteration of the event loop is read
+// together.
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
-import {
-  type CollectionDefinition,
-  type Id,
-  type Page,
-  type StorageError,
-  toStorageError,
-} from '../interface.js';
-import type { ReadPage } from '../collections.js';
+import { type CollectionDefinition, type Id, type Page, StorageError, toStorageError } from '../interface.js';
+import type { Bounds, CollectionReader } from '../collections.js';
 import { idRules, type IdRules } from '../ids.js';
-import { pageBytes, pageRows } from '../page-size.js';
+import { bytesTogether, countTime, enoughBytes, pageBytes, pageRows } from '../page-size.js';
 import { afterAccepting } from '../../node/accepting.js';
 import { SubjectQueue } from '../../subject-queue.js';
 
 /** The part of `pageBytes` that long documents may use together. Short ones may use the rest. */
-const longDocumentsBytes = pageBytes / 2;
+const longDocumentsBytes = enoughBytes;
 /** A document with more bytes is long; `pageRows` others fit into a page. An index has the same condition. */
 export const longBytes = 512;
-/** The maximum number of pages to read without a break, which blocks the event loop. */
-const maxPagesTogether = 64;
-/** The length of text, in characters, after which no further page is read: all of it is in memory together. */
-const maxTextTogether = 1024 * 1024;
+/** The maximum number of reads without a break, which blocks the event loop. */
+const maxReadsTogether = 64;
 /** The length of text, in characters, from which new connections come first after it has been read. */
-const delayingText = maxTextTogether / 2;
+const delayingText = bytesTogether / 2;
+/** The number of documents that are counted without a break, which blocks the event loop. */
+const countedTogether = 5_000;
 
 /** The name of the index of a collection's long documents. */
 export function longIndexOf({ name }: CollectionDefinition): string {
   return `long_${name}`;
 }
 
-/** A page that a caller waits for. */
-interface PageRequest {
-  readonly statements: PageStatements;
+/** What a caller waits for. */
+interface ReadRequest {
   readonly subject: string;
-  readonly from: Id;
-  readonly rows: number;
-  readonly resolve: (page: Page<Id>) => void;
+  /** Reads a part that is small enough, and returns the length of text that it is, or takes as long as. */
+  readonly read: () => number;
   readonly reject: (error: StorageError) => void;
 }
 
-/** Reads the pages of all collections. */
+/** Reads the pages of all collections, and counts their documents. */
 export class PageReader {
   // Keeps the database open as long as its statements, which do not reference it themselves.
   readonly #database: DatabaseSyncInstance;
-  readonly #requests = new SubjectQueue<PageRequest>();
+  readonly #requests = new SubjectQueue<ReadRequest>();
   /** Whether a call of `#readRequested` is due. */
   #isDue = false;
 
@@ -52,18 +45,51 @@ export class PageReader {
     this.#database = database;
   }
 
-  /** Returns what reads a page of a collection, at the end of an iteration of the event loop. */
-  of(definition: CollectionDefinition): ReadPage {
-    const statements = new PageStatements(this.#database, definition);
-    return (subject, from, limit) =>
-      new Promise((resolve, reject) => {
-        const rows = Math.min(limit, pageRows);
-        this.#requests.add({ statements, subject, from, rows, resolve, reject });
-        this.#readSoon(setImmediate);
-      });
+  /** Returns what reads a collection, at the end of an iteration of the event loop. */
+  of(definition: CollectionDefinition): CollectionReader {
+    const ascending = new PageStatements(this.#database, definition, false);
+    const descending = new PageStatements(this.#database, definition, true);
+    const counts = new CountStatement(this.#database, definition);
+    return {
+      page: (subject, range) =>
+        new Promise((resolve, reject) => {
+          const statements = range.descending ? descending : ascending;
+          const rows = Math.min(range.limit, pageRows);
+          const read = () => {
+            const page = statements.read(subject, range, rows);
+            resolve(page);
+            return page.json.length;
+          };
+          this.#add({ subject, read, reject });
+        }),
+      count: (subject, { from, to }) =>
+        new Promise((resolve, reject) => {
+          const deadline = performance.now() + countTime;
+          let total = 0;
+          let start = from;
+          const read = () => {
+            if (performance.now() > deadline)
+              throw new StorageError('overloaded', 'SQLite: counting the documents takes too long');
+            const { count, next } = counts.read(subject, start, to);
+            total += count;
+            if (next === undefined) resolve(total);
+            else {
+              start = next;
+              this.#requests.add({ subject, read, reject });
+            }
+            return bytesTogether;
+          };
+          this.#add({ subject, read, reject });
+        }),
+    };
   }
 
-  /** Resolves when all requested pages have been read. */
+  #add(request: ReadRequest): void {
+    this.#requests.add(request);
+    this.#readSoon(setImmediate);
+  }
+
+  /** Resolves when everything that was requested has been read. */
   async drain(): Promise<void> {
     while (this.#requests.size > 0) await nextIteration();
   }
@@ -78,19 +104,17 @@ export class PageReader {
     });
   }
 
-  /** Reads the requested pages in one transaction, which saves locking for each page and keeps the CPU caches warm. */
+  /** Reads what was requested in one transaction, which saves locking for each page and keeps the CPU caches warm. */
   #readRequested(): void {
     if (this.#requests.size === 0) return;
     let text = 0;
     // If the store is closed, each read fails on its own.
     if (this.#database.isOpen) this.#database.exec('BEGIN');
-    for (let pages = 0; pages < maxPagesTogether && text < maxTextTogether; pages++) {
+    for (let reads = 0; reads < maxReadsTogether && text < bytesTogether; reads++) {
       const request = this.#requests.take();
       if (request === undefined) break;
       try {
-        const page = request.statements.read(request.subject, request.from, request.rows);
-        text += page.json.length;
-        request.resolve(page);
+        text += request.read();
       } catch (error) {
         request.reject(toStorageError('SQLite', error));
       }
@@ -102,54 +126,61 @@ export class PageReader {
   }
 }
 
-/** The statements that read the pages of one collection. */
+/** The statements that read the pages of one collection in one direction. */
 class PageStatements {
   readonly #page: StatementSyncInstance;
   readonly #pageWithoutLong: StatementSyncInstance;
   readonly #long: StatementSyncInstance;
-  readonly #lastBefore: StatementSyncInstance;
+  readonly #before: StatementSyncInstance;
   readonly #ids: IdRules;
+  readonly #descending: boolean;
 
-  constructor(database: DatabaseSyncInstance, definition: CollectionDefinition) {
+  constructor(database: DatabaseSyncInstance, definition: CollectionDefinition, descending: boolean) {
     const { name, column } = definition;
     this.#ids = idRules[definition.id];
+    this.#descending = descending;
+    const [order, reverse] = descending ? ['DESC', 'ASC'] : ['ASC', 'DESC'];
+    const inRange = 'subject = ?1 AND id BETWEEN ?2 AND ?3';
     const longDocuments = `FROM ${name} INDEXED BY ${longIndexOf(definition)}
-      WHERE subject = ?1 AND id >= ?2 AND octet_length(${column}) > ${longBytes}`;
-    // Looks up the last id first, so that the page is one range of the primary key and group_concat follows its order.
-    // This is faster than a subquery with a LIMIT, which passes on its rows one by one.
+      WHERE ${inRange} AND octet_length(${column}) > ${longBytes}`;
+    const upToLast = descending ? 'ifnull(last, ?2) AND ?3' : '?2 AND ifnull(last, ?3)';
+    // Looks up the last id first, so that the page is one range of the primary key, whose order group_concat follows; a
+    // descending page is sorted. This is faster than a subquery with a LIMIT, which passes on its rows one by one.
     const page = (condition: string) =>
       database.prepare(`
-        SELECT group_concat(${column}, ','), count(*), CAST(last AS TEXT)
+        SELECT group_concat(text, ','), count(*), CAST(last AS TEXT)
         FROM (
-          SELECT (
-            SELECT id FROM ${name} WHERE subject = ?1 AND id BETWEEN ?2 AND ?3 ORDER BY id LIMIT 1 OFFSET ?4 - 1
-          ) AS last
-          WHERE ${condition}
-        ) CROSS JOIN ${name}
-        WHERE subject = ?1 AND id BETWEEN ?2 AND ifnull(last, ?3)`);
+          SELECT ${column} AS text, last
+          FROM (
+            SELECT (SELECT id FROM ${name} WHERE ${inRange} ORDER BY id ${order} LIMIT 1 OFFSET ?4 - 1) AS last
+            WHERE ${condition}
+          ) CROSS JOIN ${name}
+          WHERE subject = ?1 AND id BETWEEN ${upToLast} ${descending ? 'ORDER BY id DESC' : ''}
+        )`);
     this.#page = page('true');
     this.#pageWithoutLong = page(`NOT EXISTS (SELECT 1 ${longDocuments})`);
     this.#long = database.prepare(
-      `SELECT CAST(id AS TEXT), octet_length(${column}) ${longDocuments} ORDER BY id LIMIT ?3`,
+      `SELECT CAST(id AS TEXT), octet_length(${column}) ${longDocuments} ORDER BY id ${order} LIMIT ?4`,
     );
-    this.#lastBefore = database.prepare(
-      `SELECT CAST(id AS TEXT) FROM ${name} WHERE subject = ? AND id >= ? AND id < ? ORDER BY id DESC LIMIT 1`,
+    this.#before = database.prepare(
+      `SELECT CAST(id AS TEXT) FROM ${name}
+       WHERE ${inRange} AND id ${descending ? '>' : '<'} ?4 ORDER BY id ${reverse} LIMIT 1`,
     );
-    const statements = [this.#page, this.#pageWithoutLong, this.#long, this.#lastBefore];
+    const statements = [this.#page, this.#pageWithoutLong, this.#long, this.#before];
     for (const statement of statements) statement.setReturnArrays(true);
   }
 
-  read(subject: string, from: Id, rows: number): Page<Id> {
-    const page = this.#readRange(this.#pageWithoutLong, subject, from, this.#ids.last, rows);
+  read(subject: string, bounds: Bounds, rows: number): Page<Id> {
+    const page = this.#read(this.#pageWithoutLong, subject, bounds, rows);
     // This page is empty if there are no documents or if any of them is long.
-    return page.count > 0 ? page : this.#readWithLong(subject, from, rows);
+    return page.count > 0 ? page : this.#readWithLong(subject, bounds, rows);
   }
 
-  #readWithLong(subject: string, from: Id, rows: number): Page<Id> {
+  #readWithLong(subject: string, { from, to }: Bounds, rows: number): Page<Id> {
     let total = 0;
     let excess: Id | undefined;
     // Row by row, up to the first document that does not fit: SQLite reads the whole row even for its length.
-    for (const row of this.#long.iterate(subject, from, rows)) {
+    for (const row of this.#long.iterate(subject, from, to, rows)) {
       const [id, bytes] = row as [string, number];
       if (total + bytes > longDocumentsBytes) {
         excess = this.#ids.parse(id);
@@ -158,18 +189,47 @@ class PageStatements {
       total += bytes;
     }
     const fitting = Math.min(rows, Math.floor((pageBytes - total) / (longBytes + 1)));
-    if (excess === undefined) return this.#readRange(this.#page, subject, from, this.#ids.last, fitting);
-    const before = this.#lastBefore.get(subject, from, excess) as [string] | undefined;
-    return before === undefined
-      ? this.#readRange(this.#page, subject, excess, excess, 1)
-      : this.#readRange(this.#page, subject, from, this.#ids.parse(before[0]), fitting);
+    if (excess === undefined) return this.#read(this.#page, subject, { from, to }, fitting);
+    const before = this.#before.get(subject, from, to, excess) as [string] | undefined;
+    if (before === undefined) return this.#read(this.#page, subject, { from: excess, to: excess }, 1);
+    const last = this.#ids.parse(before[0]);
+    const page = this.#read(
+      this.#page,
+      subject,
+      this.#descending ? { from: last, to } : { from, to: last },
+      fitting,
+    );
+    return { ...page, next: page.next ?? last };
   }
 
-  /** Reads the first documents in a range of ids, which includes both ends. */
-  #readRange(page: StatementSyncInstance, subject: string, from: Id, to: Id, rows: number): Page<Id> {
+  /** Reads the first documents between bounds, and the last id if there are as many as wanted. */
+  #read(page: StatementSyncInstance, subject: string, { from, to }: Bounds, rows: number): Page<Id> {
     const [json, count, last] = page.get(subject, from, to, rows) as [string | null, number, string | null];
-    // The last id of a full page, or the end of the range.
-    const next = last !== null ? this.#ids.parse(last) : to === this.#ids.last ? undefined : to;
-    return { json: json ?? '', count, next };
+    return { json: json ?? '', count, next: last === null ? undefined : this.#ids.parse(last) };
+  }
+}
+
+/** The statement that counts the documents of one collection. */
+class CountStatement {
+  readonly #statement: StatementSyncInstance;
+  readonly #ids: IdRules;
+
+  constructor(database: DatabaseSyncInstance, { name, id }: CollectionDefinition) {
+    this.#ids = idRules[id];
+    const inRange = 'subject = ?1 AND id BETWEEN ?2 AND ?3';
+    // To skip documents is faster than to count them.
+    this.#statement = database.prepare(`
+      SELECT CAST(last AS TEXT), CASE WHEN last IS NULL THEN (SELECT count(*) FROM ${name} WHERE ${inRange}) END
+      FROM (
+        SELECT (SELECT id FROM ${name} WHERE ${inRange} ORDER BY id LIMIT 1 OFFSET ${countedTogether} - 1) AS last
+      )`);
+    this.#statement.setReturnArrays(true);
+  }
+
+  /** Counts the first documents between bounds; `next` is where the others begin. */
+  read(subject: string, from: Id, to: Id): { count: number; next: Id | undefined } {
+    const [last, rest] = this.#statement.get(subject, from, to) as [string, null] | [null, number];
+    if (last === null) return { count: rest, next: undefined };
+    return { count: countedTogether, next: this.#ids.following(this.#ids.parse(last)) };
   }
 }

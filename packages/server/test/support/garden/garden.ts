@@ -205,6 +205,15 @@ const orchardHandlers: Handlers<OrchardOperations, OrchardSecurity> = {
   async drawTree() {
     return Promise.resolve(Buffer.from([137, 80, 78, 71]));
   },
+  async listHarvests({ query: { after = 0, limit = 3 } }) {
+    const total = 5;
+    const end = Math.min(after + limit, total);
+    let last = after;
+    const items = {
+      nextPage: () => Promise.resolve({ json: `{"number":${++last}}`, more: last < end }),
+    };
+    return Promise.resolve({ items, next: () => (last < total ? last : undefined), total });
+  },
   async recordHarvest({ body }) {
     return Promise.resolve(body);
   },

@@ -1,0 +1,356 @@
+// Ranges of ids: their pages in both directions, and the number of their documents. Every engine must pass all of it.
+import fc from 'fast-check';
+import t from 'tap';
+import { isInRange } from '../support/document-model.js';
+import { enginesToTest } from '../support/engines.js';
+import { garden } from '../support/garden/store.js';
+import { Documents, listAll, type ListRange } from '../../dist/documents.js';
+import { idRules, prefixRange } from '../../dist/storage/ids.js';
+import {
+  type Collection,
+  type CollectionDefinition,
+  type Id,
+  idRange,
+  type IdRange,
+  isTextId,
+  type Page,
+  type PageRange,
+} from '../../dist/storage/interface.js';
+
+const { min: minId, max: maxId } = idRange;
+const bedDefinition = garden.collections[0] as CollectionDefinition<'int64'>;
+const labelDefinition = garden.collections[2] as CollectionDefinition<'text'>;
+
+/** The order of texts by their bytes. */
+const byBytes = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
+const byValue = (a: bigint, b: bigint) => (a < b ? -1 : a > b ? 1 : 0);
+
+// Neighbors in the order of bytes, among them those that have another order in JavaScript.
+const points = ['\u0001', '\u0002', 'a', 'b', '\u007f', '\u0080', '\u07ff', '\u0800', '\ud7ff', '\ue000']
+  .concat(['\uffff', '\u{10000}', String.fromCodePoint(0x10ffff - 1), '\u{10ffff}'])
+  .map((point) => fc.constant(point));
+const text = (maxLength: number) => fc.array(fc.oneof(...points), { maxLength }).map((all) => all.join(''));
+/** Texts of all lengths, which often begin alike. */
+const anyText = fc
+  .tuple(fc.constantFrom('', 'a', 'a'.repeat(509), '\u{10ffff}'.repeat(127)), text(3))
+  .map(([start, end]) => start + end);
+const textId = anyText.filter(isTextId);
+
+t.test('values beside the end of a range of texts come next to it: no id is between', async () => {
+  const { following, preceding, first, last } = idRules.text;
+  fc.assert(
+    fc.property(anyText, textId, (end, id) => {
+      const [after, before] = [following(end) as string, preceding(end) as string | undefined];
+      if (byBytes(id, end) > 0 !== byBytes(id, after) >= 0) throw new Error('after');
+      if (byBytes(id, end) < 0 !== (before !== undefined && byBytes(id, before) <= 0))
+        throw new Error('before');
+      if (byBytes(id, first as string) < 0 || byBytes(id, last as string) > 0) throw new Error('beyond');
+    }),
+    { numRuns: 5_000 },
+  );
+});
+
+t.test('values beside the end of a range of integers are the next integers', async (t) => {
+  const { following, preceding } = idRules.int64;
+  t.strictSame([following(maxId), preceding(minId)], [undefined, undefined]);
+  t.strictSame([following(-1n), preceding(minId + 1n)], [0n, minId]);
+});
+
+t.test('the range of a prefix has the ids that begin with it, and no others', async (t) => {
+  fc.assert(
+    fc.property(anyText, textId, (prefix, id) => {
+      const range = prefixRange(prefix);
+      const begins = Buffer.from(id).subarray(0, Buffer.byteLength(prefix)).equals(Buffer.from(prefix));
+      return isInRange(range, id, byBytes) === begins && Object.values(range).every(idRules.text.isEnd);
+    }),
+    { numRuns: 5_000 },
+  );
+  t.strictSame(prefixRange(''), {});
+  t.strictSame(prefixRange('2026-'), { from: '2026-', before: '2026.' });
+  t.strictSame(prefixRange('a\ud7ff'), { from: 'a\ud7ff', before: 'a\ue000' });
+  t.strictSame(prefixRange('a\u{10ffff}\u{10ffff}'), { from: 'a\u{10ffff}\u{10ffff}', before: 'b' });
+  t.strictSame(prefixRange('\u{10ffff}'), { from: '\u{10ffff}' });
+  t.throws(() => prefixRange('a\ud800'), TypeError);
+});
+
+/** Stores documents under ids. */
+async function store<I extends Id>(
+  collection: Collection<I>,
+  subject: string,
+  documents: Iterable<readonly [id: I, text: string]>,
+): Promise<void> {
+  await Promise.all(
+    Array.from(documents, ([id, text]) => collection.write(subject, id, { when: 'any', text })),
+  );
+}
+
+/** Reads all pages of a range. */
+async function readAll<I extends Id>(
+  collection: Collection<I>,
+  subject: string,
+  { limit, descending, ...ends }: PageRange<I>,
+): Promise<Page<I>[]> {
+  const pages: Page<I>[] = [];
+  let rest: IdRange<I> = ends;
+  while (pages.length < 10_000) {
+    const page = await collection.page(subject, { ...rest, descending, limit });
+    pages.push(page);
+    if (page.next === undefined) return pages;
+    rest = descending
+      ? { ...rest, to: undefined, before: page.next }
+      : { ...rest, from: undefined, after: page.next };
+  }
+  throw new Error('the list does not end');
+}
+
+/** The documents of pages, as JSON. */
+function listOf(pages: readonly Page<Id>[]): string {
+  return `[${pages.flatMap(({ json, count }) => (count > 0 ? json : [])).join()}]`;
+}
+
+for (const engine of enginesToTest) {
+  t.test(engine.name, engine.options, async (t) => {
+    const storage = await engine.openOther(t, garden);
+    const beds: Collection = storage.collection(bedDefinition);
+    const labels = storage.collection(labelDefinition);
+    let subjects = 0;
+
+    t.test('pages and numbers of integers have the ends of their range', async (t) => {
+      const ids = [minId, minId + 1n, -1n, 0n, 1n, 5n, maxId - 1n, maxId];
+      await store(
+        beds,
+        'ends',
+        ids.map((id) => [id, `${id}`]),
+      );
+      const ends = [...ids, 2n, 4n, -9n];
+      for (const start of [undefined, ...ends]) {
+        for (const end of [undefined, ...ends]) {
+          for (const range of [
+            { after: start, before: end },
+            { from: start, to: end },
+            { after: start, to: end },
+            { from: start, before: end },
+          ]) {
+            const expected = ids.filter((id) => isInRange(range, id, byValue));
+            const what = Object.entries(range).join(' ');
+            const up = await beds.page('ends', { ...range, limit: 9 });
+            t.strictSame(up, { json: expected.join(), count: expected.length, next: undefined }, what);
+            const down = await beds.page('ends', { ...range, limit: 9, descending: true });
+            t.equal(down.json, expected.toReversed().join(), `${what}, descending`);
+            t.equal(down.next, undefined);
+            t.equal(await beds.count('ends', range), expected.length, what);
+          }
+        }
+      }
+      t.strictSame(await beds.page('ends', { limit: 2, descending: true }), {
+        json: `${maxId},${maxId - 1n}`,
+        count: 2,
+        next: maxId - 1n,
+      });
+      t.strictSame(await beds.page('ends', { limit: 0 }), { json: '', count: 0, next: undefined });
+      t.equal(await beds.count('nobody', {}), 0);
+    });
+
+    t.test('pages and numbers of texts have the ends of their range, in the order of bytes', async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.uniqueArray(textId, { maxLength: 12 }),
+          fc.tuple(fc.constantFrom('after', 'from', undefined), anyText),
+          fc.tuple(fc.constantFrom('before', 'to', undefined), anyText),
+          fc.option(anyText, { nil: undefined }),
+          fc.constantFrom(1, 2, Infinity),
+          fc.boolean(),
+          async (ids, [start, first], [end, last], prefix, limit, descending) => {
+            const subject = `texts ${++subjects}`;
+            await store(
+              labels,
+              subject,
+              ids.map((id) => [id, JSON.stringify(id)]),
+            );
+            const range: IdRange<string> =
+              prefix === undefined
+                ? { ...(start && { [start]: first }), ...(end && { [end]: last }) }
+                : prefixRange(prefix);
+            const expected = ids.filter((id) => isInRange(range, id, byBytes)).sort(byBytes);
+            if (descending) expected.reverse();
+            const list = listOf(await readAll(labels, subject, { ...range, limit, descending }));
+            if (list !== JSON.stringify(expected)) throw new Error(`${list} of ${JSON.stringify(expected)}`);
+            const count = await labels.count(subject, range);
+            if (count !== expected.length) throw new Error(`${count} of ${expected.length}`);
+          },
+        ),
+        { numRuns: 100 },
+      );
+    });
+    t.test(
+      'a range with two ends on one side, or an end that is none, is a fault of the caller',
+      async (t) => {
+        for (const range of [
+          { after: 1n, from: 1n },
+          { before: 1n, to: 1n },
+          { from: maxId + 1n },
+          { before: minId - 1n },
+        ]) {
+          await t.rejects(beds.page('s', { ...range, limit: 1 }), TypeError);
+          await t.rejects(beds.count('s', range), TypeError);
+        }
+        for (const end of ['a\0', '\ud800']) {
+          for (const name of ['after', 'from', 'before', 'to']) {
+            await t.rejects(labels.page('s', { [name]: end, limit: 1 }), TypeError);
+            await t.rejects(labels.count('s', { [name]: end }), TypeError);
+          }
+        }
+      },
+    );
+
+    t.test('pages of documents of any length are within bounds in both directions', async (t) => {
+      const sizes = [
+        ...Array.from({ length: 4_200 }, () => 10),
+        ...Array.from({ length: 600 }, () => 251),
+        400,
+        ...Array.from({ length: 600 }, (_, i) => (i % 2 === 0 ? 251 : 500)),
+        700_000,
+        300_000,
+        10,
+        900_000,
+        ...Array.from({ length: 20 }, () => 60_000),
+      ];
+      const texts = sizes.map((size, i) => JSON.stringify(`${i}:`.padEnd(size, 'ä')));
+      await store(
+        beds,
+        'sizes',
+        texts.map((text, i) => [BigInt(i), text]),
+      );
+      for (const descending of [false, true]) {
+        for (const [from, to] of [
+          [0, texts.length - 1],
+          [4_100, 5_403],
+        ] as const) {
+          const range = { from: BigInt(from), to: BigInt(to), descending };
+          const pages = await readAll(beds, 'sizes', { ...range, limit: Infinity });
+          for (const { json, count } of pages) {
+            const bytes = Buffer.byteLength(json);
+            t.ok(count <= 1 || (count <= 2_500 && bytes <= 256 * 1024), `${count} documents, ${bytes} bytes`);
+          }
+          t.ok(
+            pages.slice(0, -1).every(({ count }) => count > 0),
+            'only the last page may be empty',
+          );
+          const expected = texts.slice(from, to + 1);
+          if (descending) expected.reverse();
+          t.ok(listOf(pages) === `[${expected.join()}]`, `${from} to ${to}, ${descending}`);
+        }
+      }
+      t.equal(await beds.count('sizes', { after: 99n }), texts.length - 100);
+      t.equal(await beds.count('sizes', { from: 100n, before: 5_400n }), 5_300, 'more than one step');
+    });
+
+    t.test('pages of long and short documents are within bounds in both directions', async () => {
+      const id = fc.oneof(
+        fc.constantFrom(minId, minId + 1n, maxId - 1n, maxId),
+        fc.bigInt({ min: 0n, max: 9n }),
+      );
+      // On both sides of the limits for long documents and for too much text.
+      const size = fc.oneof(
+        fc.integer({ min: 490, max: 530 }),
+        fc.constantFrom(1, 100_000, 131_000, 262_000, 300_000),
+      );
+      await fc.assert(
+        fc.asyncProperty(
+          fc.uniqueArray(fc.tuple(id, size), { selector: ([id]) => id, maxLength: 8 }),
+          fc.constantFrom(1, 2, 3, Infinity),
+          fc.boolean(),
+          fc.option(id, { nil: undefined }),
+          fc.option(id, { nil: undefined }),
+          async (sizes, limit, descending, after, to) => {
+            const subject = `lengths ${++subjects}`;
+            await store(
+              beds,
+              subject,
+              sizes.map(([id, size]) => [id, JSON.stringify('x'.repeat(size))]),
+            );
+            const range = { after, to, descending, limit };
+            const expected = sizes
+              .filter(([id]) => isInRange(range, id, byValue))
+              .sort(([a], [b]) => byValue(a, b))
+              .map(([, size]) => size);
+            if (descending) expected.reverse();
+            const seen: number[] = [];
+            for (const { json, count } of await readAll(beds, subject, range)) {
+              if (count > limit || (count > 1 && json.length > 256 * 1024))
+                throw new Error(`a page of ${count} documents and ${json.length} bytes`);
+              seen.push(...(JSON.parse(`[${json}]`) as string[]).map(({ length }) => length));
+            }
+            if (seen.join() !== expected.join()) throw new Error(`lengths ${seen.join()}`);
+          },
+        ),
+        { numRuns: 60 },
+      );
+    });
+
+    t.test('the documents of a resource are listed, counted and read as values in any range', async (t) => {
+      const documents = new Documents<string, { n: bigint | number }>(labels, { n: true });
+      const ids = Array.from({ length: 1_200 }, (_, i) => `${i % 2 === 0 ? 'even' : 'odd'}-${1_000 + i}`);
+      await store(
+        labels,
+        'values',
+        ids.map((id, i) => [id, `{"n":${i === 3 ? maxId : i}}`]),
+      );
+      const numbers = async (range?: ListRange<string>) => {
+        const all: (bigint | number)[] = [];
+        for await (const { n } of documents.values('values', range)) all.push(n);
+        return all;
+      };
+      const evens = ids.flatMap((_, i) => (i % 2 === 0 ? i : []));
+      t.strictSame(await numbers(prefixRange('even-')), evens);
+      t.strictSame(
+        await numbers({ ...prefixRange('even-'), descending: true }),
+        evens.toReversed(),
+        'the other order',
+      );
+      t.strictSame(await numbers({ after: 'odd-1001', limit: 2 }), [maxId, 5]);
+      t.equal((await numbers()).length, 1_200);
+      t.equal(await documents.count('values'), 1_200);
+      t.equal(await documents.count('values', prefixRange('odd-')), 600);
+
+      const array = listAll(documents, 'values', { ...prefixRange('even-'), descending: true, limit: 599 });
+      let json = '';
+      for (let more = true; more;) {
+        const page = await array.nextPage();
+        ({ more } = page);
+        json += `${json !== '' && page.json !== '' ? ',' : ''}${page.json}`;
+      }
+      t.strictSame(
+        JSON.parse(`[${json}]`),
+        evens
+          .slice(1)
+          .toReversed()
+          .map((n) => ({ n })),
+      );
+      t.equal(array.next, 'even-1002');
+      const rest = listAll(documents, 'values', { from: 'even-', before: array.next, descending: true });
+      t.strictSame(await rest.nextPage(), { json: '{"n":0}', more: false });
+      t.equal(rest.next, undefined);
+      for (const end of ['a\0', '\ud800']) {
+        await t.rejects(documents.list('values', { after: end, limit: 1 }), { code: 40006 });
+        await t.rejects(documents.count('values', { to: end }), { code: 40006 });
+        await t.rejects(numbers({ from: end }), { code: 40006 });
+      }
+    });
+
+    t.test('counting many documents lets pages through, and ends', async (t) => {
+      const total = 12_000;
+      await store(
+        beds,
+        'many',
+        Array.from({ length: total }, (_, i) => [BigInt(i), '{}']),
+      );
+      const counts = Array.from({ length: 20 }, () => beds.count('many', {}));
+      let counted = 0;
+      for (const count of counts) void count.then(() => counted++);
+      await beds.page('other', { limit: 1 });
+      t.ok(counted < 20, 'a page of another subject does not wait for all counts');
+      t.strictSame(new Set(await Promise.all(counts)), new Set([total]));
+    });
+  });
+}
