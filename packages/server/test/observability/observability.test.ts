@@ -263,7 +263,7 @@ t.test(
     lines.length = 0;
     app.log.info('the rest');
     const subject = 'é " \\ \u2028 {"a":1},';
-    const { secret } = await issueToken(storage.tokens, { subject, scopes, now: Date.now() });
+    const { token, secret } = await issueToken(storage.tokens, { subject, scopes, now: Date.now() });
     const authorized = `Host: x\r\nAuthorization: Bearer ${secret}\r\n`;
     const connection = await open();
     connection.send(`GET /plants HTTP/1.1\r\n${authorized}X-Request-Id: named\r\n\r\n`);
@@ -277,7 +277,7 @@ t.test(
     t.match(rest, { level: 30, time: Number, msg: 'the rest' });
     const lineOf = (requestId: string) => parsed.find((line) => line['requestId'] === requestId);
     for (const fields of [
-      { requestId: 'named', method: 'GET', path: '/plants', status: 200, subject },
+      { requestId: 'named', method: 'GET', path: '/plants', status: 200, subject, tokenId: token.id },
       { requestId: 'odd', method: 'GET', path: '/"\\{%22%0a', status: 404, error: 40401 },
     ]) {
       const line = lineOf(fields.requestId)!;
