@@ -40,7 +40,11 @@ const controls = [
   {
     name: 'a change is stored whatever the document has become',
     edits: [
-      { file: 'documents.js', text: "when: 'equals', expected, text }", by: "when: 'present', text }" },
+      {
+        file: 'storage/collections.js',
+        text: "when: 'equals', expected, text }",
+        by: "when: 'present', text }",
+      },
     ],
     workers: 1,
     provoke: async (run) => void (await until(() => run.violations.length > 0, 60)),
