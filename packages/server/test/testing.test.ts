@@ -110,6 +110,34 @@ paths: { /height.json: { get: { responses: { '204': { description: None. } } } }
     t.throws(of(path), { message: /204, which is not declared/ });
 });
 
+t.test('what the server returns by itself need not be declared', async (t) => {
+  const contract = `
+openapi: 3.0.3
+info: { title: Doors, version: 1.0.0 }
+paths:
+  /front: { get: { security: [], responses: { '204': { description: Open. } } } }
+  /back: { get: { security: [{ key: [] }], responses: { '204': { description: Open. } } } }
+components:
+  securitySchemes: { key: { type: http, scheme: bearer } }
+`;
+  const check = responseCheck(loadContract(Buffer.from(contract)), { errors: {} });
+  const headers = {
+    'x-request-id': 'a',
+    'content-type': 'application/json',
+    'www-authenticate': 'Bearer realm="doors"',
+  };
+  const refused = { status: 401, headers, text: '{"error":40100,"message":"No access token was sent."}' };
+  t.doesNotThrow(() => {
+    check('GET', '/back', refused);
+  });
+  t.throws(
+    () => {
+      check('GET', '/front', refused);
+    },
+    { message: /401, which getFront does not declare/ },
+  );
+});
+
 t.test('ranges of media types, and what OpenAPI 3.0 has beside JSON Schema, are checked', async (t) => {
   const schema =
     '{ type: number, minimum: 0, exclusiveMinimum: true, maximum: 9, exclusiveMaximum: false, x-unit: m }';
