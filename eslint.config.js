@@ -65,6 +65,15 @@ export default tseslint.config(
     plugins: { imports: { rules: { 'no-cycles': noImportCycles } } },
     rules: { 'imports/no-cycles': 'error' },
   },
+  {
+    files: ['examples/*/**/*.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        { patterns: [{ regex: '/packages/', message: 'A service imports contract-server by its name.' }] },
+      ],
+    },
+  },
   mayNotImport('errors.ts', '.', 'The errors import no project code.'),
   mayNotImport('node/**', '.', 'What concerns Node.js alone imports no project code.'),
   mayNotImport('subject-queue.ts', '.', 'A queue imports no project code.'),

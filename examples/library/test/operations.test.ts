@@ -23,3 +23,19 @@ t.test('a book is added once, and only its library has it', async (t) => {
   library.advance(60_000);
   t.match(await library.request('GET', '/books', { token }), { status: 401 });
 });
+
+t.test('a loan is renewed three times at most, however many ask at the same time', async (t) => {
+  const library = await openTestService(service);
+  t.teardown(() => library.close());
+  const renewals = `/loans/${loan.copy}/renewals`;
+  t.match(await library.request('POST', renewals), { status: 404, json: { code: 40402 } });
+  await library.request('POST', '/loans', { body: loan });
+  const responses = await Promise.all(Array.from({ length: 8 }, () => library.request('POST', renewals)));
+  t.equal(responses.filter(({ status }) => status === 200).length, 3);
+  t.equal(responses.filter(({ status }) => status === 409).length, 5);
+  t.strictSame((await library.request('GET', `/loans/${loan.copy}`)).json, {
+    ...loan,
+    due: '2032-02-04',
+    renewals: 3,
+  });
+});

@@ -1,21 +1,16 @@
-// The second service on the same server (examples/library), from its build: its operations on every kind of deployment,
-// that no change is lost in a race, its command, and that nothing of the first service is left in it.
+// The second service on the same server (examples/library, which has tests of its own), from its build: its operations on
+// every kind of deployment, that no change is lost in a race, its command, and that nothing of the first service is in it.
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import {
-  emptyDatabase,
-  engines,
-  noPostgres,
-  temporaryFolder,
-} from '../../../packages/server/test/support/engines.js';
-import { startOther, testForeignParts } from '../../../packages/server/test/support/other-service.js';
-import { run, startServer, type ServerProcess } from '../../../packages/server/test/support/processes.js';
-import { skipFor } from '../../../packages/server/test/support/skip.js';
-import { Client } from '../../../packages/server/test/support/workers.js';
-import { service } from '../dist/service.js';
+import { emptyDatabase, engines, noPostgres, temporaryFolder } from '../support/engines.js';
+import { startOther, testForeignParts } from '../support/other-service.js';
+import { run, startServer, type ServerProcess } from '../support/processes.js';
+import { skipFor } from '../support/skip.js';
+import { Client } from '../support/workers.js';
+import { service } from '../../../../examples/library/dist/service.js';
 
-const root = fileURLToPath(new URL('../../../', import.meta.url));
+const root = fileURLToPath(new URL('../../../../', import.meta.url));
 const main = join(root, 'examples/library/dist/main.js');
 const cli = join(root, 'examples/library/dist/cli.js');
 const contractServer = join(root, 'packages/server/bin/contract-server.js');
