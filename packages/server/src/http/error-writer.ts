@@ -75,7 +75,7 @@ function checkCodes(entries: readonly [string, ErrorEntry][]): void {
     const taken = names.get(code);
     if (taken !== undefined)
       throw new Error(
-        `The errors ${taken} and ${name} have the same code, ${code}. Give each its own; src/errors.ts has those of the server`,
+        `The errors ${taken} and ${name} have the same code, ${code}. Give each its own; catalogue has those of the server`,
       );
     if (!Number.isInteger(code) || code < 400_00 || code > 599_99)
       throw new Error(
