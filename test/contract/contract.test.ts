@@ -9,7 +9,7 @@ import t from 'tap';
 import { parse } from 'yaml';
 import { loadContract } from '../../packages/server/dist/contract/contract.js';
 import { contract } from '../../packages/server/test/support/contract-check.js';
-import type { ErrorEntry } from '../../packages/server/dist/errors.js';
+import type { ApiError, ErrorEntry } from '../../packages/server/dist/errors.js';
 import { createErrorWriter } from '../../packages/server/dist/http/error-writer.js';
 import { Compiler, createValidator } from '../../packages/server/dist/http/request/validation.js';
 import { breakingChanges } from '../support/breaking-changes.js';
@@ -170,9 +170,8 @@ t.test('compatible changes are accepted', async (t) => {
 });
 
 t.test('an error whose code is taken, or is that of no error status, prevents startup', async (t) => {
-  const contents = contract.operations.flatMap(({ errors }) => errors);
-  const check = (errors: Record<string, ErrorEntry>) => {
-    createErrorWriter(new Compiler(contract.document), contents, { errors });
+  const check = (errors: Record<string, ErrorEntry>, operations = contract.operations) => {
+    createErrorWriter(new Compiler(contract.document), operations, { errors });
   };
   check({ one: { code: 40999, message: 'One.' }, unknownOutcome: { code: 50302, message: 'Another text.' } });
   const two = { one: { code: 40999, message: 'One.' }, two: { code: 40999, message: 'Two.' } };
@@ -182,6 +181,13 @@ t.test('an error whose code is taken, or is that of no error status, prevents st
   t.throws(() => {
     check({ one: { code: 50100, message: 'One.' } });
   }, /errors one and notImplemented have the same code, 50100/);
+  t.throws(() => {
+    const with422 = contract.operations.map((one) => ({
+      ...one,
+      statusOf: ({ statusCode }: ApiError) => (statusCode === 400 ? 422 : statusCode),
+    }));
+    check({ one: { code: 42202, message: 'One.' } }, with422);
+  }, /errors invalidBody and one have the same code, 42202/);
   for (const code of [404, 4040, 39_999, 60_000, 40_400.5]) {
     t.throws(() => {
       check({ one: { code, message: 'One.' } });

@@ -150,8 +150,7 @@ function createApp(
   compiler: Compiler,
 ): FastifyInstance {
   const limits: Limits = { ...defaultLimits, ...givenLimits };
-  const declaredErrors = operations.flatMap((operation) => operation.errors);
-  const write = createErrorWriter(compiler, declaredErrors, {
+  const write = createErrorWriter(compiler, operations, {
     errors: service.errors,
     render: service.renderError,
     report: ({ code }, fault) => {

@@ -118,6 +118,16 @@ export class ApiError extends Error {
   }
 }
 
+/** Returns an error as it is sent with a status: the last two digits of its code stay. */
+export function withStatus(error: ApiError, status: number): ApiError {
+  const { code, title: message, statusCode, detail, headers, cause } = error;
+  if (status === statusCode) return error;
+  return new ApiError(
+    { code: status * 100 + (code % 100), message },
+    { headers, cause, ...(detail !== undefined && { detail }) },
+  );
+}
+
 /**
  * The handler of an operation that is not written yet: the response is 501, which the contract need not declare.
  * @example

@@ -37,12 +37,12 @@ export function checkContract(file: string, hasOwnErrors: boolean): Checked {
 
 /** Finds the operations whose errors seem to have the form of the server's, but do not allow all of them. */
 function findUnfitErrors(compiler: Compiler, { operations }: Contract): Finding[] {
-  return operations.flatMap(({ errors, find }) => {
+  return operations.flatMap((operation) => {
     try {
-      createErrorWriter(compiler, errors, { errors: {} });
+      createErrorWriter(compiler, [operation], { errors: {} });
       return [];
     } catch (error) {
-      return find((error as Error).message, 'Allow it, or render errors with renderError');
+      return operation.find((error as Error).message, 'Allow it, or render errors with renderError');
     }
   });
 }

@@ -63,7 +63,7 @@ export function findErrorForm({ document, operations }: Contract): ErrorForm | u
   const compiler = new Compiler(document);
   const fits = (form: ErrorForm) => {
     try {
-      createErrorWriter(compiler, declared, { errors: {}, render: (error) => render(form, error) });
+      createErrorWriter(compiler, operations, { errors: {}, render: (error) => render(form, error) });
       return true;
     } catch {
       return false;

@@ -1,10 +1,11 @@
 // Reads the operations of a contract into the normal form.
+import type { ApiError } from '../errors.js';
 import { readRequirements, type Requirement, type SecurityScheme } from './security.js';
 import { readBasePaths } from './servers.js';
 import { readParameters, readRoute, type Parameter, type Route } from './parameters.js';
 import { scopeExtension, type ContractNode } from './contract-node.js';
 import { readBody, type Body } from './body.js';
-import { declares, readResponses, type ErrorContents, type Result } from './responses.js';
+import { declares, readResponses, statusOf, type ErrorContents, type Result } from './responses.js';
 import type { Schemas } from './schema-normalizer.js';
 import type { Finding } from './contract-text.js';
 
@@ -36,6 +37,8 @@ export interface Operation {
   readonly find: (message: string, fix: string) => Finding;
   /** Whether it declares a status, by itself, a range or `default`. */
   readonly declares: (status: number) => boolean;
+  /** The status that an error has here. */
+  readonly statusOf: (error: ApiError) => number;
 }
 
 /** The methods that an operation can have. HEAD is derived from GET; OPTIONS is used for CORS only. */
@@ -142,6 +145,7 @@ function readOperation({ method, path, route, item, node }: Given, surroundings:
     errors,
     find: (message, fix) => node.find(message, fix),
     declares: (status) => declares(keys, status),
+    statusOf: (error) => statusOf(keys, error),
   };
 }
 

@@ -1,4 +1,5 @@
 // Reads the responses of an operation: what its handler may return, and what the server returns by itself.
+import type { ApiError } from '../errors.js';
 import type { ContractNode } from './contract-node.js';
 import {
   canonicalType,
@@ -70,8 +71,8 @@ const errorHeaders: Readonly<Record<string, readonly string[]>> = {
   429: ['retry-after', 'ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset'],
   503: ['retry-after'],
 };
-/** Statuses that any operation can return. */
-const everyOperation = [400, 429, 500, 503];
+/** Statuses that any operation can return, besides that of requests that are not valid. */
+const everyOperation = [429, 500, 503];
 
 /** The keys that may declare a status, the most specific one first. */
 export function keysOf(status: number): string[] {
@@ -81,6 +82,17 @@ export function keysOf(status: number): string[] {
 /** Whether responses declare a status: by itself, by its range, or by `default`. */
 export function declares(keys: ReadonlySet<string>, status: number): boolean {
   return keys.has(String(status)) || keys.has(`${Math.floor(status / 100)}XX`) || keys.has('default');
+}
+
+/** The status of requests that are not valid: 422 where only that is declared. */
+function invalidStatus(keys: ReadonlySet<string>): 400 | 422 {
+  return keys.has('422') && !keys.has('400') ? 422 : 400;
+}
+
+/** The status that an error has in an operation: the server's own of 400 may be declared as 415 or 422. */
+export function statusOf(keys: ReadonlySet<string>, { kind, statusCode }: ApiError): number {
+  if (typeof kind !== 'string' || statusCode !== 400) return statusCode;
+  return kind === 'unsupportedMediaType' && keys.has('415') ? 415 : invalidStatus(keys);
 }
 
 const json = parseMediaType('application/json');
@@ -164,7 +176,9 @@ export function readResponses(
     const nothing = { contents: [], content: undefined, isList: false, handlerHeaders: [] };
     results.push({ key: '200', status: 200, ...nothing });
   }
-  const missing = [...everyOperation, ...own].sort().filter((status) => !declares(keys, status));
+  const missing = [invalidStatus(keys), ...everyOperation, ...own]
+    .sort()
+    .filter((status) => !declares(keys, status));
   if (missing.length > 0) {
     node.warn(
       `${missing.join(', ')} can be returned but ${missing.length === 1 ? 'is' : 'are'} not declared`,

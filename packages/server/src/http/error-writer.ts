@@ -1,13 +1,16 @@
 // Checks every error against the contract, and writes errors as the service renders them.
 import { mostSpecific, parseMediaType } from '../contract/media-type.js';
+import type { Operation } from '../contract/operations.js';
 import { keysOf, type ErrorContents } from '../contract/responses.js';
 import {
   ApiError,
   catalogue,
   notImplementedEntry,
+  withStatus,
   writeError,
   type ErrorEntry,
   type ErrorFacts,
+  type ErrorKind,
   type ErrorWriter,
   type RenderedError,
   type WrittenError,
@@ -27,23 +30,27 @@ export interface OwnErrors {
 /**
  * Checks every error, without a detail, against what the contract declares for its status, and returns the function that
  * writes errors. With a detail, a rendering may still fail. Then it is reported, and the error is sent without its detail.
- * @param contents - The bodies that the contract declares for errors.
+ * @param operations - The operations of the contract.
  * @throws Error naming the error that does not match, or whose code is taken or belongs to no status of an error.
  */
 export function createErrorWriter(
   compiler: Compiler,
-  contents: readonly ErrorContents[],
+  operations: readonly Pick<Operation, 'errors' | 'statusOf'>[],
   { errors, render, report }: OwnErrors,
 ): ErrorWriter {
-  const entries = Object.entries<ErrorEntry>({ ...catalogue, ...errors });
+  const sent = Object.entries<ErrorEntry>({ ...catalogue, ...errors }).flatMap(([name, entry]) => {
+    const error = new ApiError(Object.hasOwn(errors, name) ? entry : (name as ErrorKind));
+    const statuses = new Set([error.statusCode, ...operations.map(({ statusOf }) => statusOf(error))]);
+    return [...statuses].map((status): [string, ApiError] => [name, withStatus(error, status)]);
+  });
   // A finished service does not have this error, so its contract need not have a place for it.
-  checkCodes([...entries, ['notImplemented', notImplementedEntry]]);
+  checkCodes([...sent, ['notImplemented', notImplementedEntry]]);
   const write = render === undefined ? writeError : (error: ApiError) => textOf(render(error));
+  const contents = operations.flatMap((operation) => operation.errors);
   // The server's own form is the same for every status.
   const declared = render === undefined ? contents.map((one) => ({ ...one, key: 'default' })) : contents;
   const findFault = createCheck(compiler, declared);
-  for (const [name, entry] of entries) {
-    const error = new ApiError(entry);
+  for (const [name, error] of sent) {
     const fault = findFault(error.statusCode, write(error));
     if (fault !== undefined) throw new Error(`Error ${name} does not match the contract: ${fault}`);
   }

@@ -4,7 +4,14 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import type { Contract } from '../contract/contract.js';
 import type { Service } from '../definition.js';
-import { catalogue, notImplementedEntry, type ErrorEntry } from '../errors.js';
+import {
+  ApiError,
+  catalogue,
+  notImplementedEntry,
+  withStatus,
+  type ErrorEntry,
+  type ErrorKind,
+} from '../errors.js';
 
 /** A response as a client sees it. */
 export interface HttpResponse {
@@ -41,7 +48,10 @@ export function responseCheck(
   { document, operations, securitySchemes }: Contract,
   { errors: ownErrors, renderError }: Pick<Service, 'errors' | 'renderError'>,
 ): ResponseCheck {
-  const errors = [...Object.values<ErrorEntry>(catalogue), notImplementedEntry, ...Object.values(ownErrors)];
+  const ofServer = Object.keys(catalogue)
+    .map((name) => new ApiError(name as ErrorKind))
+    .flatMap((error) => [error, ...operations.map(({ statusOf }) => withStatus(error, statusOf(error)))]);
+  const errors: ErrorEntry[] = [...new Set(ofServer), notImplementedEntry, ...Object.values(ownErrors)];
   // The server has checked the contract.
   const ajv = new Ajv2020({ ownProperties: true, allErrors: true, strict: false, logger: false });
   addFormats.default(ajv);

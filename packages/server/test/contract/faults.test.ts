@@ -606,6 +606,10 @@ const warned: Record<string, Case[]> = {
       { [responses]: { 200: { description: 'x' }, '4XX': failure } },
       '500, 503 can be returned but are not declared',
     ],
+    [
+      { [responses]: { 200: { description: 'x' }, 401: failure, 403: failure, 422: failure } },
+      '429, 500, 503 can be returned but are not declared',
+    ],
     ...['401', '403'].map((status): Case => {
       const others = { ...(putOperation['responses'] as object), [status]: undefined };
       return [{ [responses]: others }, `${status} can be returned but is not declared`];

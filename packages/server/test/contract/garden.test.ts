@@ -167,6 +167,31 @@ t.test('replaceBed rejects every kind of invalid value, and stores nothing', asy
   t.equal((await call('GET', bed(2), key)).status, 404);
 });
 
+t.test(
+  'an invalid request is 422, and a media type that is not supported 415, where these are declared',
+  async (t) => {
+    const failure = { $ref: '#/components/responses/Failed' };
+    const responses = '/paths/~1beds~1{bed}/put/responses';
+    const send = async (edits: Edits, body: string, type = 'application/json', id = bed(2)) => {
+      const handlers = { replaceBed: () => Promise.reject(new ApiError('invalidQuery')) };
+      const { call } = await startGarden(t, { edits, handlers });
+      return call('PUT', id, { headers: { ...key.headers, 'content-type': type }, body });
+    };
+    const valid = '{"title":"x","area":1,"rows":1}';
+    const both = { [`${responses}/422`]: failure };
+    const only = { ...both, [`${responses}/400`]: undefined };
+    t.match(await send(only, '{}'), error(42202, 'title is missing; area is missing; rows is missing'));
+    t.match(await send(only, '{'), { status: 422, json: { error: 42201 } });
+    t.match(await send(only, valid, 'application/json', '/beds/1'), error(42207, 'match format "uuid"'));
+    t.match(await send(only, valid), { status: 422, json: { error: 42206 } }, 'also when a handler says so');
+    t.match(await send(only, valid, 'text/plain'), { status: 422, json: { error: 42203 } });
+    t.match(await send(both, '{}'), { status: 400, json: { error: 40002 } }, '400 is declared, too');
+    const typed = { [`${responses}/415`]: failure };
+    t.match(await send(typed, valid, 'text/plain'), { status: 415, json: { error: 41503 } });
+    t.match(await send(typed, '{}'), { status: 400, json: { error: 40002 } });
+  },
+);
+
 t.test('getBed responds to HEAD as to GET, whether the bed exists or not', async (t) => {
   await call('PUT', bed(3), { ...key, body: '{"title":"x","area":1,"rows":1}' });
   const get = await call('GET', bed(3), key);

@@ -617,6 +617,34 @@ t.test(
   },
 );
 
+t.test('a service renders an error with the status that the operation declares for it', async (t) => {
+  const declared = (status: object) => ({
+    [problem]: { schema: { required: ['status'], properties: { status } } },
+  });
+  const start = (render: Render) => {
+    const contract = loadEdited(
+      orchardDocument,
+      {
+        '/components/responses/Failed/content': declared({ type: 'integer' }),
+        '/paths/~1branches/post/responses/422': { description: 'x', content: declared({ enum: [422] }) },
+      },
+      true,
+    );
+    return startService(t, engine, { ...rendering({}, render), contract });
+  };
+  const { app } = await start(({ statusCode: status }) => ({ mediaType: problem, body: { status } }));
+  t.teardown(() => app.close());
+  const request = {
+    method: 'POST',
+    url: '/v1/orchard/branches',
+    headers: { host: 'x' },
+    payload: {},
+  } as const;
+  t.match(await app.inject(request), { statusCode: 422, payload: '{"status":422}' });
+  const other = start(() => ({ mediaType: problem, body: { status: 400 } }));
+  await t.rejects(other, { message: /^Error malformedRequest does not match the contract: status must be/ });
+});
+
 t.test('an error that a service fails to render is sent without detail, and the log says why', async (t) => {
   const schema = { type: 'object', required: ['title'], properties: { title: { type: 'string' } } };
   let render = ownTitle;

@@ -1,7 +1,7 @@
 // Turns everything that is thrown into an error response of the contract.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { StorageError, type StorageFailure } from '../../storage/interface.js';
-import { ApiError, writeError, type ErrorEntry, type ErrorKind } from '../../errors.js';
+import { ApiError, withStatus, writeError, type ErrorEntry, type ErrorKind } from '../../errors.js';
 
 /** Fastify's own refusals, by error code. */
 const fastifyErrors: Readonly<Record<string, ErrorKind>> = {
@@ -43,7 +43,8 @@ function toApiError(thrown: unknown, errors: ServiceErrors, accepts: string | un
  */
 export function createErrorHandler(errors: ServiceErrors = {}, write = writeError) {
   return (thrown: unknown, request: FastifyRequest, reply: FastifyReply): void => {
-    const error = toApiError(thrown, errors, request.routeOptions.config.accepts);
+    const own = toApiError(thrown, errors, request.routeOptions.config.accepts);
+    const error = withStatus(own, request.routeOptions.config.statusOf?.(own) ?? own.statusCode);
     request.failure = error;
     const { mediaType, text } = write(error);
     reply.code(error.statusCode).headers(error.headers).header('content-type', mediaType).send(text);

@@ -39,6 +39,8 @@ declare module 'fastify' {
     formatOf?: (contentType: string) => BodyFormat;
     /** The media types that they may have. */
     accepts?: string;
+    /** The status that an error has in the operation. */
+    statusOf?: Operation['statusOf'];
   }
 }
 
@@ -126,7 +128,7 @@ function createRoute(
   options: RoutesOptions,
   parseBody: ReturnType<typeof createBodyParser>,
 ) {
-  const { operationId, method, body } = operation;
+  const { operationId, method, body, statusOf } = operation;
   const admitCaller = authenticate(app, operation, options.authentication);
   const route = {
     // HEAD runs GET's handler; Node does not send the body.
@@ -134,6 +136,7 @@ function createRoute(
     config: {
       operationId,
       requiresBody: body?.required ?? false,
+      statusOf,
       formatOf: formatsOf(body),
       ...(body && { accepts: acceptedTypes(body) }),
     },
@@ -196,7 +199,7 @@ function operationHandler(operation: Operation, options: RoutesOptions): RouteHa
 
 /** Returns a handler's error, or an internal error if the operation does not declare its status, other than 501. */
 function declaredError(operation: Operation, error: unknown): unknown {
-  if (!(error instanceof ApiError) || operation.declares(error.statusCode)) return error;
+  if (!(error instanceof ApiError) || operation.declares(operation.statusOf(error))) return error;
   if (error.kind === notImplementedEntry) return error;
   return new Error(`${operation.operationId} does not declare ${error.statusCode}`, { cause: error });
 }
