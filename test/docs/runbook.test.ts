@@ -1,4 +1,4 @@
-// Runs every command of docs/runbook.md, and those of docs/operate.md that read the log, against a server in the state that
+// Runs every command of docs/runbook.md, and those of docs/monitor.md, against a server in the state that
 // they are for. What a machine with systemd has is replaced: its commands, its folders, and the user of the service.
 import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -39,7 +39,7 @@ import { service } from '../../dist/service.js';
 const root = new URL('../..', import.meta.url).pathname;
 const read = (path: string) => readFile(join(root, path), 'utf8');
 const runbook = await read('docs/runbook.md');
-const operate = await read('docs/operate.md');
+const monitor = await read('docs/monitor.md');
 const lacking = noProc ?? ['jq', 'curl', 'openssl', 'ss'].map(lacks).find((lack) => lack !== undefined);
 
 /** The commands of a section, by its heading. */
@@ -326,12 +326,12 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
       /^[\d.]+\tPOST\t\/plants\t200\talice\n[^]*nodejs_eventloop_lag_p99_seconds/m,
     );
     const line = machine.server.log.find(({ status }) => status === 200)!;
-    const [, example = ''] = /```json\n([^]*?)```/.exec(operate.split('\n## Log\n')[1]!) ?? [];
+    const [, example = ''] = /```json\n([^]*?)```/.exec(monitor.split('\n## Log\n')[1]!) ?? [];
     t.strictSame(Object.keys(line), Object.keys(JSON.parse(example) as object), 'the line that is explained');
-    const [fields = ''] = operate.split('\n## Log\n')[1]!.split('\n## ');
+    const [fields = ''] = monitor.split('\n## Log\n')[1]!.split('\n## ');
     for (const field of Object.keys(line)) t.ok(field === 'msg' || fields.includes(`\`${field}\``), field);
     const changes = { '0123456789ab': refused.headers.get('x-request-id')!, '.ms > 1000': '.ms > 0' };
-    const [search] = blocksOf(operate, 'Log');
+    const [search] = blocksOf(monitor, 'Log');
     t.match(await machine.run(search, changes), /"status":200[^]*"status":401[^]*"tokenId":/);
   });
 

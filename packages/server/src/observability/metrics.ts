@@ -1,4 +1,4 @@
-// The Prometheus metrics. docs/operate.md lists those of the service; a test compares the two.
+// The Prometheus metrics. docs/monitor.md lists those of the service; a test compares the two.
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Service } from '../definition.js';

@@ -126,8 +126,8 @@ t.test('probes and metrics', async (t) => {
   t.equal(await server.end('SIGTERM'), 0);
 });
 
-t.test('docs/operate.md lists exactly our metrics', async (t) => {
-  const page = await readFile(new URL('../../../../docs/operate.md', import.meta.url), 'utf8');
+t.test('docs/monitor.md lists exactly our metrics', async (t) => {
+  const page = await readFile(new URL('../../../../docs/monitor.md', import.meta.url), 'utf8');
   const documented = [...page.matchAll(/^\| `(plant_store_\w+)(?:\{[\w,]+\})?` +\| (\w+) /gm)];
   const { registry } = createMetrics(service);
   // The metrics of workers are added.
