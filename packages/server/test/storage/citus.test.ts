@@ -1,11 +1,18 @@
 // Citus, where it is installed: how a database is distributed, and what still works while a node is down.
 import { readFile } from 'node:fs/promises';
+import { Client } from 'pg';
 import t, { type Test } from 'tap';
 import { skipFor } from '../support/skip.js';
 import { repeatUntil, until } from '../support/wait.js';
 import { joinNodes, startCitus } from '../support/citus-cluster.js';
 import { runSql } from '../support/postgres-cluster.js';
-import type { Change, CollectionDefinition, Id, Outcome } from '../../dist/storage/interface.js';
+import type {
+  Change,
+  CollectionDefinition,
+  Id,
+  Outcome,
+  Storage as AnyStorage,
+} from '../../dist/storage/interface.js';
 import { migrateStorage, openStorage } from '../../dist/storage/open.js';
 import { checkChanges } from '../support/document-model.js';
 import { garden } from '../support/garden/store.js';
@@ -140,6 +147,107 @@ t.test('Citus', options, async (t) => {
     );
   });
 
+  t.test('transactions of a subject exclude each other, whichever node the servers use', async (t) => {
+    const open = async (node: typeof coordinator) => {
+      const storage = await openStorage(garden, node.url('garden'), {}, { timeout: patient });
+      t.teardown(() => storage.close());
+      return storage;
+    };
+    const stores = await Promise.all(nodes.map(open));
+    const [first] = stores as [AnyStorage];
+    const [beds, , labels] = garden.collections as [
+      CollectionDefinition<'int64'>,
+      unknown,
+      CollectionDefinition<'text'>,
+    ];
+    for (const subject of ['transactions a', 'transactions b', "c'\\"]) {
+      const numbers = stores.flatMap((storage) =>
+        Array.from({ length: 20 }, () =>
+          storage.transaction(subject, async (tx) => {
+            const total = tx.of(storage.collection(labels));
+            const next = Number((await total.get('total')) ?? '0') + 1;
+            await total.write('total', { when: 'any', text: `${next}` });
+            await tx.of(storage.collection(beds)).write(BigInt(next), { when: 'absent', text: '{}' });
+            return next;
+          }),
+        ),
+      );
+      const sorted = (await Promise.all(numbers)).sort((a, b) => a - b);
+      t.strictSame(
+        sorted,
+        sorted.map((_, i) => i + 1),
+      );
+      t.equal(await first.collection(beds).count(subject, {}), numbers.length);
+    }
+    // Each writes what the other one has found absent.
+    for (let round = 0; round < 20; round++) {
+      const mark = (storage: AnyStorage, read: string, written: string) =>
+        storage.transaction(`skew ${round}`, async (tx) => {
+          const documents = tx.of(storage.collection(labels));
+          if ((await documents.get(read)) !== undefined) return false;
+          await documents.write(written, { when: 'any', text: '1' });
+          return true;
+        });
+      const marked = await Promise.all([mark(stores[1]!, 'a', 'b'), mark(stores[2]!, 'b', 'a')]);
+      t.equal(marked.filter(Boolean).length, 1);
+    }
+    // While a transaction waits for a row, its lock is on the node of the subject, and on no other.
+    await first.collection(labels).write('locked', 'a', { when: 'absent', text: '1' });
+    const session = new Client({ connectionString: coordinator.url('garden') });
+    await session.connect();
+    t.teardown(() => session.end());
+    await session.query("BEGIN; SELECT FROM labels WHERE subject = 'locked' FOR UPDATE");
+    const waiting = stores.map((storage) =>
+      storage.transaction('locked', async (tx) => {
+        await tx.of(storage.collection(beds)).write(1n, { when: 'any', text: '{}' });
+        await tx.of(storage.collection(labels)).write('a', { when: 'any', text: '2' });
+      }),
+    );
+    const [home] = await sql(
+      `SELECT nodeport FROM pg_dist_placement JOIN pg_dist_node USING (groupid)
+       WHERE shardid = get_shard_id_for_distribution_column('beds', 'locked')`,
+      coordinator,
+      'garden',
+    );
+    const locks =
+      'SELECT granted FROM pg_locks WHERE locktype = $$advisory$$ AND objsubid = 1 AND database = ' +
+      '(SELECT oid FROM pg_database WHERE datname = current_database())';
+    const onNode = async (node: typeof coordinator) => (await sql(locks, node, 'garden')).length;
+    const node = nodes.find(({ port }) => port === home?.['nodeport'])!;
+    await until(
+      () => onNode(node),
+      (count) => count === stores.length,
+    );
+    for (const other of nodes) if (other !== node) t.equal(await onNode(other), 0);
+    await session.query('ROLLBACK');
+    await Promise.all(waiting);
+    t.equal(await first.collection(labels).get('locked', 'a'), '2');
+  });
+
+  t.test('migrate brings all documents of a subject to one node', async (t) => {
+    await sql('CREATE SCHEMA apart');
+    const url = `${coordinator.url()}?options=${encodeURIComponent('-c search_path=apart')}`;
+    await migrateStorage(garden, url);
+    const before = await openStorage(garden, url, {}, { timeout: patient });
+    await before.collection(garden.collections[0]!).write('s', 1n, { when: 'absent', text: '{"a":1}' });
+    await before.close();
+    // As an earlier build has distributed it.
+    await runSql(
+      url,
+      "SELECT alter_distributed_table('labels', shard_count => 8, cascade_to_colocated => false)",
+    );
+    const message = /only partly distributed \(labels\): run "garden migrate"/;
+    await t.rejects(openStorage(garden, url, {}, { timeout: patient }), { message });
+    await migrateStorage(garden, url);
+    const storage = await openStorage(garden, url, {}, { timeout: patient });
+    t.teardown(() => storage.close());
+    await storage.transaction('s', async (tx) => {
+      t.equal(await tx.of(storage.collection(garden.collections[0]!)).get(1n), '{"a":1}');
+      await tx.of(storage.collection(garden.collections[2]!)).write('a', { when: 'absent', text: '{}' });
+    });
+    t.equal(await storage.collection(garden.collections[2]!).get('s', 'a'), '{}');
+  });
+
   t.test('a batch of writes reads little more than its documents, whatever the statistics say', async (t) => {
     // Each database of a node takes one of its background processes, so this is that of the test before.
     const url = coordinator.url('garden');
@@ -192,6 +300,16 @@ t.test('Citus', options, async (t) => {
             numbers.map((number) => documents.write('many', idOf(number), change)),
           );
           t.strictSame(new Set(outcomes), new Set([outcome]));
+        }
+        for (const change of [
+          { when: 'absent', text: '"b"' },
+          { when: 'any', text: '"c"' },
+          { when: 'present', text: null },
+        ] as Change[]) {
+          await storage.transaction('many', async (tx) => {
+            const own = tx.of(documents);
+            await Promise.all(numbers.slice(0, 100).map((number) => own.write(idOf(number), change)));
+          });
         }
         await storage.close();
         const read = (await rowsRead(name)) - before;

@@ -16,7 +16,7 @@ import { countText, idTypes, outcomeOf, type DocumentStatements } from './statem
 /** The maximum number of rows in an INSERT. Each has three parameters, and a statement can have 65,535. */
 const rowsInserted = 1_000;
 /** The settings of a write transaction: it uses one connection per node, and does not wait long for it. */
-const settings = `SET LOCAL citus.node_connection_timeout TO ${nodeConnectionTime};
+export const sequentially = `SET LOCAL citus.node_connection_timeout TO ${nodeConnectionTime};
   SET LOCAL citus.multi_shard_modify_mode TO 'sequential'`;
 
 /**
@@ -185,7 +185,7 @@ export class CitusStatements implements DocumentStatements {
   ): Promise<T> {
     this.#nodes.requireSafety();
     await this.#nodes.requireReachable(this.#table, subjectsOf(writes));
-    return this.#runner.transaction(settings, deadline, work);
+    return this.#runner.transaction(sequentially, deadline, work);
   }
 
   async #read<T>(subject: string, read: (readers: PageReaders) => Promise<T>): Promise<T> {

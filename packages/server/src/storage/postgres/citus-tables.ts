@@ -9,7 +9,10 @@ const maxSubjects = 100_000;
 /** The tables of a store. */
 type Tables = Pick<StoreDefinition, 'name' | 'collections'>;
 
-/** How tables are distributed: by the hash of a column, or as copies on every node (reference tables). */
+/**
+ * How tables are distributed: by the hash of a column, all of them in the same way so that one node has everything of a
+ * subject, or as copies on every node (reference tables).
+ */
 function distributionOf({ collections }: Tables): Map<string, string> {
   return new Map([
     ...collections.map(({ name }) => [name, 'by subject'] as const),
@@ -18,13 +21,14 @@ function distributionOf({ collections }: Tables): Map<string, string> {
   ]);
 }
 
-/** Reads the actual distribution, for the tables that Citus manages. */
+/** Reads the actual distribution, for the tables that Citus manages: in order, those apart from the first one marked. */
 async function readDistribution(query: Query, tables: Iterable<string>): Promise<Map<string, string>> {
   const rows = await query(
-    `SELECT name, CASE WHEN partmethod = 'h' THEN 'by ' || column_to_column_name(logicalrelid, partkey)
+    `SELECT name, CASE WHEN partmethod = 'h' THEN 'by ' || column_to_column_name(logicalrelid, partkey) ||
+                         CASE WHEN colocationid = first_value(colocationid) OVER (ORDER BY place) THEN '' ELSE ', apart' END
                        WHEN partmethod = 'n' AND repmodel = 't' THEN 'as copies' END
-     FROM unnest('{${[...tables].join()}}'::text[]) AS name
-     JOIN pg_dist_partition ON logicalrelid = to_regclass(name)`,
+     FROM unnest('{${[...tables].join()}}'::text[]) WITH ORDINALITY AS given (name, place)
+     JOIN pg_dist_partition ON logicalrelid = to_regclass(name) ORDER BY place`,
   );
   return new Map(rows as [string, string][]);
 }
@@ -60,13 +64,19 @@ export async function distribute(query: Query, store: Tables): Promise<void> {
   if (!(await hasCitus(query))) return;
   const distribution = distributionOf(store);
   const found = await readDistribution(query, distribution.keys());
+  let first = [...found].find(([, how]) => how === 'by subject')?.[0];
   for (const [table, how] of distribution) {
-    if (found.has(table)) continue;
+    const actual = found.get(table);
+    const together = `colocate_with => '${first ?? 'none'}'`;
+    if (actual === 'by subject, apart')
+      await query(`SELECT alter_distributed_table('${table}', ${together})`);
+    if (actual !== undefined) continue;
     await query(
       how === 'as copies'
         ? `SELECT create_reference_table('${table}')`
-        : `SELECT create_distributed_table('${table}', 'subject', colocate_with => 'none')`,
+        : `SELECT create_distributed_table('${table}', 'subject', ${together})`,
     );
+    if (how === 'by subject') first ??= table;
   }
 }
 

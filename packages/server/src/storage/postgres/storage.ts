@@ -24,6 +24,7 @@ import { pageRows } from '../page-size.js';
 import type { TransactionCommitter } from '../transactions.js';
 import { CitusStatements } from './citus-statements.js';
 import { CitusNodes } from './citus-nodes.js';
+import { CitusTransactions } from './citus-transactions.js';
 import { distribute, isDistributed, Placements } from './citus-tables.js';
 import { isMissingTable } from './failures.js';
 import { StatementRunner, type PostgresOptions } from './statement-runner.js';
@@ -31,7 +32,7 @@ import { allFunctions, checkPrivileges, grantsOf } from './privileges.js';
 import { checkEncoding } from './server-check.js';
 import { ServerStatements, type DocumentStatements } from './statements.js';
 import { PostgresTokens } from './tokens.js';
-import { PostgresTransactions } from './transactions.js';
+import { PostgresTransactions, serverTransactions } from './transactions.js';
 import { PostgresWriter, type Statements } from './writer.js';
 
 /** The key of the advisory lock that serializes migrations; all releases use the same one. */
@@ -159,12 +160,11 @@ class PostgresStorage implements Storage {
       },
       count: (subject, bounds) => this.#statementsOf(one).count(subject, bounds),
     });
-    const transactions = new PostgresTransactions(this.#runner, collections);
+    const transactions = new PostgresTransactions(this.#runner, serverTransactions(collections));
+    const ofCitus = new CitusTransactions(this.#runner, nodes, collections);
     const committer: TransactionCommitter = {
       commitTransaction: (subject, steps) =>
-        this.#statements === this.#citus
-          ? Promise.reject(new Error('Citus: there are no transactions over documents'))
-          : transactions.commitTransaction(subject, steps),
+        (this.#statements === this.#citus ? ofCitus : transactions).commitTransaction(subject, steps),
     };
     const opened = openCollections(collections, this.#writer, readerOf, committer, limits);
     this.collection = opened.collection;

@@ -14,32 +14,69 @@ const maxSteps = 1_000;
 /** What holds the place of a document that must stay absent. It is never committed. */
 const placeholder = 'null';
 
+/** The statements on documents of one subject, $1, in a collection. */
+interface Texts {
+  /** Finds texts, with their positions. @param first - The number of the first of two parameters. */
+  readonly find: (first: number) => string;
+  readonly lock: string;
+  readonly delete: string;
+  /** Inserts documents, and updates those that exist with `DO UPDATE`. */
+  readonly insert: (
+    subject: string,
+    documents: readonly (readonly [id: Id, text: string | null])[],
+    onConflict: 'DO NOTHING' | 'DO UPDATE',
+  ) => readonly [text: string, values: readonly unknown[]];
+}
+
+/** What differs between one server and Citus. */
+export interface TransactionStatements {
+  /** Statements at the beginning of a transaction; the last one locks the subject. @param key - Of the advisory lock. */
+  readonly begin: (subject: string, key: bigint) => string;
+  /** The statements of all collections, in the order in which they are locked. */
+  readonly texts: ReadonlyMap<CollectionDefinition, Texts>;
+}
+
 /**
- * The statements on documents of one subject, $1. As in the functions of the schema, BETWEEN and ORDER BY make PostgreSQL
- * look up each key in the index, regardless of its statistics, and rows are locked in the order of their physical
- * locations. The INSERT that updates finds all of its rows, which are locked; an UPDATE with a join would have a plan
- * that depends on statistics.
+ * As in the functions of the schema, BETWEEN and ORDER BY make PostgreSQL look up each key in the index, regardless of
+ * its statistics, and rows are locked in the order of their physical locations. The INSERT that updates finds all of its
+ * rows, which are locked; an UPDATE with a join would have a plan that depends on statistics.
+ * @param ofSubject - A condition that leads Citus to the shard.
  */
-function textsOf({ name, column, id }: CollectionDefinition) {
+export function textsOf({ name, column, id }: CollectionDefinition, ofSubject = ''): Texts {
   const type = idTypes[id];
   const lookup = (what: string) => `CROSS JOIN LATERAL (
     SELECT stored.${what} AS found FROM ${name} AS stored
     WHERE stored.subject = $1 AND stored.id BETWEEN given.id AND given.id ORDER BY stored.id LIMIT 1) AS it`;
-  const located = `ctid = ANY (ARRAY(SELECT found FROM unnest($2::${type}[]) AS given (id) ${lookup('ctid')}))`;
-  const insert = `INSERT INTO ${name} (subject, id, ${column})
-    SELECT $1, id, text FROM unnest($2::${type}[], $3::text[]) AS given (id, text)`;
+  const located = `${ofSubject}
+    ctid = ANY (ARRAY(SELECT found FROM unnest($2::${type}[]) AS given (id) ${lookup('ctid')}))`;
   return {
-    /** Finds texts, with their positions. @param first - The number of the first of two parameters. */
-    find: (first: number) => `SELECT position, found AS text
+    find: (first) => `SELECT position, found AS text
       FROM unnest($${first}::${type}[], $${first + 1}::int[]) AS given (id, position) ${lookup(column)}`,
-    lock: `SELECT id, ${column} FROM ${name} WHERE ${located} FOR UPDATE`,
-    insert: `${insert} ON CONFLICT DO NOTHING RETURNING id`,
-    replace: `${insert} ON CONFLICT (subject, id) DO UPDATE SET ${column} = excluded.${column} RETURNING id`,
-    delete: `DELETE FROM ${name} WHERE ${located} RETURNING id`,
+    lock: `SELECT id, ${column} FROM ${name} AS stored WHERE ${located} FOR UPDATE`,
+    delete: `DELETE FROM ${name} AS stored WHERE ${located} RETURNING id`,
+    insert: (subject, documents, onConflict) => [
+      `INSERT INTO ${name} (subject, id, ${column})
+        SELECT $1, id, text FROM unnest($2::${type}[], $3::text[]) AS given (id, text)
+        ${conflictOf(column, onConflict)} RETURNING id`,
+      [subject, documents.map(([one]) => `${one}`), documents.map(([, text]) => text)],
+    ],
   };
 }
 
-type Texts = ReturnType<typeof textsOf>;
+/** What an INSERT does about documents that exist. */
+export function conflictOf(column: string, onConflict: 'DO NOTHING' | 'DO UPDATE'): string {
+  return onConflict === 'DO NOTHING'
+    ? 'ON CONFLICT DO NOTHING'
+    : `ON CONFLICT (subject, id) DO UPDATE SET ${column} = excluded.${column}`;
+}
+
+/** The statements for tables that one server stores. */
+export function serverTransactions(collections: readonly CollectionDefinition[]): TransactionStatements {
+  return {
+    begin: (_subject, key) => `SELECT pg_advisory_xact_lock(${key})`,
+    texts: new Map(collections.map((one) => [one, textsOf(one)])),
+  };
+}
 
 /** A transaction that waits for its commit. */
 interface Waiting {
@@ -65,17 +102,16 @@ interface Waiting {
  */
 export class PostgresTransactions implements TransactionCommitter {
   readonly #runner: StatementRunner;
-  /** The statements of all collections, in the order in which they are locked. */
-  readonly #texts: ReadonlyMap<CollectionDefinition, Texts>;
+  readonly #statements: TransactionStatements;
   readonly #check: string;
   /** What waits, by subject; the first ones are being committed if there is a line. */
   readonly #lines = new Map<string, Waiting[]>();
 
-  constructor(runner: StatementRunner, collections: readonly CollectionDefinition[]) {
+  constructor(runner: StatementRunner, statements: TransactionStatements) {
     this.#runner = runner;
-    this.#texts = new Map(collections.map((one) => [one, textsOf(one)]));
+    this.#statements = statements;
     // One statement, which sees one state of all collections. Its first row is there even if all documents are absent.
-    const all = Array.from(this.#texts.values(), ({ find }, i) => find(2 * i + 2));
+    const all = Array.from(statements.texts.values(), ({ find }, i) => find(2 * i + 2));
     this.#check = [`SELECT -1 AS position, $1::text AS text WHERE ${standbyHasIt}`, ...all].join(
       ' UNION ALL ',
     );
@@ -96,7 +132,7 @@ export class PostgresTransactions implements TransactionCommitter {
   }
 
   async #holds(subject: string, steps: readonly Step[]): Promise<boolean> {
-    const columns = Array.from(this.#texts.keys(), (collection) => {
+    const columns = Array.from(this.#statements.texts.keys(), (collection) => {
       const own = steps.flatMap((step, position) =>
         step.collection === collection ? { step, position } : [],
       );
@@ -148,12 +184,12 @@ export class PostgresTransactions implements TransactionCommitter {
     deadline: number,
   ): Promise<boolean[] | undefined> {
     const all = transactions.map(({ steps }) => steps);
-    const tables = Array.from(this.#texts, ([collection, texts]) => {
+    const tables = Array.from(this.#statements.texts, ([collection, texts]) => {
       const own = all.flat().filter((step) => step.collection === collection);
       return own.length > 0 ? [new Table(subject, collection, texts, own)] : [];
     }).flat();
     const settings = `SET LOCAL idle_in_transaction_session_timeout TO ${this.#runner.limits.inTransaction};
-      SELECT pg_advisory_xact_lock(${lockOf(subject)})`;
+      ${this.#statements.begin(subject, lockOf(subject))}`;
     const attempt = () =>
       this.#runner.transaction(
         settings,
@@ -225,8 +261,8 @@ class Table {
     }
     if (texts.size === 0) return;
     const sorted = [...texts].sort(([a], [b]) => ((a as string) < (b as string) ? -1 : 1));
-    const values = [sorted.map(([id]) => `${id}`), sorted.map(([, text]) => text)];
-    const held = new Set((await query(this.#texts.insert, [this.#subject, ...values])).map(([id]) => id));
+    const rows = await query(...this.#texts.insert(this.#subject, sorted, 'DO NOTHING'));
+    const held = new Set(rows.map(([id]) => id));
     for (const [id, text] of sorted) {
       if (!held.has(`${id}`)) continue;
       this.#stored.set(`${id}`, text);
@@ -248,8 +284,7 @@ class Table {
     const changed = [...this.#wanted].filter(([id, text]) => this.#stored.get(id) !== text);
     const gone = changed.flatMap(([id, text]) => (text === null ? id : []));
     const replaced = changed.filter(([, text]) => text !== null);
-    const values = [replaced.map(([id]) => id), replaced.map(([, text]) => text)];
-    if (replaced.length > 0) await query(this.#texts.replace, [this.#subject, ...values]);
+    if (replaced.length > 0) await query(...this.#texts.insert(this.#subject, replaced, 'DO UPDATE'));
     if (gone.length === 0) return;
     const deleted = await query(this.#texts.delete, [this.#subject, gone]);
     if (deleted.length !== gone.length) throw new Error('a locked document has moved');
