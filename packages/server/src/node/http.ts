@@ -8,27 +8,22 @@ import { Server, type Socket } from 'node:net';
 export const http = process.getBuiltinModule('node:http');
 
 /**
- * Keeps connections open whose clients have half-closed them; Node would close the other side at once.
+ * Keeps connections open whose clients have half-closed them; Node would close the other side at once. Over TLS, only
+ * after the handshake, which a client that has half-closed cannot complete.
  *
- * - Promise: a client that has half-closed its connection receives all its responses.
- * - Test: test/http/connection/fuzz.test.ts, "a client that has half-closed its connection receives all responses".
- * - Node: lib/_http_server.js, socketOnEnd; the property `httpAllowHalfOpen` is missing from the documents and types.
+ * - Promise: a client that has half-closed its connection receives all its responses, in a worker, too, whose connections
+ *   another process has accepted.
+ * - Tests: test/http/connection/fuzz.test.ts, "a client that has half-closed its connection receives all responses";
+ *   test/process/start-and-end.test.ts, "a worker that connections do not reach is replaced".
+ * - Node: lib/_http_server.js, socketOnEnd; the property `httpAllowHalfOpen` is missing from the documents and types. That
+ *   of a socket is documented (stream.Duplex).
+ * @param isTls - Whether requests arrive over TLS.
  */
-export function allowHalfOpen(server: HttpServer & { httpAllowHalfOpen?: boolean }): void {
+export function allowHalfOpen(server: HttpServer & { httpAllowHalfOpen?: boolean }, isTls: boolean): void {
   server.httpAllowHalfOpen = true;
-}
-
-/**
- * Makes a connection that another process has accepted stay open when its client half-closes it, as those that
- * http.Server accepts itself do.
- *
- * - Promise: as for `allowHalfOpen`, with workers.
- * - Test: test/process/start-and-end.test.ts, "in workers, too, a request that stays incomplete is ended, and a half-closed
- *   client served".
- * - Node: lib/net.js, onReadableStreamEnd; `allowHalfOpen` is documented as an option of a new socket only.
- */
-export function allowHalfOpenSocket(socket: Socket): void {
-  socket.allowHalfOpen = true;
+  server.on(isTls ? 'secureConnection' : 'connection', (socket: Socket) => {
+    socket.allowHalfOpen = true;
+  });
 }
 
 /**

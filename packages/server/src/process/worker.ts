@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config.js';
 import type { Service } from '../definition.js';
 import { messageOf } from '../storage/interface.js';
-import { allowHalfOpenSocket, startTimeLimits } from '../node/http.js';
+import { startTimeLimits } from '../node/http.js';
 import type { Metrics } from '../observability/metrics.js';
 import { logDescriptor, type SupervisorMessage, type WorkerMessage } from './worker-messages.js';
 import { interrupted, onEnd, shutdownTimes } from './signals.js';
@@ -125,7 +125,6 @@ class WorkerService {
       this.#open--;
       this.#reportConnections();
     });
-    allowHalfOpenSocket(socket);
     this.#app.server.emit('connection', socket);
   }
 

@@ -63,10 +63,7 @@ export function createServer(
   const server =
     tls === undefined
       ? http.createServer(options, serve)
-      : createHttpsServer(
-          { ...options, ...tls, handshakeTimeout: requestTimeout, allowHalfOpen: true },
-          serve,
-        );
+      : createHttpsServer({ ...options, ...tls, handshakeTimeout: requestTimeout }, serve);
   server.maxConnections = maxConnections;
   server.on('drop', (dropped?: DropArgument) => {
     report({ reason: 'connection_limit', address: dropped?.remoteAddress });
@@ -75,7 +72,7 @@ export function createServer(
   server.maxHeadersCount = 0;
   handleExpectations(server);
   stayWithHttp(server, tls !== undefined, write, report);
-  allowHalfOpen(server);
+  allowHalfOpen(server, tls !== undefined);
   if (tls !== undefined) readThroughStream(server);
   closeBy(server, (socket) => {
     connectionOf(socket).close();
