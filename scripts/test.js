@@ -2,12 +2,13 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
+import { services } from './lib/services.js';
 import { defaultLimits, runFiles } from './test-files.js';
 import { createTemporaryFolder } from './test-folder.js';
 import { marked } from './test-processes.js';
@@ -45,7 +46,9 @@ const quick = [
 /** What runs only when it is named. */
 const leftOut = 'test/deploy/';
 /** The folders that have tests in test/, which are compiled to dist-test/. */
-const packages = ['', 'packages/server/', 'packages/client/', 'examples/library/'];
+const packages = ['', 'packages/server/', 'packages/client/', ...services].filter((folder) =>
+  existsSync(`${folder}test`),
+);
 /** What is kept of the last run. */
 const results = '.tap';
 /** Tests use Node.js's mock timers, which are experimental. */

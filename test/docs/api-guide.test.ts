@@ -288,7 +288,10 @@ t.test('the commands and files that the documents name exist', (t) => {
 });
 
 t.test('the test commands that the documents name select tests', (t) => {
-  const tests = ['test', 'packages/server/test', 'packages/client/test', 'examples/library/test']
+  const examples = readdirSync(join(root, 'examples'))
+    .map((name) => `examples/${name}/test`)
+    .filter((folder) => existsSync(join(root, folder)));
+  const tests = ['test', 'packages/server/test', 'packages/client/test', ...examples]
     .flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(
         (name) => `${folder}/${name}`,

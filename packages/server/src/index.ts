@@ -49,6 +49,7 @@ export {
   type Transaction,
 } from './storage/interface.js';
 export { prefixRange } from './storage/ids.js';
+export { idempotencyErrors, IdempotencyKeys, type IdempotencyOptions } from './idempotency.js';
 
 // JSON with integers of 64 bits.
 export { parseExactJson } from './contract/exact-json.js';

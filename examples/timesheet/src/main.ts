@@ -1,0 +1,4 @@
+// Entry point of the server.
+import { start } from 'contract-server/start';
+
+await start(() => import('./service.js'));

@@ -1,0 +1,103 @@
+// Requests that are repeated with a key, on every engine: also through two processes, and after the key has expired.
+import t, { type Test } from 'tap';
+import { parseExactJson } from '../../dist/contract/exact-json.js';
+import { JsonText } from '../../dist/contract/json-text.js';
+import { Documents } from '../../dist/documents.js';
+import { ApiError } from '../../dist/errors.js';
+import { idempotencyErrors, IdempotencyKeys, type IdempotencyOptions } from '../../dist/idempotency.js';
+import type { CollectionDefinition, Storage } from '../../dist/storage/interface.js';
+import { enginesToTest } from '../support/engines.js';
+import { garden } from '../support/garden/store.js';
+
+const [beds, , labels] = garden.collections as [
+  CollectionDefinition<'int64'>,
+  CollectionDefinition<'int64'>,
+  CollectionDefinition<'text'>,
+];
+
+/** Creates requests that count how often they took effect, and respond with that. */
+function counting(t: Test, storage: Storage, options?: IdempotencyOptions) {
+  const context = {
+    collection: storage.collection.bind(storage),
+    transaction: storage.transaction.bind(storage),
+  };
+  const keys = new IdempotencyKeys(context, labels, options);
+  const counters = new Documents<bigint, { count: bigint }>(storage.collection(beds), { count: true });
+  return {
+    count: async (key: string | undefined, request: unknown = 'count') => {
+      const { text } = await keys.run('alice', { key, request }, async (tx) => {
+        const count = BigInt((await counters.in(tx).get(1n))?.count ?? 0) + 1n;
+        await counters.in(tx).write(1n, { when: 'any', value: { count } });
+        return { count };
+      });
+      return text;
+    },
+    refuse: (key: string) =>
+      t.rejects(
+        keys.run('alice', { key, request: 'refuse' }, () => {
+          throw new Error('refused');
+        }),
+        { message: 'refused' },
+      ),
+    /** The keys whose expiry is stored, in the order in which they expire, and the number of responses. */
+    stored: async () => {
+      const { json } = await storage.collection(labels).page('alice', { limit: 100 });
+      const all = parseExactJson(`[${json}]`) as { key?: string }[];
+      const keys = all.flatMap(({ key }) => key ?? []);
+      return { keys: keys.join(' '), responses: all.length - keys.length };
+    },
+  };
+}
+
+for (const engine of enginesToTest) {
+  t.test(`${engine.name}: a repeated request takes effect once`, engine.options, async (t) => {
+    const storages = await engine.openOtherTwice(t, garden);
+    const [one, other] = storages.map((storage) => counting(t, storage)) as [
+      ReturnType<typeof counting>,
+      ReturnType<typeof counting>,
+    ];
+    t.equal(await one.count('a'), '{"count":1}');
+    t.equal(await other.count('a'), '{"count":1}');
+    t.equal(await other.count('b'), '{"count":2}');
+    t.equal(await one.count(undefined), '{"count":3}');
+    t.equal(await one.count(undefined), '{"count":4}', 'without a key, each takes effect');
+    await t.rejects(one.count('a', 'count more'), new ApiError(idempotencyErrors.keyReused));
+    await one.refuse('c');
+    const together = await Promise.all(
+      Array.from({ length: 16 }, (_, i) => (i % 2 === 0 ? one : other).count('c')),
+    );
+    t.strictSame(new Set(together), new Set(['{"count":5}']));
+  });
+
+  t.test(`${engine.name}: expired keys are deleted, a few at a time`, engine.options, async (t) => {
+    let time = Date.parse('2030-01-31T09:00:00Z');
+    const storage = await engine.openOther(t, garden);
+    const { count, stored } = counting(t, storage, { keepFor: 1_000, now: () => time });
+    for (const key of ['a', 'b', 'c', 'd', 'e']) await count(key);
+    t.strictSame(await stored(), { keys: 'a b c d e', responses: 5 });
+    time += 999;
+    t.equal(await count('e'), '{"count":5}', 'it is kept');
+    time += 2;
+    t.equal(await count('e'), '{"count":6}', 'it has expired, and is used again');
+    t.strictSame(await stored(), { keys: 'c d e e', responses: 3 });
+    await count('f');
+    t.strictSame(await stored(), { keys: 'e e f', responses: 2 });
+    t.equal(await count('e'), '{"count":6}', 'its old expiry does not delete it');
+    t.strictSame(await stored(), { keys: 'e f', responses: 2 });
+    time += 1_001;
+    await count('g');
+    t.strictSame(await stored(), { keys: 'g', responses: 1 });
+  });
+
+  t.test(`${engine.name}: a response may be JSON already`, engine.options, async (t) => {
+    const storage = await engine.openOther(t, garden);
+    const keys = new IdempotencyKeys(storage, labels);
+    const text = String.raw`{"id":9007199254740993,"name":"\"a\"\u0001😀"}`;
+    const run = () =>
+      keys.run('alice', { key: '"a"', request: { id: 9007199254740993n } }, () =>
+        Promise.resolve(new JsonText<{ id: bigint }>(text)),
+      );
+    t.equal((await run()).text, text);
+    t.equal((await run()).text, text);
+  });
+}
