@@ -4,7 +4,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { endProcesses, listMarked, marked, timesOf } from './test-processes.js';
+import { timesOf } from './lib/processes.js';
+import { endProcesses, listMarked, marked } from './test-processes.js';
 
 /**
  * When a file is ended. Progress is output, or that its processes run, or wait for a processor, for a twentieth of the

@@ -1,7 +1,7 @@
 // The processes of a test run. Each carries the run's marks in its environment, so that none is lost that outlives its
 // parent or opens a session of its own. Only Linux shows them; elsewhere there seem to be none.
-import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
+import { allProcesses, readProcess, signalAll } from './lib/processes.js';
 
 /** The variable that has the marks, separated by spaces; packages/server/test/support/server-process.js passes it on. */
 const variable = 'TEST_RUN';
@@ -27,12 +27,12 @@ export function marked(...marks) {
 export function listMarked() {
   /** @type {Map<number, { name: string, parent: number, marks: readonly string[] }>} */
   const all = new Map();
-  for (const pid of list('/proc').map(Number).filter(Number.isInteger)) {
-    const status = read(`/proc/${pid}/stat`);
+  for (const pid of allProcesses()) {
+    const status = readProcess(pid, 'stat');
     // The name in parentheses may contain anything.
     const [, name = '', state, parent] = /^\d+ \((.*)\) (\S) (\d+) /s.exec(status) ?? [];
     if (parent === undefined || state === 'Z') continue;
-    const environment = `\0${read(`/proc/${pid}/environ`)}`;
+    const environment = `\0${readProcess(pid, 'environ')}`;
     const [, marks = ''] = environment.split(`\0${variable}=`);
     all.set(pid, {
       name,
@@ -48,23 +48,10 @@ export function listMarked() {
   return [...all]
     .map(([pid, { name }]) => ({ pid, name, marks: marksOf(pid) }))
     .filter(({ marks }) => marks.length > 0)
-    .map((process) => ({ ...process, command: commandOf(process.pid) }));
-}
-
-/**
- * Returns for how long the threads of a process have run, and for how long they have run or waited for a processor, in
- * seconds; zeros if the system does not tell.
- * @param {number} pid
- */
-export function timesOf(pid) {
-  let ran = 0;
-  let ready = 0;
-  for (const thread of list(`/proc/${pid}/task`)) {
-    const [running = 0, waiting = 0] = read(`/proc/${pid}/task/${thread}/schedstat`).split(' ').map(Number);
-    ran += running / 1e9;
-    ready += (running + waiting) / 1e9;
-  }
-  return { ran, ready };
+    .map((process) => ({
+      ...process,
+      command: readProcess(process.pid, 'cmdline').replaceAll('\0', ' ').trim(),
+    }));
 }
 
 /**
@@ -79,41 +66,9 @@ export async function endProcesses(mark) {
     for (const { pid, name } of left) {
       // Only with SIGQUIT does PostgreSQL release its shared memory. One that is stopped must continue first.
       const gently = round < 300 && name === 'postgres';
-      for (const signal of gently ? ['SIGQUIT', 'SIGCONT'] : ['SIGKILL']) send(pid, signal);
+      signalAll([pid], gently ? 'SIGQUIT' : 'SIGKILL');
+      if (gently) signalAll([pid], 'SIGCONT');
     }
     await setTimeout(50);
-  }
-}
-
-/** @param {number} pid @param {string} signal */
-function send(pid, signal) {
-  try {
-    process.kill(pid, signal);
-  } catch {
-    // It has ended meanwhile.
-  }
-}
-
-/** @param {number} pid */
-function commandOf(pid) {
-  return read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim();
-}
-
-/** @param {string} folder */
-function list(folder) {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
-}
-
-/** @param {string} file */
-function read(file) {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    // The process has ended, or is another user's.
-    return '';
   }
 }

@@ -26,6 +26,7 @@ export function requestText({ method, path, token, body }) {
  * @property {number} time - How long to start new requests, in ms.
  * @property {() => string | undefined} next - Returns the next request, or undefined if there are no more.
  * @property {(status: number) => boolean} [expect] - Whether a status is expected; 200 and 204 by default.
+ * @property {number} [pause] - How long a connection rests after another status, in ms, which then is no error.
  */
 
 /**
@@ -35,6 +36,8 @@ export function requestText({ method, path, token, body }) {
  * @property {number} rate - Requests per second.
  * @property {number} p50 - The median latency, in ms.
  * @property {number} p99 - The 99th percentile of the latency, in ms.
+ * @property {number} slowest - The highest latency, in ms.
+ * @property {Record<number, number>} others - The numbers of responses with unexpected statuses, if these are no errors.
  * @property {number} cpu - This process's share of one core, 0 to 1; near 1, the generator is the bottleneck.
  */
 
@@ -44,9 +47,11 @@ export function requestText({ method, path, token, body }) {
  * @returns {Promise<LoadResult>}
  * @throws Error on an unexpected status, and when a connection is lost.
  */
-export async function putUnderLoad({ port, connections, time, next, expect = isSuccess }) {
+export async function putUnderLoad({ port, connections, time, next, expect = isSuccess, pause }) {
   const latencies = createHistogram();
   let requests = 0;
+  /** @type {Record<number, number>} */
+  const others = {};
   /** @type {bigint} */
   let deadline;
 
@@ -71,8 +76,10 @@ export async function putUnderLoad({ port, connections, time, next, expect = isS
       reader.onResponse = (status) => {
         latencies.record(process.hrtime.bigint() - started);
         requests++;
-        if (expect(status)) start();
-        else reject(new Error(`unexpected status ${status}`));
+        if (expect(status)) return start();
+        if (pause === undefined) return reject(new Error(`unexpected status ${status}`));
+        others[status] = (others[status] ?? 0) + 1;
+        setTimeout(start, pause);
       };
       socket.on('error', reject);
       socket.on('close', broken);
@@ -96,6 +103,8 @@ export async function putUnderLoad({ port, connections, time, next, expect = isS
     rate: requests / seconds,
     p50: latencies.percentile(50) / 1e6,
     p99: latencies.percentile(99) / 1e6,
+    slowest: latencies.max / 1e6,
+    others,
     cpu: (used.user + used.system) / 1e6 / seconds,
   };
 }

@@ -1,7 +1,10 @@
 // Measures servers alternately, since the speed of a shared machine changes within seconds.
 import { startServer } from '../../packages/server/test/support/server-process.js';
+import { childrenOf, cpuTime, memoryOf } from '../lib/processes.js';
 import { putUnderLoad } from './load.js';
 import { startRound } from './workloads.js';
+
+/** @typedef {import('../../packages/server/test/support/server-process.js').ServerProcess} ServerProcess */
 
 /**
  * Load before each round that is not measured, in ms: because caches expire while the other servers have their rounds, or
@@ -32,6 +35,19 @@ export async function alternate(rounds, things, measure) {
 }
 
 /**
+ * Starts a server in production mode, with its log discarded.
+ * @param {import('../../packages/server/test/support/server-process.js').ServerOptions} options
+ */
+export function startMeasured({ env, ...options }) {
+  return startServer({ ...options, measured: true, env: { NODE_ENV: 'production', ...env } });
+}
+
+/** The processes of a server: also its workers, or the server of another ecosystem. @param {ServerProcess} server */
+export function processesOf({ child: { pid = NaN } }) {
+  return [pid, ...childrenOf(pid)];
+}
+
+/**
  * Starts and stops servers. The first time creates the databases and fills the page cache.
  * @param {number} rounds
  * @param {readonly import('../../packages/server/test/support/server-process.js').ServerOptions[]} servers
@@ -48,10 +64,9 @@ export function measureStarts(rounds, servers) {
 /**
  * The result of a server in one round.
  * @typedef {import('./load.js').LoadResult & { cpuPerRequest: number, rss: number }} Sample - The CPU time of the server
- *   in ms, and its memory in bytes.
+ *   in µs, and its memory in MiB.
  *
- * @typedef {{ name: string, process: import('./measured-server.js').MeasuredServer,
- *   target: import('./workloads.js').Target }} RunningServer
+ * @typedef {{ name: string, process: ServerProcess, target: import('./workloads.js').Target }} RunningServer
  */
 
 /**
@@ -79,9 +94,13 @@ export function measureRates({ rounds, time, warmTime }, servers, workload, conn
     };
     if (supply !== undefined) await run(supplyTime, supply);
     else if (!isWarmUp) await run(rampTime);
-    await server.reset();
+    const processes = processesOf(server);
+    const before = cpuTime(processes);
     const load = await run(isWarmUp ? warmTime : time);
-    const { cpu, rss } = await server.usage();
-    return { ...load, cpuPerRequest: cpu / load.requests, rss };
+    return {
+      ...load,
+      cpuPerRequest: (cpuTime(processes) - before) / load.requests,
+      rss: processes.reduce((sum, pid) => sum + memoryOf(pid), 0),
+    };
   });
 }

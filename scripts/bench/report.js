@@ -1,118 +1,189 @@
-// Reports the results of a run: on the terminal, and as the data from which page.js writes docs/benchmarks.md.
+// Reports a run: on the terminal and, if it is complete, in docs/benchmarks.md and docs/benchmarks/.
 import { execFileSync } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { cpus, release, totalmem, type } from 'node:os';
-import { median, spread } from '../lib/statistics.js';
-import { number, resultTable, startTable, table, writePage } from './page.js';
+import { fileURLToPath } from 'node:url';
+import prettier from 'prettier';
+import { median } from 'simple-statistics';
+import { medianInterval, spread } from '../lib/statistics.js';
 
-/** @typedef {import('./page.js').Row} Row */
 /**
+ * @typedef {import('./run.js').Result} Result
  * @typedef {object} Report
- * @property {readonly import('./run.js').Result[]} results
- * @property {readonly import('./ratios.js').Comparison[]} comparisons
- * @property {readonly number[]} connectionCounts
+ * @property {readonly Result[]} results
+ * @property {readonly number[]} connectionCounts - The largest first.
  * @property {readonly import('./workloads.js').Workload[]} workloads
  * @property {Record<'short' | 'long', { rounds: number, time: number }>} plan - Times in ms.
  */
+/** A row of a table, by column. @typedef {Record<string, string | number>} Row */
 
 /** Above this share of a core, the generator may be the bottleneck. */
 const busyGenerator = 0.9;
+/** What the Plant Store must keep of its earlier rate, in creates, lists and deletes. */
+const target = 0.97;
+/** What follows it in docs/benchmarks.md is written here. */
+const mark = '<!-- What follows is written by `npm run bench`. -->';
+/** The workloads that have a chart. */
+const charted = ['create', 'list-100'];
 const docs = new URL('../../docs/', import.meta.url);
 
-/** @param {Report} report */
+/**
+ * Prints a report.
+ * @param {Report} report
+ * @returns {boolean} Whether a change makes creates, lists or deletes slower.
+ */
 export function printReport(report) {
-  const rows = resultRows(report);
-  const servers = serversOf(report);
-  /** @type {Record<string, (row: Row) => string>} */
-  const figures = {
-    'Requests per second': (row) =>
-      `${number(row['requests/s'])} ± ${row['± %']}%${row['generator may limit'] === 'yes' ? ' \\*' : ''}`,
-    'Latency: median / 99th percentile, in ms': (row) =>
-      `${number(row['median ms'])} / ${number(row['p99 ms'])}`,
-    'Server CPU per request, in µs': (row) => number(row['server CPU µs/request']),
-  };
+  const results = resultRows(report);
+  const ratios = ratioRows(report);
   for (const connections of report.connectionCounts) {
-    for (const [title, show] of Object.entries(figures)) {
-      const figure = resultTable({ servers, workloads: report.workloads }, rows, connections, show);
-      console.log(`### ${title}, at ${connections} connections\n${figure}`);
-    }
+    /** @type {Record<string, (row: Row) => string>} */
+    const figures = {
+      'Requests per second': (row) => `${rate(row)} ± ${row['± %']}%`,
+      'Latency: median / 99th percentile, in ms': (row) =>
+        `${number(row['median ms'])} / ${number(row['p99 ms'])}`,
+      'Server CPU per request, in µs': (row) => number(row['server CPU µs/request']),
+    };
+    for (const [title, show] of Object.entries(figures))
+      console.log(
+        `### ${title}, at ${connections} connections\n${byServer(report, results, connections, show)}`,
+      );
   }
-  console.log(
-    `\\* The generator used more than ${100 * busyGenerator}% of a core and may be the bottleneck.`,
+  console.log(`† The generator used more than ${100 * busyGenerator}% of a core and may be the bottleneck.`);
+  console.log(`### Start and memory\n${startTable(report)}`);
+  const slower = ratios.filter(
+    ({ kind, workload, high }) =>
+      kind === 'before' && /^(create|list|delete)/.test(String(workload)) && Number(high) < target,
   );
-  console.log(`### Start and memory\n${startTable(servers)}`);
-  if (report.comparisons.length > 0) console.log(ratioText(report.comparisons));
+  if (ratios.length > 0) {
+    console.log(`## Ratios
+The rate of one server divided by that of the other in the same round, likewise of the times that they take to start: the
+median of the rounds, and an interval that contains the true median with a confidence of about 95 %.`);
+    const rows = ratios.map((row) => [
+      `${row['server']} to ${row['other']}`,
+      ...[`${row['workload']} ${row['connections']}`, `${row['ratio']}`, `${row['low']} to ${row['high']}`],
+      slower.includes(row) ? 'SLOWER' : '',
+    ]);
+    console.log(table(['', 'workload, connections', 'ratio', 'interval', ''], rows));
+  }
+  return slower.length > 0;
 }
 
-/** Writes all data, and docs/benchmarks.md and its charts from it. @param {Report} report */
+/** Writes all figures to docs/benchmarks/, and tables of them to docs/benchmarks.md. @param {Report} report */
 export async function writeReport(report) {
   const folder = new URL('benchmarks/', docs);
+  const [results, ratios] = [resultRows(report), ratioRows(report)];
   await mkdir(folder, { recursive: true });
-  await writeFile(new URL('results.csv', folder), csv(resultRows(report)));
-  await writeFile(new URL('ratios.csv', folder), csv(ratioRows(report)));
-  await writeFile(new URL('run.json', folder), `${JSON.stringify(await runOf(report), undefined, 2)}\n`);
-  await writePage();
+  await writeFile(new URL('results.csv', folder), csv(results));
+  await writeFile(new URL('ratios.csv', folder), csv(ratios));
+  const file = new URL('benchmarks.md', docs);
+  const [head] = (await readFile(file, 'utf8')).split(mark);
+  const text = `${head}${mark}\n\n${pageTables(report, results, ratios)}\n\n${await conditions(report)}\n`;
+  const style = await prettier.resolveConfig(fileURLToPath(file));
+  await writeFile(file, await prettier.format(text, { ...style, parser: 'markdown' }));
 }
 
-/** @param {Report} report @returns {Promise<import('./page.js').Run>} */
-async function runOf(report) {
-  const { plan, connectionCounts, workloads } = report;
-  const { version } = JSON.parse(await readFile(new URL('../package.json', docs), 'utf8'));
-  return {
-    date: new Date().toISOString().slice(0, 10),
-    version,
-    commit: execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: docs, encoding: 'utf8' }).trim(),
-    machine:
-      `${cpus().length} cores (${cpus()[0]?.model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB, ` +
-      `${type()} ${release().split('-')[0]}, Node.js ${process.version}`,
-    versions: await versionsOfPeers(),
-    rounds:
-      `${plan.short.rounds} rounds of ${plan.short.time / 1000} s (lists of 100,000: ${plan.long.rounds} of ` +
-      `${plan.long.time / 1000} s) per server, workload and number of connections, after a warm-up round, each after a ` +
-      'short load that is not measured. Figures are medians.',
-    connections: [...connectionCounts],
-    workloads: workloads.map(({ name, title, mostConnections }) => ({
-      name,
-      title,
-      ...(mostConnections !== undefined && { mostConnections }),
-    })),
-    servers: serversOf(report),
+/**
+ * The tables and charts of docs/benchmarks.md.
+ * @param {Pick<Report, 'connectionCounts' | 'workloads' | 'results'>} report
+ * @param {readonly Row[]} results @param {readonly Row[]} ratios
+ */
+export function pageTables(report, results, ratios) {
+  const [most = 0] = report.connectionCounts;
+  const rates = ratios.filter(({ workload }) => workload !== 'start');
+  const pairs = new Map(
+    rates.map(({ server = '', other = '' }) => [`${server}, to ${other}`, { server, other }]),
+  );
+  const cell = (/** @type {Row | undefined} */ row) => {
+    if (row === undefined) return '–';
+    const text = String(Number(Number(row['ratio']).toPrecision(2)));
+    if (Number(row['high']) < 1) return `**${text}**`;
+    return Number(row['low']) <= 1 ? `≈${text}` : text;
   };
+  const rows = [...pairs].map(([label, pair]) => [
+    label,
+    ...report.workloads.map(({ name: workload }) =>
+      report.connectionCounts
+        .map((connections) => cell(find(ratios, { ...pair, workload, connections })))
+        .join(' / '),
+    ),
+    cell(find(ratios, { ...pair, workload: 'start' })),
+  ]);
+  const charts = report.workloads
+    .filter(({ name }) => charted.includes(name))
+    .map(({ name, title }) => {
+      const bars = results.filter(({ workload, connections }) => workload === name && connections === most);
+      return `\`\`\`mermaid
+xychart-beta horizontal
+  title "${title}, requests per second"
+  x-axis [${bars.map(({ server }) => `"${server}"`).join(', ')}]
+  bar [${bars.map((row) => row['requests/s']).join(', ')}]
+\`\`\``;
+    });
+  return `## Ratios
+
+${table(['', ...report.workloads.map(({ name }) => name), 'start'], rows)}
+
+${charts.join('\n\n')}
+
+## Requests per second
+
+${byServer(report, results, most, rate)}
+
+## Latency
+
+${byServer(report, results, most, (row) => number(row['p99 ms']))}
+
+## Start and memory
+
+${startTable(report)}`;
 }
 
-/** @param {Pick<Report, 'results'>} report @returns {import('./page.js').Run['servers']} */
-function serversOf({ results }) {
-  return results.map(({ server: { name, kind, durability }, startTimes, measurements }) => {
+/** Formats a number with three significant digits. @param {string | number | undefined} value */
+function number(value) {
+  return rounded(Number(value)).toLocaleString('en');
+}
+
+/** @param {Row} row */
+function rate(row) {
+  return number(row['requests/s']) + (row['generator may limit'] === 'yes' ? '†' : '');
+}
+
+/** @param {readonly string[]} head @param {readonly (readonly string[])[]} rows */
+function table(head, rows) {
+  const lines = [head, head.map((_, i) => (i === 0 ? '---' : '---:')), ...rows];
+  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+/**
+ * A table with a row for each server and a column for each workload, at one number of connections.
+ * @param {Pick<Report, 'results' | 'workloads'>} report
+ * @param {readonly Row[]} rows
+ * @param {number} connections
+ * @param {(row: Row) => string} show
+ */
+function byServer({ results, workloads }, rows, connections, show) {
+  const body = results.map(({ server }) => [
+    server.name,
+    ...workloads.map(({ name: workload }) => {
+      const row = find(rows, { server: server.name, workload, connections });
+      return row === undefined ? '–' : show(row);
+    }),
+  ]);
+  return table(['', ...workloads.map(({ name }) => name)], body);
+}
+
+/** @param {Pick<Report, 'results'>} report */
+function startTable({ results }) {
+  const rows = results.map(({ server, startTimes, measurements }) => {
     const memory = measurements.flatMap(({ samples }) => samples.map(({ rss }) => rss));
-    return {
-      name,
-      kind,
-      durability,
-      start: rounded(median(startTimes)),
-      memory: rounded(Math.max(...memory) / 1e6),
-    };
+    return [server.name, number(median(startTimes)), number(Math.max(...memory))];
   });
+  return table(['', 'start, ms', 'peak memory, MiB'], rows);
 }
 
-/** @returns {Promise<string[]>} */
-async function versionsOfPeers() {
-  const read = (/** @type {string} */ file) => readFile(new URL(file, import.meta.url), 'utf8');
-  const own = JSON.parse(await read('../../package-lock.json')).packages;
-  const packages = { ...own, ...JSON.parse(await read('package-lock.json')).packages };
-  const versions = [
-    'express',
-    'express-openapi-validator',
-    'hono',
-    '@hono/zod-openapi',
-    'fastify-openapi-glue',
-    'fastify',
-    '@photostructure/sqlite',
-  ].map((name) => `${name} ${packages[`node_modules/${name}`]?.version}`);
-  const crates = await read('peers/axum/Cargo.lock');
-  for (const name of ['axum', 'rusqlite', 'sqlx']) {
-    versions.push(`${name} ${new RegExp(`^name = "${name}"\nversion = "(.*)"`, 'm').exec(crates)?.[1]}`);
-  }
-  return versions;
+/** The row with these values. @param {readonly Row[]} rows @param {Row} wanted */
+function find(rows, wanted) {
+  return rows.find((row) => Object.entries(wanted).every(([name, value]) => row[name] === value));
 }
 
 /** @param {Report} report @returns {Row[]} */
@@ -123,47 +194,98 @@ function resultRows({ results, connectionCounts }) {
         .filter(({ connections }) => connections === count)
         .map(({ workload, connections, samples }) => {
           const middle = (/** @type {'rate' | 'p50' | 'p99' | 'cpuPerRequest'} */ key) =>
-            median(samples.map((sample) => sample[key]));
+            rounded(median(samples.map((sample) => sample[key])));
           return {
-            server: server.name,
-            workload,
-            connections,
-            'requests/s': rounded(middle('rate')),
-            '± %': Math.round(100 * spread(samples.map(({ rate }) => rate))),
+            ...{ server: server.name, workload, connections, 'requests/s': middle('rate') },
+            '± %': Math.round(100 * spread(samples.map((sample) => sample.rate))),
             'generator may limit': samples.some(({ cpu }) => cpu > busyGenerator) ? 'yes' : 'no',
-            'median ms': rounded(middle('p50')),
-            'p99 ms': rounded(middle('p99')),
-            'server CPU µs/request': rounded(1000 * middle('cpuPerRequest')),
+            'median ms': middle('p50'),
+            'p99 ms': middle('p99'),
+            'server CPU µs/request': middle('cpuPerRequest'),
           };
         }),
     ),
   );
 }
 
-/** @param {Pick<Report, 'comparisons'>} report @returns {Row[]} */
-function ratioRows({ comparisons }) {
-  return comparisons.map(({ server, other, workload, connections = '', ratio: { median, low, high } }) => ({
-    ...{ server, other, workload, connections },
-    ...{ ratio: median.toFixed(2), low: low.toFixed(2), high: high.toFixed(2) },
-  }));
+/**
+ * The ratios that were measured in each round: each server's rate to that of the one that it is compared with, and the
+ * start of each Plant Store to that of Fastify.
+ * @param {Report} report
+ * @returns {Row[]}
+ */
+function ratioRows({ results }) {
+  const named = (/** @type {string | undefined} */ name) =>
+    results.find(({ server }) => server.name === name);
+  /**
+   * @param {Result} own @param {Result} other @param {string} workload @param {number | string} connections
+   * @param {readonly number[]} values - By round. @param {readonly number[]} others
+   */
+  const row = (own, other, workload, connections, values, others) => {
+    const { median, low, high } = medianInterval(values.map((value, i) => value / (others[i] ?? NaN)));
+    return {
+      ...{ server: own.server.name, other: other.server.name, workload, connections },
+      ...{ ratio: median.toFixed(2), low: low.toFixed(2), high: high.toFixed(2), kind: other.server.kind },
+    };
+  };
+  const rates = results.flatMap((result) => {
+    const reference = named(result.server.comparedWith);
+    if (reference === undefined) return [];
+    const [own, other] = result.server.kind === 'ours' ? [result, reference] : [reference, result];
+    return own.measurements.map(({ workload, connections, samples }, i) => {
+      const others = other.measurements[i]?.samples ?? [];
+      return row(
+        own,
+        other,
+        workload,
+        connections,
+        samples.map(({ rate }) => rate),
+        others.map(({ rate }) => rate),
+      );
+    });
+  });
+  const fastify = named('Fastify');
+  const stores = results.filter(({ server }) => ['ours', 'before'].includes(server.kind));
+  const starts = stores.flatMap((store) =>
+    fastify === undefined ? [] : [row(store, fastify, 'start', '', store.startTimes, fastify.startTimes)],
+  );
+  return [...rates, ...starts];
 }
 
-/** @param {readonly import('./ratios.js').Comparison[]} comparisons */
-function ratioText(comparisons) {
-  const confidence = Math.floor(100 * Math.min(...comparisons.map(({ ratio }) => ratio.confidence)));
-  const rows = ratioRows({ comparisons }).map(
-    ({ server, other, workload, connections, ratio, low, high }, i) => [
-      `${server} to ${other}`,
-      `${workload} ${connections}`,
-      `${ratio}`,
-      `${low} to ${high}`,
-      comparisons[i]?.slower ? 'SLOWER' : '',
-    ],
+/** @param {Report} report */
+async function conditions({ plan, results }) {
+  const { version } = JSON.parse(await readFile(new URL('../package.json', docs), 'utf8'));
+  const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], {
+    cwd: docs,
+    encoding: 'utf8',
+  }).trim();
+  const [{ model } = { model: '' }] = cpus();
+  return `## Conditions
+
+- Plant Store ${version}, commit ${commit}, on ${new Date().toISOString().slice(0, 10)}, in one run with all servers.
+- ${cpus().length} cores (${model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB, ${type()} ${release().split('-')[0]},
+  Node.js ${process.version}. Servers and load generator share it.
+- ${(await versionsOfPeers()).join(', ')}.
+- ${plan.short.rounds} rounds of ${plan.short.time / 1000} s (lists of 100,000: ${plan.long.rounds} of
+  ${plan.long.time / 1000} s) per server, workload and number of connections, after a warm-up round, each after a short
+  load that is not measured. Figures are medians.
+${results.map(({ server }) => `- ${server.name}: ${server.durability}.`).join('\n')}`;
+}
+
+/** @returns {Promise<string[]>} */
+async function versionsOfPeers() {
+  const read = (/** @type {string} */ file) => readFile(new URL(file, import.meta.url), 'utf8');
+  const own = JSON.parse(await read('../../package-lock.json')).packages;
+  const packages = { ...own, ...JSON.parse(await read('package-lock.json')).packages };
+  const names = ['express', 'express-openapi-validator', 'hono', '@hono/zod-openapi', 'fastify-openapi-glue'];
+  const versions = [...names, 'fastify', '@photostructure/sqlite'].map(
+    (name) => `${name} ${packages[`node_modules/${name}`]?.version}`,
   );
-  return `## Ratios
-The rate of one server divided by that of the other in the same round, likewise of the times that they take to start: the
-median of the rounds, and an interval that contains the true median with a confidence of at least ${confidence} %.
-${table(['', 'workload, connections', 'ratio', 'interval', ''], rows)}`;
+  const crates = await read('peers/axum/Cargo.lock');
+  for (const name of ['axum', 'rusqlite', 'sqlx']) {
+    versions.push(`${name} ${new RegExp(`^name = "${name}"\nversion = "(.*)"`, 'm').exec(crates)?.[1]}`);
+  }
+  return versions;
 }
 
 /** @param {number} value */

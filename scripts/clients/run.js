@@ -1,37 +1,28 @@
 // Generates clients from openapi.yaml with common generators, compiles them, runs each against the real service, and
-// writes the results to docs/clients.md. Run by hand, since it takes minutes and many downloads: "npm run test:clients".
-// With names of clients, it runs only those and writes nothing. The page shows each program without what is between its
-// comments "docs: hide" and "docs: show".
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+// prints what docs/clients.md shows: "npm run test:clients". With names of generators, it runs only those. It takes
+// minutes and many downloads.
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { startServer } from '../../packages/server/test/support/server-process.js';
-import { command, root } from './build.js';
-import { clients as languages } from './languages.js';
-import { report } from './report.js';
-import { clients as typescript } from './typescript.js';
-
-const clients = { ...languages, ...typescript };
+import { send } from '../lib/request.js';
+import { command, generators, root } from './generators.js';
 
 const workshop = await mkdtemp(join(tmpdir(), 'plant-store-clients-'));
 const server = await startServer();
 
 try {
   const chosen = process.argv.slice(2);
-  const names = chosen.length > 0 ? chosen : Object.keys(clients);
-  const rows = [];
-  for (const name of names) {
-    const client = clients[name];
-    if (client === undefined)
-      throw new Error(`there is no client ${name}: ${Object.keys(clients).join(', ')}`);
-    const result = await examine(name, client);
-    console.log(`${name}: ${JSON.stringify(result)}`);
-    if (result.missing.length === 0 && !(result.compiles && result.exact && result.typed))
-      process.exitCode = 1;
-    rows.push({ name, client, result });
+  /** @type {Record<string, object>} */
+  const results = {};
+  for (const name of chosen.length > 0 ? chosen : Object.keys(generators)) {
+    const generator = generators[name];
+    if (generator === undefined)
+      throw new Error(`there is no generator ${name}: ${Object.keys(generators).join(', ')}`);
+    results[name] = { version: generator.version, ...(await examine(name, generator)) };
   }
-  if (chosen.length === 0) await writeFile(join(root, 'docs/clients.md'), await report(rows));
+  console.table(results);
 } finally {
   await server.end();
   await rm(workshop, { recursive: true, force: true });
@@ -40,33 +31,25 @@ try {
 /**
  * Generates, compiles and runs one client.
  * @param {string} name
- * @param {import('./build.js').Client} client
+ * @param {import('./generators.js').Generator} generator
  */
-async function examine(name, client) {
+async function examine(name, { needs, version, build, run }) {
   const folder = join(workshop, name);
-  const result = {
-    missing: /** @type {string[]} */ ([]),
-    compiles: false,
-    exact: false,
-    typed: false,
-    fault: '',
-  };
-  for (const tool of client.needs) {
+  for (const tool of needs) {
     // Each of them understands one of the two.
-    const there = await command(root, 'sh', '-c', `${tool} --version || ${tool} version`).catch(
-      () => undefined,
-    );
-    if (there === undefined) result.missing.push(tool);
+    const asks = ['sh', '-c', `${tool} --version || ${tool} version`];
+    if ((await command(root, asks).catch(() => undefined)) === undefined) return { 'not run: no': tool };
   }
-  if (result.missing.length > 0) return result;
   await cp(join(root, 'scripts/clients', name), folder, { recursive: true });
+  const result = { compiles: false, 'exact ids': false, 'typed errors': false };
   try {
-    await client.build(folder);
+    await build(folder, version);
     result.compiles = true;
-    Object.assign(result, await roundTrip(name, folder, client));
+    Object.assign(result, await roundTrip(name, folder, run(folder)));
   } catch (error) {
-    result.fault = error instanceof Error ? error.message : String(error);
+    console.error(`${name}: ${error}`);
   }
+  if (!Object.values(result).every(Boolean)) process.exitCode = 1;
   return result;
 }
 
@@ -74,24 +57,22 @@ async function examine(name, client) {
  * Lets a client's program create 2^53+1 between two neighbors, and 2^63-1; list, delete, and provoke four errors.
  * @param {string} subject
  * @param {string} folder
- * @param {import('./build.js').Client} client
+ * @param {string[]} argv - The command that runs the program.
  */
-async function roundTrip(subject, folder, client) {
+async function roundTrip(subject, folder, argv) {
   const token = await server.createToken(subject);
   /** @type {(method: string, path: string, body?: string) => Promise<string>} */
-  const call = async (method, path, body = undefined) => {
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-    const response = await fetch(server.origin + path, { method, headers, body: body ?? null });
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
-    return response.text();
+  const call = async (method, path, body) => {
+    const { status, text } = await send(server.origin, { method, path, token, ...(body && { body }) });
+    if (status !== 200 && status !== 204) throw new Error(`${method} ${path}: ${status} ${text}`);
+    return text;
   };
   const neighbors = { below: 2n ** 53n, above: 2n ** 53n + 2n };
   for (const [name, id] of Object.entries(neighbors)) {
     await call('POST', '/plants', `{"id":${id},"name":"${name}"}`);
   }
 
-  const [program, ...argv] = client.run(folder);
-  const printed = await command(folder, program, ...argv, {
+  const printed = await command(folder, argv, {
     BASE_URL: server.origin,
     TOKEN: token,
     READ_TOKEN: await server.createToken(subject, '--scope', 'plants:read'),
@@ -104,15 +85,16 @@ async function roundTrip(subject, folder, client) {
   for (const id of [2n ** 63n - 1n, ...Object.values(neighbors)]) {
     await call('DELETE', `/plants/${id}`);
   }
+  const expected = [
+    [400, 40010],
+    [401, 40101],
+    [403, 40300],
+    [404, 40400],
+  ];
   return {
-    exact:
+    'exact ids':
       isDeepStrictEqual(list, ['below', 'own', 'above']) &&
       isDeepStrictEqual(left, ['below', 'above', 'max']),
-    typed: isDeepStrictEqual(errors, [
-      [400, 40010],
-      [401, 40101],
-      [403, 40300],
-      [404, 40400],
-    ]),
+    'typed errors': isDeepStrictEqual(errors, expected),
   };
 }

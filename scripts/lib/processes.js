@@ -1,9 +1,6 @@
 // Looks at processes (Linux), and waits for what they do.
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-
-/** The unit of CPU times in /proc, in µs (USER_HZ). */
-const tick = 10_000;
 
 /**
  * Reads a file of /proc.
@@ -24,16 +21,29 @@ export function childrenOf(pid) {
   return (readProcess(pid, `task/${pid}/children`).match(/\d+/g) ?? []).map(Number);
 }
 
+/** The ids of all processes. */
+export function allProcesses() {
+  return list('/proc').map(Number).filter(Number.isInteger);
+}
+
 /**
- * Returns the CPU time of a process, in µs; 0 if it has ended.
+ * Returns for how long the running threads of a process have run, and for how long they have run or waited for a
+ * processor, in seconds; zeros if the process has ended.
  * @param {number} pid
- * @param {{ withEnded?: boolean }} [options] - Whether to add that of its children that have ended.
  */
-export function cpuTime(pid, { withEnded = false } = {}) {
-  const fields = readProcess(pid, 'stat')
-    .replace(/^.*\) /s, '')
-    .split(' ');
-  return fields.slice(11, withEnded ? 15 : 13).reduce((sum, ticks) => sum + Number(ticks) * tick, 0);
+export function timesOf(pid) {
+  const times = { ran: 0, ready: 0 };
+  for (const thread of list(`/proc/${pid}/task`)) {
+    const [ran = 0, waited = 0] = readProcess(pid, `task/${thread}/schedstat`).split(' ').map(Number);
+    times.ran += ran / 1e9;
+    times.ready += (ran + waited) / 1e9;
+  }
+  return times;
+}
+
+/** The CPU time of processes, in µs. @param {readonly number[]} processes */
+export function cpuTime(processes) {
+  return processes.reduce((sum, pid) => sum + timesOf(pid).ran * 1e6, 0);
 }
 
 /**
@@ -71,5 +81,14 @@ export async function until(step, patience) {
   for (const deadline = performance.now() + patience * 1_000; ; await pause(20)) {
     const result = await step();
     if (result || performance.now() > deadline) return result;
+  }
+}
+
+/** @param {string} folder @returns {string[]} Empty if it does not exist. */
+function list(folder) {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
   }
 }

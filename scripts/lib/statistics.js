@@ -1,25 +1,9 @@
-// Computes the statistics for the benchmarks and the soak runs.
+// What the benchmarks need beyond simple-statistics.
+import { binomialDistribution, max, median, min } from 'simple-statistics';
 
-/**
- * @param {readonly number[]} values - At least one.
- * @param {number} share - From 0 (the minimum) to 1 (the maximum).
- * @returns {number} The value below which this share of the values lies, interpolated linearly.
- */
-export function quantile(values, share) {
-  const sorted = [...values].sort((a, b) => a - b);
-  const position = share * (sorted.length - 1);
-  const [below = NaN, above = below] = sorted.slice(Math.floor(position));
-  return below + (above - below) * (position % 1);
-}
-
-/** @param {readonly number[]} values - At least one. */
-export function median(values) {
-  return quantile(values, 0.5);
-}
-
-/** Half the distance between the extremes, relative to the median. @param {readonly number[]} values */
+/** Half the distance between the extremes, relative to the median. @param {number[]} values */
 export function spread(values) {
-  return (Math.max(...values) - Math.min(...values)) / 2 / median(values);
+  return (max(values) - min(values)) / 2 / median(values);
 }
 
 /** @typedef {{ median: number, low: number, high: number, confidence: number }} Interval */
@@ -33,21 +17,13 @@ export function spread(values) {
  */
 export function medianInterval(values, wanted = 0.93) {
   const sorted = [...values].sort((a, b) => a - b);
-  const count = sorted.length;
-  /** The probability that the true median lies outside the interval, on one side. */
-  let tail = 0.5 ** count;
+  const below = binomialDistribution(sorted.length, 0.5) ?? [];
   let cut = 0;
-  let more = tail;
-  for (let k = 1; k < count / 2; k++) {
-    more *= (count - k + 1) / k;
-    if (1 - 2 * (tail + more) < wanted) break;
-    tail += more;
-    cut = k;
+  /** The probability that the true median lies outside the interval, on one side. */
+  let tail = below[0] ?? NaN;
+  while (cut + 1 < sorted.length / 2 && 1 - 2 * (tail + (below[cut + 1] ?? NaN)) >= wanted) {
+    tail += below[++cut] ?? NaN;
   }
-  return {
-    median: median(sorted),
-    low: sorted[cut] ?? NaN,
-    high: sorted[count - 1 - cut] ?? NaN,
-    confidence: 1 - 2 * tail,
-  };
+  const [low = NaN, high = NaN] = [sorted[cut], sorted.at(-1 - cut)];
+  return { median: median(sorted), low, high, confidence: 1 - 2 * tail };
 }

@@ -1,7 +1,6 @@
 // Sends requests to a container or to the load balancer, and counts those that fail. Nothing is retried.
-import { Agent } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
-import { send } from '../lib/request.js';
+import { startClients } from '../lib/clients.js';
 
 /** How many requests are under way at a time. */
 export const clients = 32;
@@ -26,44 +25,25 @@ export function startLoad(origin, token) {
   /** @type {Outcome} */
   const outcome = { sent: 0, failures: [], longestGap: 0 };
   let lastSuccess = performance.now();
-  let stopped = false;
   // So that no other load uses the same ids.
   const firstId = Date.now() * 1000;
-
-  /**
-   * Returns whether a request succeeds.
-   * @param {Agent} agent
-   * @param {number} expected
-   * @param {import('../lib/request.js').Message} message
-   */
-  const succeeds = async (agent, expected, message) => {
-    outcome.sent++;
-    const { status, text } = await send(origin, { token, ...message }, { agent });
-    const now = performance.now();
-    outcome.longestGap = Math.max(outcome.longestGap, now - lastSuccess);
-    if (status === expected) lastSuccess = now;
-    else outcome.failures.push(`${status} ${text.slice(0, 100)}`);
-    await pause(between);
-    return status === expected;
-  };
-  const done = Promise.all(
-    Array.from({ length: clients }, async (_, client) => {
-      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-      for (let i = 0; !stopped; i++) {
-        const id = firstId + i * clients + client;
-        const body = JSON.stringify({ id, name: `plant ${i}`, tag: 'proof' });
-        const created = await succeeds(agent, 200, { method: 'POST', path: '/plants', body });
-        await succeeds(agent, 200, { path: '/plants?limit=5' });
-        if (created) await succeeds(agent, 204, { method: 'DELETE', path: `/plants/${id}` });
-      }
-      agent.destroy();
-    }),
-  );
-  return {
-    stop: async () => {
-      stopped = true;
-      await done;
-      return outcome;
-    },
-  };
+  const load = startClients(origin, clients, async ({ number, round, send }) => {
+    /** @param {number} expected @param {import('../lib/request.js').Message} message */
+    const succeeds = async (expected, message) => {
+      outcome.sent++;
+      const { status, text } = await send({ token, ...message });
+      const now = performance.now();
+      outcome.longestGap = Math.max(outcome.longestGap, now - lastSuccess);
+      if (status === expected) lastSuccess = now;
+      else outcome.failures.push(`${status} ${text.slice(0, 100)}`);
+      await pause(between);
+      return status === expected;
+    };
+    const id = firstId + round * clients + number;
+    const body = JSON.stringify({ id, name: `plant ${round}`, tag: 'proof' });
+    const created = await succeeds(200, { method: 'POST', path: '/plants', body });
+    await succeeds(200, { path: '/plants?limit=5' });
+    if (created) await succeeds(204, { method: 'DELETE', path: `/plants/${id}` });
+  });
+  return { stop: () => load.end().then(() => outcome) };
 }

@@ -7,10 +7,9 @@
 // for a few responses in between. How fast the machine is does not matter: it only adds to the lag. Does not run on
 // Windows, because SIGSTOP causes the lag.
 import { EventEmitter, once } from 'node:events';
-import { Agent } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startServer } from '../../packages/server/test/support/server-process.js';
-import { send } from '../lib/request.js';
+import { startClients } from '../lib/clients.js';
 
 const clients = 4;
 /**
@@ -38,24 +37,7 @@ async function prove(env, most) {
   /** How many responses there were, by status and code. @type {Map<string, number>} */
   const counts = new Map();
   const responses = new EventEmitter();
-  let over = false;
   let created = 0;
-
-  /** Creates plants, each after a list of one, with one request at a time. */
-  async function run() {
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    while (!over) {
-      const body = JSON.stringify({ id: ++created, name: 'Monstera' });
-      for (const message of [{ path: '/plants?limit=1' }, { method: 'POST', path: '/plants', body }]) {
-        const { status, text } = await send(server.origin, { token, ...message }, { agent });
-        const outcome =
-          status === 200 ? 'served' : text.includes('"error":50301') ? 'refused' : `${status} ${text}`;
-        counts.set(outcome, count(outcome) + 1);
-        responses.emit('response');
-      }
-    }
-    agent.destroy();
-  }
 
   /** @param {string} outcome */
   function count(outcome) {
@@ -75,7 +57,17 @@ async function prove(env, most) {
     return true;
   }
 
-  const load = Promise.all(Array.from({ length: clients }, run));
+  // Creates plants, each after a list of one.
+  const load = startClients(server.origin, clients, async ({ send }) => {
+    const body = JSON.stringify({ id: ++created, name: 'Monstera' });
+    for (const message of [{ path: '/plants?limit=1' }, { method: 'POST', path: '/plants', body }]) {
+      const { status, text } = await send({ token, ...message });
+      const outcome =
+        status === 200 ? 'served' : text.includes('"error":50301') ? 'refused' : `${status} ${text}`;
+      counts.set(outcome, count(outcome) + 1);
+      responses.emit('response');
+    }
+  });
   /** @type {Record<string, boolean>} */
   const verdicts = { 'serves requests under load': await serves() };
   const before = count('refused');
@@ -92,8 +84,7 @@ async function prove(env, most) {
   const refuses = count('refused') > before;
   verdicts[`refuses requests while it lags, after ${stops} stops of ${stop} ms`] = refuses;
   verdicts['serves requests again'] = await serves();
-  over = true;
-  await load;
+  await load.end();
   const refused = count('refused');
   counts.delete('served');
   counts.delete('refused');

@@ -12,10 +12,11 @@ import { Agent } from 'node:http';
 import { connect } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
+import { quantile } from 'simple-statistics';
 import { startServer } from '../../packages/server/test/support/server-process.js';
 import { memoryOf } from '../lib/processes.js';
+import { startClients } from '../lib/clients.js';
 import { send } from '../lib/request.js';
-import { quantile } from '../lib/statistics.js';
 import { attacks } from './attacks.js';
 
 /** The local address of the good subject's new connections, which differs from the attackers'. */
@@ -23,17 +24,6 @@ const goodAddress = '127.0.0.2';
 const goodConnections = 8;
 
 /** The attacking process's parameters. @typedef {{ port: number, tokens: string[], deadline: number }} Order */
-/**
- * The good subject, and its results. `failed` counts by error; `times` are latencies in ms.
- * @typedef {object} Good
- * @property {string} origin
- * @property {string} token
- * @property {number} deadline
- * @property {number} requests
- * @property {Record<string, number>} failed
- * @property {string[]} wrong
- * @property {number[]} times
- */
 
 if (process.send === undefined) await main(Number(process.argv[2] ?? 10), process.argv[3] ?? '1');
 else process.once('message', (order) => attackAll(/** @type {Order} */ (order)));
@@ -63,20 +53,67 @@ async function main(minutes, workers) {
       await send(origin, { method: 'POST', path: '/plants', token, body: JSON.stringify({ id, name }) });
     }
   }
-  const deadline = Date.now() + minutes * 60_000;
-  /** @type {Good} */
-  const good = { origin, token, deadline, requests: 0, failed: {}, wrong: [], times: [] };
-  const established = Array.from({ length: goodConnections }, (_, i) => stayConnected(good, i));
+  const good = {
+    requests: 0,
+    /** By error. @type {Record<string, number>} */
+    failed: {},
+    wrong: /** @type {string[]} */ ([]),
+    /** In ms. @type {number[]} */
+    times: [],
+  };
+
+  /**
+   * Creates, lists and deletes a plant, and checks every response.
+   * @param {bigint} id
+   * @param {(message: import('../lib/request.js').Message) => Promise<import('../lib/request.js').Response>} send
+   */
+  async function useOne(id, send) {
+    const create = { method: 'POST', path: '/plants', body: `{"id":${id},"name":"plant"}` };
+    const steps = [
+      { message: create, expected: '200 {"name":"plant"}' },
+      { message: { method: 'GET', path: '/plants?limit=1' }, expected: '200 [{"name":"plant"}]' },
+      { message: { method: 'DELETE', path: `/plants/${id}` }, expected: '204 ' },
+    ];
+    let stored = false;
+    for (const { message, expected } of steps) {
+      const begin = performance.now();
+      good.requests++;
+      const { status, text } = await send({ token, ...message });
+      good.times.push(performance.now() - begin);
+      const response = `${status} ${text}`;
+      if (response === expected) {
+        if (message === create) stored = true;
+      } else if (status === 0 || status === 503) {
+        good.failed[response.slice(0, 40)] = (good.failed[response.slice(0, 40)] ?? 0) + 1;
+      } else if (stored || message === create) {
+        good.wrong.push(`${message.method} ${message.path}: ${response.slice(0, 200)}`);
+      }
+      await pause(20);
+    }
+  }
+
+  const timeout = 30_000;
+  const established = startClients(origin, goodConnections, ({ number, round, send }) =>
+    useOne((BigInt(number) << 40n) + BigInt(round), (message) => send(message, { timeout })),
+  );
   // Lets these clients connect before the attack begins.
   await pause(1_000);
   const attacker = fork(new URL(import.meta.url).pathname);
-  attacker.send({ port, tokens, deadline });
-  const newcomers = comeAnew(good);
+  attacker.send({ port, tokens, deadline: Date.now() + minutes * 60_000 });
+  // Uses a plant on a new connection every second.
+  const newcomer = startClients(origin, 1, async ({ round }) => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const options = { agent, timeout, localAddress: goodAddress };
+    await useOne((1n << 60n) + BigInt(round), (message) => send(origin, message, options));
+    agent.destroy();
+    await pause(1_000);
+  });
   let resident = 0;
   const sampling = setInterval(() => (resident = Math.max(resident, memoryOf(Number(child.pid)))), 500);
 
   const died = once(child, 'exit').then(() => 'died');
-  const outcome = await Promise.race([died, Promise.all([...established, newcomers]).then(() => 'lives')]);
+  const outcome = await Promise.race([died, pause(minutes * 60_000, 'lives')]);
+  await Promise.all([established.end(), newcomer.end()]);
   clearInterval(sampling);
   attacker.kill();
   const status = outcome === 'lives' ? await server.end() : outcome;
@@ -95,54 +132,6 @@ async function main(minutes, workers) {
   console.log(JSON.stringify(results, undefined, 2));
   for (const fault of server.faults.slice(0, 5)) console.log(fault.slice(0, 500));
   process.exit(outcome === 'lives' && good.wrong.length === 0 && failed <= good.requests / 100 ? 0 : 1);
-}
-
-/** Uses plants of its own on one connection until the deadline. @param {Good} good @param {number} client */
-async function stayConnected(good, client) {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  for (let id = BigInt(client) << 40n; Date.now() < good.deadline; id++) await useOne(good, id, { agent });
-}
-
-/** Uses a plant on a new connection every second. @param {Good} good */
-async function comeAnew(good) {
-  for (let id = 1n << 60n; Date.now() < good.deadline; id++) {
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    await useOne(good, id, { agent, localAddress: goodAddress });
-    agent.destroy();
-    await pause(1_000);
-  }
-}
-
-/**
- * Creates, lists and deletes a plant, and checks every response.
- * @param {Good} good
- * @param {bigint} id
- * @param {import('node:http').RequestOptions} options
- */
-async function useOne(good, id, options) {
-  const create = { method: 'POST', path: '/plants', body: `{"id":${id},"name":"plant"}` };
-  const steps = [
-    { message: create, expected: '200 {"name":"plant"}' },
-    { message: { method: 'GET', path: '/plants?limit=1' }, expected: '200 [{"name":"plant"}]' },
-    { message: { method: 'DELETE', path: `/plants/${id}` }, expected: '204 ' },
-  ];
-  let stored = false;
-  for (const { message, expected } of steps) {
-    const begin = performance.now();
-    good.requests++;
-    const { token, origin } = good;
-    const { status, text } = await send(origin, { token, ...message }, { timeout: 30_000, ...options });
-    good.times.push(performance.now() - begin);
-    const response = `${status} ${text}`;
-    if (response === expected) {
-      if (message === create) stored = true;
-    } else if (status === 0 || status === 503) {
-      good.failed[response.slice(0, 40)] = (good.failed[response.slice(0, 40)] ?? 0) + 1;
-    } else if (stored || message === create) {
-      good.wrong.push(`${message.method} ${message.path}: ${response.slice(0, 200)}`);
-    }
-    await pause(20);
-  }
 }
 
 /** Runs all attacks, in the attacking process. @param {Order} order */

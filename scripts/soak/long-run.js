@@ -7,9 +7,10 @@ import { Agent, get } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import getPort from 'get-port';
+import { quantile } from 'simple-statistics';
 import { startServer } from '../../packages/server/test/support/server-process.js';
+import { startClients } from '../lib/clients.js';
 import { send } from '../lib/request.js';
-import { quantile } from '../lib/statistics.js';
 
 const minutes = Math.max(3, Number(process.argv[2] ?? 10));
 const subjects = ['alice', 'bob', 'carol', 'dave'];
@@ -25,13 +26,12 @@ const server = await startServer({ env: { OPS_PORT: String(adminPort) } });
 const faults = [];
 /** @type {number[]} */
 let latencies = [];
-let over = false;
-const clients = [];
+const loads = [];
 for (const subject of subjects) {
   const token = await server.createToken(subject);
-  /** @type {State} */
-  const state = { ids: [], next: 0 };
-  for (let i = 0; i < connectionsPerSubject; i++) clients.push(runClient(token, state));
+  /** The ids of the subject's plants, and the next id. */
+  const state = { ids: /** @type {number[]} */ ([]), next: 0 };
+  loads.push(startClients(server.origin, connectionsPerSubject, (client) => useOnce(client, token, state)));
 }
 
 const admin = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -63,8 +63,7 @@ for (let minute = 1; minute <= minutes; minute++) {
   rows.push(row);
   console.log(JSON.stringify(row));
 }
-over = true;
-await Promise.all(clients);
+await Promise.all(loads.map((load) => load.end()));
 admin.destroy();
 const status = await server.end();
 
@@ -87,57 +86,36 @@ if (server.faults.length > 0) console.log(server.faults.slice(0, 10).join('\n'))
 process.exitCode = Object.values(verdicts).every(Boolean) ? 0 : 1;
 
 /**
- * The state that a subject's connections share: the ids of its plants, and the next id.
- * @typedef {{ ids: number[], next: number }} State
- */
-
-/**
- * Runs one connection of a subject: random creates, deletes, lists and invalid requests.
+ * Sends a random create, delete, list or invalid request.
+ * @param {import('../lib/clients.js').Client} client
  * @param {string} token
- * @param {State} state
+ * @param {{ ids: number[], next: number }} state
  */
-async function runClient(token, state) {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  while (!over) {
-    const chance = Math.random();
-    if (chance < 0.03) await expect(401, agent, 'GET', '/plants', 'unknown');
-    else if (chance < 0.06) await expect(400, agent, 'POST', '/plants', token, '{"id":1.5,"name":"x"}');
-    else if (chance < 0.09) await expect(404, agent, 'DELETE', '/plants/-1', token);
-    else if (chance < 0.12) await hangUp(token);
-    else if (chance < 0.22) await expect(200, agent, 'GET', '/plants?limit=100', token);
-    else if (chance < 0.23) await expect(200, agent, 'GET', '/plants', token);
-    else if (state.ids.length > plantsKept || chance < 0.55) {
-      const id = state.ids.shift();
-      if (id !== undefined) await expect(204, agent, 'DELETE', `/plants/${id}`, token);
-    } else {
-      const id = state.next++;
-      const name = 'x'.repeat(20 + Math.floor(Math.random() * 100));
-      await expect(200, agent, 'POST', '/plants', token, `{"id":${id},"name":"${name}","tag":"indoor"}`);
-      state.ids.push(id);
-    }
-    await pause(thinkTime);
+async function useOnce({ send }, token, state) {
+  /** @type {(status: number, method: string, path: string, body?: string, token?: string) => Promise<void>} */
+  const expect = async (expected, method, path, body, using = token) => {
+    const start = performance.now();
+    const { status, text } = await send({ method, path, token: using, ...(body && { body }) });
+    latencies.push(performance.now() - start);
+    if (status !== expected) faults.push(`${method} ${path}: ${status} ${text}`);
+  };
+  const chance = Math.random();
+  if (chance < 0.03) await expect(401, 'GET', '/plants', undefined, 'unknown');
+  else if (chance < 0.06) await expect(400, 'POST', '/plants', '{"id":1.5,"name":"x"}');
+  else if (chance < 0.09) await expect(404, 'DELETE', '/plants/-1');
+  else if (chance < 0.12) await hangUp(token);
+  else if (chance < 0.22) await expect(200, 'GET', '/plants?limit=100');
+  else if (chance < 0.23) await expect(200, 'GET', '/plants');
+  else if (state.ids.length > plantsKept || chance < 0.55) {
+    const id = state.ids.shift();
+    if (id !== undefined) await expect(204, 'DELETE', `/plants/${id}`);
+  } else {
+    const id = state.next++;
+    const name = 'x'.repeat(20 + Math.floor(Math.random() * 100));
+    await expect(200, 'POST', '/plants', `{"id":${id},"name":"${name}","tag":"indoor"}`);
+    state.ids.push(id);
   }
-  agent.destroy();
-}
-
-/**
- * Sends a request, reads the whole response, and records the latency and any unexpected status.
- * @param {number} expected
- * @param {Agent} agent
- * @param {string} method
- * @param {string} path
- * @param {string} token
- * @param {string} [body]
- */
-async function expect(expected, agent, method, path, token, body) {
-  const start = performance.now();
-  const { status, text } = await send(
-    server.origin,
-    { method, path, token, ...(body && { body }) },
-    { agent },
-  );
-  latencies.push(performance.now() - start);
-  if (status !== expected) faults.push(`${method} ${path}: ${status} ${text}`);
+  await pause(thinkTime);
 }
 
 /**

@@ -338,10 +338,6 @@ t.test('what several documents say is the same everywhere, and what the code say
   t.end();
 });
 
-t.test('docs/benchmarks.md shows the data of one run', async (t) => {
-  await t.resolves(run('node', ['scripts/bench/page.js', '--check'], { cwd: root }));
-});
-
 t.test('docs/limits.md has the defaults of the configuration', (t) => {
   const limits = read('docs/limits.md');
   const configuration = read('docs/configuration.md');

@@ -1,13 +1,13 @@
 // Checks that a service responds in time, and keeps its memory, while PostgreSQL stalls.
 //
 //   npm run bench:postgres
-import { Agent } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { systemPostgres } from '../../../packages/server/test/support/postgres-cluster.js';
 import { plantStore, startServer } from '../../../packages/server/test/support/server-process.js';
 import { memoryOf } from '../../lib/processes.js';
-import { send } from '../../lib/request.js';
+import { putUnderLoad } from '../load.js';
+import { createRequest } from '../workloads.js';
 
 const connections = 64;
 /** DATABASE_TIMEOUT_SECONDS. */
@@ -19,46 +19,26 @@ const postgres = await (await systemPostgres()).createServer('data');
 const url = postgres.url();
 await plantStore(url, 'migrate');
 const token = await plantStore(url, 'token', 'create', 'bench');
-const { origin, child } = await startServer({
+const { port, child } = await startServer({
   measured: true,
   env: { DATABASE_URL: url, DATABASE_TIMEOUT_SECONDS: String(timeout) },
 });
 const pid = Number(child.pid);
 let nextId = 0;
 
-/**
- * Creates plants over several connections; resolves to the rate, the slowest response and the others by status and body.
- * @param {number} time - In ms.
- */
+/** Creates plants over several connections. @param {number} time - In ms. */
 async function load(time) {
-  const agent = new Agent({ keepAlive: true, maxSockets: connections });
-  const deadline = performance.now() + time;
-  let created = 0;
-  let slowest = 0;
-  /** @type {Record<string, number>} */
-  const others = {};
-  const client = async () => {
-    while (performance.now() < deadline) {
-      const begin = performance.now();
-      const body = `{"id":${nextId++},"name":"Monstera deliciosa"}`;
-      const { status, text } = await send(
-        origin,
-        { method: 'POST', path: '/plants', token, body },
-        { agent },
-      );
-      slowest = Math.max(slowest, performance.now() - begin);
-      if (status === 200) {
-        created++;
-        continue;
-      }
-      others[`${status} ${text}`] = (others[`${status} ${text}`] ?? 0) + 1;
-      // A tenth of what Retry-After asks for.
-      await pause(100);
-    }
-  };
-  await Promise.all(Array.from({ length: connections }, client));
-  agent.destroy();
-  return { rate: created / (time / 1000), slowest, others };
+  const next = () => createRequest(token, nextId++);
+  // A tenth of what Retry-After asks for.
+  const { requests, seconds, slowest, others } = await putUnderLoad({
+    port,
+    connections,
+    time,
+    next,
+    pause: 100,
+  });
+  const failed = Object.values(others).reduce((sum, count) => sum + count, 0);
+  return { rate: (requests - failed) / seconds, slowest, others };
 }
 
 const locker = new Client({ connectionString: url });

@@ -13,13 +13,11 @@ client.setConfig({
   bodySerializer: exactBody,
 });
 
-// docs: hide
 /** The status and the code of a typed error. */
 const outcome = ({ response, error }: { response?: Response; error?: PlantError | undefined }) => [
   response?.status,
   error?.error,
 ];
-// docs: show
 
 const own = 2n ** 53n + 1n;
 const max = 2n ** 63n - 1n;
@@ -27,7 +25,6 @@ await createPlant({ body: { id: own, name: 'own' }, throwOnError: true });
 await createPlant({ body: { id: max, name: 'max' }, throwOnError: true });
 const { data } = await listPlants({ query: { limit: 3 }, throwOnError: true });
 await deletePlant({ path: { id: own }, throwOnError: true });
-// docs: hide
 const errors = [
   outcome(await createPlant({ body: { id: max, name: 'other' } })),
   outcome(await listPlants({ auth: 'wrong' })),
@@ -35,4 +32,3 @@ const errors = [
   outcome(await deletePlant({ path: { id: own } })),
 ];
 console.log(JSON.stringify({ list: data.map(({ name }) => name), errors }));
-// docs: show

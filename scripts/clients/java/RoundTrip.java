@@ -17,7 +17,6 @@ public class RoundTrip {
     return new PlantsApi(client);
   }
 
-  // docs: hide
   /** The status of the exception, and the code of the Error that its body is read as. */
   static List<Integer> outcome(Call call) throws Exception {
     try {
@@ -31,7 +30,6 @@ public class RoundTrip {
   interface Call {
     void run() throws ApiException;
   }
-  // docs: show
 
   public static void main(String[] arguments) throws Exception {
     PlantsApi plants = connect(System.getenv("TOKEN"));
@@ -40,7 +38,6 @@ public class RoundTrip {
     plants.createPlant(new NewPlant().id(Long.MAX_VALUE).name("max"));
     List<String> names = plants.listPlants(3, null).stream().map(Plant::getName).toList();
     plants.deletePlant(own);
-    // docs: hide
     List<List<Integer>> errors =
         List.of(
             outcome(() -> plants.createPlant(new NewPlant().id(Long.MAX_VALUE).name("other"))),
@@ -50,6 +47,5 @@ public class RoundTrip {
     System.out.println(new Gson().toJson(Map.of("list", names, "errors", errors)));
     // OkHttp's threads would keep the process for a minute.
     System.exit(0);
-    // docs: show
   }
 }

@@ -21,7 +21,6 @@ func connect(token string) *plants.ClientWithResponses {
 	return client
 }
 
-// docs: hide
 // outcome gives the status and the code of a typed error.
 func outcome(status int, failure *plants.Error) [2]int32 {
 	if failure == nil {
@@ -29,7 +28,6 @@ func outcome(status int, failure *plants.Error) [2]int32 {
 	}
 	return [2]int32{int32(status), failure.Error}
 }
-// docs: show
 
 func must(err error) {
 	if err != nil {
@@ -62,7 +60,6 @@ func main() {
 	}
 	remove(client, own)
 
-	// docs: hide
 	taken := create(math.MaxInt64, "other")
 	wrong, err := connect("wrong").ListPlantsWithResponse(ctx, nil)
 	must(err)
@@ -74,5 +71,4 @@ func main() {
 		outcome(forbidden.StatusCode(), forbidden.JSON403),
 		outcome(gone.StatusCode(), gone.JSON404),
 	}}))
-	// docs: show
 }

@@ -12,13 +12,11 @@ const connect = (token: string | undefined) =>
     bodySerializer: exactBody,
   });
 
-// docs: hide
 /** The status and the code of a typed error. */
 const outcome = ({ response, error }: { response: Response; error?: components['schemas']['Error'] }) => [
   response.status,
   error?.error,
 ];
-// docs: show
 
 const plants = connect(TOKEN);
 const own = 2n ** 53n + 1n;
@@ -27,7 +25,6 @@ await plants.POST('/plants', { body: { id: own, name: 'own' } });
 await plants.POST('/plants', { body: { id: max, name: 'max' } });
 const { data } = await plants.GET('/plants', { params: { query: { limit: 3 } } });
 await plants.DELETE('/plants/{id}', { params: { path: { id: own } } });
-// docs: hide
 const errors = [
   outcome(await plants.POST('/plants', { body: { id: max, name: 'other' } })),
   outcome(await connect('wrong').GET('/plants')),
@@ -35,4 +32,3 @@ const errors = [
   outcome(await plants.DELETE('/plants/{id}', { params: { path: { id: own } } })),
 ];
 console.log(JSON.stringify({ list: data?.map(({ name }) => name), errors }));
-// docs: show

@@ -11,11 +11,9 @@ def connect(token: str) -> AuthenticatedClient:
     return AuthenticatedClient(base_url=os.environ["BASE_URL"], token=token)
 
 
-# docs: hide
 def status_and_code(response) -> list[int]:
     """The status, and the code of the error that the body contains."""
     return [response.status_code, response.parsed.error if isinstance(response.parsed, Error) else 0]
-# docs: show
 
 
 plants = connect(os.environ["TOKEN"])
@@ -24,7 +22,6 @@ create_plant.sync(client=plants, body=NewPlant(id=own, name="own"))
 create_plant.sync(client=plants, body=NewPlant(id=largest, name="max"))
 names = [plant.name for plant in list_plants.sync(client=plants, limit=3)]
 delete_plant.sync_detailed(own, client=plants)
-# docs: hide
 errors = [
     status_and_code(create_plant.sync_detailed(client=plants, body=NewPlant(id=largest, name="other"))),
     status_and_code(list_plants.sync_detailed(client=connect("wrong"))),
@@ -32,4 +29,3 @@ errors = [
     status_and_code(delete_plant.sync_detailed(own, client=plants)),
 ]
 print(json.dumps({"list": names, "errors": errors}))
-# docs: show
