@@ -198,6 +198,19 @@ t.test('docs/api.md lists the error codes of the catalogue', (t) => {
   t.end();
 });
 
+/** The examples of the section about lists, in a module that compiles if they do. */
+function listsOf(page: string): string {
+  const [, section = ''] = page.split('### Lists of a part, and totals\n');
+  const [, part = '', handler = ''] = /^```ts\n([^]*?)^```$[^]*?^```ts\n([^]*?)^```$/m.exec(section) ?? [];
+  return `import { type Documents, listAll, prefixRange } from 'contract-server';
+interface Request { caller: { subject: string }; query: { after?: string; limit?: number } }
+interface Handlers { listTasks(request: Request): Promise<object> }
+export const part = (all: Documents<string, object>, { caller }: Request) => {
+  return ${part}};
+export const handlers = (all: Documents<string, object>): Handlers => ({ ${handler} });
+`;
+}
+
 t.test(
   'packages/server/docs/start-your-own.md and packages/server/README.md lead to services, without the Plant Store',
   await needs('curl'),
@@ -226,6 +239,7 @@ t.test(
       /^`(services\/\S+\.\w+)`[^\n]*:\n\n```\w+\n([^]*?)^```$/gm,
     ))
       await writeFile(join(clone, file), code);
+    await writeFile(join(clone, 'services/tasks/src/lists.ts'), listsOf(page));
     t.equal(await bash(`exec 2>&1\n${check}`), '0 errors, 0 warnings.\n');
     const generated = await bash(generate);
     for (const name of ['tasks', 'notes'])
