@@ -1,7 +1,6 @@
-// Lint: TypeScript's strict rules, and the direction of imports that DESIGN.md describes, which excludes cycles.
+// Lint: TypeScript's strict rules, and the direction of imports that DESIGN.md describes.
 import eslint from '@eslint/js';
 import tseslint from 'typescript-eslint';
-import { noImportCycles } from './scripts/lib/import-cycles.js';
 
 /**
  * A module of the server, and what its files may not import.
@@ -59,11 +58,6 @@ export default tseslint.config(
       // The compiler checks them, except in scripts/bench/peers, which fail at the first run.
       'no-undef': 'off',
     },
-  },
-  {
-    files: ['packages/*/src/**/*.ts', 'src/**/*.ts'],
-    plugins: { imports: { rules: { 'no-cycles': noImportCycles } } },
-    rules: { 'imports/no-cycles': 'error' },
   },
   {
     files: ['examples/*/**/*.ts'],

@@ -6,33 +6,13 @@ import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { Command, InvalidArgumentError } from 'commander';
 import { build } from 'esbuild';
 import { services } from './lib/services.js';
 import { defaultLimits, runFiles } from './test-files.js';
 import { createTemporaryFolder } from './test-folder.js';
 import { marked } from './test-processes.js';
 import { Report } from './test-report.js';
-
-const usage = `Usage: npm test [-- [WORD...] [OPTION...]]
-       npm run test:quick
-
-Builds everything that the tests need, then runs them. Without a WORD, leaves out test/deploy, which takes long and needs
-programs that few machines have; "npm test -- deploy" runs it.
-
-  WORD        run only the files whose path contains it: "connection", "storage/sqlite", "test/docs"
-  --grep=REGEX  run only the tests whose name matches; each further --grep is for the tests inside them:
-              "npm test -- plants/plants --grep=. --grep=callers"
-  --quick     check the types, and run the tests of the API, the contract and the storage, on SQLite only; leaves out
-              connections, processes and everything else
-  --built     use dist/ as it is, and compile only the tests
-  --coverage  also measure which code the tests run, in all processes, and print a summary; takes longer
-  --jobs=N    run N files simultaneously (3)
-  --cpu=N     end a file when its processes have used N minutes of processor time (30)
-  --help      show this help
-
-A file is also ended when it makes no progress for five minutes: no output, and, on Linux, its processes hardly want to
-run. How long it takes otherwise does not matter.`;
 
 /** The tests of `--quick`: what most changes can break, but none that starts the server's processes. */
 const quick = [
@@ -58,43 +38,51 @@ const nodeOptions = [
   '--import=./scripts/test-current.js',
 ];
 /** More files at a time than cores of a small machine: much of what they do is waiting for other processes. */
-const defaultJobs = '3';
+const defaultJobs = 3;
 
 /** Of all processes that this one starts. */
 const mark = randomUUID();
 /** Aborted by a signal to this process. */
 const interrupted = new AbortController();
-const { words, options } = readArguments();
-if (options.help) console.log(usage);
-else process.exitCode = (await main()) ? 0 : 1;
-
-/** Exits with the usage if the arguments are wrong. */
-function readArguments() {
-  try {
-    const { positionals, values } = parseArgs({
-      allowPositionals: true,
-      options: {
-        grep: { type: 'string', multiple: true, default: [] },
-        quick: { type: 'boolean', default: false },
-        built: { type: 'boolean', default: false },
-        coverage: { type: 'boolean', default: false },
-        jobs: { type: 'string', default: defaultJobs },
-        cpu: { type: 'string', default: String(defaultLimits.processor / 60) },
-        help: { type: 'boolean', default: false },
-      },
-    });
-    for (const name of /** @type {const} */ (['jobs', 'cpu'])) {
-      if (!/^[1-9]\d*$/.test(values[name])) throw new Error(`--${name} must be a number from 1 on.`);
-    }
-    if (values.quick && positionals.length > 0) {
-      throw new Error('--quick selects the tests itself; leave out the words, or --quick.');
-    }
-    return { words: positionals, options: values };
-  } catch (error) {
-    console.error(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`);
-    process.exit(1);
-  }
-}
+/** @param {string} text */
+const positive = (text) => {
+  if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError('It must be a number from 1 on.');
+  return Number(text);
+};
+/** @type {string[]} */
+const none = [];
+const program = new Command('npm test --')
+  .description(
+    'Builds everything that the tests need, then runs them. Without a WORD, leaves out test/deploy, which takes ' +
+      'long and needs programs that few machines have; "npm test -- deploy" runs it.\n\nA file is also ended when ' +
+      'it makes no progress for five minutes: no output, and, on Linux, its processes hardly want to run. How long ' +
+      'it takes otherwise does not matter.',
+  )
+  .argument('[WORD...]', 'only files whose path contains one: "connection", "storage/sqlite", "test/docs"')
+  .option(
+    '--grep <REGEX>',
+    'only tests whose name matches; each further one is for the tests inside them: --grep=. --grep=callers',
+    (regex, all) => [...all, regex],
+    none,
+  )
+  .option('--quick', 'only types, and the tests of the API, the contract and the storage, on SQLite', false)
+  .option('--built', 'use dist/ as it is, and compile only the tests', false)
+  .option('--coverage', 'also measure which code the tests run, in all processes; takes longer', false)
+  .option('--jobs <N>', 'files that run simultaneously', positive, defaultJobs)
+  .option(
+    '--cpu <MINUTES>',
+    'the processor time of a file after which it is ended',
+    positive,
+    defaultLimits.processor / 60,
+  )
+  .showHelpAfterError()
+  .parse();
+const words = program.args;
+/** @type {{ grep: string[], quick: boolean, built: boolean, coverage: boolean, jobs: number, cpu: number }} */
+const options = program.opts();
+if (options.quick && words.length > 0)
+  program.error('--quick selects the tests itself; leave out the words, or --quick.');
+process.exitCode = (await main()) ? 0 : 1;
 
 /** @returns {Promise<boolean>} Whether all is well. */
 async function main() {
@@ -146,7 +134,7 @@ async function buildAndRun(files, report, folder) {
     files.map((name) => ({ name, script: name.replace('test/', 'dist-test/').replace(/ts$/, 'js') })),
     {
       mark,
-      jobs: Number(options.jobs),
+      jobs: options.jobs,
       nodeOptions,
       env: {
         TMPDIR: folder,
@@ -155,7 +143,7 @@ async function buildAndRun(files, report, folder) {
         ...(options.coverage && { NODE_V8_COVERAGE: resolve(results, 'coverage') }),
       },
       results,
-      limits: { ...defaultLimits, processor: Number(options.cpu) * 60 },
+      limits: { ...defaultLimits, processor: options.cpu * 60 },
       report,
       signal: interrupted.signal,
     },

@@ -3,35 +3,20 @@
 //
 //   npm run prove:image -- --help
 import { readFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
+import { Command, Option } from 'commander';
 import { docker, project, run } from './image-stack.js';
 import { proveContainers } from './image-containers.js';
 import { proveRolling } from './image-rolling.js';
 
-const usage = `npm run prove:image -- [OPTION]...
-
-Needs a Docker daemon with compose, and the images that Dockerfile and compose.yaml name. Takes about twenty minutes.
-
-  --only PART   only containers or only rolling
-  --image NAME  use this image, which must be built from this checkout; without it, the image is built first
-  --help        show this help`;
-
-const { values } = parseArgs({
-  options: {
-    help: { type: 'boolean', default: false },
-    only: { type: 'string', default: '' },
-    image: { type: 'string' },
-  },
-});
-
-if (values.help) {
-  console.log(usage);
-  process.exit();
-}
-if (!['', 'containers', 'rolling'].includes(values.only)) {
-  console.error(`--only must be containers or rolling, not ${values.only}.`);
-  process.exit(2);
-}
+/** @type {{ only: string, image?: string }} */
+const values = new Command('npm run prove:image --')
+  .description(
+    `Needs a Docker daemon with compose, and the images that Dockerfile and compose.yaml name. Takes about twenty minutes.`,
+  )
+  .addOption(new Option('--only <PART>').choices(['containers', 'rolling']).default(''))
+  .option('--image <NAME>', 'this image, built from this checkout; without it, the image is built first')
+  .parse()
+  .opts();
 
 /** Prints the result of a step, and keeps whether all succeeded. */
 const report = {

@@ -3,11 +3,11 @@
 //   npm run bench:postgres
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
-import { systemPostgres } from '../../../packages/server/test/support/postgres-cluster.js';
-import { plantStore, startServer } from '../../../packages/server/test/support/server-process.js';
-import { memoryOf } from '../../lib/processes.js';
-import { putUnderLoad } from '../load.js';
-import { createRequest } from '../workloads.js';
+import { systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
+import { plantStore, startServer } from '../../packages/server/test/support/server-process.js';
+import { memoryOf } from '../lib/processes.js';
+import { putUnderLoad } from './load.js';
+import { createRequest } from './workloads.js';
 
 const connections = 64;
 /** DATABASE_TIMEOUT_SECONDS. */

@@ -1,0 +1,57 @@
+// Checks that no source file imports itself through others, imports of types included, and draws into DESIGN.md which part
+// of the server imports which; with --check, only verifies that the drawing is current.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { cruise } from 'dependency-cruiser';
+
+const design = new URL('../../DESIGN.md', import.meta.url);
+const source = 'packages/server/src/';
+/** Values and types that many parts import. */
+const common = ['defaults', 'version', 'subject-queue', 'variable-types'];
+
+const { output } = await cruise(['src', 'packages/server/src', 'packages/client/src'], {
+  tsPreCompilationDeps: true,
+  includeOnly: '^(src|packages/[a-z]+/src)/',
+  validate: true,
+  ruleSet: { forbidden: [{ name: 'cycle', severity: 'error', from: {}, to: { circular: true } }] },
+});
+if (typeof output === 'string') throw new Error(output);
+for (const { from, cycle } of output.summary.violations) {
+  console.error(`${from} imports itself: ${cycle?.map(({ name }) => name).join(', ')}`);
+  process.exitCode = 1;
+}
+
+/** The part of the server that has a file: a folder, those of http/ and of the engines apart, or a file of its own. */
+const partOf = (/** @type {string} */ file) =>
+  /^((http|storage)\/[^/.]+(?=\/)|[^/.]+)/.exec(file.slice(source.length))?.[0] ?? '';
+/** What each part imports. @type {Map<string, Set<string>>} */
+const imports = new Map();
+for (const { source: file, dependencies } of output.modules.filter((one) => one.source.startsWith(source))) {
+  const part = partOf(file);
+  if (common.includes(part)) continue;
+  const parts = dependencies.map(({ resolved }) => partOf(resolved));
+  const known = imports.get(part) ?? new Set();
+  imports.set(part, new Set([...known, ...parts.filter((one) => one !== part && !common.includes(one))]));
+}
+
+/** Whether one part imports another, through others. @param {string} from @param {string} to @param {string[]} [seen] */
+function reaches(from, to, seen = []) {
+  return [...(imports.get(from) ?? [])].some(
+    /** @returns {boolean} */
+    (next) => !seen.includes(next) && (next === to || reaches(next, to, [...seen, from, next])),
+  );
+}
+
+// An arrow that others imply is left out.
+const arrows = [...imports].flatMap(([from, all]) =>
+  [...all]
+    .filter((to) => ![...all].some((other) => other !== to && !reaches(to, other) && reaches(other, to)))
+    .map((to) => `  ${from} --> ${to}`),
+);
+const drawing = ['```mermaid', 'flowchart TD', ...arrows.sort(), '```'].join('\n');
+const before = readFileSync(design, 'utf8');
+const after = before.replace(/```mermaid\nflowchart TD\n[^]*?```/, drawing);
+if (!process.argv.includes('--check')) writeFileSync(design, after);
+else if (after !== before) {
+  console.error('DESIGN.md is out of date: run "npm run generate"');
+  process.exitCode = 1;
+}
