@@ -17,11 +17,13 @@ export interface Metrics {
   observeVerifier(verify: Verifier): Verifier;
   /** Counts what was rejected before it was a request. */
   readonly countRejection: (reason: RejectionReason) => void;
-  /** Observes the group writer of the storage. */
+  /** Observes the writes, transactions and connections of the storage. */
   readonly writer: {
     space(measure: () => { free: number; reserve: number } | undefined): void;
     queue(rows: () => number): void;
     committed(rows: number, seconds: number): void;
+    transacted(outcome: 'completed' | 'repeated' | 'failed'): void;
+    connections(open: () => Readonly<Record<'reads' | 'writes' | 'transactions', number>>): void;
   };
 }
 
@@ -143,8 +145,31 @@ function createWriterObserver(prefix: string, registers: Registry[]): Metrics['w
       this.set(queuedRows());
     },
   });
+  const transactions = new Counter({
+    name: `${prefix}transactions_total`,
+    help: 'Runs of transactions by outcome: completed, repeated because what was read did not hold, or failed.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  for (const outcome of ['completed', 'repeated', 'failed']) transactions.inc({ outcome }, 0);
+  let openConnections: Parameters<Metrics['writer']['connections']>[0] | undefined;
+  new Gauge({
+    name: `${prefix}database_connections`,
+    help: 'Open connections to PostgreSQL, by what they are for: reads, writes or transactions.',
+    labelNames: ['purpose'],
+    registers,
+    collect() {
+      for (const [purpose, count] of Object.entries(openConnections?.() ?? {})) this.set({ purpose }, count);
+    },
+  });
   return {
     space: createSpaceObserver(prefix, registers),
+    transacted(outcome) {
+      transactions.inc({ outcome });
+    },
+    connections(open) {
+      openConnections = open;
+    },
     queue(rows) {
       queuedRows = rows;
     },

@@ -54,7 +54,7 @@ export function openCollections(
   writer: GroupWriter,
   readerOf: (definition: CollectionDefinition) => CollectionReader,
   committer: TransactionCommitter,
-  { queueBytes: allBytes, transactions: limits }: GroupWriterLimits,
+  { queueBytes: allBytes, transactions: limits, observer }: GroupWriterLimits,
 ): OpenDocuments {
   const turns = new Turns(defaultTransactions.waiting);
   const collections = new Map(
@@ -63,7 +63,9 @@ export function openCollections(
   const definitionOf = new Map<Collection<Id>, CollectionDefinition>(
     Array.from(collections, ([definition, collection]) => [collection, definition]),
   );
-  const transactions = new Transactions(definitionOf, committer, turns, { allBytes, ...limits });
+  const transactions = new Transactions(definitionOf, committer, turns, { allBytes, ...limits }, (outcome) =>
+    observer?.transacted?.(outcome),
+  );
   return {
     collection: <Kind extends IdKind>(definition: CollectionDefinition<Kind>) => {
       const found = collections.get(definition);

@@ -1,7 +1,7 @@
 // Group commit: writes that arrive during a commit form the next batch, and each write has its own outcome.
 import { defaultWrites } from '../defaults.js';
 import { messageOf, type OutcomeOf, StorageError } from './interface.js';
-import type { TransactionLimits } from './transactions.js';
+import type { TransactionLimits, TransactionOutcome } from './transactions.js';
 import { bytesOf, keyOf, type Committer, type Result, type Write } from './writes.js';
 
 /** The space for a store on its disk, in bytes. */
@@ -15,7 +15,10 @@ export interface Space {
   readonly reserve: number;
 }
 
-/** Observes a group writer. */
+/** What the connections to a database are for. */
+export type ConnectionPurpose = 'reads' | 'writes' | 'transactions';
+
+/** Observes a group writer, transactions and connections. */
 export interface WriteObserver {
   /** Called once by the process that writes to a disk, with a function that measures it; undefined if that fails. */
   space?(measure: () => Space | undefined): void;
@@ -23,6 +26,10 @@ export interface WriteObserver {
   queue?(rows: () => number): void;
   /** Called after a commit, successful or not, with its number of writes and its duration. */
   committed?(rows: number, seconds: number): void;
+  /** Called when a run of a transaction's function has ended. */
+  transacted?(outcome: TransactionOutcome): void;
+  /** Called once if the store is a database with connections, with a function that counts those that are open. */
+  connections?(open: () => Readonly<Record<ConnectionPurpose, number>>): void;
   /** Called when a write is queued, in the asynchronous context of its caller. */
   queued?(write: Write): WriteTrace | undefined;
 }

@@ -11,7 +11,7 @@ import {
   StorageError,
   type Transaction,
 } from './interface.js';
-import type { Turns } from './turns.js';
+import type { Company, Turns } from './turns.js';
 import { hasEffect, outcomeOf } from './writes.js';
 
 /** What a transaction has read of a document, and what becomes of it. */
@@ -40,6 +40,9 @@ export interface TransactionCommitter {
   commitTransaction(subject: string, steps: readonly Step[]): Promise<boolean>;
 }
 
+/** How a run of a transaction's function can end: `repeated` if what it has read did not hold. */
+export type TransactionOutcome = 'completed' | 'repeated' | 'failed';
+
 /** The limits of transactions. */
 export interface TransactionLimits {
   /** How many documents one may read and write. */
@@ -67,21 +70,27 @@ export class Transactions {
   readonly #committer: TransactionCommitter;
   readonly #turns: Turns;
   readonly #limits: TransactionLimits;
+  readonly #observe: ((outcome: TransactionOutcome) => void) | undefined;
   readonly #memory: Memory = { used: 0 };
   readonly #committing = new Set<Promise<boolean>>();
   #closed = false;
 
-  /** @param definitions - The definition of each collection of the store. */
+  /**
+   * @param definitions - The definition of each collection of the store.
+   * @param observe - Called with each run of a function that has ended.
+   */
   constructor(
     definitions: ReadonlyMap<Collection<Id>, CollectionDefinition>,
     committer: TransactionCommitter,
     turns: Turns,
     limits: Partial<TransactionLimits> & Pick<TransactionLimits, 'allBytes'>,
+    observe: ((outcome: TransactionOutcome) => void) | undefined,
   ) {
     this.#definitions = definitions;
     this.#committer = committer;
     this.#turns = turns;
     this.#limits = { ...defaultTransactions, ...limits };
+    this.#observe = observe;
   }
 
   /** Runs a transaction; see `Storage`. */
@@ -91,30 +100,53 @@ export class Transactions {
   ): Promise<Result> {
     const { attempts, time } = this.#limits;
     const deadline = performance.now() + time;
-    for (let attempt = 1; attempt <= attempts; attempt++) {
-      // What has failed once runs alone, so that it cannot fail again because of this process.
-      const end = await this.#turns.take(subject, attempt === 1 ? 'together' : 'alone', deadline);
-      const running = new RunningTransaction(subject, this.#definitions, this.#limits, this.#memory);
-      try {
-        const ending = await within(endingOf(running, work), deadline - performance.now(), late);
-        if (ending === late) throw new StorageError('overloaded', 'a transaction took too long');
-        const isThrown = 'thrown' in ending;
-        if (await this.#commit(subject, running.end(isThrown))) {
-          if (isThrown) throw ending.thrown;
-          return ending.result;
-        }
-      } finally {
-        running.release();
-        end();
-      }
-    }
-    throw new StorageError('overloaded', 'other changes to what a transaction has read came first too often');
+    // What has failed once runs alone until it succeeds, so that it cannot fail again because of this process.
+    const ending =
+      (await this.#attempt(subject, 'together', deadline, 1, work)) ??
+      (await this.#attempt(subject, 'alone', deadline, attempts - 1, work));
+    if (ending === undefined)
+      throw new StorageError(
+        'overloaded',
+        'other changes to what a transaction has read came first too often',
+      );
+    if ('thrown' in ending) throw ending.thrown;
+    return ending.result;
   }
 
   /** Commits no more, and resolves when what is being committed has its outcome. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.allSettled(this.#committing);
+  }
+
+  /** Runs a transaction in a turn. Resolves to undefined if what it has read did not hold, as often as it may run. */
+  async #attempt<Result>(
+    subject: string,
+    company: Company,
+    deadline: number,
+    attempts: number,
+    work: (transaction: Transaction) => Result | Promise<Result>,
+  ): Promise<Ending<Result> | undefined> {
+    const end = await this.#turns.take(subject, company, deadline);
+    try {
+      for (let attempt = 1; attempt <= attempts; attempt++) {
+        const running = new RunningTransaction(subject, this.#definitions, this.#limits, this.#memory);
+        let outcome: TransactionOutcome = 'failed';
+        try {
+          const ending = await within(endingOf(running, work), deadline - performance.now(), late);
+          if (ending === late) throw new StorageError('overloaded', 'a transaction took too long');
+          const holds = await this.#commit(subject, running.end('thrown' in ending));
+          outcome = holds ? 'completed' : 'repeated';
+          if (holds) return ending;
+        } finally {
+          running.release();
+          this.#observe?.(outcome);
+        }
+      }
+      return undefined;
+    } finally {
+      end();
+    }
   }
 
   async #commit(subject: string, steps: readonly Step[]): Promise<boolean> {

@@ -291,6 +291,33 @@ for (const engine of enginesToTest) {
       t.equal(await label.change(subject, 'none', (stored) => stored), undefined);
     });
 
+    t.test('what has failed once runs until it succeeds, before what came later', async (t) => {
+      const subject = newSubject();
+      const events: string[] = [];
+      const [begun, go] = [withResolvers(), withResolvers()];
+      const unlucky = storage.transaction(subject, async (tx) => {
+        const run = events.push('unlucky');
+        await tx.of(label).get('a');
+        if (run === 2) {
+          begun.resolve();
+          await go.promise;
+        }
+        if (run < 5) await label.write(subject, 'a', { when: 'any', text: `${run}` });
+      });
+      await begun.promise;
+      const others = [1, 2].map(() =>
+        storage.transaction(subject, async (tx) => {
+          events.push('other');
+          await tx.of(label).get('b');
+        }),
+      );
+      const change = increment(storage, subject, 'c').then(() => events.push('counted'));
+      go.resolve();
+      await Promise.all([unlucky, ...others, change]);
+      t.strictSame(events.slice(0, 5), Array(5).fill('unlucky'));
+      t.equal(events.length, 8);
+    });
+
     t.test('documents are read and written in transactions as values', async (t) => {
       interface Count {
         n: bigint;
@@ -491,6 +518,51 @@ t.test('a transaction that takes too long, or fails too often, has no effect', a
   t.equal(await outcomeOf(failing), 'overloaded');
   t.equal(runs, 3);
   t.equal(await documents.get(subject, 'b'), undefined);
+});
+
+t.test('each run of a transaction is counted', async (t) => {
+  const counts = { completed: 0, repeated: 0, failed: 0 };
+  const observer = { transacted: (outcome: keyof typeof counts) => (counts[outcome] += 1) };
+  const storage = await openStorage(garden, await engines[0]!.createUrl(t), { observer });
+  t.teardown(() => storage.close());
+  const documents = storage.collection(labels);
+  const subject = newSubject();
+  let runs = 0;
+  const repeated = storage.transaction(subject, async (tx) => {
+    await tx.of(documents).get('a');
+    if (++runs === 1) await documents.write(subject, 'a', { when: 'any', text: '1' });
+    throw new Error('found');
+  });
+  await t.rejects(repeated, { message: 'found' });
+  t.strictSame(counts, { completed: 1, repeated: 1, failed: 0 });
+  const long = 'x'.repeat(9 * 1024 * 1024);
+  const large = storage.transaction(subject, (tx) =>
+    tx.of(documents).write('b', { when: 'any', text: long }),
+  );
+  await t.rejects(large, RangeError);
+  t.strictSame(counts, { completed: 1, repeated: 1, failed: 1 });
+});
+
+t.test('the number of transactions of one subject that wait is bounded', async (t) => {
+  const storage = await openLimited(t, {});
+  const documents = storage.collection(labels);
+  const [begun, go] = [withResolvers(), withResolvers()];
+  const subject = newSubject();
+  let runs = 0;
+  const alone = storage.transaction(subject, async (tx) => {
+    await tx.of(documents).get('a');
+    if (++runs === 1) return documents.write(subject, 'a', { when: 'any', text: '1' });
+    begun.resolve();
+    return go.promise;
+  });
+  await begun.promise;
+  const waiting = Array.from({ length: 1_000 }, () => increment(storage, subject, 'n'));
+  t.equal(await outcomeOf(increment(storage, subject, 'n')), 'overloaded');
+  t.equal(await increment(storage, newSubject(), 'n'), 1, 'other subjects go on');
+  go.resolve();
+  await alone;
+  await Promise.all(waiting);
+  t.equal(await documents.get(subject, 'n'), '1000');
 });
 
 t.test('transactions are bounded in memory, together and alone', async (t) => {

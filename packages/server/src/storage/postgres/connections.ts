@@ -59,6 +59,11 @@ export class Connections {
     this.#pool.on('connect', (client) => client.on('error', () => undefined));
   }
 
+  /** How many connections are open. */
+  get open(): number {
+    return this.#pool.totalCount;
+  }
+
   /** How many callers wait for a connection. */
   get waiting(): number {
     return this.#pool.waitingCount;

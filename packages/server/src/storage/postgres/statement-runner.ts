@@ -1,6 +1,7 @@
 // Runs the statements of one process on PostgreSQL: keeps to deadlines, retries, and translates errors.
 import { defaultPostgres } from '../../defaults.js';
 import { StorageError, type StorageFailure } from '../interface.js';
+import type { ConnectionPurpose } from '../group-writer.js';
 import { Connections, type Connection } from './connections.js';
 import { hadNoEffect, isSerializationError, isUsable, mayEndSession, storageError } from './failures.js';
 import { Preparation, runQuery, type Query, type Row } from './query.js';
@@ -51,6 +52,12 @@ export class StatementRunner {
     this.#reading = new Connections(url, name, poolSize, this.limits, onConnect);
     this.#writing = new Connections(url, name, 1, this.limits, onConnect);
     this.#transacting = new Connections(url, name, transactionConnections, this.limits, onConnect);
+  }
+
+  /** How many connections are open. */
+  get open(): Record<ConnectionPurpose, number> {
+    const [reads, writes, transactions] = [this.#reading.open, this.#writing.open, this.#transacting.open];
+    return { reads, writes, transactions };
   }
 
   /** Makes all connections but those for transactions. Those that fail are made when they are needed. */

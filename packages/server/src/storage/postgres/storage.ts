@@ -151,6 +151,7 @@ class PostgresStorage implements Storage {
       collections.map((one) => [one, new CitusStatements(this.#runner, nodes, placements, one)]),
     );
     this.#statements = this.#server;
+    limits.observer?.connections?.(() => this.#runner.open);
     this.#committer = new PostgresWriter(this.#runner, () => this.#statements, limits.observer);
     this.#writer = new GroupWriter(this.#committer, { ...limits, maxAge: this.#runner.limits.all });
     const readerOf = (one: CollectionDefinition): CollectionReader => ({
