@@ -1,112 +1,125 @@
 // Bounds the time that a pattern takes on any text: Node.js matches by backtracking, which can hold the event loop.
+// A text is followed through all ways in which the engine could read it. The greatest number of ways at one character
+// is the factor by which matching is slower than reading; where it has no bound, there is a text that takes very long.
 
-/** What an unbounded or long repetition counts, and the search for the start of a match that is not anchored. */
-const manyWays = 100;
-/** The maximum of the product below. It allows one long repetition, and some short ones next to it. */
-const maxSteps = 2_000;
-
-/**
- * A part of a pattern: in how many ways it can match from one position, the length of its shortest match, and whether it
- * contains a look-around, which reads text that it does not consume.
- */
-interface Part {
-  readonly ways: number;
-  readonly length: number;
-  readonly looks: boolean;
+/** What matching a pattern takes at worst. */
+export interface Effort {
+  /** The greatest number of steps for each character of a text; Infinity if it is too great or has no bound. */
+  readonly steps: number;
+  /** If the steps are Infinity: a text that takes long, for a person to read; undefined if none was found. */
+  readonly text?: string | undefined;
 }
+
+/** The greatest number of steps that are accepted: longer texts also count as more checks. */
+const maxSteps = 5_000;
+/** The parts that repetitions may be written out to; beyond that, a limit counts as none. */
+const maxParts = 2_000;
+/** Bounds the time that looking at a pattern takes. */
+const maxWork = 4_000_000;
+/** The length of the texts that are shown, unless a short one takes so many steps. */
+const [shownLength, endless] = [100_000, 1e9];
+
+const efforts = new Map<string, Effort>();
+
+/** @param pattern - Must be valid with the u flag (ECMA-262 section 22.2.1). */
+export function effortOf(pattern: string): Effort {
+  let effort = efforts.get(pattern);
+  if (effort === undefined) efforts.set(pattern, (effort = findEffort(pattern)));
+  return effort;
+}
+
+function findEffort(pattern: string): Effort {
+  try {
+    return new Machine(pattern).effort();
+  } catch (error) {
+    if (error instanceof TooLarge) return { steps: Infinity };
+    throw error;
+  }
+}
+
+/** Between two characters, there are too many ways to read nothing. */
+class TooLarge extends Error {}
+
+/** A pattern, as far as it matters for the ways in which a text can be read. */
+type Part =
+  | { readonly kind: 'atom'; readonly atom: string }
+  | { readonly kind: 'sequence' | 'choice'; readonly parts: readonly Part[] }
+  | { readonly kind: 'repetition'; readonly part: Part; readonly min: number; readonly max: number }
+  | { readonly kind: 'look'; readonly part: Part }
+  | { readonly kind: 'start' | 'end' };
 
 /** An escape, a character class or a single character, in a pattern with the u flag. */
-const atom = /\\(?:[pPu]\{[^}]*\}|[^])|\[(?:\\[^]|[^\]\\])*\]|[^]/uy;
-const quantifier = /(?:[*+?]|\{(?<min>\d+)(?<comma>,(?<max>\d*))?\})\??/uy;
-const group = /\((?:\?(?::|<?[=!]|<[^>]*>))?/uy;
+const atomToken =
+  /\\(?:[pPu]\{[^}]*\}|u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[\da-fA-F]{4}|x[\da-fA-F]{2}|c[a-zA-Z]|[^])|\[(?:\\[^]|[^\]\\])*\]|[^]/uy;
+const quantifierToken = /(?:[*+?]|\{(?<min>\d+)(?<comma>,(?<max>\d*))?\})\??/uy;
+const groupToken = /\((?:\?(?:(?<look><?[=!])|<(?<name>[^>]*)>|(?<plain>[^:]*:)))?/uy;
+const referenceToken = /\\(?:(?<index>[1-9]\d*)|k<(?<name>[^>]*)>)/uy;
+/** Any character, in place of what a look-behind reads backwards. */
+const anything = '[^]';
+const empty: Part = { kind: 'sequence', parts: [] };
 
-/**
- * Whether a pattern matches every text in a time that is linear in its length, with a small factor. Refuses some
- * patterns that do, because it does not compare the characters that neighboring parts match.
- * @param pattern - Must be valid with the u flag (ECMA-262 section 22.2.1).
- */
-export function isFast(pattern: string): boolean {
-  return stepsOf(pattern) <= maxSteps;
-}
-
-/**
- * The greatest number of steps that matching takes for each character of a text, with a factor for the search of the
- * start: below 200 for a pattern that is anchored and simple.
- * @param pattern - As for `isFast`.
- */
-export function stepsOf(pattern: string): number {
-  return new Patterns(pattern).alternatives(true).steps;
-}
-
-/** Reads a pattern, and counts as it reads. */
-class Patterns {
+/** Reads a pattern. */
+class Reader {
   readonly #pattern: string;
+  /** Where the contents of the groups are that have been read, and of which references repeat the text. */
+  readonly #groups = new Map<string, Part>();
   #at = 0;
+  #count = 0;
+  #isBehind = false;
 
   constructor(pattern: string) {
     this.#pattern = pattern;
   }
 
-  /**
-   * @param isWhole - Whether it is the whole pattern: a match may start anywhere, unless an alternative begins with ^,
-   *   and nothing follows.
-   * @returns What it has read as one part, and the product of ways and lengths.
-   */
-  alternatives(isWhole: boolean): Part & { steps: number } {
-    let ways = 0;
-    let length = 0;
-    let looks = false;
-    let steps = 0;
+  choice(): Part {
+    const parts: Part[] = [];
     do {
-      const starts = isWhole && this.#pattern[this.#at] !== '^' ? manyWays : 1;
-      const one = this.#sequence(isWhole);
-      ways += starts * one.ways;
-      steps += starts * one.ways * Math.max(1, one.length);
-      length = Math.max(length, one.length);
-      looks ||= one.looks;
+      const sequence: Part[] = [];
+      while (this.#at < this.#pattern.length && !'|)'.includes(this.#pattern[this.#at]!)) {
+        sequence.push(this.#repeated(this.#part()));
+      }
+      parts.push({ kind: 'sequence', parts: sequence });
     } while (this.#read(/\|/y));
-    return { ways, length, looks, steps };
-  }
-
-  #sequence(isWhole: boolean): Part {
-    let ways = 1;
-    let length = 0;
-    let looks = false;
-    while (this.#at < this.#pattern.length && !'|)'.includes(this.#pattern[this.#at]!)) {
-      const single = this.#part();
-      const part = this.#repeated(single);
-      // Whatever a repetition at the end takes, nothing that follows can fail.
-      const isLast = isWhole && [undefined, '|'].includes(this.#pattern[this.#at]);
-      ways *= isLast && single.ways === 1 && !single.looks ? 1 : part.ways;
-      length += part.length;
-      looks ||= part.looks;
-    }
-    return { ways, length, looks };
+    return { kind: 'choice', parts };
   }
 
   #part(): Part {
-    const opening = this.#read(group);
-    if (opening !== null) {
-      const inside = this.alternatives(false);
-      this.#read(/\)/y);
-      return { ...inside, looks: inside.looks || /[=!]$/.test(opening[0]) };
+    // Without a condition, there are more ways.
+    if (this.#read(/\\[bB]/y) || (this.#isBehind && this.#read(/[$^]/y))) return empty;
+    if (this.#read(/\^/y)) return { kind: 'start' };
+    if (this.#read(/\$/y)) return { kind: 'end' };
+    const group = this.#read(groupToken);
+    if (group !== null) return this.#group(group.groups ?? {});
+    const reference = this.#read(referenceToken);
+    if (reference !== null) {
+      const { index, name } = reference.groups ?? {};
+      const found = this.#groups.get(index ?? `<${name}`);
+      const unread: Part = this.#isBehind ? repeat({ kind: 'atom', atom: anything }, 0, Infinity) : empty;
+      return found === undefined ? unread : repeat(found, 0, 1);
     }
-    const [text = ''] = this.#read(atom) ?? [];
-    // A reference compares a text of any length.
-    return { ways: /^\\[1-9k]/.test(text) ? Infinity : 1, length: 1, looks: false };
+    const [atom = ''] = this.#read(atomToken) ?? [];
+    return { kind: 'atom', atom: this.#isBehind ? anything : atom };
+  }
+
+  #group({ look, name, plain }: Record<string, string | undefined>): Part {
+    const index = look === undefined && plain === undefined ? ++this.#count : undefined;
+    const wasBehind = this.#isBehind;
+    this.#isBehind ||= look?.startsWith('<') === true;
+    const part = this.choice();
+    this.#isBehind = wasBehind;
+    this.#read(/\)/y);
+    if (index !== undefined) this.#groups.set(String(index), part);
+    if (name !== undefined) this.#groups.set(`<${name}`, part);
+    return look === undefined ? part : { kind: 'look', part };
   }
 
   #repeated(part: Part): Part {
-    const found = this.#read(quantifier);
+    const found = this.#read(quantifierToken);
     if (found === null) return part;
-    if (part.looks) return { ...part, ways: Infinity };
     const { min: least, comma, max } = found.groups ?? {};
     const min = Number(least ?? (found[0].startsWith('+') ? 1 : 0));
-    const most = found[0].startsWith('?') ? 1 : Number(max === '' ? Infinity : (max ?? Infinity));
-    const range = (least !== undefined && comma === undefined ? min : most) - min + 1;
-    // Several ways of one repetition multiply with those of the next.
-    const inside = part.ways > 1 ? part.ways ** (min + range - 1) : 1;
-    return { ways: Math.min(range, manyWays) * inside, length: min * part.length, looks: false };
+    if (least !== undefined && comma === undefined) return repeat(part, min, min);
+    return repeat(part, min, found[0].startsWith('?') ? 1 : Number(max || Infinity));
   }
 
   #read(token: RegExp): RegExpExecArray | null {
@@ -115,4 +128,293 @@ class Patterns {
     if (found !== null) this.#at = token.lastIndex;
     return found;
   }
+}
+
+function repeat(part: Part, min: number, max: number): Part {
+  if (max <= 1 || (max < Infinity && max * sizeOf(part) <= maxParts))
+    return { kind: 'repetition', part, min, max };
+  return { kind: 'repetition', part, min: min * sizeOf(part) <= maxParts ? min : 1, max: Infinity };
+}
+
+function sizeOf(part: Part): number {
+  if (part.kind === 'sequence' || part.kind === 'choice') {
+    return part.parts.reduce((size, one) => size + sizeOf(one), 1);
+  }
+  if (part.kind === 'repetition')
+    return 1 + sizeOf(part.part) * Math.max(1, part.max < Infinity ? part.max : part.min);
+  return part.kind === 'look' ? 1 + sizeOf(part.part) : 1;
+}
+
+/**
+ * Without the repetitions of a single character that end a pattern: whatever they take, nothing that follows can fail.
+ */
+function withoutEnd(part: Part): Part {
+  if (part.kind === 'choice') return { kind: 'choice', parts: part.parts.map(withoutEnd) };
+  if (part.kind === 'repetition' && part.part.kind === 'atom') return { ...part, max: part.min };
+  if (part.kind !== 'sequence' || part.parts.length === 0) return part;
+  const parts = [...part.parts];
+  parts.push(withoutEnd(parts.pop()!));
+  return { kind: 'sequence', parts };
+}
+
+/** In how many ways the engine may have read a text, by the node that it compares with the next character. */
+type Ways = ReadonlyMap<number, number>;
+/** A character that stands for all that match the same atoms, and whether it matches each of them. */
+interface Letter {
+  readonly text: string;
+  readonly matches: readonly boolean[];
+}
+/** A text, as its last letter and the text before it, and its ways. */
+interface Followed {
+  readonly ways: Ways;
+  readonly steps: number;
+  readonly letter?: Letter;
+  readonly before?: Followed;
+}
+
+/** A pattern as a graph: a node with an atom matches a character, any other nothing; then one of the next follows. */
+class Machine {
+  readonly #atoms: string[] = [];
+  readonly #atomOf: (number | undefined)[] = [];
+  readonly #next: number[][] = [];
+  /** The node where all has matched. */
+  readonly #match = this.#node([]);
+  /** The nodes that stand for ^. */
+  readonly #starts = new Set<number>();
+  /** The nodes that repeat the first of the next. */
+  readonly #loops = new Set<number>();
+  /** The ways after each node that has an atom. */
+  readonly #after = new Map<number, Ways>();
+  readonly #letters: readonly Letter[];
+  /** The ways before the first character, and those that a match which starts later adds. */
+  readonly #first: Ways;
+  readonly #later: Ways;
+  #work = 0;
+
+  constructor(pattern: string) {
+    const start = this.#add(withoutEnd(new Reader(pattern).choice()), this.#match);
+    this.#letters = lettersOf(pattern, this.#atoms);
+    this.#first = this.#reach(start, true);
+    this.#later = this.#reach(start, false);
+  }
+
+  /** Follows all texts; if there are too many, only one whose characters match everything, which has more ways. */
+  effort(): Effort {
+    const letters = this.#letters.filter((one) => !this.#letters.some((other) => isLess(one, other)));
+    const found = this.#explore(letters);
+    if (found.isAll && found.most.steps <= maxSteps) return { steps: found.most.steps };
+    const any = this.#explore([{ text: '', matches: this.#atoms.map(() => true) }]);
+    if (any.isAll && any.most.steps <= maxSteps) return { steps: any.most.steps };
+    return { steps: Infinity, text: this.#slowText(found.most) };
+  }
+
+  /** Follows texts, those with the most ways first, until one has too many ways, or there are no others. */
+  #explore(letters: readonly Letter[]): { most: Followed; isAll: boolean } {
+    this.#work = 0;
+    let most: Followed = { ways: this.#first, steps: stepsOf(this.#first) };
+    const known = new Map<string, Ways[]>();
+    const open: Followed[][] = [];
+    for (let before: Followed | undefined = most; before !== undefined; before = takeLast(open)) {
+      if (before.steps > most.steps) most = before;
+      if (most.steps > maxSteps || this.#work > maxWork) return { most, isAll: false };
+      for (const letter of letters) {
+        const ways = this.#read(before.ways, letter);
+        const key = [...ways.keys()].sort((a, b) => a - b).join();
+        const others = known.get(key) ?? [];
+        this.#work += others.length * ways.size;
+        // Whatever follows has no more ways than after the other text.
+        if (others.some((other) => isWithin(ways, other))) continue;
+        known.set(key, [...others.filter((other) => !isWithin(other, ways)), ways]);
+        const steps = stepsOf(ways);
+        (open[Math.min(steps, maxSteps + 1)] ??= []).push({ ways, steps, letter, before });
+      }
+    }
+    return { most, isAll: true };
+  }
+
+  #read(before: Ways, { matches }: Letter): Ways {
+    const ways = new Map(this.#later);
+    for (const [node, count] of before) {
+      const atom = this.#atomOf[node];
+      if (atom === undefined || !matches[atom]!) continue;
+      let after = this.#after.get(node);
+      if (after === undefined) this.#after.set(node, (after = this.#reach(this.#next[node]![0]!, false)));
+      this.#work += after.size;
+      for (const [next, times] of after) ways.set(next, (ways.get(next) ?? 0) + count * times);
+    }
+    this.#work += before.size + ways.size;
+    return ways;
+  }
+
+  /** The ways from a node to the next characters. A repetition of nothing ends, as it does in the engine. */
+  #reach(start: number, isStart: boolean): Ways {
+    const ways = new Map<number, number>();
+    /** The repetitions that have begun again, and matched nothing since. */
+    const within = new Set<number>();
+    let visited = 0;
+    const visit = (node: number) => {
+      if (within.has(node) || (this.#starts.has(node) && !isStart)) return;
+      if (++visited > maxParts) throw new TooLarge();
+      const next = this.#next[node]!;
+      if (this.#atomOf[node] !== undefined || node === this.#match) {
+        ways.set(node, (ways.get(node) ?? 0) + 1);
+        return;
+      }
+      next.forEach((one, i) => {
+        const isRepeating = i === 0 && this.#loops.has(node);
+        if (isRepeating) within.add(node);
+        visit(one);
+        if (isRepeating) within.delete(node);
+      });
+    };
+    visit(start);
+    return ways;
+  }
+
+  /** Finds a text that takes long: it repeats a part of the given one, and ends so that the pattern does not match. */
+  #slowText(followed: Followed): string | undefined {
+    const read: Letter[] = [];
+    for (let one = followed; one.letter !== undefined; one = one.before!) read.unshift(one.letter);
+    const none: readonly Letter[] = [];
+    // A first character that matches nothing keeps an anchored alternative from matching.
+    for (const first of [none, ...this.#letters.map((letter) => [letter])]) {
+      let best: { degree: number; text: string } | undefined;
+      for (let start = 0; start < Math.min(read.length, 16); start++) {
+        for (let length = 1; length <= Math.min(read.length - start, 20); length++) {
+          const found = this.#repeat([...first, ...read.slice(0, start)], read.slice(start, start + length));
+          // The first one is the simplest.
+          if (found !== undefined && found.degree > (best?.degree ?? 0) + 1 / 4) best = found;
+        }
+      }
+      if (best !== undefined) return best.text;
+    }
+    return undefined;
+  }
+
+  /** How fast the steps grow with the number of repetitions, unless the pattern matches or they do not grow. */
+  #repeat(before: readonly Letter[], unit: readonly Letter[]): { degree: number; text: string } | undefined {
+    this.#work = 0;
+    let ways = this.#first;
+    let [steps, times, half] = [0, 0, 0];
+    for (const letter of before) {
+      ways = this.#read(ways, letter);
+      if (ways.has(this.#match)) return undefined;
+    }
+    for (; times < 40 && steps < endless && this.#work < maxWork / 200; times++) {
+      for (const letter of unit) {
+        ways = this.#read(ways, letter);
+        if (ways.has(this.#match)) return undefined;
+        steps += stepsOf(ways);
+      }
+      if (times === 20) half = stepsOf(ways);
+    }
+    const isEndless = steps >= endless;
+    if (!isEndless && (half === 0 || stepsOf(ways) <= half)) return undefined;
+    const count = isEndless ? 100 : Math.floor(shownLength / unit.length);
+    const end = this.#letters.reduce((a, b) =>
+      this.#stepsAfter(ways, b) < this.#stepsAfter(ways, a) ? b : a,
+    );
+    const [first, repeated, last] = [before, unit, [end]].map((letters) =>
+      JSON.stringify(letters.map(({ text }) => text).join('')),
+    );
+    return {
+      degree: isEndless ? Infinity : Math.log(steps) / Math.log(before.length + times * unit.length),
+      text: `${before.length > 0 ? `${first}, then ` : ''}${repeated} ${count} times, then ${last}`,
+    };
+  }
+
+  #stepsAfter(ways: Ways, letter: Letter): number {
+    return stepsOf(this.#read(ways, letter));
+  }
+
+  /** Adds the nodes of a part before the node that follows it, and returns the first. */
+  #add(part: Part, next: number): number {
+    switch (part.kind) {
+      case 'atom':
+        return this.#node([next], part.atom);
+      case 'sequence':
+        return part.parts.reduceRight((after, one) => this.#add(one, after), next);
+      case 'choice':
+        return this.#node(part.parts.map((one) => this.#add(one, next)));
+      case 'look':
+        // Where it begins, it is one way more; where it ends, that way is left.
+        return this.#node([this.#add(part.part, this.#node([])), next]);
+      case 'start':
+        this.#starts.add(this.#node([next]));
+        return this.#next.length - 1;
+      case 'end':
+        // No way of reading the next character goes on here.
+        return this.#node([]);
+      case 'repetition': {
+        const { min, max } = part;
+        let node = next;
+        if (max === Infinity) {
+          node = this.#node([next]);
+          this.#loops.add(node);
+          this.#next[node]!.unshift(this.#add(part.part, node));
+        } else for (let i = min; i < max; i++) node = this.#node([this.#add(part.part, node), next]);
+        for (let i = 0; i < min; i++) node = this.#add(part.part, node);
+        return node;
+      }
+    }
+  }
+
+  #node(next: number[], atom?: string): number {
+    if (atom !== undefined && !this.#atoms.includes(atom)) this.#atoms.push(atom);
+    this.#atomOf.push(atom === undefined ? undefined : this.#atoms.indexOf(atom));
+    return this.#next.push(next) - 1;
+  }
+}
+
+function stepsOf(ways: Ways): number {
+  let steps = 0;
+  for (const count of ways.values()) steps += count;
+  return steps;
+}
+
+/** Whether one has no more ways than the other, by the same nodes. */
+function isWithin(one: Ways, other: Ways): boolean {
+  for (const [node, count] of one) if (count > other.get(node)!) return false;
+  return true;
+}
+
+function takeLast(open: Followed[][]): Followed | undefined {
+  while (open.length > 0) {
+    const followed = open.at(-1)?.pop();
+    if (followed !== undefined) return followed;
+    open.pop();
+  }
+  return undefined;
+}
+
+/** Whether all atoms that a letter matches match another one too: then its ways are among those of the other. */
+function isLess(one: Letter, other: Letter): boolean {
+  return one !== other && one.matches.every((isMatch, atom) => !isMatch || other.matches[atom]!);
+}
+
+/** Letters for all characters, of which no two match the same atoms. */
+function lettersOf(pattern: string, atoms: readonly string[]): Letter[] {
+  const escapes = [...pattern.matchAll(/\\(?:u\{([\da-fA-F]+)\}|u([\da-fA-F]{4})|x([\da-fA-F]{2}))/gu)];
+  const codes = [
+    // Beyond ASCII, only these are in \s, and none in \d and \w.
+    ...[0xa0, 0x1680, 0x2000, 0x2028, 0x202f, 0x205f, 0x3000, 0xfeff, 0xe4, 0x1f600],
+    ...escapes.map(([, long, short, byte]) => parseInt(long ?? short ?? byte!, 16)),
+    ...Array.from(pattern, (char) => char.codePointAt(0)!),
+  ].flatMap((code) => [code, code - 1, code + 1]);
+  const ascii = ['a', '0', 'A', '!', ...Array.from({ length: 128 }, (_, code) => String.fromCharCode(code))];
+  const others = codes
+    .filter((code) => code >= 128 && code < 0x110000)
+    .map((code) => String.fromCodePoint(code));
+  const tests = atoms.map((atom) => ({
+    regExp: new RegExp(`^${atom}$`, 'u'),
+    isProperty: /\\[pP]/.test(atom),
+  }));
+  const letters = new Map<string, Letter>();
+  for (const text of [...ascii, ...others]) {
+    // No table of the properties of Unicode: one character stands for those of all properties.
+    const matches = tests.map(({ regExp, isProperty }) => (isProperty && text > '\x7f') || regExp.test(text));
+    const key = matches.join();
+    if (!letters.has(key)) letters.set(key, { text, matches });
+  }
+  return [...letters.values()];
 }

@@ -1,5 +1,5 @@
 // Bounds the time that validation takes, where one value can cause many checks or many faults.
-import { stepsOf } from '../../contract/pattern.js';
+import { effortOf } from '../../contract/pattern.js';
 import {
   combiningKeywords,
   isNothing,
@@ -57,7 +57,7 @@ export function weigh(schema: Schema, allErrors: boolean): Weight {
 
 /** The weight of the steps that a pattern takes for each `textLength`. That of most patterns is in a check. */
 function weighPattern(pattern: string): number {
-  return Math.floor(stepsOf(pattern) / 250);
+  return Math.floor(effortOf(pattern).steps / 10);
 }
 
 function weighDefault(value: unknown): number {
