@@ -7,26 +7,24 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { Command } from 'commander';
 import { buildApp } from '../../packages/server/dist/app.js';
 import { service } from '../../dist/service.js';
 import { openSqlite } from '../../packages/server/dist/storage/sqlite/storage.js';
 import { run as runProgram, startServer } from '../../packages/server/test/support/server-process.js';
 import { send } from '../lib/request.js';
 
-const usage = `Usage: npm run prove:durability
-
-Creates and deletes plants one by one on a traced server, with one process and with two workers; creates, replaces,
+const [action] = new Command('npm run prove:durability')
+  .description(
+    `Creates and deletes plants one by one on a traced server, with one process and with two workers; creates, replaces,
 changes and deletes books of examples/library, whose ids are texts; and runs the commands that change tokens and back
 up. After the last write to the log or to the copy, that file must be synced, and after a new name its folder, before
 the response or the message is sent.
 
-Linux only; needs strace. Run "npm run build && npm run build:services" first.`;
-
-const { values, positionals } = parseArgs({
-  options: { help: { type: 'boolean', default: false } },
-  allowPositionals: true,
-});
+Linux only; needs strace. Run "npm run build && npm run build:services" first.`,
+  )
+  .argument('[serve]', 'serves without syncing, for the control')
+  .parse().args;
 /** The number of plants or books on each server. */
 const plants = 50;
 const self = fileURLToPath(import.meta.url);
@@ -59,8 +57,7 @@ const bookRequests = (id) => {
 const acknowledgments =
   /^writev?\((\d+<(socket|TCP)[^]*"HTTP\/1\.1 20|[12]<[^]*"(pst_|Token \w+ is re|Copied))/;
 
-if (values.help) console.log(usage);
-else if (positionals[0] === 'serve') await serveWithoutSync();
+if (action === 'serve') await serveWithoutSync();
 else if (spawnSync('strace', ['-V']).error !== undefined) {
   console.error('SKIPPED: the check of durability needs strace, which is not installed.');
   process.exitCode = process.env['CI'] ? 1 : 0;

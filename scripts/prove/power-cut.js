@@ -4,7 +4,7 @@ import { randomInt } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { Command } from 'commander';
 import { ReplayedDisk, writeImage } from '../lib/replayed-disk.js';
 import { backupFolder, Ledger } from './power-cut-ledger.js';
 import { makeScenarios, record } from './power-cut-scenarios.js';
@@ -16,40 +16,6 @@ import { makeScenarios, record } from './power-cut-scenarios.js';
  * without.
  * @typedef {{ checked: number, found: string[], repaired: number, refused: number }} Result
  */
-
-const usage = `Usage: npm run prove:power-cut -- [--images NUMBER] [--requests NUMBER]
-
-Runs real servers, clients and commands under strace, in several scenarios. Then simulates a power failure at many points
-of each run: of the data that was not synced, all, none or a random part (down to single sectors) reaches the disk, or
-only the names of files do. Each resulting disk, called an image, must open, and hold an intact store with the effect of
-every acknowledged request and of no other, except those on their way. The same holds for access tokens and their
-revocation. A backup that has its name must be complete. Some images of each scenario are also opened by a server with
-WORKERS=2, whose lists are compared.
-
-  one process    a first start; the server is killed twice during a sync, and started again; the third time, commands
-                 create and revoke tokens, back up and migrate the store while clients create and delete plants
-  two workers    the same with WORKERS=2
-  library        the same with examples/library, whose books and loans clients create, read, replace (PUT), change
-                 (PATCH), renew and delete; before the third start, "migrate" closes the store of the killed server
-  deleted log    the library with WORKERS=2: an operator deletes the write-ahead log of the running server, which
-                 is killed; the next start must refuse the store, and lose nothing once the log is put back
-  older store    a store with the first schema, upgraded by a start that is killed, and by another one
-  stopped store  an operator copies the file of a stopped server into place and does not sync it; what it holds counts
-                 as acknowledged once the server is ready
-  killed store   the same with the files of a killed server: store.db and store.db-wal
-  backup         the same with a file made by "plant-store backup"
-
-Each control ignores one kind of sync in the replay. Then at least one image must have lost data: otherwise the proof
-would not notice that the sync is missing.
-
-The replay must end with the same files as the real run, byte for byte. A call that changes files and is not replayed
-ends the proof.
-
-  --images    number of images for each scenario, about; a control takes a quarter (80; some thousands for a run by hand)
-  --requests  number of plants that the clients of each server create, or of requests to the library (800)
-  --help      show this help
-
-Linux only; needs strace. Run "npm run build && npm run build:services" first.`;
 
 /**
  * A kind of sync: in which scenario it is ignored, of which files and folders, and whether before or after the server is
@@ -78,21 +44,55 @@ const mostRepetitions = 5;
 /** How many images of each scenario a server opens: a start takes long. */
 const servedImages = 4;
 
-const { values } = parseArgs({
-  options: {
-    images: { type: 'string', default: '80' },
-    requests: { type: 'string', default: '800' },
-    help: { type: 'boolean', default: false },
-  },
-});
-const images = Number(values.images);
-const requests = Number(values.requests);
+const program = new Command('npm run prove:power-cut --')
+  .description(
+    `Runs real servers, clients and commands under strace, in several scenarios. Then simulates a power failure at many points
+of each run: of the data that was not synced, all, none or a random part (down to single sectors) reaches the disk, or
+only the names of files do. Each resulting disk, called an image, must open, and hold an intact store with the effect of
+every acknowledged request and of no other, except those on their way. The same holds for access tokens and their
+revocation. A backup that has its name must be complete. Some images of each scenario are also opened by a server with
+WORKERS=2, whose lists are compared.
 
-if (values.help) console.log(usage);
-else if (!(images >= 60 && requests >= 800)) {
-  console.error('The controls need at least 60 images and 800 requests.');
-  process.exitCode = 1;
-} else if (spawnSync('strace', ['-V']).error !== undefined) {
+  one process    a first start; the server is killed twice during a sync, and started again; the third time, commands
+                 create and revoke tokens, back up and migrate the store while clients create and delete plants
+  two workers    the same with WORKERS=2
+  library        the same with examples/library, whose books and loans clients create, read, replace (PUT), change
+                 (PATCH), renew and delete; before the third start, "migrate" closes the store of the killed server
+  deleted log    the library with WORKERS=2: an operator deletes the write-ahead log of the running server, which
+                 is killed; the next start must refuse the store, and lose nothing once the log is put back
+  older store    a store with the first schema, upgraded by a start that is killed, and by another one
+  stopped store  an operator copies the file of a stopped server into place and does not sync it; what it holds counts
+                 as acknowledged once the server is ready
+  killed store   the same with the files of a killed server: store.db and store.db-wal
+  backup         the same with a file made by "plant-store backup"
+
+Each control ignores one kind of sync in the replay. Then at least one image must have lost data: otherwise the proof
+would not notice that the sync is missing.
+
+The replay must end with the same files as the real run, byte for byte. A call that changes files and is not replayed
+ends the proof.
+
+Linux only; needs strace. Run "npm run build && npm run build:services" first.`,
+  )
+  .option(
+    '--images <N>',
+    'of each scenario, about; a control takes a quarter; some thousands for a run by hand',
+    Number,
+    80,
+  )
+  .option(
+    '--requests <N>',
+    'plants that the clients of each server create, or requests to the library',
+    Number,
+    800,
+  )
+  .parse();
+/** @type {{ images: number, requests: number }} */
+const { images, requests } = program.opts();
+if (!(images >= 60 && requests >= 800))
+  program.error('The controls need at least 60 images and 800 requests.');
+
+if (spawnSync('strace', ['-V']).error !== undefined) {
   console.error('SKIPPED: the replay of power failures needs strace, which is not installed.');
   process.exitCode = process.env['CI'] ? 1 : 0;
 } else await prove();

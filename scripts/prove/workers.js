@@ -2,33 +2,12 @@
 // Needs "npm run build", Linux and prlimit.
 import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { Command, Option } from 'commander';
 import { runControls } from './workers-controls.js';
 import { endGracefully, ends } from './workers-ends.js';
 import { faults } from './workers-faults.js';
 import { Random } from './workers-random.js';
 import { Run, seconds } from './workers-run.js';
-
-const usage = `usage: npm run prove:workers -- [OPTION]...
-
-24 clients of several subjects use the library (examples/library) with all its operations, on kept and on new
-connections, and many at the same documents. An operator creates, lists and revokes tokens, and backs up the store.
-Meanwhile processes are killed, stopped and sent signals, the folder of temporary files is emptied, the store or its log
-is moved away and back, the reader of the log stalls, and the descriptors are taken; on PostgreSQL, its processes are
-killed, stopped and restarted.
-
-For each document there must be an order of all requests that explains all responses, lists and backups included: no
-acknowledged write is lost, none takes effect twice, and each takes effect between its request and its response. Commands
-must succeed unless a fault lasts, nothing may be left at the end, and no kind of request may stay without success. With
-a fix taken back (scripts/prove/workers-controls.js), this must fail.
-
-  --engine NAME    sqlite or postgres (default: sqlite)
-  --workers N,...  how many processes serve, one of these numbers after each start (default: 1,2,2,3)
-  --minutes N      how long to run, without the controls (default: 1)
-  --seed N         repeats the schedule of faults of an earlier run (default: random)
-  --controls       runs the controls alone; they use SQLite
-  --no-controls    runs without them
-  --help           prints this text`;
 
 /** How many faults the server must survive before it is ended. */
 const faultsPerRound = 4;
@@ -37,33 +16,43 @@ const deaths = [undefined, faults.killWorker, faults.killWorker, faults.killAllW
 /** The time for the end of the run, in ms. */
 const reserve = 12_000;
 
-const { values: options } = parseArgs({
-  options: {
-    engine: { type: 'string', default: 'sqlite' },
-    workers: { type: 'string', default: '1,2,2,3' },
-    minutes: { type: 'string', default: '1' },
-    seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 31)) },
-    controls: { type: 'boolean', default: false },
-    'no-controls': { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false },
-  },
-});
-const minutes = Number(options.minutes);
-const seed = Number(options.seed);
+const program = new Command('npm run prove:workers --')
+  .description(
+    `24 clients of several subjects use the library (examples/library) with all its operations, on kept and on new
+connections, and many at the same documents. An operator creates, lists and revokes tokens, and backs up the store.
+Meanwhile processes are killed, stopped and sent signals, the folder of temporary files is emptied, the store or its log
+is moved away and back, the reader of the log stalls, and the descriptors are taken; on PostgreSQL, its processes are
+killed, stopped and restarted.
+
+For each document there must be an order of all requests that explains all responses, lists and backups included: no
+acknowledged write is lost, none takes effect twice, and each takes effect between its request and its response. Commands
+must succeed unless a fault lasts, nothing may be left at the end, and no kind of request may stay without success. With
+a fix taken back (scripts/prove/workers-controls.js), this must fail.`,
+  )
+  .addOption(new Option('--engine <NAME>').choices(['sqlite', 'postgres']).default('sqlite'))
+  .option('--workers <N,...>', 'how many processes serve, one of these numbers after each start', '1,2,2,3')
+  .option('--minutes <N>', 'how long to run, without the controls', Number, 1)
+  .option(
+    '--seed <N>',
+    'repeats the schedule of faults of an earlier run',
+    Number,
+    Math.floor(Math.random() * 2 ** 31),
+  )
+  .option('--controls', 'runs the controls alone; they use SQLite')
+  .option('--no-controls', 'runs without them')
+  .parse();
+/**
+ * @type {{ engine: import('./workers-world.js').Engine, workers: string, minutes: number, seed: number, controls?: boolean }}
+ */
+const options = program.opts();
+const { engine, minutes, seed, controls } = options;
 const counts = options.workers.split(',').map(Number);
-const engine = options.engine === 'sqlite' || options.engine === 'postgres' ? options.engine : undefined;
-if (options.help) {
-  console.log(usage);
-  process.exit(0);
-}
-if (!(minutes > 0) || !Number.isSafeInteger(seed) || engine === undefined || !counts.every((n) => n > 0)) {
-  console.error(usage);
-  process.exit(2);
-}
+if (!(minutes > 0) || !Number.isSafeInteger(seed) || !counts.every((n) => n > 0))
+  program.help({ error: true });
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const passed = options.controls || (await prove(engine));
-process.exit((options['no-controls'] || (await runControls(root))) && passed ? 0 : 1);
+const passed = controls === true || (await prove(engine));
+process.exit((controls === false || (await runControls(root))) && passed ? 0 : 1);
 
 /** @param {import('./workers-world.js').Engine} engine @returns {Promise<boolean>} Whether every promise was kept. */
 async function prove(engine) {
