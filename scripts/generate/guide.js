@@ -1,5 +1,5 @@
-// Writes the list of error codes in docs/api.md from the code, and examples/guide.ts from the TypeScript of docs/api.md; a
-// test fails if one is out of date.
+// Writes the list of error codes in docs/api.md from the code, and the TypeScript of pages into files that the compiler
+// checks; tests fail if one is out of date.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { allErrors } from '../../dist/plants/errors.js';
 
@@ -14,7 +14,13 @@ const text = readFileSync(guide, 'utf8').replace(
 );
 writeFileSync(guide, text);
 
-const examples = [...text.matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, code]) => code).join('\n');
-const comment =
-  '// The TypeScript of docs/api.md, written by "npm run generate", so that the compiler checks it; do not edit.';
-writeFileSync(new URL('../../examples/guide.ts', import.meta.url), `${comment}\n${examples}`);
+/** @param {string} page @param {string} file - What the TypeScript of the page is written to. */
+function writeExamples(page, file) {
+  const markdown = readFileSync(new URL(`../../${page}`, import.meta.url), 'utf8');
+  const examples = [...markdown.matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, code]) => code).join('\n');
+  const comment = `// The TypeScript of ${page}, written by "npm run generate", so that the compiler checks it; do not edit.`;
+  writeFileSync(new URL(`../../${file}`, import.meta.url), `${comment}\n${examples}`);
+}
+
+writeExamples('docs/api.md', 'examples/guide.ts');
+writeExamples('packages/server/docs/recipes.md', 'packages/server/test/docs/recipes.ts');

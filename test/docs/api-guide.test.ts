@@ -33,6 +33,7 @@ const documents = [
   'packages/client/README.md',
   'packages/server/README.md',
   'packages/server/docs/contract.md',
+  'packages/server/docs/recipes.md',
   ...readdirSync(join(root, 'docs'))
     // clients.md names files that its readers write, like start-your-own.md.
     .filter((name) => name.endsWith('.md') && name !== 'clients.md')

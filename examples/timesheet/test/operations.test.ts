@@ -87,7 +87,7 @@ t.test('a request that is repeated with its key takes effect once', async (t) =>
   t.equal(first?.status, 200);
   for (const { status, text } of sent) t.strictSame([status, text], [200, first?.text]);
   t.strictSame(await read(timesheet, '/projects/garden/entries'), [first?.json]);
-  const reused = { status: 422, json: { error: 42200 } };
+  const reused = { status: 422, json: { error: 42290 } };
   t.match(await addEntry(timesheet, '2030-01-31T10:00:00Z', keyed('a')), reused, 'another body');
   t.match(await createInvoice(timesheet, keyed('a')), reused, 'another operation');
   const refused = await timesheet.request('POST', '/timer/stop', { headers: keyed('b') });

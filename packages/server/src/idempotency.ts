@@ -9,7 +9,8 @@ import type { CollectionDefinition, Transaction } from './storage/interface.js';
 
 /** The error of IdempotencyKeys, for the `errors` of a service. */
 export const idempotencyErrors = {
-  keyReused: { code: 42200, message: 'The Idempotency-Key is that of another request.' },
+  // Its last digits are those of no error 400, which is a 422 in operations that declare that instead.
+  keyReused: { code: 42290, message: 'The Idempotency-Key is that of another request.' },
 } as const satisfies Record<string, ErrorEntry>;
 
 /** Optional properties of IdempotencyKeys. */

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap';
 import { parseExactJson } from '../../dist/contract/exact-json.js';
 import { JsonText } from '../../dist/contract/json-text.js';
 import { Documents } from '../../dist/documents.js';
-import { ApiError } from '../../dist/errors.js';
+import { ApiError, catalogue } from '../../dist/errors.js';
 import { idempotencyErrors, IdempotencyKeys, type IdempotencyOptions } from '../../dist/idempotency.js';
 import type { CollectionDefinition, Storage } from '../../dist/storage/interface.js';
 import { enginesToTest } from '../support/engines.js';
@@ -48,6 +48,11 @@ function counting(t: Test, storage: Storage, options?: IdempotencyOptions) {
     },
   };
 }
+
+t.test('its error has the code of no other, also where the server returns 422 instead of 400', async (t) => {
+  const others = Object.values(catalogue).map(({ code }) => 42200 + (code % 100));
+  t.notOk(others.includes(idempotencyErrors.keyReused.code));
+});
 
 for (const engine of enginesToTest) {
   t.test(`${engine.name}: a repeated request takes effect once`, engine.options, async (t) => {

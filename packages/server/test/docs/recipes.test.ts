@@ -1,0 +1,252 @@
+// The recipes of docs/recipes.md: their code, as the page has it, on every engine, and what the page says that it costs.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import t, { type Test } from 'tap';
+import { parseExactJson } from '../../dist/contract/exact-json.js';
+import { completeMigrations } from '../../dist/cli/migrations.js';
+import type { JsonArray, ServiceContext } from '../../dist/index.js';
+import type {
+  Change,
+  Collection,
+  CollectionDefinition,
+  Id,
+  IdKind,
+  Storage,
+} from '../../dist/storage/interface.js';
+import { hasEffect } from '../../dist/storage/writes.js';
+import { enginesToTest, temporaryFolder } from '../support/engines.js';
+import * as recipes from './recipes.js';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const { members, plants, messages, accounts, counters, receipts, orders, expenses, payments } = recipes;
+const groups = [members, plants, { messages }, accounts, { counters }, receipts, orders, expenses, payments];
+const collections = groups.flatMap((group): CollectionDefinition[] => Object.values(group));
+
+/** The context of a service, which counts the documents that are read by their ids and written, and the pages. */
+class CountingContext {
+  readonly #storage: Storage;
+  /** The collection that each that was given out stands for, and its name. */
+  readonly #given = new Map<unknown, readonly [collection: Collection<Id>, name: string]>();
+  readonly #read = new Set<string>();
+  readonly #written = new Set<string>();
+  #pages = 0;
+
+  constructor(storage: Storage) {
+    this.#storage = storage;
+  }
+
+  /** What a piece of work costs. */
+  async costOf(work: () => Promise<unknown>) {
+    this.#read.clear();
+    this.#written.clear();
+    this.#pages = 0;
+    await work();
+    return { read: this.#read.size, written: this.#written.size, pages: this.#pages };
+  }
+
+  get context(): Pick<ServiceContext, 'collection' | 'transaction'> {
+    return { collection: this.#collection as Storage['collection'], transaction: this.#transaction };
+  }
+
+  readonly #collection = (definition: CollectionDefinition): Collection<Id> => {
+    const collection = this.#storage.collection<IdKind>(definition);
+    const counted: Pick<Collection<Id>, 'get' | 'write' | 'page'> = {
+      get: (subject, id) => {
+        this.#read.add(`${definition.name} ${id}`);
+        return collection.get(subject, id);
+      },
+      write: (subject, id, change) => {
+        this.#written.add(`${definition.name} ${id}`);
+        return collection.write(subject, id, change);
+      },
+      page: (subject, range) => {
+        this.#pages++;
+        return collection.page(subject, range);
+      },
+    };
+    this.#given.set(counted, [collection, definition.name]);
+    return counted as Collection<Id>;
+  };
+
+  readonly #transaction: Storage['transaction'] = (subject, work) =>
+    this.#storage.transaction(subject, (tx) =>
+      work({
+        of: (given) => {
+          const [collection, name] = this.#given.get(given)!;
+          const documents = tx.of(collection);
+          return {
+            get: (id: Id) => {
+              this.#read.add(`${name} ${id}`);
+              return documents.get(id);
+            },
+            write: async <C extends Change>(id: Id, change: C) => {
+              this.#read.add(`${name} ${id}`);
+              const outcome = await documents.write(id, change);
+              if (hasEffect(outcome)) this.#written.add(`${name} ${id}`);
+              return outcome;
+            },
+          };
+        },
+      }),
+    );
+}
+
+/** The values of a list. */
+async function read(list: JsonArray<object>): Promise<Record<string, unknown>[]> {
+  const values: Record<string, unknown>[] = [];
+  for (let more = true; more;) {
+    const page = await list.nextPage();
+    values.push(...(parseExactJson(`[${page.json}]`) as typeof values));
+    ({ more } = page);
+  }
+  return values;
+}
+
+const times = <T>(count: number, work: (i: number) => Promise<T>) =>
+  Promise.all(Array.from({ length: count }, (_, i) => work(i)));
+
+t.test('the code is that of the page', async (t) => {
+  const page = readFileSync(join(root, 'docs/recipes.md'), 'utf8');
+  const code = [...page.matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, one]) => one).join('\n');
+  const checked = readFileSync(join(root, 'test/docs/recipes.ts'), 'utf8');
+  t.equal(checked.replace(/^\/\/ .*\n/, ''), code, 'if not, run "npm run generate"');
+});
+
+for (const engine of enginesToTest)
+  t.test(engine.name, engine.options, async (t) => {
+    const migrations = pathToFileURL(`${await temporaryFolder(t)}/`);
+    const definition = { name: 'recipes', collections, migrations };
+    t.strictSame(completeMigrations(definition, false).faults, []);
+    const counting = new CountingContext(await engine.openOther(t, definition));
+    // A recipe uses nothing else of it.
+    const context = counting.context as ServiceContext;
+    const cost = async (
+      t: Test,
+      work: () => Promise<unknown>,
+      [read, written, pages]: readonly [read: number, written: number, pages: number],
+    ) => t.strictSame(await counting.costOf(work), { read, written, pages });
+
+    t.test('a second index', async (t) => {
+      const { put, list, delete: remove } = recipes.createMembers(context);
+      const ada = { id: 'ada', name: 'Ada', town: 'St. Ives / Cornwall' };
+      await cost(t, () => put('a', ada), [2, 2, 0]);
+      await put('a', { id: 'bob', name: 'Bob', town: ada.town });
+      await cost(t, () => put('a', { ...ada, name: 'Ada L.' }), [2, 2, 0]);
+      t.match(await read(list('a', ada.town)), [{ name: 'Ada L.' }, { name: 'Bob' }]);
+      await cost(t, () => put('a', { ...ada, town: 'St. Ives' }), [3, 3, 0]);
+      t.match(await read(list('a', ada.town)), [{ name: 'Bob' }]);
+      t.match(await read(list('a', 'St. Ives')), [{ name: 'Ada' }]);
+      await cost(t, () => remove('a', 'ada'), [2, 2, 0]);
+      t.strictSame(await read(list('a', 'St. Ives')), []);
+      t.equal(await remove('a', 'ada'), false);
+      await times(8, (i) => put('a', { ...ada, town: `town ${i % 4}` }));
+      const found = await times(4, (i) => read(list('a', `town ${i}`)));
+      t.equal(found.flat().length, 1, 'the index has the member in one place');
+    });
+
+    t.test('search by prefix', async (t) => {
+      const { add, search } = recipes.createPlants(context);
+      await cost(t, () => add('a', { id: '1', name: 'Aloe Vera' }), [0, 1, 0]);
+      for (const [i, name] of ['Aloe', 'Almond', 'Éclair', 'Al/oe'].entries())
+        await add('a', { id: `${i}`, name });
+      const names = async (beginning: string) =>
+        (await read(search('a', beginning))).map(({ name }) => String(name)).sort();
+      t.strictSame(await names('aLOE'), ['Aloe', 'Aloe Vera']);
+      t.strictSame(await names('e\u0301'), ['Éclair']);
+      t.strictSame(await names('al'), ['Al/oe', 'Almond', 'Aloe', 'Aloe Vera']);
+      await cost(t, () => names('al'), [0, 0, 1]);
+    });
+
+    t.test('newest first', async (t) => {
+      const { add, list } = recipes.createMessages(context);
+      await cost(t, () => add('a', 'first'), [0, 1, 0]);
+      const ids = ['first'];
+      for (let i = 0; i < 24; i++) ids.unshift((await add('a', `${i}`)).id);
+      const { items, next } = list('a');
+      const page = await read(items);
+      const sorted = page.map(({ id }) => String(id));
+      t.strictSame(sorted, [...sorted].sort().reverse());
+      t.equal(page.length, 20);
+      const rest = list('a', next());
+      t.match((await read(rest.items)).at(-1), { text: 'first' });
+      t.equal(rest.next(), undefined);
+      await cost(t, () => read(list('a').items), [0, 0, 1]);
+    });
+
+    t.test('a unique value', async (t) => {
+      const { put } = recipes.createAccounts(context);
+      const taken = { statusCode: 409 } as unknown as Error;
+      await cost(t, () => put('a', { id: 'ada', address: 'Ada@example.com' }), [2, 2, 0]);
+      await t.rejects(put('a', { id: 'bob', address: 'ada@example.com' }), taken);
+      await put('a', { id: 'ada', address: 'ada@example.com' });
+      await cost(t, () => put('a', { id: 'ada', address: 'l@example.com' }), [3, 3, 0]);
+      await put('a', { id: 'bob', address: 'ada@example.com' });
+      const results = await Promise.allSettled(
+        ['c', 'd', 'e'].map((id) => put('a', { id, address: 'one@example.com' })),
+      );
+      t.equal(results.filter(({ status }) => status === 'fulfilled').length, 1);
+    });
+
+    t.test('a counter', async (t) => {
+      const { add } = recipes.createCounters(context);
+      await cost(t, () => add('a', 'seen', 2), [1, 1, 0]);
+      const values = await times(8, () => add('a', 'seen', 1));
+      t.strictSame(
+        values.sort((a, b) => a - b),
+        [3, 4, 5, 6, 7, 8, 9, 10],
+      );
+    });
+
+    t.test('numbers without gaps', async (t) => {
+      const { add, list } = recipes.createReceipts(context);
+      await cost(t, () => add('a', 'x'), [2, 2, 0]);
+      await times(7, (i) => add('a', `${i}`));
+      const numbers = (await read(list('a'))).map(({ number }) => Number(number));
+      t.strictSame(numbers, [8, 7, 6, 5, 4, 3, 2, 1]);
+    });
+
+    t.test('a parent with children', async (t) => {
+      const { create, addLine, delete: remove, list } = recipes.createOrders(context);
+      const missing = { statusCode: 404 } as unknown as Error;
+      const { id } = await create('a');
+      await cost(t, () => addLine('a', id, 'x'), [2, 2, 0]);
+      await addLine('a', id, 'y');
+      t.equal((await read(list('a', id))).length, 2);
+      await cost(t, () => remove('a', id), [3, 3, 1]);
+      t.strictSame(await read(list('a', id)), []);
+      await t.rejects(addLine('a', id, 'z'), missing);
+      await t.rejects(remove('a', id), missing);
+
+      for (let round = 0; round < 5; round++) {
+        const order = await create('a');
+        const adding = times(6, () => addLine('a', order.id, 'x').catch(() => undefined));
+        await remove('a', order.id);
+        await adding;
+        t.strictSame(await read(list('a', order.id)), [], 'no line without an order');
+      }
+      const long = await create('a');
+      for (let i = 0; i < 91; i++) await addLine('a', long.id, 'x');
+      await t.rejects(remove('a', long.id), { statusCode: 409 } as unknown as Error);
+      t.equal((await read(list('a', long.id))).length, 91);
+    });
+
+    t.test('a total', async (t) => {
+      const { add, total, addedUp } = recipes.createExpenses(context);
+      await cost(t, () => add('a', { id: 'x', cents: 1 }, 1), [2, 2, 0]);
+      await add('a', { id: 'x', cents: 1 }, 1);
+      await times(20, (i) => add('a', { id: `${i}`, cents: i }, 8));
+      t.strictSame([await total('a'), await addedUp('a')], [191, 191]);
+      await cost(t, () => total('a'), [0, 0, 1]);
+      await cost(t, () => addedUp('a'), [0, 0, 1]);
+    });
+
+    t.test('a request that can be repeated', async (t) => {
+      const { create } = recipes.createPayments(context);
+      let first = '';
+      await cost(t, async () => (first = (await create('a', '"1"', { cents: 5 })).text), [3, 3, 1]);
+      await cost(t, async () => t.equal((await create('a', '"1"', { cents: 5 })).text, first), [1, 0, 1]);
+      await t.rejects(create('a', '"1"', { cents: 6 }), { statusCode: 422 } as unknown as Error);
+      await cost(t, () => create('a', undefined, { cents: 5 }), [1, 1, 0]);
+    });
+  });

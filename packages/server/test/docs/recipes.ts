@@ -1,0 +1,257 @@
+// The TypeScript of packages/server/docs/recipes.md, written by "npm run generate", so that the compiler checks it; do not edit.
+import { randomInt, randomUUID } from 'node:crypto';
+import {
+  ApiError,
+  Documents,
+  IdempotencyKeys,
+  listAll,
+  prefixRange,
+  type CollectionDefinition,
+  type ServiceContext,
+} from 'contract-server';
+
+export const errors = {
+  addressTaken: { code: 40900, message: 'Another member has this address.' },
+  orderTooLong: { code: 40901, message: 'The order has too many lines; remove some first.' },
+  orderNotFound: { code: 40400, message: 'There is no such order.' },
+} as const;
+
+/** A collection of documents whose ids are texts. */
+const texts = (name: string): CollectionDefinition<'text'> => ({ name, id: 'text', column: 'document' });
+
+export interface Member {
+  readonly id: string;
+  readonly name: string;
+  readonly town: string;
+}
+
+/** Members, who are found by their towns, too. */
+export const members = { all: texts('members'), byTown: texts('members_by_town') };
+export function createMembers({ collection, transaction }: ServiceContext) {
+  const fields = { id: true, name: true, town: true } as const;
+  const all = new Documents<string, Member>(collection(members.all), fields);
+  const byTown = new Documents<string, Member>(collection(members.byTown), fields);
+  // A town may contain a slash, its encoded form does not.
+  const inTown = (town: string) => `${encodeURIComponent(town)}/`;
+  const placeOf = ({ id, town }: Member) => `${inTown(town)}${id}`;
+  return {
+    put: (subject: string, member: Member) =>
+      transaction(subject, async (tx) => {
+        const found = await all.in(tx).get(member.id);
+        if (found !== undefined) await byTown.in(tx).delete(placeOf(found));
+        await all.in(tx).write(member.id, { when: 'any', value: member });
+        await byTown.in(tx).write(placeOf(member), { when: 'any', value: member });
+      }),
+    delete: (subject: string, id: string) =>
+      transaction(subject, async (tx) => {
+        const found = await all.in(tx).get(id);
+        if (found === undefined) return false;
+        await byTown.in(tx).delete(placeOf(found));
+        return all.in(tx).delete(id);
+      }),
+    list: (subject: string, town: string) => listAll(byTown, subject, prefixRange(inTown(town))),
+  };
+}
+
+export interface Plant {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** Plants, which are found by the beginning of their names. */
+export const plants = { byName: texts('plants_by_name') };
+export function createPlants({ collection }: ServiceContext) {
+  const byName = new Documents<string, Plant>(collection(plants.byName), { id: true, name: true });
+  const comparable = (name: string) => name.normalize().toLowerCase();
+  return {
+    add: (subject: string, plant: Plant) =>
+      byName.write(subject, `${comparable(plant.name)}/${plant.id}`, { when: 'absent', value: plant }),
+    search: (subject: string, beginning: string) =>
+      listAll(byName, subject, { ...prefixRange(comparable(beginning)), limit: 10 }),
+  };
+}
+
+export interface Message {
+  readonly id: string;
+  readonly text: string;
+}
+
+/** Messages, the newest first. */
+export const messages = texts('messages');
+export function createMessages({ collection }: ServiceContext) {
+  const all = new Documents<string, Message>(collection(messages), { id: true, text: true });
+  return {
+    add: async (subject: string, text: string) => {
+      const message = { id: `${new Date().toISOString()} ${randomUUID()}`, text };
+      await all.write(subject, message.id, { when: 'absent', value: message });
+      return message;
+    },
+    list: (subject: string, before?: string) => {
+      const items = listAll(all, subject, { before, descending: true, limit: 20 });
+      return { items, next: () => items.next };
+    },
+  };
+}
+
+export interface Account {
+  readonly id: string;
+  readonly address: string;
+}
+
+/** Accounts, no two of which have the same e-mail address. */
+export const accounts = { all: texts('accounts'), addresses: texts('addresses') };
+export function createAccounts({ collection, transaction }: ServiceContext) {
+  const all = new Documents<string, Account>(collection(accounts.all), { id: true, address: true });
+  const addresses = new Documents<string, { id: string }>(collection(accounts.addresses), { id: true });
+  const keyOf = (address: string) => address.toLowerCase();
+  return {
+    put: (subject: string, account: Account) =>
+      transaction(subject, async (tx) => {
+        const { id, address } = account;
+        const found = await all.in(tx).get(id);
+        if (found !== undefined && keyOf(found.address) !== keyOf(address))
+          await addresses.in(tx).delete(keyOf(found.address));
+        // `same` means that it is this account's already.
+        const outcome = await addresses.in(tx).write(keyOf(address), { when: 'absent', value: { id } });
+        if (outcome === 'other') throw new ApiError(errors.addressTaken);
+        await all.in(tx).write(id, { when: 'any', value: account });
+      }),
+  };
+}
+
+/** Counters, by their names. */
+export const counters = texts('counters');
+export function createCounters({ collection, transaction }: ServiceContext) {
+  const all = new Documents<string, { value: number }>(collection(counters), { value: true });
+  return {
+    add: (subject: string, name: string, amount: number) =>
+      transaction(subject, async (tx) => {
+        const value = ((await all.in(tx).get(name))?.value ?? 0) + amount;
+        await all.in(tx).write(name, { when: 'any', value: { value } });
+        return value;
+      }),
+  };
+}
+
+export interface Receipt {
+  readonly number: bigint;
+  readonly text: string;
+}
+
+/** Receipts with the numbers 1, 2, 3 and so on. */
+export const receipts = {
+  all: { name: 'receipts', id: 'int64', column: 'document' } satisfies CollectionDefinition<'int64'>,
+  last: texts('last_receipt'),
+};
+export function createReceipts({ collection, transaction }: ServiceContext) {
+  const all = new Documents<bigint, Receipt>(collection(receipts.all), { number: true, text: true });
+  const last = new Documents<string, { number: bigint }>(collection(receipts.last), { number: true });
+  return {
+    add: (subject: string, text: string) =>
+      transaction(subject, async (tx) => {
+        const number = BigInt((await last.in(tx).get('last'))?.number ?? 0) + 1n;
+        await last.in(tx).write('last', { when: 'any', value: { number } });
+        await all.in(tx).write(number, { when: 'absent', value: { number, text } });
+        return number;
+      }),
+    list: (subject: string) => listAll(all, subject, { descending: true }),
+  };
+}
+
+export interface Order {
+  readonly id: string;
+  readonly version: number;
+}
+export interface Line {
+  readonly id: string;
+  readonly text: string;
+}
+
+/** Orders with their lines. */
+export const orders = { all: texts('orders'), lines: texts('order_lines') };
+export function createOrders({ collection, transaction }: ServiceContext) {
+  const all = new Documents<string, Order>(collection(orders.all), { id: true, version: true });
+  const lines = new Documents<string, Line>(collection(orders.lines), { id: true, text: true });
+  const raised = (order: Order) => ({ ...order, version: order.version + 1 });
+  const linesOf = (id: string) => prefixRange(`${id}/`);
+  return {
+    create: (subject: string) =>
+      transaction(subject, async (tx) => {
+        const order = { id: randomUUID(), version: 0 };
+        await all.in(tx).write(order.id, { when: 'absent', value: order });
+        return order;
+      }),
+    addLine: (subject: string, id: string, text: string) =>
+      transaction(subject, async (tx) => {
+        if ((await all.in(tx).change(id, raised)) === undefined) throw new ApiError(errors.orderNotFound);
+        const line = { id: `${id}/${randomUUID()}`, text };
+        await lines.in(tx).write(line.id, { when: 'absent', value: line });
+        return line;
+      }),
+    /** Deletes an order with all of its lines. */
+    delete: (subject: string, id: string) =>
+      transaction(subject, async (tx) => {
+        if (!(await all.in(tx).delete(id))) throw new ApiError(errors.orderNotFound);
+        const most = 90;
+        let deleted = 0;
+        for await (const line of lines.values(subject, { ...linesOf(id), limit: most + 1 })) {
+          if (++deleted > most) throw new ApiError(errors.orderTooLong);
+          await lines.in(tx).delete(line.id);
+        }
+        return deleted;
+      }),
+    list: (subject: string, id: string) => listAll(lines, subject, linesOf(id)),
+  };
+}
+
+export interface Expense {
+  readonly id: string;
+  readonly cents: number;
+}
+
+/** Expenses, and their total in two forms. */
+export const expenses = { all: texts('expenses'), totals: texts('totals') };
+export function createExpenses({ collection, transaction }: ServiceContext) {
+  const all = new Documents<string, Expense>(collection(expenses.all), { id: true, cents: true });
+  const totals = new Documents<string, { cents: number }>(collection(expenses.totals), { cents: true });
+  /** @param parts - Over how many documents the total is spread. */
+  const add = (subject: string, expense: Expense, parts: number) =>
+    transaction(subject, async (tx) => {
+      const outcome = await all.in(tx).write(expense.id, { when: 'absent', value: expense });
+      if (outcome !== 'inserted') return;
+      const part = `${randomInt(parts)}`;
+      const cents = ((await totals.in(tx).get(part))?.cents ?? 0) + expense.cents;
+      await totals.in(tx).write(part, { when: 'any', value: { cents } });
+    });
+  const sum = async (values: AsyncIterable<{ cents: number }>) => {
+    let total = 0;
+    for await (const { cents } of values) total += cents;
+    return total;
+  };
+  return {
+    add,
+    total: (subject: string) => sum(totals.values(subject)),
+    addedUp: (subject: string) => sum(all.values(subject)),
+  };
+}
+
+export interface Payment {
+  readonly id: string;
+  readonly cents: number;
+}
+
+/** Payments, whose ids are made here. */
+export const payments = { all: texts('payments'), keys: texts('payment_keys') };
+export function createPayments(context: ServiceContext) {
+  const all = new Documents<string, Payment>(context.collection(payments.all), { id: true, cents: true });
+  const keys = new IdempotencyKeys(context, payments.keys);
+  return {
+    /** @param key - `headers['Idempotency-Key']`. */
+    create: (subject: string, key: string | undefined, body: { cents: number }) =>
+      keys.run(subject, { key, request: ['createPayment', body] }, async (tx) => {
+        const payment = { id: randomUUID(), ...body };
+        await all.in(tx).write(payment.id, { when: 'absent', value: payment });
+        return payment;
+      }),
+  };
+}
