@@ -6,6 +6,7 @@ import { statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { startCitus } from '../../packages/server/test/support/citus-cluster.js';
 import { systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
 import { cpuTime, memoryOf } from '../lib/processes.js';
@@ -22,6 +23,7 @@ import { createRequest, startRound, workloads } from './workloads.js';
  * @property {import('./measure.js').ServerProcess[]} servers
  * @property {import('./workloads.js').Target} target
  * @property {Record<string, () => readonly number[]>} parts
+ * @property {() => Promise<unknown>} [prepare] - Runs before each round.
  */
 /** Returns the next request of a workload. @typedef {(target: import('./workloads.js').Target) => string | undefined} Next */
 
@@ -92,6 +94,29 @@ const cases = {
     for (const [name, env] of Object.entries({ single, groups: {} }))
       sides.push(await startSide(name, (await cluster.createServer(name)).url(), writer, env));
     await compare('PostgreSQL, groups to one by one', sides, named('create'));
+  },
+
+  /** What fast-next-tick.ts brings after a garbage collection while the service was idle. */
+  async 'next-tick'() {
+    const load = (/** @type {string} */ code) => `--import=data:text/javascript,${encodeURIComponent(code)}`;
+    const collects =
+      load(`import v8 from 'node:v8'; import vm from 'node:vm'; v8.setFlagsFromString('--expose-gc');
+      const gc = vm.runInNewContext('gc'); process.on('SIGUSR2', () => gc())`);
+    const hook = `export const load = (url, context, next) => url.endsWith('/fast-next-tick.js')
+      ? { format: 'module', source: '', shortCircuit: true } : next(url, context)`;
+    const leavesOut = load(`import { register } from 'node:module';
+      register(${JSON.stringify(`data:text/javascript,${encodeURIComponent(hook)}`)})`);
+    const sides = [];
+    for (const [name, options] of Object.entries({ without: [collects, leavesOut], with: [collects] })) {
+      const url = `file:${join(folder, `${name}.db`)}`;
+      const side = await startSide(name, url, writer, { NODE_OPTIONS: options.join(' ') });
+      side.prepare = async () => {
+        side.servers[0]?.child.kill('SIGUSR2');
+        await pause(200);
+      };
+      sides.push(side);
+    }
+    await compare('with it to without', sides, named('create', 'list-1'), [64], 15);
   },
 
   /** The cost of metrics. */
@@ -218,7 +243,8 @@ async function compare(title, sides, requests, connections = [256], count = roun
 }
 
 /** Measures a side once. @param {Side} side @param {Next} next @param {number} connections */
-async function measure({ servers, target, parts }, next, connections) {
+async function measure({ servers, target, parts, prepare }, next, connections) {
+  await prepare?.();
   startRound(target);
   const processes = Object.entries(parts).map(([part, list]) => ({ part, list: list() }));
   const before = processes.map(({ list }) => cpuTime(list));

@@ -1,4 +1,5 @@
-// Keeps process.nextTick() fast: every request calls it several times. No test can show it, only a measurement.
+// Keeps process.nextTick() fast: every request calls it several times. No test can show it, only a measurement: "node
+// scripts/bench/cases.js next-tick".
 import { executionAsyncResource } from 'node:async_hooks';
 
 /**
