@@ -70,6 +70,8 @@ function withIds({ document, operations }: Contract) {
   ) as Partial<Record<'webhooks' | 'paths', Record<string, Record<string, OperationObject>>>>;
   for (const webhook of Object.values(copy.webhooks ?? {}).flatMap((item) => Object.values(item)))
     delete webhook.operationId;
+  // HEAD is derived from GET.
+  for (const item of Object.values(copy.paths ?? {})) if (item['get']) delete item['head']?.operationId;
   for (const { path, method, operationId, results, body } of operations) {
     const operation = copy.paths?.[path]?.[method.toLowerCase()];
     // A success need not be declared.

@@ -48,7 +48,7 @@ export function readBody(
 ): Body | undefined {
   if (!node.has('requestBody')) return undefined;
   const given = node.at('requestBody');
-  if (method === 'get' || (method === 'delete' && is30)) {
+  if (method === 'get' || method === 'head' || (method === 'delete' && is30)) {
     const fix = 'Write parameters, or post with a path of its own';
     const verb = method.toUpperCase();
     if (is30) given.warn(`OpenAPI 3.0 ignores a body of ${verb}: it is not read`, fix);

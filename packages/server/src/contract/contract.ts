@@ -68,8 +68,9 @@ export function loadContract(bytes: Buffer, hasOwnErrors = false): Contract {
     findScheme: (name, message, fix) => components.at('securitySchemes').at(name).find(message, fix),
     methods: methods
       .map((method) => method.toUpperCase())
-      .filter((method) => operations.some((operation) => operation.method === method))
-      .flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])),
+      .filter((method) =>
+        operations.some((one) => one.method === method || (one.method === 'GET' && method === 'HEAD')),
+      ),
     responseHeaders: [...new Set(operations.flatMap(({ responseHeaders }) => responseHeaders))].sort(),
     bodyTypes: uniqueTypes([
       'application/json',

@@ -41,10 +41,9 @@ export interface Operation {
   readonly statusOf: (error: ApiError) => number;
 }
 
-/** The methods that an operation can have. HEAD is derived from GET; OPTIONS is used for CORS only. */
-export const methods = ['get', 'post', 'put', 'patch', 'delete'] as const;
+/** The methods that an operation can have. OPTIONS is used for CORS only. */
+export const methods = ['get', 'head', 'post', 'put', 'patch', 'delete'] as const;
 const otherMethods: Readonly<Record<string, string>> = {
-  head: 'Leave it out: the server responds to HEAD wherever there is GET',
   options: 'Leave it out: the server responds to OPTIONS for CORS',
   trace: 'Leave it out',
   query: 'Write post',
@@ -75,7 +74,8 @@ export function readOperations(surroundings: Surroundings): Operation[] {
       node.fault(`the operationId ${operationId} is not unique`, 'Write another operationId');
     ids.add(operationId);
     const form = route.path.replaceAll(/(?<=\/):(?!:)\w+/g, ':');
-    const keys = basePaths.map((base) => `${method} ${base}${form}`);
+    const verbs = method === 'GET' ? ['GET', 'HEAD'] : [method];
+    const keys = basePaths.flatMap((base) => verbs.map((verb) => `${verb} ${base}${form}`));
     if (keys.some((key) => routes.has(key)))
       node.fault('another path with this method matches the same URLs', 'Leave one out');
     for (const key of keys) routes.add(key);
@@ -89,7 +89,10 @@ function readPath(path: string, item: ContractNode, surroundings: Surroundings) 
   for (const [name, fix] of Object.entries(otherMethods)) {
     if (item.has(name)) item.at(name).fault(`${name.toUpperCase()} is not supported`, fix);
   }
-  const declared = methods.filter((method) => item.has(method));
+  const isDerived = item.has('get') && item.has('head');
+  if (isDerived)
+    item.at('head').warn('the server responds to HEAD as to GET, without the body', 'Leave it out');
+  const declared = methods.filter((method) => item.has(method) && !(isDerived && method === 'head'));
   if (declared.length === 0) return [];
   const route = readRoute(item, path);
   return declared.map((method) => {

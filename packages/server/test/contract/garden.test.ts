@@ -47,6 +47,13 @@ t.test('describeGarden is public: it needs no token, and ignores an invalid one'
   t.match(head, { status: 200, text: '', headers: { 'content-length': '19' } });
 });
 
+t.test('HEAD may be an operation of its own where there is no GET', async (t) => {
+  const edits = { '/paths/~1about/get': undefined, '/paths/~1about/head': about };
+  const { call } = await startGarden(t, { edits });
+  t.match(await call('HEAD', '/about'), { status: 200, text: '', headers: { 'content-length': '19' } });
+  t.match(await call('GET', '/about'), { status: 405, headers: { allow: 'HEAD' } });
+});
+
 t.test('listBeds accepts parameters of every primitive type', async (t) => {
   const query = 'shady=true&min-area=1.5e1&rows=4&level=2&soil=clay&since=2026-01-31T23:59:60Z&title=%C3%A4b';
   t.equal((await call('GET', `/beds?${query}`, key)).text, '[]');
