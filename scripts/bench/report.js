@@ -114,9 +114,10 @@ export function pageTables(report, results, ratios) {
       const bars = results.filter(({ workload, connections }) => workload === name && connections === most);
       return `\`\`\`mermaid
 xychart-beta horizontal
-  title "${title}, requests per second"
+  title "${title}, in 1,000 requests per second"
   x-axis [${bars.map(({ server }) => `"${server}"`).join(', ')}]
-  bar [${bars.map((row) => row['requests/s']).join(', ')}]
+  y-axis 0 --> ${Math.ceil(Math.max(...bars.map(thousands)))}
+  bar [${bars.map(thousands).join(', ')}]
 \`\`\``;
     });
   return `## Ratios
@@ -124,10 +125,6 @@ xychart-beta horizontal
 ${table(['', ...report.workloads.map(({ name }) => name), 'start'], rows)}
 
 ${charts.join('\n\n')}
-
-## Requests per second
-
-${byServer(report, results, most, rate)}
 
 ## Latency
 
@@ -141,6 +138,11 @@ ${startTable(report)}`;
 /** Formats a number with three significant digits. @param {string | number | undefined} value */
 function number(value) {
   return rounded(Number(value)).toLocaleString('en');
+}
+
+/** @param {Row} row */
+function thousands(row) {
+  return rounded(Number(row['requests/s']) / 1_000);
 }
 
 /** @param {Row} row */
@@ -253,7 +255,7 @@ function ratioRows({ results }) {
 }
 
 /** @param {Report} report */
-async function conditions({ plan, results }) {
+async function conditions({ plan }) {
   const { version } = JSON.parse(await readFile(new URL('../package.json', docs), 'utf8'));
   const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], {
     cwd: docs,
@@ -268,8 +270,7 @@ async function conditions({ plan, results }) {
 - ${(await versionsOfPeers()).join(', ')}.
 - ${plan.short.rounds} rounds of ${plan.short.time / 1000} s (lists of 100,000: ${plan.long.rounds} of
   ${plan.long.time / 1000} s) per server, workload and number of connections, after a warm-up round, each after a short
-  load that is not measured. Figures are medians.
-${results.map(({ server }) => `- ${server.name}: ${server.durability}.`).join('\n')}`;
+  load that is not measured. Figures are medians.`;
 }
 
 /** @returns {Promise<string[]>} */

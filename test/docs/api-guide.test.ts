@@ -1,5 +1,5 @@
 // Checks that the examples of docs/api.md and the README work as written, that the documents agree with the code and with
-// each other, and that packages/server/docs/start-your-own.md and packages/server/README.md lead to services.
+// each other, and that packages/server/docs/start-your-own.md and packages/server/docs/parts.md lead to services.
 import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { cp, symlink, writeFile } from 'node:fs/promises';
@@ -213,7 +213,7 @@ export const handlers = (all: Documents<string, object>): Handlers => ({ ${handl
 }
 
 t.test(
-  'packages/server/docs/start-your-own.md and packages/server/README.md lead to services, without the Plant Store',
+  'packages/server/docs/start-your-own.md and packages/server/docs/parts.md lead to services, without the Plant Store',
   await needs('curl'),
   async (t) => {
     const page = read('packages/server/docs/start-your-own.md');
@@ -233,7 +233,7 @@ t.test(
     ].map(([, code = '']) => code);
     t.match(make, /^npm ci && npm run build\n/);
     await bash(make.replace(/^.*\n/, ''));
-    const readme = read('packages/server/README.md');
+    const readme = read('packages/server/docs/parts.md');
     const makeNotes = /^```sh\n(npm ci [^]*?)^```$/m.exec(readme)?.[1] ?? '';
     await bash(makeNotes.replace(/^.*\n/, ''));
     for (const [, file = '', code = ''] of (page + readme).matchAll(
@@ -353,6 +353,10 @@ t.test('what several documents say is the same everywhere, and what the code say
   t.end();
 });
 
+t.test('docs/evidence.md shows docs/evidence.json, and which results are older than the code', async (t) => {
+  await t.resolves(run('node', ['scripts/generate/evidence.js', '--check'], { cwd: root }));
+});
+
 t.test('docs/limits.md has the defaults of the configuration', (t) => {
   const limits = read('docs/limits.md');
   const configuration = read('docs/configuration.md');
@@ -374,7 +378,7 @@ t.test('docs/limits.md has the defaults of the configuration', (t) => {
 t.test('every promise of the README has a row in docs/evidence.md', (t) => {
   const promises = [...read('README.md').matchAll(/^- \*\*(.*)\.\*\*/gm)].map(([, name]) => name);
   const proven = new Set(
-    [...read('docs/evidence.md').matchAll(/^\| \*\*(.*?)\*\*/gm)].map(([, name]) => name),
+    [...read('docs/evidence.md').matchAll(/^- \*\*(.*?)\*\*/gm)].map(([, name]) => name),
   );
   t.strictSame(
     promises.filter((name) => !proven.has(name)),

@@ -1,0 +1,136 @@
+// Writes docs/evidence.md from docs/evidence.json, which has each claim, the command that checks it, the code that it
+// speaks of, and what the command last showed. The page says itself which results are older than that code.
+//
+//   node scripts/generate/evidence.js            writes the page
+//   node scripts/generate/evidence.js --check    exits with 1 if the page is out of date
+//   node scripts/generate/evidence.js WORD       runs the commands that contain the word, records what they show, and writes the page
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { availableParallelism, cpus, release } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import prettier from 'prettier';
+
+/**
+ * What a command has shown. Results from before commits were recorded have a version instead.
+ * @typedef {object} Result
+ * @property {string} date
+ * @property {string} [commit]
+ * @property {string} [version]
+ * @property {string} [machine]
+ * @property {string} [node]
+ * @property {number} [status] - The exit status.
+ * @property {string} shown
+ */
+/**
+ * @typedef {object} Claim
+ * @property {string} topic
+ * @property {string} claim - It begins with the promise of README.md, in bold, if it is one.
+ * @property {string} command - `npm …` or `node …`, which is run and recorded, or a link to the steps.
+ * @property {boolean} [always] - Whether .ci/run checks it on every change.
+ * @property {string[]} about - The files and folders of the code.
+ * @property {string} [engine]
+ * @property {Result} [last]
+ */
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const ledger = new URL('../../docs/evidence.json', import.meta.url);
+const page = new URL('../../docs/evidence.md', import.meta.url);
+/** @type {Claim[]} */
+const claims = JSON.parse(await readFile(ledger, 'utf8'));
+
+const [word] = process.argv.slice(2);
+if (word === '--check') {
+  // Without the history, the age of results cannot be compared.
+  const whole = git('rev-parse', '--is-shallow-repository').stdout?.trim() === 'false';
+  if (whole && (await readFile(page, 'utf8')) !== (await render())) {
+    console.error('docs/evidence.md is out of date: run "node scripts/generate/evidence.js"');
+    process.exitCode = 1;
+  }
+} else {
+  if (word !== undefined) await record(claims.filter(({ command }) => command.includes(word)));
+  await writeFile(page, await render());
+}
+
+/** Runs the commands, and keeps what they show. @param {Claim[]} chosen */
+async function record(chosen) {
+  if (git('status', '--porcelain').stdout !== '') throw new Error('commit first: a result names its commit');
+  const commit = git('rev-parse', '--short=10', 'HEAD').stdout.trim();
+  for (const claim of chosen) {
+    const child = spawn('bash', ['-c', claim.command], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
+    let output = '';
+    child.stdout.on('data', (/** @type {Buffer} */ chunk) => {
+      process.stdout.write(chunk);
+      output += chunk.toString();
+    });
+    const [status] = await once(child, 'close');
+    const lines = output.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('> '));
+    claim.last = {
+      date: new Date().toISOString().slice(0, 10),
+      commit,
+      machine: `${availableParallelism()} cores (${cpus()[0]?.model.trim()}), Linux ${release()}`,
+      node: process.versions.node,
+      status: Number(status),
+      shown: lines.slice(-8).join('; ').replace(/\s+/g, ' ').slice(-600),
+    };
+    if (status !== 0) process.exitCode = 1;
+    await writeFile(ledger, `${JSON.stringify(claims, undefined, 2)}\n`);
+  }
+}
+
+/** @param {string[]} args */
+function git(...args) {
+  return spawnSync('git', args, { cwd: root, encoding: 'utf8' });
+}
+
+/** What a result is worth for the code of today. @param {Claim} claim @param {Result} last */
+function age({ about }, { commit, version }) {
+  if (commit === undefined) return `${version}, **older than the code**`;
+  const { status } = git('diff', '--quiet', commit, '--', ...about);
+  if (status === 0) return `commit ${commit}`;
+  return status === 1
+    ? `commit ${commit}: **older than the code**`
+    : `commit ${commit}, which is not in this clone`;
+}
+
+/** @param {Claim} claim */
+function line(claim) {
+  const { claim: text, command, always = false, engine, last } = claim;
+  const how = /^(npm|node|npx|\w+=|systemd)/.test(command) ? `\`${command}\`` : command;
+  const parts = [`- ${text}. ${how}`, ...(always ? ['On every change.'] : [])];
+  if (last !== undefined) {
+    const { date, machine, node, status = 0, shown } = last;
+    const where = [date, age(claim, last), engine, machine, node && `Node.js ${node}`]
+      .filter(Boolean)
+      .join(', ');
+    parts.push(`${where}; ${status === 0 ? '' : `**failed (${status})**: `}${shown}`);
+  }
+  return parts.join('  \n  ');
+}
+
+/** @returns {Promise<string>} The page. */
+async function render() {
+  const topics = [...new Set(claims.map(({ topic }) => topic))];
+  const sections = topics.map(
+    (topic) =>
+      `## ${topic}\n\n${claims
+        .filter((claim) => claim.topic === topic)
+        .map(line)
+        .join('\n')}`,
+  );
+  const text = `<!-- Written by "node scripts/generate/evidence.js" from docs/evidence.json; do not edit. -->
+
+# Evidence
+
+What was checked, how, when, and what it showed. [.ci/run](../.ci/run) checks the claims that say "on every change", and
+fails if one no longer holds; the others were run by hand, on machines with other work, so times and rates are
+pessimistic. **Older than the code** means that the code of the claim has changed since; results of versions, from before
+commits were recorded, all are.
+\`npm run evidence -- WORD\` repeats the commands that contain the word, in a checkout without changes from which no
+server runs, and records their results here.
+
+${sections.join('\n\n')}
+`;
+  const style = await prettier.resolveConfig(page);
+  return prettier.format(text, { ...style, parser: 'markdown' });
+}
