@@ -10,10 +10,10 @@ import { fileURLToPath } from 'node:url';
 import { issueToken } from '../../packages/server/dist/storage/access-token.js';
 import { service } from '../../dist/service.js';
 import { loadSchema } from '../../packages/server/dist/storage/migrations.js';
-import { SqliteTokens } from '../../packages/server/dist/storage/sqlite/tokens.js';
 import { backUp } from '../../packages/server/dist/storage/sqlite/backup.js';
 import { readTrace, traceOptions } from '../lib/file-trace.js';
 import { ReplayedDisk } from '../lib/replayed-disk.js';
+import { tokenColumns, toTokenRow } from '../../packages/server/dist/storage/token-row.js';
 import { openStore } from '../lib/store.js';
 import { nameOf, subject } from './power-cut-ledger.js';
 
@@ -112,13 +112,18 @@ async function makeOldStore(file) {
   database.exec('BEGIN');
   for (let id = 0; id < restoredPlants; id++) insert.run(id, JSON.stringify({ name: nameOf(id) }));
   database.exec('COMMIT');
-  const token = await issue(new SqliteTokens(database));
+  const insertToken = database.prepare(
+    `INSERT INTO tokens (${tokenColumns}, hash) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+  );
+  const token = await issue({
+    create: async (one, hash) => void insertToken.run(...toTokenRow(one), hash),
+  });
   database.close();
   return token;
 }
 
 /**
- * @param {import('../../packages/server/dist/storage/interface.js').TokenRepository} tokens
+ * @param {Pick<import('../../packages/server/dist/storage/interface.js').TokenRepository, 'create'>} tokens
  * @returns {Promise<import('./power-cut-stage.js').Token>}
  */
 async function issue(tokens) {

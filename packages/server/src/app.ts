@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import fastifyAuth from '@fastify/auth';
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
 import { loadContract, type Contract } from './contract/contract.js';
+import { createCallerTokens } from './caller-tokens.js';
 import { defaultLimits, defaultProcess } from './defaults.js';
 import type { Service } from './definition.js';
 import { openService, type OpenedService } from './opened-service.js';
@@ -117,6 +118,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const opened = await openService(service, {
     collection: (definition) => storage.collection(definition),
     transaction: (subject, work) => storage.transaction(subject, work),
+    tokens: createCallerTokens(storage.tokens, service, options.now ?? Date.now),
     log: app.log,
     worker,
     limit,

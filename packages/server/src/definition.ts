@@ -1,5 +1,6 @@
 // What a service consists of.
 import type { FastifyBaseLogger } from 'fastify';
+import type { CallerTokens } from './caller-tokens.js';
 import type { AnyHandlers, Handlers } from './contract/handlers.js';
 import type { AnyVerifiers, Verifiers } from './contract/verifiers.js';
 import type { Storage, StoreDefinition } from './storage/interface.js';
@@ -49,6 +50,8 @@ export interface ServiceContext {
    * it is given runs again if what it has read has changed, so it must do nothing else that counts.
    */
   readonly transaction: Storage['transaction'];
+  /** Issues, lists and revokes access tokens of the service. */
+  readonly tokens: CallerTokens;
   /** The log of this process. */
   readonly log: FastifyBaseLogger;
   /** Which of the worker processes this is, from 1 to WORKERS; another one has the number only after it has ended. */

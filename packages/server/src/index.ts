@@ -4,6 +4,9 @@
 // The definition of a service, and what it opens.
 export type { AnyOpened, ExampleRequest, Opened, Service, ServiceContext } from './definition.js';
 
+// Access tokens that handlers issue and revoke.
+export type { CallerTokens, IssuedToken, IssueOptions, ListedToken } from './caller-tokens.js';
+
 // Handlers: their types, and what they return besides plain values.
 export type { Caller, ErrorOf, Handlers, JsonArray, JsonPage } from './contract/handlers.js';
 export { JsonText } from './contract/json-text.js';

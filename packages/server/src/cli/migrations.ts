@@ -34,7 +34,7 @@ function complete(store: StoreDefinition, engine: 'sqlite' | 'postgres', check: 
   const { tokens, objectsOf } = rendered[engine];
   const groups = [
     ...store.collections.map((collection) => ({ name: collection.name, objects: objectsOf(collection) })),
-    { name: 'tokens', objects: [tokens] },
+    { name: 'tokens', objects: tokens },
   ];
   const folder = new URL(`./${engine}/`, store.migrations);
   mkdirSync(folder, { recursive: true });

@@ -4,6 +4,7 @@ import { messageOf, type CollectionDefinition } from '../storage/interface.js';
 import { bytesTogether, enoughBytes, pageBytes, pageRows, shortBytes } from '../storage/page-size.js';
 import { greatestOf, pageOrder, type PageOrder } from '../storage/postgres/page-order.js';
 import { functionsOf, idTypes, outcomeOf } from '../storage/postgres/statements.js';
+import { tokenIndexes } from '../storage/token-row.js';
 import { longBytes, longIndexOf } from '../storage/sqlite/pages.js';
 
 /** An object of a schema. */
@@ -17,14 +18,16 @@ export interface SchemaObject {
 
 /** Renders the objects of a schema for an engine. */
 interface Renderer {
-  /** The table of access tokens, which every service has. */
-  readonly tokens: SchemaObject;
+  /** The table of access tokens, which every service has, and its indexes. */
+  readonly tokens: readonly SchemaObject[];
   readonly objectsOf: (collection: CollectionDefinition) => SchemaObject[];
 }
 
-function tokens({ bytes, integer, end }: Record<'bytes' | 'integer' | 'end', string>): SchemaObject {
-  const text = bytes === 'bytea' ? 'text' : 'TEXT';
-  return {
+function tokens({ bytes, integer, end }: Record<'bytes' | 'integer' | 'end', string>): SchemaObject[] {
+  const isPostgres = bytes === 'bytea';
+  const text = isPostgres ? 'text' : 'TEXT';
+  const [bySubject, byEnd] = tokenIndexes;
+  const table = {
     name: 'tokens',
     comment:
       'Times are in milliseconds since the epoch; `hash` is the SHA-256 of the secret; scopes are separated by spaces.',
@@ -38,6 +41,22 @@ function tokens({ bytes, integer, end }: Record<'bytes' | 'integer' | 'end', str
   revoked_at ${integer}
 )${end};`,
   };
+  const subject = isPostgres ? 'subject COLLATE "C"' : 'subject';
+  return [
+    table,
+    {
+      name: bySubject,
+      comment: 'Finds the valid tokens of a subject.',
+      sql: `CREATE INDEX ${bySubject} ON tokens (${subject}, expires_at) WHERE revoked_at IS NULL;`,
+    },
+    {
+      name: byEnd,
+      comment:
+        'When the server may delete a token that a handler issued. Tokens of operators have no such time: they stay until "token prune".',
+      sql: `ALTER TABLE tokens ADD COLUMN prune_at ${integer};
+CREATE INDEX ${byEnd} ON tokens (prune_at) WHERE prune_at IS NOT NULL;`,
+    },
+  ];
 }
 
 /** For each engine, what renders the objects of a service. */

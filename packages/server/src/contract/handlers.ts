@@ -9,6 +9,10 @@ export interface Caller {
    * the name of the issuer or scheme before it. Documents belong to it.
    */
   readonly subject: string;
+  /** The scopes of the service that the credentials grant. */
+  readonly scopes: readonly string[];
+  /** The id of the access token, if that is one of the service itself: to revoke it. It is not secret. */
+  readonly tokenId?: string | undefined;
 }
 
 /** Part of a JSON array, already rendered. */

@@ -1,10 +1,11 @@
 // The Prometheus metrics. docs/monitor.md lists those of the service; a test compares the two.
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { Caller } from '../contract/handlers.js';
 import type { Service } from '../definition.js';
 import { ApiError } from '../errors.js';
 import { rejectionReasons, type RejectionReason } from '../http/connection/rejections.js';
-import type { AuthenticatedCaller, Verifier } from '../http/security/verifier.js';
+import type { Verifier } from '../http/security/verifier.js';
 import { version } from '../version.js';
 import { isSent } from './request-log.js';
 
@@ -96,7 +97,7 @@ function createVerifierObserver(prefix: string, registers: Registry[]): Metrics[
     registers,
   });
   for (const outcome of ['accepted', 'missing', 'invalid', 'failed']) authentications.inc({ outcome }, 0);
-  const count = (result: AuthenticatedCaller | ApiError) => {
+  const count = (result: Caller | ApiError) => {
     authentications.inc({ outcome: outcomeOf(result) });
     return result;
   };
@@ -204,7 +205,7 @@ function createSpaceObserver(prefix: string, registers: Registry[]): Metrics['wr
   };
 }
 
-function outcomeOf(result: AuthenticatedCaller | ApiError): string {
+function outcomeOf(result: Caller | ApiError): string {
   if (!(result instanceof ApiError)) return 'accepted';
   return result.kind === 'missingToken' ? 'missing' : 'invalid';
 }

@@ -73,7 +73,7 @@ function logRequest(reply: FastifyReply, address: string | undefined): void {
       ms: Number(reply.elapsedTime.toFixed(3)),
       address,
       subject: caller?.subject,
-      tokenId: caller?.id,
+      tokenId: caller?.tokenId,
       traceparent: typeof trace === 'string' && traceparent.test(trace) ? trace : undefined,
     },
     completed ? 'request' : 'request broken off',

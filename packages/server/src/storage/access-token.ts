@@ -34,15 +34,30 @@ export interface NewToken {
   expiresAt?: number | undefined;
 }
 
+/** A token and its secret, which is not stored and cannot be retrieved later. */
+interface WithSecret {
+  readonly token: Token;
+  readonly secret: string;
+}
+
 /**
  * Creates a token and stores it.
- * @returns The token and its secret, which is not stored and cannot be retrieved later.
  * @throws TypeError when the subject is invalid; StorageError when the token cannot be stored.
  */
 export async function issueToken(
-  tokens: TokenRepository,
-  { prefix, subject, scopes, now, expiresAt }: NewToken,
-): Promise<{ token: Token; secret: string }> {
+  tokens: Pick<TokenRepository, 'create'>,
+  options: NewToken,
+): Promise<WithSecret> {
+  const created = createToken(options);
+  await tokens.create(created.token, hashSecret(created.secret));
+  return created;
+}
+
+/**
+ * Creates a token, which is not stored yet.
+ * @throws TypeError when the subject is invalid.
+ */
+export function createToken({ prefix, subject, scopes, now, expiresAt }: NewToken): WithSecret {
   if (!isSubject(subject))
     throw new TypeError('a subject must have 1 to 255 characters and no control characters');
   const secret = `${prefix}${randomBytes(32).toString('base64url')}`;
@@ -54,6 +69,5 @@ export async function issueToken(
     expiresAt,
     revokedAt: undefined,
   };
-  await tokens.create(token, hashSecret(secret));
   return { token, secret };
 }

@@ -211,12 +211,24 @@ export interface Token {
   readonly revokedAt: number | undefined;
 }
 
-/** Stores access tokens by the SHA-256 of their secrets. Every method rejects with StorageError when it fails. */
+/**
+ * Stores access tokens by the SHA-256 of their secrets. Every method rejects with StorageError when it fails. A process
+ * that answers requests uses only the first four; the others are for commands, and on SQLite block their thread.
+ */
 export interface TokenRepository {
-  /** Stores a token under the hash of its secret. */
-  create(token: Token, hash: Uint8Array): Promise<void>;
   /** Returns the tokens with these hashes in the same order, even those that are expired or revoked. */
   find(hashes: readonly Uint8Array[]): Promise<(Token | undefined)[]>;
+  /**
+   * Stores a token for a handler, under the hash of its secret. It is deleted some time after its end (`keptFor`), when
+   * others are issued.
+   */
+  issue(token: Token & { readonly expiresAt: number }, hash: Uint8Array): Promise<void>;
+  /** Returns the valid tokens of a subject, the oldest first. If there are more than 1,000, some are missing. */
+  listOf(subject: string, now: number): Promise<Token[]>;
+  /** Revokes a token of a subject, unless it is revoked already. Returns false if there is no such token. */
+  revokeOf(subject: string, id: string): Promise<boolean>;
+  /** Stores a token under the hash of its secret, until it is pruned. */
+  create(token: Token, hash: Uint8Array): Promise<void>;
   /** Returns all tokens, the oldest first. */
   list(): Promise<Token[]>;
   /** Revokes a token as of `at`, unless it is revoked already. Returns false if there is no such token. */

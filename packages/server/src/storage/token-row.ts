@@ -1,7 +1,17 @@
 // A token as a row of the table `tokens`, which has the same columns in both engines.
 import type { Token } from './interface.js';
 
-/** The columns of a token in the order of `TokenRow`. An INSERT adds `hash` at the end. */
+/** How long a token that a handler issued is kept after its end, in ms: to see in the log whose it was. */
+export const keptFor = 24 * 60 * 60 * 1000;
+/** How many such tokens are deleted whenever another one is issued, at most. */
+export const prunedTogether = 4;
+/** The maximum number of tokens that are listed for a subject. */
+export const listedTogether = 1_000;
+
+/** The indexes of the table. The migration of the second one also adds the column `prune_at`. */
+export const tokenIndexes = ['tokens_by_subject', 'tokens_by_end'] as const;
+
+/** The columns of a token in the order of `TokenRow`. An INSERT adds `hash` at the end, and for handlers `prune_at`. */
 export const tokenColumns = 'id, subject, scopes, created_at, expires_at, revoked_at';
 
 /** The values of `tokenColumns`; times are in milliseconds since the epoch. */

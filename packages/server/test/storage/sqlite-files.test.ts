@@ -643,7 +643,16 @@ t.test('a line that is not a batch closes its connection, and harms no other', n
   const { writerAddress = '' } = storage;
   const worker = await openStorage(url, limits, {}, { writerAddress });
   t.teardown(() => worker.close());
-  const batch = { conditions: '0', collections: '0', subjects: 's', ids: '1', texts: '{"name":"a"}' };
+  const tokenRow = (subject: string | null) =>
+    JSON.stringify({ columns: ['1', subject, '', 0, 1, null], hash: '', pruneAt: 1 });
+  const batch = {
+    conditions: '0',
+    collections: '0',
+    subjects: 's',
+    ids: '1',
+    texts: '{"name":"a"}',
+    expected: '',
+  };
   const transaction = {
     steps: '1',
     collections: '0',
@@ -662,7 +671,8 @@ t.test('a line that is not a batch closes its connection, and harms no other', n
       ids: '1\u00002',
     }),
     'a transaction with an unknown step': JSON.stringify({ ...transaction, steps: '5' }),
-    'a transaction of an unknown collection': JSON.stringify({ ...transaction, collections: '1' }),
+    'a transaction of an unknown collection': JSON.stringify({ ...transaction, collections: '2' }),
+    'a transaction with a token': JSON.stringify({ ...transaction, collections: '1' }),
     'a transaction with an id of 65 bits': JSON.stringify({ ...transaction, ids: '9223372036854775808' }),
     'not JSON': 'GET / HTTP/1.1',
     null: 'null',
@@ -671,9 +681,19 @@ t.test('a line that is not a batch closes its connection, and harms no other', n
     'a column of another type': JSON.stringify({ ...batch, ids: 1 }),
     'columns that differ in length': JSON.stringify({ ...batch, conditions: '00' }),
     'an unknown condition': JSON.stringify({ ...batch, conditions: '7' }),
-    'an unknown collection': JSON.stringify({ ...batch, collections: '1' }),
+    'an unknown collection': JSON.stringify({ ...batch, collections: '2' }),
+    'a token that is no row': JSON.stringify({ ...batch, collections: '1' }),
+    'a token whose text is not JSON': JSON.stringify({ ...batch, collections: '1', texts: 'x' }),
+    'a token with a missing value': JSON.stringify({ ...batch, collections: '1', texts: tokenRow(null) }),
+    'a token of another subject': JSON.stringify({ ...batch, collections: '1', texts: tokenRow('t') }),
+    'a token that is replaced': JSON.stringify({
+      ...batch,
+      collections: '1',
+      conditions: '2',
+      texts: tokenRow('s'),
+    }),
     'an insert of nothing': JSON.stringify({ ...batch, texts: '' }),
-    'a deletion with a text': JSON.stringify({ ...batch, conditions: '1' }),
+    'a deletion with a text': JSON.stringify({ ...batch, conditions: '5' }),
     'an id that is no number': JSON.stringify({ ...batch, ids: 'x' }),
     'an id of 65 bits': JSON.stringify({ ...batch, ids: '9223372036854775808' }),
   };

@@ -236,7 +236,8 @@ t.test(
     for (const [i, name] of names.entries()) await old.plants.create('s', BigInt(i), { name });
     await old.close();
     const database = new DatabaseSync(url);
-    database.exec('DROP INDEX long_plants; DELETE FROM migrations WHERE version = 2');
+    database.exec(`DROP INDEX long_plants; DROP INDEX tokens_by_subject; DROP INDEX tokens_by_end;
+      ALTER TABLE tokens DROP COLUMN prune_at; DELETE FROM migrations WHERE version >= 2`);
     database.close();
     const storage = await openStorage(url);
     t.teardown(() => storage.close());
@@ -367,6 +368,9 @@ t.test('createPlant: 50300 below the reserve, while lists, deletions and tokens 
   const before = await openStorage(url);
   const { call: callBefore, token } = await startService(t, engines[0]!, { storage: before });
   t.equal((await callBefore('POST', '/plants', { token, body: { id: 1, name: 'Ficus' } })).status, 200);
+  const times = { createdAt: 0, expiresAt: Date.now() + 60_000, revokedAt: undefined };
+  const session = { id: 'one', subject: 'alice', scopes: [], ...times };
+  await before.tokens.issue(session, randomBytes(32));
   await before.close();
   const storage = await openStorage(url, { reserve: 2 ** 50 });
   t.teardown(() => storage.close());
@@ -379,6 +383,9 @@ t.test('createPlant: 50300 below the reserve, while lists, deletions and tokens 
   t.strictSame((await call('GET', '/plants', { token })).json, [{ name: 'Ficus' }]);
   t.equal((await call('DELETE', '/plants/1', { token })).status, 204);
   t.strictSame((await call('GET', '/plants', { token: await issue('bob') })).json, []);
+  t.equal(await failure(storage.tokens.issue({ ...session, id: 'two' }, randomBytes(32))), 'unavailable');
+  t.equal(await storage.tokens.revokeOf('alice', 'one'), true);
+  t.strictSame(await storage.tokens.listOf('alice', 0), []);
   await t.resolves(storage.check());
 });
 

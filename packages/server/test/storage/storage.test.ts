@@ -1,4 +1,5 @@
 // The guarantees of storage, by examples and against a model. Every engine must pass all of it.
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { DatabaseSync } from '@photostructure/sqlite';
 import fc from 'fast-check';
@@ -700,6 +701,77 @@ for (const engine of enginesToTest) {
       t.equal(await tokens.prune(100), 1);
       t.strictSame(await tokens.list(), [second]);
       t.equal(await tokens.prune(100), 0);
+    });
+
+    t.test(
+      'tokens of handlers are issued, listed by subject, revoked, and deleted a day after their end',
+      async (t) => {
+        const { tokens } = await openEmptyStorage(t, engine);
+        const day = 86_400_000;
+        const now = Date.now();
+        const hashOf = (id: string) => createHash('sha256').update(id).digest();
+        const issue = async (id: string, subject: string, expiresAt: number) => {
+          const token = { id, subject, scopes: ['a', 'b'], createdAt: now, expiresAt, revokedAt: undefined };
+          await tokens.issue(token, hashOf(id));
+          return token;
+        };
+        const idsOf = async (subject: string) => (await tokens.listOf(subject, now)).map(({ id }) => id);
+        const [one, two] = [await issue('one', 's', now + day), await issue('two', 's', now + 2 * day)];
+        await issue('over', 's', now);
+        await issue('other', 'S', now + day);
+        const kept: Token = { ...one, id: 'kept', createdAt: 1, expiresAt: undefined };
+        await tokens.create(kept, hashOf('kept'));
+        t.strictSame(await tokens.listOf('s', now), [kept, one, two], 'the valid ones, the oldest first');
+        t.strictSame(await tokens.find([hashOf('one')]), [one]);
+        await t.rejects(issue('one', 'x', now + day), StorageError, 'an id that is taken');
+        t.strictSame(await idsOf('x'), []);
+
+        for (const [subject, id] of [
+          ['S', 'one'],
+          ['s\0', 'one'],
+          ['s', 'one\0'],
+          ['s', ''],
+          ['s', '\ud800'],
+          ['\ud800', 'one'],
+          ['s', 'x'.repeat(600)],
+        ] as const)
+          t.equal(await tokens.revokeOf(subject, id), false, JSON.stringify([subject, id]));
+        t.strictSame(await idsOf('s\0'), []);
+        t.equal(await tokens.revokeOf('s', 'one'), true);
+        t.equal(await tokens.revokeOf('s', 'one'), true, 'twice is no fault');
+        t.equal(await tokens.revokeOf('s', 'kept'), true, 'an operator created it');
+        t.strictSame(await idsOf('s'), ['two']);
+        t.type((await tokens.find([hashOf('one')]))[0]?.revokedAt, 'number');
+
+        // Each token that is issued makes room for up to four.
+        for (let i = 0; i < 6; i++) await issue(`past${i}`, 's', now - day - 1);
+        await tokens.create({ ...kept, id: 'old', expiresAt: 1 }, hashOf('old'));
+        await issue('next', 's', now + day);
+        await issue('last', 's', now + day);
+        t.strictSame(
+          (await tokens.list()).map(({ id }) => id).sort(),
+          ['kept', 'last', 'next', 'old', 'one', 'other', 'over', 'two'],
+          'those of operators stay, and others for a day',
+        );
+        t.equal(await tokens.prune(now), 4, 'whoever issued them');
+      },
+    );
+
+    t.test('tokens of handlers are bounded by the queue of writes', async (t) => {
+      const { tokens } = await openEmptyStorage(t, engine, { queueRows: 10 });
+      const expiresAt = Date.now() + 60_000;
+      const issue = (i: number) =>
+        tokens.issue(
+          { id: `${i}`, subject: 's', scopes: [], createdAt: 0, expiresAt, revokedAt: undefined },
+          createHash('sha256').update(`${i}`).digest(),
+        );
+      const outcomes = await Promise.all(Array.from({ length: 3_000 }, (_, i) => outcomeOf(issue(i))));
+      const issued = outcomes.filter((outcome) => outcome === undefined).length;
+      const refused = outcomes.filter((outcome) => outcome === 'overloaded').length;
+      t.ok(issued > 0 && refused > 0, `${issued} issued, ${refused} refused`);
+      t.equal(issued + refused, outcomes.length);
+      t.equal((await tokens.list()).length, issued);
+      t.equal((await tokens.listOf('s', 0)).length, Math.min(issued, 1_000));
     });
 
     t.test('a full queue rejects further writes and loses none that it accepted', async (t) => {

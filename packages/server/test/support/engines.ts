@@ -156,8 +156,8 @@ const chosen = process.env['TEST_ENGINES']?.split(',');
 export const enginesToTest = engines.filter(({ name }) => chosen?.includes(name) ?? true);
 
 /**
- * Opens a store as a worker does: another process has the writer, which ends when the store is closed. A worker does not
- * write tokens; a second connection does, like that of a command.
+ * Opens a store as a worker does: another process has the writer, which ends when the store is closed. What commands do
+ * with tokens, a second connection does.
  */
 async function openThroughSupervisor(
   t: Test,

@@ -1,10 +1,11 @@
 // Derives authentication from the contract: which verifiers an operation uses, and which scopes it requires.
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
+import type { Caller } from '../../contract/handlers.js';
 import type { SchemeUse } from '../../contract/security.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Finding } from '../../contract/contract-text.js';
 import { ApiError } from '../../errors.js';
-import type { VerifiedScheme, VerifiedSchemes, AuthenticatedCaller } from './verifier.js';
+import type { VerifiedScheme, VerifiedSchemes } from './verifier.js';
 
 /** How callers authenticate. */
 export interface AuthenticationOptions {
@@ -97,7 +98,7 @@ function admission(
   { scopes }: SchemeUse,
   { joins, requiredScope }: { joins: boolean; requiredScope: string | undefined },
 ): Admission {
-  const admit = (request: FastifyRequest, caller: AuthenticatedCaller | ApiError): ApiError | undefined => {
+  const admit = (request: FastifyRequest, caller: Caller | ApiError): ApiError | undefined => {
     if (caller instanceof ApiError) return caller;
     const first = joins ? request.caller : null;
     const joined = first === null ? caller : { ...first, scopes: [...first.scopes, ...caller.scopes] };

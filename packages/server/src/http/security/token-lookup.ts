@@ -3,7 +3,7 @@
 import fastq from 'fastq';
 import { ApiError } from '../../errors.js';
 import { hashSecret } from '../../storage/access-token.js';
-import type { TokenRepository } from '../../storage/interface.js';
+import type { Token, TokenRepository } from '../../storage/interface.js';
 import type { GrantCache } from './grant-cache.js';
 import type { Grant } from './verifier.js';
 
@@ -109,13 +109,17 @@ export class TokenLookup {
     const { tokens, monotonic } = this.#sources;
     const start = monotonic();
     const hashes = secrets.map(hashSecret);
-    const grants = await tokens.find(hashes);
+    const grants = (await tokens.find(hashes)).map((token) => token && grantOf(token));
     for (const [i, secret] of secrets.entries()) {
       this.#cache.found(secret, hashes[i]!, grants[i], start);
       if (grants[i] === undefined) this.#cache.notFound(secret);
     }
     return grants;
   }
+}
+
+function grantOf({ id: tokenId, subject, scopes, expiresAt, revokedAt }: Token): Grant {
+  return { subject, scopes, tokenId, expiresAt, revokedAt };
 }
 
 /**

@@ -3,15 +3,8 @@ import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../../contract/handlers.js';
 import type { ApiError } from '../../errors.js';
 
-/** The caller of a request, the owner of what it may read and write, and what it may do. */
-export interface AuthenticatedCaller extends Caller {
-  readonly scopes: readonly string[];
-  /** The id of the service's own token, for the log; other credentials have none. */
-  readonly id?: string | undefined;
-}
-
 /** What a credential grants, and until when. Times are in milliseconds since the epoch. */
-export interface Grant extends AuthenticatedCaller {
+export interface Grant extends Caller {
   readonly expiresAt: number | undefined;
   readonly revokedAt?: number | undefined;
 }
@@ -21,9 +14,7 @@ export interface Grant extends AuthenticatedCaller {
  * @returns The caller, or an ApiError 401 when the credentials are missing or invalid. The promise rejects with a
  *   StorageError or an ApiError 503 when the credentials cannot be verified.
  */
-export type Verifier = (
-  request: FastifyRequest,
-) => Promise<AuthenticatedCaller | ApiError> | AuthenticatedCaller | ApiError;
+export type Verifier = (request: FastifyRequest) => Promise<Caller | ApiError> | Caller | ApiError;
 
 /** A verifier that remembers whom it has admitted. */
 export interface KnowingVerifier {
@@ -47,6 +38,6 @@ export type VerifiedSchemes = ReadonlyMap<string, VerifiedScheme>;
 declare module 'fastify' {
   interface FastifyRequest {
     /** The authenticated caller; null before authentication and for public operations. */
-    caller: AuthenticatedCaller | null;
+    caller: Caller | null;
   }
 }

@@ -10,7 +10,7 @@ type TablePrivilege = readonly [table: string, privilege: 'SELECT' | 'INSERT' | 
 
 /** The privileges on the table of a collection that every service needs. */
 const ofCollections = ['SELECT', 'INSERT', 'DELETE'] as const;
-/** Other tables, which the service reads only. */
+/** Other tables, which every service reads. */
 const readOnly = ['tokens', 'migrations'];
 
 /** The tables and functions that a service needs. */
@@ -43,6 +43,8 @@ export function grantsOf(
     // Only operations that replace a document need it.
     `GRANT UPDATE ON ${names.join(', ')}${to}`,
     `GRANT SELECT ON ${readOnly.join(', ')}${to}`,
+    // Only services whose handlers issue tokens need it.
+    `GRANT INSERT, UPDATE, DELETE ON tokens${to}`,
     `GRANT EXECUTE ON FUNCTION ${allFunctions(store).join(', ')}${to}`,
   ];
 }
@@ -113,7 +115,7 @@ async function requirePrivileges(
 }
 
 /**
- * Runs a statement of the token commands, whose privileges the service does not need.
+ * Runs a statement whose privileges not every service needs.
  * @throws StorageError as the statement does, or with the GRANT statement if the role lacks the privilege.
  */
 export async function withPrivilege<T>(

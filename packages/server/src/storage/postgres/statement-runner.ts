@@ -22,7 +22,7 @@ export interface PostgresOptions {
   prepared?: boolean;
 }
 
-/** The maximum number of reads, or of transactions, that wait for a connection. */
+/** The maximum number of reads, of writes, or of transactions, that wait for a connection. */
 const maxWaiting = 1_000;
 /** The number of connections for transactions, which are made when they are needed. */
 const transactionConnections = 4;
@@ -90,6 +90,9 @@ export class StatementRunner {
    * @throws StorageError
    */
   async write(text: string, values: readonly unknown[], deadline = this.deadline()): Promise<Row[]> {
+    if (this.#writing.waiting >= maxWaiting) {
+      throw new StorageError('overloaded', 'PostgreSQL: too many writes wait for a connection');
+    }
     return this.#run(this.#writing, 'unknown-outcome', deadline, ({ client, clock }) =>
       this.#preparation.run(client, text, [clock + this.limits.lastStart(deadline), ...values], deadline),
     );

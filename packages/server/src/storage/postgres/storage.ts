@@ -21,6 +21,7 @@ import {
   type Schema,
 } from '../migrations.js';
 import { pageRows } from '../page-size.js';
+import { tokenIndexes } from '../token-row.js';
 import type { TransactionCommitter } from '../transactions.js';
 import { CitusStatements } from './citus-statements.js';
 import { CitusNodes } from './citus-nodes.js';
@@ -101,7 +102,7 @@ async function migrate(schema: Schema, client: Client): Promise<Migrated> {
   await client.query('BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL synchronous_commit = on');
   await client.query(`SELECT pg_advisory_xact_lock(${migrationLock})`);
   await client.query(`SET LOCAL lock_timeout = '${migrationLockTime}'`);
-  requireCreations(schema, allFunctions(schema));
+  requireCreations(schema, [...tokenIndexes, ...allFunctions(schema)]);
   const applied = await applyMigrations(schema, {
     createTable: `CREATE TABLE IF NOT EXISTS migrations (
       version int NOT NULL PRIMARY KEY,
@@ -136,7 +137,7 @@ class PostgresStorage implements Storage {
 
   constructor(store: StoreDefinition, options: PostgresOptions, limits: GroupWriterLimits) {
     this.#schema = loadSchema(store, 'postgres');
-    requireCreations(this.#schema, allFunctions(store));
+    requireCreations(this.#schema, [...tokenIndexes, ...allFunctions(store)]);
     this.#url = options.url;
     this.#runner = new StatementRunner(store.name, options, async (query) => {
       const distributed = await isDistributed(query, store);

@@ -1,7 +1,7 @@
 // The access tokens of the PostgreSQL engine.
 import { AsyncResource } from 'node:async_hooks';
-import type { Token, TokenRepository } from '../interface.js';
-import { tokenColumns, toToken, toTokenRow } from '../token-row.js';
+import { isTextEnd, isTextId, type Token, type TokenRepository } from '../interface.js';
+import { keptFor, listedTogether, prunedTogether, tokenColumns, toToken, toTokenRow } from '../token-row.js';
 import { isolateFailures } from './failures.js';
 import type { StatementRunner } from './statement-runner.js';
 import { withPrivilege } from './privileges.js';
@@ -15,6 +15,12 @@ interface Lookup {
   readonly reject: (error: unknown) => void;
 }
 
+/** How many tokens the command deletes in one statement, which has a limited time. */
+const prunedByCommand = 1_000;
+/** Tokens of operators have no `prune_at`, and get none. */
+const revocation = `UPDATE tokens SET revoked_at = coalesce(revoked_at, $2::bigint),
+  prune_at = CASE WHEN prune_at IS NOT NULL THEN least(prune_at, $3::bigint) END`;
+
 /** The tokens in the database. */
 export class PostgresTokens implements TokenRepository {
   readonly #runner: StatementRunner;
@@ -26,13 +32,41 @@ export class PostgresTokens implements TokenRepository {
     this.#runner = runner;
   }
 
-  async create(token: Token, hash: Uint8Array): Promise<void> {
-    await this.#write(
-      'INSERT',
-      `INSERT INTO tokens (${tokenColumns}, hash) SELECT $2, $3, $4, $5::bigint, $6::bigint, $7::bigint, $8::bytea
-       WHERE ${begunInTime}`,
-      [...toTokenRow(token), hash],
+  create(token: Token, hash: Uint8Array): Promise<void> {
+    return this.#insert(token, hash, null);
+  }
+
+  async issue(token: Token & { readonly expiresAt: number }, hash: Uint8Array): Promise<void> {
+    const ended = await this.#runner.read(
+      `SELECT id FROM tokens WHERE prune_at <= $1 ORDER BY prune_at LIMIT ${prunedTogether}`,
+      [Date.now()],
     );
+    if (ended.length > 0) await this.#delete(ended);
+    await this.#insert(token, hash, token.expiresAt + keptFor);
+  }
+
+  async listOf(subject: string, now: number): Promise<Token[]> {
+    if (!isTextEnd(subject)) return [];
+    const valid = (condition: string) =>
+      `(SELECT ${tokenColumns} FROM tokens
+        WHERE subject COLLATE "C" = $1 AND revoked_at IS NULL AND ${condition} LIMIT ${listedTogether})`;
+    const rows = await this.#runner.read(
+      `${valid('expires_at IS NULL')} UNION ALL ${valid('expires_at > $2 ORDER BY expires_at DESC')}
+       ORDER BY created_at, id LIMIT ${listedTogether}`,
+      [subject, now],
+    );
+    return rows.map(toToken);
+  }
+
+  async revokeOf(subject: string, id: string): Promise<boolean> {
+    if (!isTextEnd(subject) || !isTextId(id)) return false;
+    const now = Date.now();
+    const rows = await this.#write(
+      'UPDATE',
+      `${revocation} WHERE id = $4 AND subject COLLATE "C" = $5 AND ${begunInTime} RETURNING id`,
+      [now, now + keptFor, id, subject],
+    );
+    return rows.length > 0;
   }
 
   find(hashes: readonly Uint8Array[]): Promise<(Token | undefined)[]> {
@@ -73,21 +107,41 @@ export class PostgresTokens implements TokenRepository {
   }
 
   async revoke(id: string, at: number): Promise<boolean> {
-    const rows = await this.#write(
-      'UPDATE',
-      `UPDATE tokens SET revoked_at = coalesce(revoked_at, $2::bigint) WHERE id = $3 AND ${begunInTime} RETURNING id`,
-      [at, id],
-    );
+    const rows = await this.#write('UPDATE', `${revocation} WHERE id = $4 AND ${begunInTime} RETURNING id`, [
+      at,
+      at + keptFor,
+      id,
+    ]);
     return rows.length > 0;
   }
 
   async prune(at: number): Promise<number> {
-    const rows = await this.#write(
-      'DELETE',
-      `DELETE FROM tokens WHERE (revoked_at IS NOT NULL OR expires_at <= $2::bigint) AND ${begunInTime} RETURNING id`,
-      [at],
+    let deleted = 0;
+    for (;;) {
+      const found = await this.#runner.read(
+        `SELECT id FROM tokens WHERE revoked_at IS NOT NULL OR expires_at <= $1 LIMIT ${prunedByCommand}`,
+        [at],
+      );
+      await this.#delete(found);
+      deleted += found.length;
+      if (found.length < prunedByCommand) return deleted;
+    }
+  }
+
+  /** Deletes tokens that were found in another statement: on Citus, each node would find others. */
+  async #delete(found: readonly Row[]): Promise<void> {
+    await this.#write('DELETE', `DELETE FROM tokens WHERE id = ANY ($2::text[]) AND ${begunInTime}`, [
+      found.map(([id]) => id),
+    ]);
+  }
+
+  async #insert(token: Token, hash: Uint8Array, pruneAt: number | null): Promise<void> {
+    await this.#write(
+      'INSERT',
+      `INSERT INTO tokens (${tokenColumns}, hash, prune_at)
+       SELECT $2, $3, $4, $5::bigint, $6::bigint, $7::bigint, $8::bytea, $9::bigint WHERE ${begunInTime}`,
+      [...toTokenRow(token), hash, pruneAt],
     );
-    return rows.length;
   }
 
   #write(

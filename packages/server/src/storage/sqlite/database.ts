@@ -27,7 +27,7 @@ export function openFolder(file: string): string {
 }
 
 /**
- * Opens a connection for everything except writes of documents.
+ * Opens a connection for everything except writes of requests.
  * @param file - The path, whose folder must exist. If the file does not, it is created, accessible to this user only.
  * @throws Error when the file cannot be opened, a part of its store is missing, or SQLite is too old.
  */
@@ -39,7 +39,7 @@ export function openDatabase(file: string): DatabaseSyncInstance {
   syncPath(file, 'a', 0o600);
   checkVersion();
   const database = openWhole(file, false);
-  // This connection writes only tokens and migrations. The writer thread runs the checkpoints.
+  // This connection writes only the tokens of commands, and migrations. The writer thread runs the checkpoints.
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;');
   syncRecovered(database, file);
   return database;

@@ -8,6 +8,7 @@ import {
   type StorageFailure,
 } from '../interface.js';
 import { idRules } from '../ids.js';
+import { isTokenWrite, tokenDocuments } from '../token-writes.js';
 import { isCheck, type Step } from '../transactions.js';
 import type { Result, Write } from '../writes.js';
 
@@ -96,14 +97,16 @@ export interface Reply {
   readonly commit?: Commit | undefined;
 }
 
-/** Packs and unpacks the messages about the collections of a store, which both sides know in the same order. */
+/** Packs and unpacks the messages about the collections and tokens of a store; both sides know the same collections. */
 export class Packer {
   readonly #collections: readonly CollectionDefinition[];
   readonly #codes: ReadonlyMap<CollectionDefinition, string>;
 
   constructor(collections: readonly CollectionDefinition[]) {
-    this.#collections = collections;
-    this.#codes = new Map(collections.map((collection, i) => [collection, String.fromCodePoint(i + 0x30)]));
+    this.#collections = [...collections, tokenDocuments];
+    this.#codes = new Map(
+      this.#collections.map((collection, i) => [collection, String.fromCodePoint(i + 0x30)]),
+    );
   }
 
   /** Packs a batch of at least one write. */
@@ -139,12 +142,16 @@ export class Packer {
       const code = Number(batch.conditions[i]);
       const when = conditions[code % conditions.length];
       const text = code < conditions.length ? texts[i] : null;
-      const isChange = when !== undefined && !(when === 'absent' && text === null);
+      const isChange =
+        when !== undefined && !(when === 'absent' && text === null) && (text === null) === (texts[i] === '');
       if (collection === undefined || id === undefined || !isChange || !idRules[collection.id].isValid(id)) {
         throw new Error('a write of a batch is invalid');
       }
-      const write = { collection, subject, id, when, text };
-      return (when === 'equals' ? { ...write, expected: expected[equals++] } : write) as Write;
+      const change = { collection, subject, id, when, text };
+      const write = (when === 'equals' ? { ...change, expected: expected[equals++] } : change) as Write;
+      if (collection === tokenDocuments && !isTokenWrite(write))
+        throw new Error('a token of a batch is invalid');
+      return write;
     });
     // Without a text, the column has the length 1.
     if (expected.length !== Math.max(1, equals)) throw new Error('the columns of a batch differ in length');
@@ -183,6 +190,7 @@ export class Packer {
       if (
         step === undefined ||
         collection === undefined ||
+        collection === tokenDocuments ||
         id === undefined ||
         !idRules[collection.id].isValid(id)
       )

@@ -13,10 +13,12 @@ import { defaultWriterLimits, GroupWriter, type GroupWriterLimits, type Space } 
 import {
   applyMigrations,
   loadSchema,
+  requireCreations,
   type AppliedMigration,
   type Migration,
   type Schema,
 } from '../migrations.js';
+import { tokenIndexes } from '../token-row.js';
 import type { TransactionCommitter } from '../transactions.js';
 import type { Committer } from '../writes.js';
 import { closeWithCheckpoint, explain, openDatabase, openFolder, withStorageErrors } from './database.js';
@@ -147,6 +149,7 @@ function closeAfterFailure(database: DatabaseSyncInstance): void {
 }
 
 async function migrate(schema: Schema, database: DatabaseSyncInstance): Promise<Migration[]> {
+  requireCreations(schema, tokenIndexes);
   database.exec('BEGIN IMMEDIATE');
   const applied = await applyMigrations(schema, {
     createTable: `CREATE TABLE IF NOT EXISTS migrations (
@@ -234,7 +237,7 @@ class SqliteStorage implements Storage {
     this.collection = opened.collection;
     this.transaction = opened.transaction;
     this.#closeCollections = opened.close;
-    this.tokens = new SqliteTokens(database);
+    this.tokens = new SqliteTokens(database, this.#writer);
     this.broken = committer.broken;
     this.#held = held;
   }

@@ -1,31 +1,56 @@
 // The access tokens of the SQLite engine.
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
-import type { Token, TokenRepository } from '../interface.js';
-import { tokenColumns, toToken, toTokenRow } from '../token-row.js';
+import type { GroupWriter } from '../group-writer.js';
+import {
+  isTextEnd,
+  isTextId,
+  type Outcome,
+  StorageError,
+  type Token,
+  type TokenRepository,
+} from '../interface.js';
+import { keptFor, listedTogether, prunedTogether, tokenColumns, toToken, toTokenRow } from '../token-row.js';
+import { type IssuedRow, issuing, revoking } from '../token-writes.js';
+import type { Write } from '../writes.js';
 import { withStorageErrors } from './database.js';
+
+const insertText = `INSERT INTO tokens (${tokenColumns}, hash, prune_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
+/** Tokens of operators have no `prune_at`, and get none. */
+const revokeText =
+  'UPDATE tokens SET revoked_at = coalesce(revoked_at, ?), prune_at = min(prune_at, ?) WHERE id = ?';
+/** How many tokens the command deletes in one commit, so that the server does not wait long. */
+const prunedByCommand = 1_000;
 
 /* eslint-disable @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not */
 /** The tokens in a database. The caller must keep a reference to it, since its statements do not keep it open. */
 export class SqliteTokens implements TokenRepository {
+  readonly #writer: GroupWriter;
   readonly #insert: StatementSyncInstance;
   readonly #find: StatementSyncInstance;
+  readonly #listOf: StatementSyncInstance;
   readonly #list: StatementSyncInstance;
   readonly #revoke: StatementSyncInstance;
   readonly #prune: StatementSyncInstance;
 
-  constructor(database: DatabaseSyncInstance) {
-    this.#insert = database.prepare(
-      `INSERT INTO tokens (${tokenColumns}, hash) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-    );
+  /** @param writer - Takes what handlers write. */
+  constructor(database: DatabaseSyncInstance, writer: GroupWriter) {
+    this.#writer = writer;
+    this.#insert = database.prepare(insertText);
     this.#find = database.prepare(`SELECT ${tokenColumns} FROM tokens WHERE hash = ?`);
+    const valid = (condition: string) =>
+      `SELECT * FROM (SELECT ${tokenColumns} FROM tokens
+       WHERE subject = ? AND revoked_at IS NULL AND ${condition} LIMIT ${listedTogether})`;
+    this.#listOf = database.prepare(
+      `${valid('expires_at IS NULL')} UNION ALL ${valid('expires_at > ? ORDER BY expires_at DESC')}
+       ORDER BY created_at, id LIMIT ${listedTogether}`,
+    );
     this.#list = database.prepare(`SELECT ${tokenColumns} FROM tokens ORDER BY created_at, id`);
-    this.#revoke = database.prepare('UPDATE tokens SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?');
-    this.#prune = database.prepare('DELETE FROM tokens WHERE revoked_at IS NOT NULL OR expires_at <= ?');
-    for (const statement of [this.#find, this.#list]) statement.setReturnArrays(true);
-  }
-
-  async create(token: Token, hash: Uint8Array): Promise<void> {
-    withStorageErrors(() => this.#insert.run(...toTokenRow(token), hash));
+    this.#revoke = database.prepare(revokeText);
+    this.#prune = database.prepare(
+      `DELETE FROM tokens WHERE rowid IN (SELECT rowid FROM tokens
+       WHERE revoked_at IS NOT NULL OR expires_at <= ? LIMIT ${prunedByCommand})`,
+    );
+    for (const statement of [this.#find, this.#listOf, this.#list]) statement.setReturnArrays(true);
   }
 
   async find(hashes: readonly Uint8Array[]): Promise<(Token | undefined)[]> {
@@ -33,16 +58,58 @@ export class SqliteTokens implements TokenRepository {
     return rows.map((row) => row && toToken(row));
   }
 
+  async issue(token: Token & { readonly expiresAt: number }, hash: Uint8Array): Promise<void> {
+    const outcome = await this.#writer.write(issuing(token, hash));
+    if (outcome !== 'inserted') throw new StorageError('unavailable', 'SQLite: the id of the token is taken');
+  }
+
+  async listOf(subject: string, now: number): Promise<Token[]> {
+    if (!isTextEnd(subject)) return [];
+    return withStorageErrors(() => this.#listOf.all(subject, subject, now) as unknown[][]).map(toToken);
+  }
+
+  async revokeOf(subject: string, id: string): Promise<boolean> {
+    if (!isTextEnd(subject) || !isTextId(id)) return false;
+    return (await this.#writer.write(revoking(subject, id))) === 'deleted';
+  }
+
+  async create(token: Token, hash: Uint8Array): Promise<void> {
+    withStorageErrors(() => this.#insert.run(...toTokenRow(token), hash, null));
+  }
+
   async list(): Promise<Token[]> {
     return withStorageErrors(() => this.#list.all() as unknown[][]).map(toToken);
   }
 
   async revoke(id: string, at: number): Promise<boolean> {
-    return withStorageErrors(() => this.#revoke.run(at, id)).changes > 0;
+    return withStorageErrors(() => this.#revoke.run(at, at + keptFor, id)).changes > 0;
   }
 
   async prune(at: number): Promise<number> {
-    return withStorageErrors(() => this.#prune.run(at)).changes;
+    let deleted = 0;
+    for (;;) {
+      const { changes } = withStorageErrors(() => this.#prune.run(at));
+      deleted += changes;
+      if (changes < prunedByCommand) return deleted;
+    }
   }
 }
 /* eslint-enable @typescript-eslint/require-await */
+
+/** Returns the function that makes the writes of `token-writes.ts`, in the transaction that is open. */
+export function tokenWriter(database: DatabaseSyncInstance): (write: Write) => Outcome {
+  const insert = database.prepare(`${insertText} ON CONFLICT DO NOTHING`);
+  const revoke = database.prepare(`${revokeText} AND subject = ?`);
+  const prune = database.prepare(
+    `DELETE FROM tokens WHERE rowid IN (SELECT rowid FROM tokens
+     WHERE prune_at <= ? ORDER BY prune_at LIMIT ${prunedTogether})`,
+  );
+  return ({ subject, id, text }) => {
+    const now = Date.now();
+    if (text === null) return revoke.run(now, now + keptFor, id, subject).changes > 0 ? 'deleted' : 'missing';
+    prune.run(now);
+    const { columns, hash, pruneAt } = JSON.parse(text) as IssuedRow;
+    const { changes } = insert.run(...columns, Buffer.from(hash, 'base64'), pruneAt);
+    return changes > 0 ? 'inserted' : 'other';
+  };
+}

@@ -1,4 +1,4 @@
-// The thread that owns the connection for writes of documents: it receives batches, of its own process and of workers,
+// The thread that owns the connection for writes of documents, and of tokens by handlers: it receives batches, of its own process and of workers,
 // syncs them, and runs all checkpoints.
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -21,6 +21,8 @@ import { closeWithCheckpoint, describeError, isFull } from './database.js';
 import { SpaceReserve, spaceMeter } from './free-space.js';
 import { checkFiles, existing, type StoreFile } from './files.js';
 import { lineOf, onLine, openSocketPath, parseRequest, type Greeting } from './writer-protocol.js';
+import { tokenDocuments } from '../token-writes.js';
+import { tokenWriter } from './tokens.js';
 import { linkFiles, type WorkerFolder } from './worker-folder.js';
 
 /** How workers reach the thread. */
@@ -155,6 +157,7 @@ export class BatchCommitter {
   readonly #space: SpaceReserve;
   readonly #files: readonly StoreFile[];
   readonly #tables: ReadonlyMap<CollectionDefinition, Table>;
+  readonly #makeToken: (write: Write) => Outcome;
   #waiting: WaitingBatch[] = [];
 
   constructor(
@@ -167,6 +170,7 @@ export class BatchCommitter {
     this.#space = space;
     this.#files = files;
     this.#tables = new Map(collections.map((one) => [one, tableOf(database, one)]));
+    this.#makeToken = tokenWriter(database);
   }
 
   /** Adds a batch, and commits it with those of all processes that have arrived. */
@@ -200,7 +204,8 @@ export class BatchCommitter {
       ? ({ text }: Write) => text !== null
       : () => false;
     const tableOf = (collection: CollectionDefinition) => this.#tables.get(collection) as Table;
-    const make = (write: Write) => tableOf(write.collection).make(write);
+    const make = (write: Write) =>
+      write.collection === tokenDocuments ? this.#makeToken(write) : tableOf(write.collection).make(write);
     const find = ({ collection, subject, id }: Required) => tableOf(collection).find(subject, id);
     const run = ({ writes, required }: WaitingBatch) => {
       if (required === undefined)

@@ -21,7 +21,7 @@ export const garden = {
 };
 
 for (const [engine, { tokens, objectsOf }] of Object.entries(rendered)) {
-  const objects = [...garden.collections.flatMap(objectsOf), tokens];
+  const objects = [...garden.collections.flatMap(objectsOf), ...tokens];
   const sql = ['-- oldest-application: 1.0.0', ...objects.map((object) => object.sql)].join('\n');
   mkdirSync(join(folder, engine));
   writeFileSync(join(folder, engine, '0001_garden.sql'), sql);

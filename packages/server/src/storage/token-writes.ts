@@ -1,0 +1,57 @@
+// What handlers do with access tokens, as writes of documents: so it has their queue, its limits and the shared commit.
+import type { CollectionDefinition, Token } from './interface.js';
+import { keptFor, toTokenRow } from './token-row.js';
+import type { Write } from './writes.js';
+
+/**
+ * Stands for the tokens in writes. To be `absent` is the condition for issuing one, whose text is `IssuedRow` as JSON;
+ * without a text, one that is `present` is revoked.
+ */
+export const tokenDocuments: CollectionDefinition<'text'> = { name: 'tokens', id: 'text', column: 'token' };
+
+/** A new row of the table. */
+export interface IssuedRow {
+  /** The values of `tokenColumns`. */
+  readonly columns: ReturnType<typeof toTokenRow>;
+  /** In Base64. */
+  readonly hash: string;
+  /** When the token may be deleted. */
+  readonly pruneAt: number;
+}
+
+/** The write that issues a token. */
+export function issuing(token: Token & { readonly expiresAt: number }, hash: Uint8Array) {
+  const { id, subject, expiresAt } = token;
+  const row: IssuedRow = {
+    columns: toTokenRow(token),
+    hash: Buffer.from(hash).toString('base64'),
+    pruneAt: expiresAt + keptFor,
+  };
+  return {
+    collection: tokenDocuments,
+    subject,
+    id,
+    when: 'absent',
+    text: JSON.stringify(row),
+  } satisfies Write;
+}
+
+/** Whether a write of `tokenDocuments` is one of these. */
+export function isTokenWrite({ subject, id, when, text }: Write): boolean {
+  if (text === null) return when === 'present';
+  const { columns, hash, pruneAt } = JSON.parse(text) as Record<keyof IssuedRow, unknown>;
+  if (when !== 'absent' || !Array.isArray(columns) || columns.length !== 6) return false;
+  const [ownId, ownSubject, scopes, createdAt, expiresAt, revokedAt] = columns as readonly unknown[];
+  return (
+    ownId === id &&
+    ownSubject === subject &&
+    [scopes, hash].every((value) => typeof value === 'string') &&
+    [createdAt, expiresAt, pruneAt].every(Number.isSafeInteger) &&
+    revokedAt === null
+  );
+}
+
+/** The write that revokes a token of a subject. */
+export function revoking(subject: string, id: string) {
+  return { collection: tokenDocuments, subject, id, when: 'present', text: null } satisfies Write;
+}
