@@ -160,3 +160,34 @@ paths:
   t.throws(of('0'), { message: /must be > 0/ });
   t.throws(of('9.5'), { message: /must be <= 9/ });
 });
+
+t.test(
+  'what the server does not apply to responses, or combines, is not an error of the check',
+  async (t) => {
+    const contract = `
+openapi: 3.0.3
+info: { title: Doors, version: 1.0.0 }
+security: []
+paths:
+  /door:
+    get:
+      operationId: getDoor
+      responses:
+        '200':
+          description: The door.
+          content:
+            application/json:
+              schema:
+                allOf: [{ type: object, properties: { color: { type: string, pattern: '(?i)^red' } } }]
+                properties: { note: { nullable: true } }
+`;
+    const check = responseCheck(loadContract(Buffer.from(contract)), { errors: {} });
+    const headers = { 'x-request-id': 'a', 'content-type': 'application/json' };
+    t.doesNotThrow(() => {
+      check('GET', '/door', { status: 200, headers, text: '{"color":"red","note":null}' });
+    });
+    t.throws(() => {
+      check('GET', '/door', { status: 200, headers, text: '{"color":1}' });
+    });
+  },
+);

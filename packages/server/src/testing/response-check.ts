@@ -198,6 +198,7 @@ function contentOf(content: Record<string, MediaType>, mediaType: string): Media
 }
 
 const partKeywords = ['allOf', 'if', 'then', 'else'];
+const combiningKeywords = [...partKeywords, 'anyOf', 'oneOf'];
 
 /**
  * A copy of a schema without references, whose objects may only have the listed fields. A schema that contains itself
@@ -224,10 +225,22 @@ function closed(document: object, node: unknown, isPart = false, outer: readonly
     if (typeof copy[flag] !== 'boolean') continue;
     [copy[flag], copy[limit]] = copy[flag] ? [copy[limit], undefined] : [undefined, copy[limit]];
   }
+  // What the server does not apply either, and says so in a warning.
+  if (copy['type'] === undefined && typeof copy['nullable'] === 'boolean') delete copy['nullable'];
+  if (typeof copy['pattern'] === 'string' && !isPattern(copy['pattern'])) delete copy['pattern'];
   // Its tests have what it refuses. (Ajv forgets what was evaluated before `if` in the same schema.)
-  const isOpen = 'unevaluatedProperties' in copy;
+  const isOpen = ['unevaluatedProperties', ...combiningKeywords].some((keyword) => keyword in copy);
   delete copy['unevaluatedProperties'];
   delete copy['dependentSchemas'];
-  // A part of allOf does not know the properties of the others.
+  // A part does not know the properties of the others.
   return 'properties' in copy && !isPart && !isOpen ? { ...copy, additionalProperties: false } : copy;
+}
+
+function isPattern(text: string): boolean {
+  try {
+    new RegExp(text, 'u');
+    return true;
+  } catch {
+    return false;
+  }
 }
