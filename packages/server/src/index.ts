@@ -4,6 +4,9 @@
 // The definition of a service, and what it opens.
 export type { AnyOpened, ExampleRequest, Opened, Service, ServiceContext } from './definition.js';
 
+// Who owns documents of all callers.
+export { shared } from './shared-subject.js';
+
 // Access tokens that handlers issue and revoke.
 export type { CallerTokens, IssuedToken, IssueOptions, ListedToken } from './caller-tokens.js';
 

@@ -1,6 +1,9 @@
 // Access tokens that handlers issue, list and revoke, through the service.
 import t, { type Test } from 'tap';
 import type { ServiceContext } from '../../../dist/definition.js';
+import { readConfig } from '../../../dist/config.js';
+import { askVerifier } from '../../../dist/http/security/service-verifier.js';
+import { shared } from '../../../dist/shared-subject.js';
 import { openTestService } from '../../../dist/testing.js';
 import { service } from '../../../../../dist/service.js';
 
@@ -61,6 +64,29 @@ t.test(
     t.strictSame(await tokens.list('user 1'), [], 'expired');
   },
 );
+
+t.test('no credentials give the subject of shared documents', async (t) => {
+  const { tokens, request, issueToken } = await openService(t);
+  t.equal(shared('posts'), '\tposts');
+  t.not(shared('a'), shared('A'));
+  for (const name of ['', '\t', 'a\tb', '\n', 'a\0', '\ud800', 'x'.repeat(256)])
+    t.throws(() => shared(name), TypeError, JSON.stringify(name));
+  const subject = shared('posts');
+  await t.rejects(tokens.issue(subject, { scopes: [], expiresIn: 1_000 }), TypeError);
+  await t.rejects(issueToken({ subject }), TypeError, 'nor does an operator');
+  const oidc = { OIDC_AUDIENCE: 'a', OIDC_JWKS_URL: 'https://a.example/keys' };
+  for (const OIDC_ISSUER of [subject, `${subject}https://a.example`, '\thttps://a.example'])
+    t.throws(() => readConfig({ ...oidc, OIDC_ISSUER }, service), /OIDC_ISSUER/, 'an issuer is a URL');
+  const verifier = askVerifier({
+    name: 'key',
+    scheme: { kind: 'apiKey', name: 'key', in: 'header' },
+    verify: () => Promise.resolve({ subject }),
+    scopes: [],
+    limit: 1_000,
+  });
+  t.strictSame((await verifier('x'))?.subject, `\nkey\n${subject}`);
+  t.equal((await request('GET', '/plants')).text, '[]');
+});
 
 t.test('tokens of handlers: what cannot be issued', async (t) => {
   const { tokens } = await openService(t);

@@ -1,0 +1,146 @@
+// Register, log in and log out, as docs/login.md shows it; and attacks on it.
+import { createHook } from 'node:async_hooks';
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import t, { type Test } from 'tap';
+import { buildApp } from '../../../dist/app.js';
+import { completeMigrations } from '../../../dist/cli/migrations.js';
+import type { Service } from '../../../dist/definition.js';
+import { openStorage } from '../../../dist/storage/open.js';
+import { openTestService } from '../../../dist/testing.js';
+import { temporaryFolder } from '../../support/engines.js';
+import { loginCollections, loginErrors, loginOperations } from '../../support/login/login.js';
+import { isPassword } from '../../support/login/passwords.js';
+
+const page = await readFile(new URL('../../../docs/login.md', import.meta.url), 'utf8');
+const folder = await mkdtemp(join(await temporaryFolder(t), 'login-'));
+const [, contract = ''] = /```yaml\n([^]*?)```/.exec(page) ?? [];
+await writeFile(join(folder, 'openapi.yaml'), contract);
+const at = (path: string) => pathToFileURL(join(folder, path));
+
+const service: Service = {
+  name: 'tasks',
+  program: at('main.js'),
+  command: at('cli.js'),
+  contract: at('openapi.yaml'),
+  open: (context) => ({ handlers: loginOperations(context) }),
+  collections: Object.values(loginCollections),
+  migrations: at('migrations/'),
+  errors: loginErrors,
+  scopes: ['tasks:read', 'tasks:write'],
+  tokenPrefix: 'tsk_',
+  realm: 'tasks',
+  metricPrefix: 'tasks_',
+  databaseUrl: 'file:./data/tasks.db',
+};
+completeMigrations(service, false);
+
+const body = { name: 'alice', password: 'correct horse' };
+
+async function openLogin(t: Test) {
+  const one = await openTestService(service);
+  t.teardown(() => one.close());
+  const post = async (path: string, given: object) => one.request('POST', path, { token: null, body: given });
+  const logOut = async (token: string) =>
+    (await one.request('DELETE', '/sessions/current', { token })).status;
+  return { ...one, post, logOut };
+}
+
+t.test('docs/login.md has the code that is tested', async (t) => {
+  for (const name of ['passwords', 'login']) {
+    const code = await readFile(new URL(`../../../test/support/login/${name}.ts`, import.meta.url), 'utf8');
+    t.ok(page.includes(`\`\`\`ts\n${code.replace('../../../dist/index.js', 'contract-server')}\`\`\``), name);
+  }
+});
+
+t.test('a user registers, logs in and logs out', async (t) => {
+  const { post, logOut, advance } = await openLogin(t);
+  t.match(await post('/sessions', body), { status: 403, json: { error: 40301 } });
+  t.equal((await post('/users', body)).status, 204);
+  t.match(await post('/users', { ...body, password: 'another one' }), { status: 409 });
+  t.match(await post('/sessions', { ...body, password: 'correct Horse' }), { status: 403 });
+  const sessions = [await post('/sessions', body), await post('/sessions', body)];
+  const [first = '', second = ''] = sessions.map(({ json }) => (json as { token: string }).token);
+  t.match(first, /^tsk_/);
+  t.equal(await logOut(first), 204);
+  advance(5_000);
+  t.equal(await logOut(first), 401, 'within 5 seconds');
+  t.equal(await logOut(second), 204, 'the other session went on');
+});
+
+t.test('login gives no hint whether a name exists: it does the same, and says the same', async (t) => {
+  const { post } = await openLogin(t);
+  t.equal((await post('/users', body)).status, 204);
+  let hashed = 0;
+  const hook = createHook({
+    init: (_id, type) => {
+      if (type === 'SCRYPTREQUEST') hashed++;
+    },
+  }).enable();
+  t.teardown(() => hook.disable());
+  const tried = [];
+  for (const name of ['alice', 'nobody']) {
+    hashed = 0;
+    const { status, text } = await post('/sessions', { name, password: 'a wrong password' });
+    tried.push({ status, text, hashed });
+  }
+  t.match(tried[0], { status: 403, hashed: 1 });
+  t.strictSame(tried[0], tried[1]);
+  t.equal(await isPassword('', undefined), false, 'no password is that of nobody');
+});
+
+t.test(
+  'attempts for a name are limited, also those at the same time, and for a name that nobody has',
+  async (t) => {
+    const { post } = await openLogin(t);
+    t.equal((await post('/users', body)).status, 204);
+    const wrong = { ...body, password: 'a wrong password' };
+    const attempts = await Promise.all(Array.from({ length: 15 }, () => post('/sessions', wrong)));
+    const count = (status: number) => attempts.filter((one) => one.status === status).length;
+    t.strictSame([count(403), count(429)], [10, 5]);
+    t.match(await post('/sessions', body), { status: 429 }, 'even the right one');
+    const invented = { ...wrong, name: 'nobody' };
+    for (let i = 0; i < 10; i++) t.equal((await post('/sessions', invented)).status, 403);
+    t.equal((await post('/sessions', invented)).status, 429);
+  },
+);
+
+t.test('passwords beyond those that may wait are refused before they take memory', async (t) => {
+  const { post } = await openLogin(t);
+  const names = Array.from({ length: 40 }, (_, i) => `user_${i}`);
+  const all = await Promise.all(names.map((name) => post('/users', { ...body, name })));
+  const count = (status: number) => all.filter((one) => one.status === status).length;
+  t.ok(count(204) >= 22 && count(503) >= 1, `${count(204)} registered, ${count(503)} refused`);
+  t.equal(count(204) + count(503), all.length);
+  t.equal((await post('/users', body)).status, 204, 'then others are taken again');
+});
+
+t.test('a token works in every process at once, and in none 5 seconds after the logout', async (t) => {
+  const url = `file:${join(await temporaryFolder(t), 'tasks.db')}`;
+  const writer = await openStorage(service, url, {}, {}, { forWorkers: true });
+  t.teardown(() => writer.close());
+  let ahead = 0;
+  const open = async () => {
+    const storage = await openStorage(service, url, {}, {}, { writerAddress: writer.writerAddress });
+    t.teardown(() => storage.close());
+    const app = await buildApp({ service, storage, monotonic: () => performance.now() + ahead });
+    t.teardown(() => app.close());
+    return app;
+  };
+  const workers = [await open(), await open()] as const;
+  const [one, other] = workers;
+  t.equal((await one.inject({ method: 'POST', url: '/users', payload: body })).statusCode, 204);
+  const logIn = async (app: typeof one) =>
+    (await app.inject({ method: 'POST', url: '/sessions', payload: body })).json<{ token: string }>().token;
+  const logOut = async (app: typeof one, token: string) => {
+    const headers = { authorization: `Bearer ${token}` };
+    return (await app.inject({ method: 'DELETE', url: '/sessions/current', headers })).statusCode;
+  };
+  for (const [login, logout] of [workers, [other, one] as const]) {
+    const token = await logIn(login);
+    t.equal(await logOut(logout, token), 204, 'at once in the other process');
+    ahead += 5_000;
+    t.strictSame([await logOut(one, token), await logOut(other, token)], [401, 401]);
+  }
+});
