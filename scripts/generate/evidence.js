@@ -15,7 +15,7 @@ import prettier from 'prettier';
  * What a command has shown. Results from before commits were recorded have a version instead.
  * @typedef {object} Result
  * @property {string} date
- * @property {string} [commit]
+ * @property {string} [commit] - The last one that changed the code of the claim.
  * @property {string} [version]
  * @property {string} [machine]
  * @property {string} [node]
@@ -55,7 +55,6 @@ if (word === '--check') {
 /** Runs the commands, and keeps what they show. @param {Claim[]} chosen */
 async function record(chosen) {
   if (git('status', '--porcelain').stdout !== '') throw new Error('commit first: a result names its commit');
-  const commit = git('rev-parse', '--short=10', 'HEAD').stdout.trim();
   for (const claim of chosen) {
     const child = spawn('bash', ['-c', claim.command], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
     let output = '';
@@ -67,7 +66,7 @@ async function record(chosen) {
     const lines = output.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('> '));
     claim.last = {
       date: new Date().toISOString().slice(0, 10),
-      commit,
+      commit: git('log', '-1', '--format=%h', '--abbrev=10', '--', ...claim.about).stdout.trim(),
       machine: `${availableParallelism()} cores (${cpus()[0]?.model.trim()}), Linux ${release()}`,
       node: process.versions.node,
       status: Number(status),
