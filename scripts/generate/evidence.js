@@ -70,7 +70,7 @@ async function record(chosen) {
       machine: `${availableParallelism()} cores (${cpus()[0]?.model.trim()}), Linux ${release()}`,
       node: process.versions.node,
       status: Number(status),
-      shown: lines.slice(-8).join('; ').replace(/\s+/g, ' ').slice(-600),
+      shown: lines.slice(-14).join('; ').replace(/\s+/g, ' ').slice(-1_000),
     };
     if (status !== 0) process.exitCode = 1;
     await writeFile(ledger, `${JSON.stringify(claims, undefined, 2)}\n`);
