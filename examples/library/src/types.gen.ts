@@ -406,11 +406,11 @@ export interface operations {
     };
     listLoans: {
         parameters: {
-            query?: {
+            query: {
                 /** @description The maximum number of entries. Without it, the list is complete. */
                 limit?: components["parameters"]["limit"];
                 /** @description Whether the highest number comes first. */
-                descending?: boolean;
+                descending: boolean;
             };
             header?: never;
             path?: never;

@@ -318,13 +318,13 @@ export interface operations {
     };
     listEntries: {
         parameters: {
-            query?: {
+            query: {
                 /** @description The earliest start. */
                 from?: components["schemas"]["Time"];
                 /** @description The time before which they start. */
                 before?: components["schemas"]["Time"];
                 /** @description Whether only those are listed that are not on an invoice. */
-                unbilled?: boolean;
+                unbilled: boolean;
                 /** @description The maximum number of them. Without it, the list is complete. */
                 limit?: components["parameters"]["limit"];
             };

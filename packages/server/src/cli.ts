@@ -65,12 +65,14 @@ program
     '--own-errors',
     'the service renders errors itself (renderError), in any form that the contract declares',
   )
-  .option('--json', 'print the result as JSON to standard output')
-  .action((file: string, { strict, ownErrors, json }: { strict?: true; ownErrors?: true; json?: true }) => {
+  .option('--verbose', 'list every warning; by default, those with the same message are one line')
+  .option('--json', 'print the result as JSON to standard output, with every warning')
+  .action((file: string, options: Partial<Record<'strict' | 'ownErrors' | 'verbose' | 'json', true>>) => {
+    const { strict, ownErrors, verbose, json } = options;
     const checked = checkContract(file, ownErrors ?? false);
     const { faults, warnings } = checked;
     if (json) console.log(JSON.stringify({ faults, warnings }, undefined, 2));
-    else printFindings(file, checked);
+    else printFindings(file, checked, verbose);
     if (faults.length > 0 || (strict && warnings.length > 0)) process.exitCode = 1;
   });
 

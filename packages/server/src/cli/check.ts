@@ -47,14 +47,26 @@ function findUnfitErrors(compiler: Compiler, { operations }: Contract): Finding[
   });
 }
 
-/** Prints the faults and warnings of a file to standard output, and their numbers to standard error. */
-export function printFindings(file: string, { faults, warnings }: Checked): void {
-  const print = (kind: string) => (finding: Finding) => {
-    console.log(`${file}:${formatFinding(finding).replace(' ', ` ${kind}: `)}`);
+/**
+ * Prints the faults and warnings of a file to standard output, and their numbers to standard error. Warnings with the same
+ * message are one line, with the first place.
+ * @param isVerbose - Whether each warning is a line of its own.
+ */
+export function printFindings(file: string, { faults, warnings }: Checked, isVerbose = false): void {
+  const print = (kind: string, finding: Finding, more = '') => {
+    console.log(`${file}:${formatFinding(finding).replace(' ', ` ${kind}: `)}${more}`);
   };
-  faults.forEach(print('error'));
-  warnings.forEach(print('warning'));
-  const count = (list: readonly Finding[], name: string) =>
-    `${list.length} ${name}${list.length === 1 ? '' : 's'}`;
-  console.error(`${count(faults, 'error')}, ${count(warnings, 'warning')}.`);
+  for (const fault of faults) print('error', fault);
+  const messages = isVerbose ? [] : [...new Set(warnings.map(({ message }) => message))];
+  for (const warning of isVerbose ? warnings : []) print('warning', warning);
+  for (const message of messages) {
+    const [first, ...others] = warnings.filter((one) => one.message === message);
+    print('warning', first!, others.length === 0 ? '' : ` (And at ${count(others.length, 'other place')}.)`);
+  }
+  const hint = isVerbose || messages.length === warnings.length ? '' : ' "check --verbose" lists all.';
+  console.error(`${count(faults.length, 'error')}, ${count(warnings.length, 'warning')}.${hint}`);
+}
+
+function count(number: number, name: string): string {
+  return `${number} ${name}${number === 1 ? '' : 's'}`;
 }

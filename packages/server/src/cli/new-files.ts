@@ -337,8 +337,8 @@ node dist/cli.js token create SUBJECT
 }${builtIn !== undefined && stubs.length > 0 ? '\n' : ''}${
     stubs.length === 0
       ? ''
-      : `src/service.ts has a verifier for each other scheme. These refuse everybody until
-you write them: ${stubs.map(code).join(', ')}.
+      : `Write a verifier for each of these security schemes in src/service.ts. Until
+then, they refuse every caller: ${stubs.map(code).join(', ')}.
 `
   }${schemesOf(contract).length === 0 ? 'All operations are public.\n' : ''}
 ## Checks

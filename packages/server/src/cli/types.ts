@@ -56,24 +56,49 @@ function isNullable(schema: SchemaObject): boolean {
 
 interface OperationObject {
   operationId?: string;
+  parameters?: Reference[];
   responses?: object;
   requestBody?: unknown;
+}
+
+/** A parameter, or a reference to one. */
+interface Reference {
+  $ref?: string;
+  name?: string;
+  in?: string;
+  required?: boolean;
 }
 
 /**
  * Returns a copy of the document in which exactly the operations that are served have an operationId, so that webhooks
  * need no handlers, each has a success, and discriminators have references, since openapi-typescript does not know names.
+ * A parameter with a default is required: a handler always gets a value.
  */
 function withIds({ document, operations }: Contract) {
   const copy = JSON.parse(JSON.stringify(document), (key, value: unknown) =>
     key === 'discriminator' ? withReferences(value) : value,
-  ) as Partial<Record<'webhooks' | 'paths', Record<string, Record<string, OperationObject>>>>;
+  ) as Partial<Record<'webhooks' | 'paths', Record<string, Record<string, OperationObject>>>> & {
+    components?: { parameters?: Record<string, Reference> };
+  };
   for (const webhook of Object.values(copy.webhooks ?? {}).flatMap((item) => Object.values(item)))
     delete webhook.operationId;
   // HEAD is derived from GET.
   for (const item of Object.values(copy.paths ?? {})) if (item['get']) delete item['head']?.operationId;
-  for (const { path, method, operationId, results, body } of operations) {
-    const operation = copy.paths?.[path]?.[method.toLowerCase()];
+  const declared = (given: Reference): Reference => {
+    const name = /^#\/components\/parameters\/([^/]+)$/.exec(given.$ref ?? '')?.[1];
+    const target = name === undefined ? undefined : copy.components?.parameters?.[name];
+    return target === undefined ? given : declared(target);
+  };
+  for (const { path, method, operationId, results, body, parameters } of operations) {
+    const item = copy.paths?.[path];
+    const operation = item?.[method.toLowerCase()];
+    const ofItem = item?.['parameters'] as Reference[] | undefined;
+    for (const given of [...(ofItem ?? []), ...(operation?.parameters ?? [])].map(declared)) {
+      const isFilled = parameters.some(
+        (one) => one.name === given.name && one.in === given.in && one.schema.shape.default !== undefined,
+      );
+      if (isFilled) given.required = true;
+    }
     // A success need not be declared.
     const responses: object = Object.fromEntries(results.map(({ key }) => [key, { description: '' }]));
     Object.assign(operation ?? {}, { operationId, responses: { ...responses, ...operation?.responses } });

@@ -49,13 +49,13 @@ export function readBody(
   if (!node.has('requestBody')) return undefined;
   const given = node.at('requestBody');
   if (method === 'get' || method === 'head' || (method === 'delete' && is30)) {
-    const fix = 'Write parameters, or post with a path of its own';
+    const fix = 'Write parameters, or POST with a path of its own: clients must then send other requests';
     const verb = method.toUpperCase();
     if (is30) given.warn(`OpenAPI 3.0 ignores a body of ${verb}: it is not read`, fix);
     else given.fault(`a body is not supported for ${verb}`, fix);
     return undefined;
   }
-  const body = given.target();
+  const body = given.target('requestBodies');
   body.allow('description required content');
   body.require('content', 'Write content with application/json');
   const all = readContent(body, schemas, 'request');
@@ -65,8 +65,8 @@ export function readBody(
   const others = all.filter(({ name }) => !contents.some((one) => one.name === name));
   const names = others.map(({ name }) => name).join(', ');
   const fix = names.startsWith('multipart/')
-    ? 'Write multipart/form-data'
-    : 'Write type: string for a text, with format: binary for bytes';
+    ? 'Write multipart/form-data: clients must then send that'
+    : 'Write schema with type: string, and read the text in the handler (bytes with format: binary)';
   if (others.length > 0 && contents.length === 0) content.fault(`${names} is not supported`, fix);
   else if (others.length > 0) content.warn(`${names} is not served`, 'Leave it out');
   return { required: body.flag('required') === true, contents };
@@ -89,7 +89,7 @@ function readFormat(given: Content, schemas: Schemas, is30: boolean): BodyConten
   if (node.has('encoding')) node.at('encoding').warn('encoding has no effect here', 'Leave it out');
   if (given.isJson && !(isRange(range) && given.schema.binary)) return { ...given, format: 'json', ...none };
   if (!node.has('schema')) return { ...given, format: 'bytes', ...none };
-  const { value } = schemaNode.target();
+  const { value } = schemaNode.target('schemas');
   const { type, format, contentMediaType } = (value ?? {}) as Partial<Record<string, unknown>>;
   const isEmpty = typeof value === 'object' && value !== null && Object.keys(value).length === 0;
   if (type !== 'string' && !isEmpty && format !== 'binary' && contentMediaType === undefined)

@@ -7,6 +7,36 @@ type Fields = Readonly<Record<string, unknown>>;
 /** The one extension that the server reads. */
 export const scopeExtension = 'x-required-scope';
 
+/** What the components of each kind are. */
+const kinds = {
+  schemas: 'a schema',
+  responses: 'a response',
+  parameters: 'a parameter',
+  requestBodies: 'a request body',
+  headers: 'a header',
+  securitySchemes: 'a security scheme',
+  pathItems: 'a path item',
+  examples: 'an example',
+  links: 'a link',
+  callbacks: 'a callback',
+} as const;
+type Kind = keyof typeof kinds;
+
+/** Where a reference to a schema belongs if something that has a schema is expected. */
+const withSchema: Readonly<Partial<Record<Kind, string>>> = {
+  responses: 'Write description, and content with a media type and the reference in its schema',
+  requestBodies: 'Write content with a media type, and the reference in its schema',
+  parameters: 'Write name and in, and the reference in schema',
+  headers: 'Write the reference in schema',
+};
+
+/** Returns the name that an author probably meant. */
+export function nearest(name: string, names: readonly string[]): string | undefined {
+  const distance = (one: string) => leven(one.toLowerCase(), name.toLowerCase());
+  const [near] = [...names].sort((a, b) => distance(a) - distance(b));
+  return near !== undefined && distance(near) < Math.min(3, name.length / 2) ? near : undefined;
+}
+
 /** A value of a contract, and where it is. */
 export class ContractNode {
   readonly value: unknown;
@@ -57,25 +87,28 @@ export class ContractNode {
   /** Checks the value of a discriminator's mapping: a reference, or the name of a schema. */
   refer(text: string): void {
     const $ref = /[#/.]/.test(text) ? text : `#/components/schemas/${text}`;
-    new ContractNode(this.#text, { $ref }, this.path, this.#isQuiet).#find(new Set());
+    new ContractNode(this.#text, { $ref }, this.path, this.#isQuiet).#find(new Set(), 'schemas');
   }
 
-  /** Follows a reference within the document, and a reference there. A reference to nothing is a fault. */
-  target(seen = new Set<unknown>()): ContractNode {
+  /**
+   * Follows a reference within the document, and a reference there. A reference to nothing is a fault.
+   * @param kind - What it must refer to.
+   */
+  target(kind: Kind, seen = new Set<unknown>()): ContractNode {
     if (this.scalar('$ref') === undefined) return this;
-    if (seen.has(this.value)) return this.#lose();
+    if (seen.has(this.value)) return this.#lose(kind);
     seen.add(this.value);
-    return this.follow().target(seen);
+    return this.follow(kind).target(kind, seen);
   }
 
   /**
    * Follows a reference within the document, once. A reference to nothing is a fault.
    * @param seen - The references that have been followed on the way here.
    */
-  follow(seen = new Set<unknown>()): ContractNode {
+  follow(kind?: Kind, seen = new Set<unknown>()): ContractNode {
     const steps = stepsOf(this.scalar('$ref') ?? '');
     if (steps !== undefined) this.#text.refer(steps);
-    return this.#find(seen);
+    return this.#find(seen, kind);
   }
 
   /** Whether a reference to this component, or to a place in it, has been followed. */
@@ -83,30 +116,52 @@ export class ContractNode {
     return this.#text.isReferred(this.path);
   }
 
-  #find(seen: Set<unknown>): ContractNode {
+  #find(seen: Set<unknown>, kind?: Kind): ContractNode {
     const text = this.scalar('$ref');
     if (text === undefined) return this;
-    if (!text.startsWith('#')) {
-      const fix = 'Bundle the contract into one file, as "redocly bundle" does';
+    if (/^[^#]*[./]/.test(text)) {
+      const fix = 'Bundle the contract into one file, as "npx @redocly/cli bundle" does';
       this.at('$ref').fault(`${text} is outside of this document`, fix);
       return this.#nothing;
     }
     const steps = stepsOf(text);
-    if (seen.has(this.value) || steps === undefined) return this.#lose();
+    if (seen.has(this.value) || steps === undefined) return this.#lose(kind);
     seen.add(this.value);
     let node = new ContractNode(this.#text, this.#text.value, []);
     for (const step of steps) {
       // What is next to a reference comes before what it refers to.
-      while (node.at(step).value === undefined && node.scalar('$ref') !== undefined) node = node.follow(seen);
+      while (node.at(step).value === undefined && node.scalar('$ref') !== undefined)
+        node = node.follow(undefined, seen);
       node = node.at(step);
     }
-    return node.value === undefined ? this.#lose() : node;
+    if (node.value === undefined) return this.#lose(kind);
+    const [, found = '', ...more] = steps[0] === 'components' ? steps : [];
+    if (kind === undefined || found === kind || more.length !== 1 || !isKind(found)) return node;
+    const other = this.#component(kind, steps.at(-1)!);
+    const fix =
+      (found === 'schemas' ? withSchema[kind] : undefined) ??
+      `Refer to #/components/${kind}/${other ?? 'Name'}`;
+    this.at('$ref').fault(`${text} is ${kinds[found]}, and this must be ${kinds[kind]}`, fix);
+    return this.#nothing;
   }
 
-  #lose(): ContractNode {
-    const fix = 'Refer to a component, as in #/components/schemas/Name';
-    this.at('$ref').fault(`${this.scalar('$ref')!} refers to nothing`, fix);
+  #lose(kind: Kind = 'schemas'): ContractNode {
+    const text = this.scalar('$ref')!;
+    const name = unescape(text.split(/[/#]/).at(-1)!);
+    const near = this.#component(kind, name);
+    const written = `#/components/${kind}/${near ?? 'Name'}`;
+    const fix =
+      near !== undefined && written !== text
+        ? `Write ${written}`
+        : `Add it to components/${kind}, or refer to another, as in #/components/${kind}/Name`;
+    this.at('$ref').fault(`${text} refers to nothing`, fix);
     return this.#nothing;
+  }
+
+  /** The name of the component that an author probably meant. */
+  #component(kind: Kind, name: string): string | undefined {
+    const { value } = new ContractNode(this.#text, this.#text.value, []).at('components').at(kind);
+    return nearest(name, Object.keys(value ?? {}));
   }
 
   /** What a reference to nothing refers to. */
@@ -117,21 +172,34 @@ export class ContractNode {
   /**
    * Checks that this is an object with the known fields, apart from extensions; other fields are faults.
    * @param names - Separated by spaces.
+   * @param elsewhere - What to do about other fields that authors write here, by their names, separated by spaces.
    */
-  allow(names: string): void {
-    const known = names.split(' ');
+  allow(names: string, elsewhere: Readonly<Record<string, string>> = {}): void {
     if (!this.isObject) {
-      this.fault('must be an object', 'Write an object here');
+      this.#refuse('an object', 'Write an object here');
       return;
     }
-    for (const name of Object.keys(this.value as Fields)) {
-      if (known.includes(name)) continue;
-      const isExtension = name.startsWith('x-');
-      const near = (isExtension ? [scopeExtension] : known).find((one) => leven(one, name) < 3);
-      if (isExtension && near === undefined) continue;
-      const fix = near === undefined ? 'Leave it out, or begin its name with x-' : `Write ${near}`;
-      this.at(name).fault(`${name} is not supported here`, fix);
+    const known = names.split(' ');
+    const unknown = Object.keys(this.value as Fields).filter((name) => !known.includes(name));
+    const rest = unknown.find((name) => this.#text.isRest(this.at(name).path));
+    if (rest !== undefined) {
+      this.at(rest).fault(`a comma ends the text before "${rest}"`, 'Write the whole text in quotes');
+      return;
     }
+    for (const name of unknown) {
+      const isExtension = name.startsWith('x-');
+      const near = nearest(name, isExtension ? [scopeExtension] : known);
+      if (isExtension && near === undefined) continue;
+      const place = Object.entries(elsewhere).find(([given]) => given.split(' ').includes(name))?.[1];
+      const other = near === undefined ? 'Leave it out, or begin its name with x-' : `Write ${near}`;
+      this.at(name).fault(`${name} is not supported here`, place ?? other);
+    }
+  }
+
+  /** Reports that this has another type. */
+  #refuse(name: string, fix: string): void {
+    if (this.value === null) this.fault('is empty', 'Write below it what it contains, with more indentation');
+    else this.fault(`must be ${name}`, fix);
   }
 
   /** Reports a fault if a field is missing. */
@@ -163,17 +231,18 @@ export class ContractNode {
   #typed(key: string, type: string, name: string): unknown {
     const node = this.at(key);
     if (node.value === undefined || typeof node.value === type) return node.value;
-    const isQuoted = typeof node.value === 'string';
-    const quotes = type === 'string' ? ', in quotes' : isQuoted ? ', without quotes' : '';
+    const isQuoted = typeof node.value === 'string' && /^(true|false|-?[\d.]+)$/.test(node.value);
+    const isBare = type === 'string' && typeof node.value !== 'object';
+    const quotes = isBare ? ', in quotes' : isQuoted ? ', without quotes' : '';
     node.fault(`must be ${name}`, `Write ${name} here${quotes}`);
     return undefined;
   }
 
   /** The items of a field that must be an array if it is there. */
-  list(key: string, fix = 'Write an array here'): ContractNode[] {
+  list(key: string, fix = 'Write an array here: a dash before each item, or [ ] around all'): ContractNode[] {
     const node = this.at(key);
     if (Array.isArray(node.value)) return node.value.map((_, i) => node.at(i));
-    if (node.value !== undefined) node.fault('must be an array', fix);
+    if (node.value !== undefined) node.#refuse('an array', fix);
     return [];
   }
 
@@ -181,9 +250,13 @@ export class ContractNode {
   entries(key: string): [string, ContractNode][] {
     const node = this.at(key);
     if (node.isObject) return Object.keys(node.value as Fields).map((name) => [name, node.at(name)]);
-    if (node.value !== undefined) node.fault('must be an object', 'Write an object here');
+    if (node.value !== undefined) node.#refuse('an object', 'Write an object here');
     return [];
   }
+}
+
+function isKind(name: string): name is Kind {
+  return Object.hasOwn(kinds, name);
 }
 
 /** The steps of a reference within the document; undefined if it is none. */

@@ -7,7 +7,11 @@ import {
   isScalar,
   LineCounter,
   parseDocument,
+  visit,
   type Document,
+  type ErrorCode,
+  type Pair,
+  type YAMLParseError,
 } from 'yaml';
 
 /** The steps from the root of a document to a value. */
@@ -41,10 +45,51 @@ export class ContractError extends Error {
   }
 }
 
-/** Formats a finding as one line: `12:3 /paths: must be an object. Write …`. */
+/** Formats a finding as one line: `12:3 /paths: must be an object. Write …`; without a pointer if it is of the text. */
 export function formatFinding({ line, column, pointer, message, fix }: Finding): string {
-  return `${line}:${column} ${pointer === '' ? '/' : pointer}: ${message}. ${fix}.`;
+  return `${line}:${column} ${pointer === '' ? '' : `${pointer}: `}${message}. ${fix}.`;
 }
+
+type Mistake = Pick<YAMLParseError, 'message' | 'code' | 'pos'>;
+
+/** The mistakes in YAML that authors make most, by their code and the message of the parser: what is wrong, and a remedy. */
+const mistakes: readonly [ErrorCode, RegExp, message: string, fix: string][] = [
+  ['TAB_AS_INDENT', /^/, 'a line is indented with a tab', 'Indent it with spaces'],
+  [
+    'BAD_INDENT',
+    /^Flow/,
+    'a { or [ is not closed',
+    'Write the } or ] that is missing, or indent its lines more',
+  ],
+  [
+    'BAD_INDENT',
+    /^/,
+    'the indentation differs from that of the lines above',
+    'Correct it here, or in the lines above',
+  ],
+  [
+    'BLOCK_AS_IMPLICIT_KEY',
+    /^/,
+    'a value contains another "name: value"',
+    'Write the whole text in quotes, or correct the indentation of this line or the next',
+  ],
+  ['MULTILINE_IMPLICIT_KEY', /^/, 'this is not "name: value"', 'Write a colon and a space after the name'],
+  [
+    'MISSING_CHAR',
+    /^Implicit map keys/,
+    'this is not "name: value"',
+    'Write a colon and a space after the name',
+  ],
+  [
+    'UNEXPECTED_TOKEN',
+    /at node end/,
+    'there is more after the value',
+    'Write the whole text in double quotes',
+  ],
+  ['BAD_SCALAR_START', /^/, 'a text cannot begin with this character', 'Write the text in quotes'],
+  ['DUPLICATE_KEY', /^/, 'the name is there twice', 'Leave one out'],
+  ['MULTIPLE_DOCS', /^/, 'another document begins here', 'Write one document in each file'],
+];
 
 /** The text of a contract, and what has been found in it so far. */
 export class ContractText {
@@ -61,20 +106,40 @@ export class ContractText {
   /** @param text - YAML 1.2, of which JSON is a subset. */
   constructor(text: string) {
     this.#document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false, merge: true });
-    for (const { message: given, code, pos } of this.#document.errors) {
-      const { line, col: column } = this.#lines.linePos(pos[0]);
-      const isSecond = code === 'MULTIPLE_DOCS';
-      const message = isSecond ? 'another document begins here' : given.replace(/\.$/, '');
-      const fix = isSecond ? 'Write one document in each file' : 'Correct the syntax of YAML or JSON';
-      add(this.#faults, { pointer: '', line, column, message, fix });
-    }
+    this.#readErrors(text);
     if (this.#faults.size > 0) return;
     try {
       this.value = this.#document.toJS();
     } catch (error) {
-      // Aliases that would expand to very many nodes.
-      this.fault([], (error as Error).message, 'Write the values out instead of using aliases');
+      this.#readAliases(error as Error);
     }
+  }
+
+  /** Reports what is not YAML. After the first error of syntax, others only follow from it. */
+  #readErrors(text: string): void {
+    const { errors } = this.#document;
+    const isKey = ({ code }: Mistake) => code === 'DUPLICATE_KEY';
+    const first = errors.find((error) => !isKey(error));
+    for (const error of errors.filter((one) => one === first || isKey(one)))
+      this.#add(error.pos[0], ...describe(text, error));
+  }
+
+  /** Reports why the values are not known: an alias without an anchor, or aliases that expand to very many nodes. */
+  #readAliases(error: Error): void {
+    visit(this.#document, {
+      Alias: (_, alias) => {
+        if (alias.resolve(this.#document) !== undefined) return;
+        const fix = `Write &${alias.source} before what it stands for, or a text that begins with * in quotes`;
+        this.#add(alias.range?.[0] ?? 0, `*${alias.source} stands for nothing`, fix);
+      },
+    });
+    if (this.#faults.size === 0) this.#add(0, error.message, 'Write the values out instead of using aliases');
+  }
+
+  /** Adds a fault of the text itself. */
+  #add(offset: number, message: string, fix: string): void {
+    const { line, col: column } = this.#lines.linePos(offset);
+    add(this.#faults, { pointer: '', line, column, message, fix }, `${line}:${column} ${message}`);
   }
 
   /** Remembers that something refers to a place in a component. */
@@ -109,30 +174,55 @@ export class ContractText {
     const pointer = path
       .map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`)
       .join('');
-    const { line, col: column } = this.#lines.linePos(this.#offset(path));
+    const { line, col: column } = this.#lines.linePos(this.#locate(path).offset);
     return { pointer, line, column, message, fix };
   }
 
+  /** Whether a field is what follows a comma in a text without quotes, as in `{ description: Red, or green }`. */
+  isRest(path: Path): boolean {
+    const { pair, isFlow } = this.#locate(path);
+    return isFlow && pair?.value === null;
+  }
+
   /** The position of the key or item at the end of a path, or of the last one that exists. */
-  #offset(path: Path): number {
+  #locate(path: Path): { offset: number; pair: Pair | undefined; isFlow: boolean } {
     let node: unknown = this.#document.contents;
     let offset = 0;
+    let pair: Pair | undefined;
+    let isFlow = false;
     for (const step of path) {
       if (isAlias(node)) node = node.resolve(this.#document);
       if (!isCollection(node)) break;
       const found: unknown = isMap(node)
         ? node.items.find(({ key }) => String(isScalar(key) ? key.value : key) === String(step))
         : node.items[Number(step)];
-      const at: unknown = isPair(found) ? found.key : found;
+      isFlow = node.flow === true;
+      pair = isPair(found) ? found : undefined;
+      const at: unknown = pair?.key ?? found;
       offset = (at as { range?: [number] } | undefined)?.range?.[0] ?? offset;
-      node = isPair(found) ? found.value : found;
+      node = pair ? pair.value : found;
     }
-    return offset;
+    return { offset, pair, isFlow };
   }
 }
 
-function add(findings: Map<string, Finding>, finding: Finding): void {
-  findings.set(`${finding.pointer} ${finding.message}`, finding);
+/** Describes an error of syntax, and what to do about it. */
+function describe(text: string, { message, code, pos }: Mistake): [message: string, fix: string] {
+  if (/^\s*<[!\w]/.test(text))
+    return ['this is HTML or XML', 'Write YAML or JSON; if it is a download, get the raw file'];
+  const line = text.slice(text.lastIndexOf('\n', pos[0] - 1) + 1, pos[1]);
+  if (/^([<=>])\1{6}/.test(line)) return ['a merge left a mark of its conflict here', 'Resolve the conflict'];
+  const known = mistakes.find(([given, pattern]) => given === code && pattern.test(message));
+  if (known !== undefined) return [known[2], known[3]];
+  return [message.replace(/\.$/, ''), 'Correct the syntax of YAML or JSON here, or above'];
+}
+
+function add(
+  findings: Map<string, Finding>,
+  finding: Finding,
+  key = `${finding.pointer} ${finding.message}`,
+): void {
+  findings.set(key, finding);
 }
 
 function sorted(findings: ReadonlyMap<string, Finding>): Finding[] {

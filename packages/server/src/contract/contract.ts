@@ -1,4 +1,5 @@
 // Loads a contract, normalizes it, and reports everything that the server cannot serve.
+import { isUtf8 } from 'node:buffer';
 import { readSchemes, type SecurityScheme } from './security.js';
 import { methods, readOperations, type Operation } from './operations.js';
 import { ContractNode } from './contract-node.js';
@@ -46,7 +47,8 @@ export interface Contract {
  * @throws ContractError with all faults: what is not valid, and what this server does not support.
  */
 export function loadContract(bytes: Buffer, hasOwnErrors = false): Contract {
-  const text = new ContractText(bytes.toString('utf8'));
+  const text = new ContractText(isUtf8(bytes) ? bytes.toString('utf8') : '');
+  if (!isUtf8(bytes)) text.fault([], 'the text is not UTF-8', 'Save the file as UTF-8');
   const document = new ContractNode(text, text.value, []);
   text.throwFaults();
   const is30 = readVersion(document);
@@ -115,17 +117,39 @@ function warnUnused(components: ContractNode): void {
 
 /** Returns whether the document is of OpenAPI 3.0; otherwise it is of 3.1. */
 function readVersion(document: ContractNode): boolean {
-  const version = document.scalar('openapi') ?? document.scalar('swagger') ?? '(none)';
-  if (!/^3\.[01]\.\d+/.test(version)) {
-    document.at('openapi').fault(`the version ${version} is not supported`, 'Write openapi: 3.0.3 or 3.1.0');
+  const version = document.scalar('openapi');
+  const swagger = document.scalar('swagger');
+  const isPostman = document.at('info').has('_postman_id') || document.has('item');
+  const needed = 'Write openapi: 3.0.3 or openapi: 3.1.0';
+  const fix = 'Give the OpenAPI document of the API; it begins with openapi: 3.0.3 or openapi: 3.1.0';
+  if (version !== undefined) {
+    if (!/^3\.[01]\.\d+/.test(version))
+      document
+        .at('openapi')
+        .fault(`the version ${version} is not supported`, `${needed}, with three numbers`);
+  } else if (swagger !== undefined) {
+    const convert = 'Convert it to OpenAPI 3.0: npx swagger2openapi --yaml --outfile openapi.yaml FILE';
+    document.at('swagger').fault(`Swagger ${swagger} is not supported`, convert);
+  } else if (document.value === null || document.value === undefined) {
+    document.fault('the file is empty', fix);
+  } else if (isPostman) {
+    document.fault(
+      'this is a Postman collection',
+      'Convert it: npx --package=postman-to-openapi p2o FILE -f openapi.yaml',
+    );
+  } else {
+    document.fault('this is not an OpenAPI document: it has no openapi', fix);
   }
-  return version.startsWith('3.0');
+  return version?.startsWith('3.0') === true;
 }
 
 /** Checks the outermost fields. */
 function checkDocument(document: ContractNode, is30: boolean): void {
   const newer = is30 ? '' : ' webhooks jsonSchemaDialect';
-  document.allow(`openapi info servers paths components security tags externalDocs${newer}`);
+  const elsewhere = {
+    'schemas responses parameters requestBodies headers securitySchemes': 'Write it in components',
+  };
+  document.allow(`openapi info servers paths components security tags externalDocs${newer}`, elsewhere);
   const kinds = 'schemas responses parameters examples requestBodies headers securitySchemes links callbacks';
   if (document.has('components')) document.at('components').allow(`${kinds}${is30 ? '' : ' pathItems'}`);
   document.require('info', 'Write info with title and version');

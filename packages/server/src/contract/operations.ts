@@ -65,14 +65,17 @@ export function readOperations(surroundings: Surroundings): Operation[] {
   const found = document
     .entries('paths')
     .filter(([path]) => !path.startsWith('x-'))
-    .flatMap(([path, given]) => readPath(path, given.target(), surroundings));
-  const ids = new Set<string>();
+    .flatMap(([path, given]) => readPath(path, given.target('pathItems'), surroundings));
+  const ids = new Map<string, string>();
   const routes = new Set<string>();
   return found.map(({ operation, node }) => {
     const { operationId, method, route, basePaths } = operation;
     if (ids.has(operationId))
-      node.fault(`the operationId ${operationId} is not unique`, 'Write another operationId');
-    ids.add(operationId);
+      (node.has('operationId') ? node.at('operationId') : node).fault(
+        `the operationId ${operationId} is also that of ${ids.get(operationId)!}`,
+        'Write another one; generated clients have methods of that name',
+      );
+    else ids.set(operationId, `${method} ${operation.path}`);
     const form = route.path.replaceAll(/(?<=\/):(?!:)\w+/g, ':');
     const verbs = method === 'GET' ? ['GET', 'HEAD'] : [method];
     const keys = basePaths.flatMap((base) => verbs.map((verb) => `${verb} ${base}${form}`));
@@ -85,7 +88,10 @@ export function readOperations(surroundings: Surroundings): Operation[] {
 
 function readPath(path: string, item: ContractNode, surroundings: Surroundings) {
   const verbs = [...methods, ...Object.keys(otherMethods)].join(' ');
-  item.allow(`summary description servers parameters $ref ${verbs}`);
+  item.allow(`summary description servers parameters $ref ${verbs}`, {
+    'operationId requestBody responses security tags':
+      'Write it in an operation such as get, with more indentation',
+  });
   for (const [name, fix] of Object.entries(otherMethods)) {
     if (item.has(name)) item.at(name).fault(`${name.toUpperCase()} is not supported`, fix);
   }
@@ -96,7 +102,7 @@ function readPath(path: string, item: ContractNode, surroundings: Surroundings) 
   if (declared.length === 0) return [];
   const route = readRoute(item, path);
   return declared.map((method) => {
-    const node = item.at(method).target();
+    const node = item.at(method).target('pathItems');
     return { node, operation: readOperation({ method, path, route, item, node }, surroundings) };
   });
 }

@@ -1,5 +1,5 @@
 // Reads the parameters of an operation, and the template of its path.
-import { checkName } from './schema-keywords.js';
+import { checkName, keywordsInSchema } from './schema-keywords.js';
 import type { ContractNode } from './contract-node.js';
 import { anySchema, type Schema } from './schema.js';
 import type { Schemas } from './schema-normalizer.js';
@@ -44,32 +44,41 @@ export function readParameters(
   schemas: Schemas,
 ): Parameter[] {
   const all = new Map<string, Parameter>();
+  const places = new Map<string, ContractNode>();
+  let isComplete = true;
   for (const owner of [item, operation]) {
+    isComplete &&= !owner.has('parameters') || Array.isArray(owner.at('parameters').value);
     const keys = new Set<string>();
     for (const given of owner.list('parameters')) {
-      const parameter = readParameter(given.target(), schemas);
+      const target = given.target('parameters');
+      const parameter = readParameter(target, schemas);
+      isComplete &&= parameter !== undefined || target.scalar('in') === 'header';
       if (parameter === undefined) continue;
       const name = parameter.in === 'header' ? parameter.name.toLowerCase() : parameter.name;
       const key = `${parameter.in} ${name}`;
       if (keys.has(key)) given.fault(`the parameter ${key} is declared twice`, 'Leave one out');
       keys.add(key);
       all.set(key, parameter);
+      places.set(key, given);
     }
   }
   const parameters = [...all.values()];
   checkSpread(operation, parameters);
   const inPath = parameters.filter((one) => one.in === 'path').map(({ name }) => name);
-  const placeholders = namesOf(path);
-  for (const name of placeholders) {
-    if (!inPath.includes(name))
-      operation.fault(`the path parameter ${name} is not declared`, 'Add it to parameters');
+  const placeholders = namesOf(path.split('?', 1)[0]!);
+  const missing = placeholders.filter((name) => !inPath.includes(name));
+  const extra = inPath.filter((name) => !placeholders.includes(name));
+  for (const name of extra) {
+    const fix = path.split('/').includes(`:${name}`)
+      ? `Write {${name}} in the path instead of :${name}`
+      : missing.length > 0
+        ? `Write {${name}} in the path instead of {${missing.join('}, {')}}: the URLs stay`
+        : `Write {${name}} in the path, or leave it out`;
+    places.get(`path ${name}`)!.fault(`the path parameter ${name} is not in the path`, fix);
   }
-  const extra = inPath.find((name) => !placeholders.includes(name));
-  if (extra !== undefined) {
-    operation.fault(
-      `the path parameter ${extra} is not in the path`,
-      `Write {${extra}} in the path, or leave it out`,
-    );
+  for (const name of isComplete && extra.length === 0 ? missing : []) {
+    const example = `{ name: ${name}, in: path, required: true, schema: { type: string } }`;
+    operation.fault(`the path parameter ${name} is not declared`, `Add it to parameters, as in ${example}`);
   }
   return parameters;
 }
@@ -77,13 +86,19 @@ export function readParameters(
 function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefined {
   node.allow(
     'name in description required deprecated schema example examples style explode allowReserved allowEmptyValue content',
+    { [keywordsInSchema]: 'Write it in schema', collectionFormat: 'Write style and explode' },
   );
+  if (!node.isObject) return undefined;
+  node.require('name', 'Write the name');
   const name = node.text('name');
-  const where = node.text('in');
-  if (name === undefined || where === undefined || !Object.hasOwn(styles, where)) {
-    node.fault('name or in is missing or not valid', 'Write a name, and in: path, query, header or cookie');
+  const where = node.text('in') ?? '';
+  if (!Object.hasOwn(styles, where)) {
+    const isBody = where === 'body' || where === 'formData';
+    const fix = isBody ? 'Write requestBody in the operation' : 'Write in: path, query, header or cookie';
+    (node.has('in') ? node.at('in') : node).fault('in is missing or not valid', fix);
     return undefined;
   }
+  if (name === undefined) return undefined;
   checkName(node, name);
   const at = where as ParameterPlace;
   if (at === 'header' && reservedHeaders.includes(name.toLowerCase())) {
@@ -117,7 +132,12 @@ export function readForm(node: ContractNode, shape: Shape, where: ParameterPlace
   const names = [...separators.keys(), ...(isObject && where === 'query' ? ['deepObject'] : [])];
   const style = node.text('style') ?? names[0]!;
   if (!names.includes(style))
-    node.at('style').fault(`the style ${style} is not supported here`, `Write ${names.join(' or ')}`);
+    node
+      .at('style')
+      .fault(
+        `the style ${style} is not supported here`,
+        `Write ${names.join(' or ')}, or for the same URLs type: string, and read the text in the handler`,
+      );
   if (style === 'deepObject') return { kind: 'deep', separator: undefined };
   const isRepeated = where === 'query' && (node.flag('explode') ?? style === 'form');
   return {
@@ -139,7 +159,7 @@ function checkSpread(operation: ContractNode, parameters: readonly Parameter[]):
   if (twice !== undefined)
     operation.fault(
       `the name ${twice} in the query could belong to several parameters`,
-      'Rename one, or write style: deepObject',
+      'Rename one, or write style: deepObject; clients must then send other queries',
     );
 }
 
@@ -149,11 +169,13 @@ function asText(schema: Schema): Schema {
   return { ...schema, type: ['string'], shape: { ...schema.shape, types: ['string'] } };
 }
 
+const textFix = 'Write type: string, and read the text in the handler: requests stay the same';
+
 /** Checks that a text can be read in only one way. */
 function checkText(node: ContractNode, { shape }: Schema, where: ParameterPlace): void {
   const types = textTypes(shape);
   if (types.length === 1 && types[0] === 'object') {
-    if (where !== 'query') node.fault('an object is not supported here', 'Write a text, or use the query');
+    if (where !== 'query') node.fault('an object is not supported here', textFix);
     else checkProperties(node, shape);
     return;
   }
@@ -227,10 +249,12 @@ export function readRoute(node: ContractNode, path: string): Route {
   const segments = path.split('/');
   const isSupported = segments.every((segment) => /^([\w.~:@!$&'+=,;-]*|{[^{}]+})$/.test(segment));
   if (!path.startsWith('/') || !isSupported || path.includes('//')) {
-    node.fault(
-      'a path of this form is not supported',
-      'Begin it with /, and let each parameter be a whole segment, as in /books/{id}',
-    );
+    const fix = !path.startsWith('/')
+      ? `Write /${path}`
+      : path.includes('?')
+        ? 'End it before the ?, and write a parameter with in: query for each name after it'
+        : 'Let each parameter be a whole segment: instead of /{id}.json, write /{file}, and read the id in the handler';
+    node.fault('a path of this form is not supported', fix);
   }
   const names: Record<string, string> = {};
   for (const name of namesOf(path)) {

@@ -10,6 +10,7 @@ import {
   type MediaType,
 } from './media-type.js';
 import { anySchema, type Schema, type Use } from './schema.js';
+import { keywordsInSchema } from './schema-keywords.js';
 import type { Schemas } from './schema-normalizer.js';
 import { propertyOf } from './shape.js';
 
@@ -100,8 +101,16 @@ const json = parseMediaType('application/json');
 /** Reads a `content`: first `application/json`, then other JSON types, then the others, with a warning if they are ignored. */
 export function readContent(owner: ContractNode, schemas: Schemas, use: Use): Content[] {
   const names = new Map<string, string>();
-  const all = owner.entries('content').map(([name, given]): Content => {
-    given.allow('schema example examples encoding');
+  const all = owner.entries('content').flatMap(([name, given]): Content[] => {
+    if (!name.includes('/')) {
+      const part = name === '$ref' ? 'schema with the reference' : name === 'schema' ? 'this' : 'schema';
+      given.fault(
+        `${name} is not a media type`,
+        `Write a media type such as application/json, and ${part} in it`,
+      );
+      return [];
+    }
+    given.allow('schema example examples encoding', { [`${keywordsInSchema} $ref`]: 'Write it in schema' });
     const range = parseMediaType(name);
     const canonical = canonicalType(range);
     const same = names.get(canonical);
@@ -110,8 +119,8 @@ export function readContent(owner: ContractNode, schemas: Schemas, use: Use): Co
     const isOfJson = isJson(range.type) || mostSpecific([{ range }], json) !== undefined;
     const isDescribed = isOfJson && given.has('schema');
     // Nothing checks such bodies.
-    if (!isOfJson) given.at('schema').target();
-    return {
+    if (!isOfJson) given.at('schema').target('schemas');
+    const content = {
       name,
       range,
       mediaType: !isOfJson ? name : isRange(range) ? json.type : name.replace(/\s*;\s*charset=[^;]*/i, ''),
@@ -119,6 +128,7 @@ export function readContent(owner: ContractNode, schemas: Schemas, use: Use): Co
       schema: isDescribed ? schemas.normalize(given.at('schema'), use) : anySchema,
       node: given,
     };
+    return [content];
   });
   const others = all.filter((content) => !content.isJson).map(({ name }) => name);
   if (use === 'error' && others.length > 0 && others.length < all.length) {
@@ -155,7 +165,7 @@ export function readResponses(
   const hasSuccess = declared.some(([key]) => /^[23]/.test(key));
   const read = declared.map(([key, given]) => {
     const isError = /^[45]/.test(key) || (key === 'default' && hasSuccess);
-    return readResponse(given.target(), schemas, key, isError ? 'error' : 'response');
+    return readResponse(given.target('responses'), schemas, key, isError ? 'error' : 'response');
   });
   const keys = new Set(read.map(({ result }) => result.key));
   const hasList = read.some(({ result }) => /^2/.test(result.key) && result.isList);
@@ -209,12 +219,22 @@ function readResponse(
   use: 'response' | 'error',
 ): ReadResponse {
   if (!/^([2-5]\d\d|[2-5]XX|default)$/.test(key)) {
-    node.fault(`${key} is not a status`, 'Write a status from 200 to 599, a range such as 4XX, or default');
+    const upper = key.toUpperCase();
+    const fix = /^[2-5]XX$/.test(upper)
+      ? `Write ${upper}`
+      : 'Write a status from 200 to 599, a range such as 4XX, or default';
+    node.fault(`${key} is not a status`, fix);
   }
-  node.allow('description summary headers content links');
+  node.allow('description summary headers content links', {
+    [`${keywordsInSchema} schema`]:
+      'Write content with a media type such as application/json, and schema in that',
+    'application/json': 'Write it in content, with more indentation',
+  });
   const headers = node.entries('headers').map(([name, given]) => {
-    const header = given.target();
-    header.allow('description required deprecated style explode schema content example examples');
+    const header = given.target('headers');
+    header.allow('description required deprecated style explode schema content example examples', {
+      [keywordsInSchema]: 'Write it in schema',
+    });
     if (header.has('schema')) schemas.normalize(header.at('schema'), 'response');
     if (/^content-type$/i.test(name)) given.warn('OpenAPI ignores a header Content-Type', 'Leave it out');
     return name;
@@ -249,7 +269,10 @@ function checkError({ node, result, headers }: ReadResponse, isError: (result: R
     const message = 'errors of the server have another body: an integer "error" and a text "message"';
     node
       .at('content')
-      .warn(message, 'Declare application/json with these two properties, or render errors with renderError');
+      .warn(
+        message,
+        'Render errors as declared, by renderError; or, if there are no clients yet, declare these two',
+      );
   }
   const set = [...serverHeaders, ...(errorHeaders[result.key] ?? [])];
   for (const name of headers) {

@@ -35,6 +35,15 @@ const newer = (
 /** Keywords of JSON Schema that the server does not support. */
 const unsupported = ['$id', '$anchor', '$dynamicRef', '$dynamicAnchor'];
 const known = [...Object.values(keywordsOf), otherKeywords, annotations, ...unsupported].join(' ');
+/** Keywords that authors also write next to a schema. */
+export const keywordsInSchema = [...Object.values(keywordsOf), 'type format enum default'].join(' ');
+/** What to do about names that are no keywords. */
+const elsewhere = {
+  min: 'Write minimum, minLength or minItems',
+  max: 'Write maximum, maxLength or maxItems',
+  optional: 'Leave it out, and list the other properties in required, next to properties',
+  'in name': 'Write it in the parameter, next to schema',
+};
 
 /** Whether a keyword has no effect on validation. */
 export function onlyDescribes(keyword: string): boolean {
@@ -50,7 +59,7 @@ export function checkKeywords(node: ContractNode, is30: boolean): void {
       node.at(name).fault(`OpenAPI 3.0 has no ${name}`, 'Write openapi: 3.1.0');
     }
   }
-  node.allow(known);
+  node.allow(known, elsewhere);
 }
 
 /** Refuses the one name that JavaScript cannot handle like any other. */
@@ -90,7 +99,10 @@ function readSchemas(node: ContractNode, { use, normalize }: Context): Partial<D
     const isUsed = node.has(keyword) && (node.has('if') || !['then', 'else'].includes(keyword));
     const part = node.at(keyword);
     if (keyword === 'additionalProperties' && isUsed && !part.isObject && typeof part.value !== 'boolean')
-      part.fault('must be true, false or a schema', 'Write false to allow no other properties');
+      part.fault(
+        'must be true, false or a schema',
+        'Write false, without quotes, to allow no other properties',
+      );
     else if (isUsed) draft[keyword] = normalize(part);
   }
   for (const keyword of list) {
@@ -147,7 +159,7 @@ function readTexts(node: ContractNode, { use, types }: Context): Partial<Draft> 
 /** Reads the names of properties that must be there. */
 function readRequired(node: ContractNode): Partial<Draft> {
   const namesIn = (owner: ContractNode, keyword: string) => {
-    const fix = 'List the names of the required properties, next to properties';
+    const fix = 'List the names of the required properties in the object that has them, next to properties';
     const names = owner.list(keyword, fix).flatMap((one) => {
       if (typeof one.value === 'string') return one.value;
       one.fault('must be a text', 'Write the name of a property');
@@ -178,8 +190,11 @@ function readNumbers(node: ContractNode, is30: boolean): Partial<Draft> {
     const given = node.at(exclusive);
     if (given.value === undefined || given.value === false) return own === undefined ? {} : { [end]: own };
     if (is30 !== (given.value === true)) {
-      const fix = is30 ? `Write ${exclusive}: true next to ${end}` : 'Write the bound itself, a number';
-      given.fault(`${exclusive} has another form in this version of OpenAPI`, fix);
+      const number = typeof given.value === 'number' ? given.value : (own ?? 'the bound');
+      const [version, fix] = is30
+        ? ['3.0', `Write ${end}: ${number}, and ${exclusive}: true next to it`]
+        : ['3.1', `Write ${exclusive}: ${number} instead of ${end}`];
+      given.fault(`${exclusive} has another form in OpenAPI ${version}`, fix);
       return {};
     }
     if (given.value === true) return own === undefined ? {} : { [exclusive]: own };
@@ -200,7 +215,8 @@ function readValues(node: ContractNode): Partial<Draft> {
   const isNumber = [node.at('type').value].flat().includes('number');
   const values = node.has('const') ? [node.at('const')] : node.list('enum');
   if (values.length === 0 && !node.has('enum')) return {};
-  if (values.length === 0) node.at('enum').fault('allows no value', 'List the allowed values');
+  if (Array.isArray(node.at('enum').value) && values.length === 0)
+    node.at('enum').fault('allows no value', 'List the allowed values');
   for (const one of values) if (typeof one.value === 'number' && !isNumber) checkExact(one, one.value, false);
   return { enum: [...new Set(values.map(({ value }) => value))] };
 }
@@ -227,7 +243,10 @@ function warnWithoutEffect(node: ContractNode, types: readonly TypeName[] | unde
   if (types === undefined) return;
   for (const [type, keywords] of Object.entries(keywordsOf)) {
     if (types.includes(type as TypeName) || (type === 'number' && types.includes('integer'))) continue;
-    for (const name of keywords.split(' ').filter((one) => node.has(one))) {
+    // A keyword of another form is a fault.
+    const isGiven = (one: string) =>
+      node.has(one) && !(one === 'required' && !Array.isArray(node.at(one).value));
+    for (const name of keywords.split(' ').filter(isGiven)) {
       node
         .at(name)
         .warn(`${name} has no effect on the type ${types.join(', ')}`, 'Leave it out, or correct the type');

@@ -18,6 +18,21 @@ import { anything, typeNames, type NumberForm, type TypeName } from './shape.js'
 /** The maximum nesting of schemas that are written in one another. */
 const maxNesting = 200;
 
+/** Names of types in other languages, and what to write instead. */
+const slips: readonly [RegExp, fix: string][] = [
+  [/^(int(eger)?(32|64)?|long)$/i, 'Write integer'],
+  [/^(float|double|decimal|num)$/i, 'Write number'],
+  [/^bool(ean)?$/i, 'Write boolean'],
+  [/^(str|text|char|varchar|string)$/i, 'Write string'],
+  [/^(date-?time|timestamp)$/i, 'Write type: string and format: date-time'],
+  [/^(date|time|uuid|email|uri|password)$/i, 'Write type: string, and this as its format'],
+  [/^(file|binary|blob)$/i, 'Write type: string and format: binary'],
+  [/^(list|set)$/i, 'Write array, and the schema of its items in items'],
+  [/^(map|dict|hash|json)$/i, 'Write object'],
+  [/^any$/i, 'Leave it out: a schema without a type allows every value'],
+  [/^null$/, 'Write "null", in quotes'],
+];
+
 /** The keywords whose schemas apply to some values only, and `allOf` in them. */
 const sometimes = ['allOf', 'anyOf', 'oneOf', 'if', 'then', 'else', 'dependentSchemas'] as const;
 
@@ -82,7 +97,7 @@ export class Schemas {
   /** Stands for a schema inside itself. */
   #repeat(node: ContractNode, use: Use): Schema {
     // References that only refer to each other.
-    if (node.has('$ref') && node.target().value === undefined) return anySchema;
+    if (node.has('$ref') && node.target('schemas').value === undefined) return anySchema;
     const known = this.#recursive[use].get(node.value);
     if (known !== undefined) return known;
     const recursive = () => this.#known[use].get(node.value)!;
@@ -115,7 +130,7 @@ export class Schemas {
 
   /** Normalizes what a reference refers to; if schemas would be nested too deeply, something stands for it. */
   #normalizeTarget(node: ContractNode, use: Use): Schema {
-    const target = node.follow();
+    const target = node.follow('schemas');
     const known = this.#known[use].get(target.value);
     const depth = this.#open.size + (known === undefined ? 0 : (this.#depths.get(known) ?? 0));
     if (depth < maxNesting / 2 || !target.isObject) return this.normalize(target, use);
@@ -219,15 +234,18 @@ export class Schemas {
     const wrong = names.find((name) => !typeNames.some((known) => known === name));
     if (wrong !== undefined || names.length === 0) {
       type.fault(
-        `${JSON.stringify(wrong ?? [])} is not a type`,
-        `Write one of ${typeNames.slice(1).join(', ')}`,
+        `${JSON.stringify(names.length === 0 ? [] : wrong)} is not a type`,
+        slips.find(([slip]) => slip.test(String(wrong)))?.[1] ??
+          `Write one of ${typeNames.slice(1).join(', ')}`,
       );
       return undefined;
     }
     const types = [...new Set(names)] as TypeName[];
     if (node.flag('nullable') !== true || types.includes('null')) return types;
     if (!this.#is30)
-      node.at('nullable').warn('OpenAPI 3.1 has no nullable', `Write type: [${types.join(', ')}, "null"]`);
+      node
+        .at('nullable')
+        .warn('OpenAPI 3.1 has no nullable: null is allowed', `Write type: [${types.join(', ')}, "null"]`);
     return [...types, 'null'];
   }
 

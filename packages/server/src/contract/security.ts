@@ -1,5 +1,5 @@
 // Reads from a contract who may call its operations: security schemes and requirements.
-import { scopeExtension, type ContractNode } from './contract-node.js';
+import { nearest, scopeExtension, type ContractNode } from './contract-node.js';
 
 /** A security scheme. */
 export type SecurityScheme =
@@ -28,7 +28,7 @@ export function readSchemes(components: ContractNode): Record<string, SecuritySc
         `${JSON.stringify(name)} cannot be the name of a component`,
         'Use letters, digits, ., - and _',
       );
-    return [name, readScheme(given.target())] as const;
+    return [name, readScheme(given.target('securitySchemes'))] as const;
   });
   return Object.fromEntries(
     schemes.filter((entry): entry is [string, SecurityScheme] => entry[1] !== undefined),
@@ -56,12 +56,20 @@ function readScheme(node: ContractNode): SecurityScheme | undefined {
     node.allow(`${common} ${type === 'oauth2' ? 'flows oauth2MetadataUrl' : 'openIdConnectUrl'}`);
     return { kind: type };
   } else {
-    node.fault(
-      `the security scheme ${JSON.stringify(type ?? null)} is not supported`,
-      'Write type: http, apiKey, oauth2 or openIdConnect',
-    );
+    const isHttp = type !== undefined && /^(bearer|basic|jwt)$/i.test(type);
+    const scheme = type?.toLowerCase() === 'basic' ? 'basic' : 'bearer';
+    const fix = isHttp
+      ? `Write type: http and scheme: ${scheme}`
+      : 'Write type: http, apiKey, oauth2 or openIdConnect';
+    node.fault(`the security scheme ${JSON.stringify(type ?? null)} is not supported`, fix);
   }
   return undefined;
+}
+
+function undefinedFix(name: string, known: readonly string[]): string {
+  const near = nearest(name, known);
+  const example = `${name}: { type: http, scheme: bearer }`;
+  return near === undefined ? `Add it to components/securitySchemes, as in ${example}` : `Write ${near}`;
 }
 
 /**
@@ -87,7 +95,10 @@ export function readRequirements(
       if (!components.at('securitySchemes').has(name)) {
         requirement
           .at(name)
-          .fault(`${name} is not a security scheme of the contract`, 'Add it to components');
+          .fault(
+            `${name} is not a security scheme of the contract`,
+            undefinedFix(name, Object.keys(schemes)),
+          );
       } else if (scopes.length > 0 && !isOfOauth && !takesRoles) {
         requirement.at(name).fault(`${name} cannot have scopes`, `Write ${scopeExtension} in the operation`);
       }

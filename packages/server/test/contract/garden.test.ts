@@ -222,6 +222,7 @@ t.test('listSeeds accepts parameters in every place, arrays in every style, and 
     query: { colors: ['red', 'white'], sizes: [1n, 9007199254740993n], tags: ['a', 'b'], limit: 10 },
     headers: { 'X-Season': 3, 'X-Years': [2025, 2026], 'If-None-Match': undefined },
     cookies: { basket: 9007199254740993n },
+    limit: 10,
   });
   await call('GET', '/seeds?colors=red&limit=2', { headers: { 'x-season': '-1', ...key.headers } });
   t.match(queries.pop(), {

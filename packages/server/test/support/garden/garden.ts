@@ -89,7 +89,9 @@ export function createGarden() {
       return Promise.resolve(shown(body));
     },
     async listSeeds(request) {
-      queries.push(request);
+      // A parameter with a default is never undefined.
+      const limit: number = request.query.limit;
+      queries.push({ ...request, limit });
       return Promise.resolve([{ kind: 'rose', id: 9007199254740993n, depth: 2, rows: 1n }]);
     },
     async sowSeed({ body, caller }) {
