@@ -3,8 +3,9 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { messageOf, type CollectionDefinition } from '../storage/interface.js';
 import { bytesTogether, enoughBytes, pageBytes, pageRows, shortBytes } from '../storage/page-size.js';
 import { greatestOf, pageOrder, type PageOrder } from '../storage/postgres/page-order.js';
-import { functionsOf, idTypes, outcomeOf } from '../storage/postgres/statements.js';
+import { functionsOf, idTypes } from '../storage/postgres/statements.js';
 import { tokenIndexes } from '../storage/token-row.js';
+import { outcomeInSql } from '../storage/writes.js';
 import { longBytes, longIndexOf } from '../storage/sqlite/pages.js';
 
 /** An object of a schema. */
@@ -285,7 +286,7 @@ BEGIN
     WHERE stored.ctid = ANY (ARRAY(SELECT place FROM found)) FOR UPDATE
   )
   SELECT array_agg(subject), array_agg(id), array_agg(found.text), array_agg(locked.place),
-         array_agg(${outcomeOf('stored_text', 'found')})
+         array_agg(${outcomeInSql('stored_text', 'found')})
   INTO subjects, ids, texts, places, outcomes
   FROM found LEFT JOIN locked USING (subject, id);
 

@@ -3,7 +3,7 @@ import fastq from 'fastq';
 import type { CollectionDefinition, Id, Outcome, Page, StorageError } from '../interface.js';
 import type { Bounds } from '../collections.js';
 import { idRules, type IdRules } from '../ids.js';
-import { expectedBy, type Write } from '../writes.js';
+import { expectedBy, outcomeInSql, outcomeOfCreationInSql, type Write } from '../writes.js';
 import { type CitusNodes, nodeConnectionTime, UnreachableNode } from './citus-nodes.js';
 import { ofSubject, pageTextsOf, readPagesOfShard, type PageTexts } from './citus-pages.js';
 import type { Placements } from './citus-tables.js';
@@ -11,7 +11,7 @@ import { bisect, isRowError } from './failures.js';
 import { columnsOf, PageReaders, maxInFlightIn, type PageRow, type SubjectPage } from './page-reader.js';
 import type { StatementRunner } from './statement-runner.js';
 import type { Query, Row } from './query.js';
-import { countText, idTypes, outcomeOf, type DocumentStatements } from './statements.js';
+import { countText, idTypes, type DocumentStatements } from './statements.js';
 
 /** The maximum number of rows in an INSERT. Each has three parameters, and a statement can have 65,535. */
 const rowsInserted = 1_000;
@@ -31,7 +31,7 @@ function writeTextsOf({ name, column, id }: CollectionDefinition) {
     SELECT stored.${what} AS found ${stored} stored.id BETWEEN given.id AND given.id ORDER BY stored.id LIMIT 1) AS it`;
   const located = `ctid = ANY (ARRAY(SELECT found FROM located))`;
   return {
-    compare: `SELECT $1::text, id, CASE WHEN found = text THEN 'same' ELSE 'other' END
+    compare: `SELECT $1::text, id, ${outcomeOfCreationInSql('found', 'given')}
       FROM unnest($2::${type}[], $3::text[]) AS given (id, text) ${lookup(column)}`,
     delete: `WITH located AS (SELECT * FROM unnest($2::${type}[]) AS given (id) ${lookup('ctid')}),
         gone AS (DELETE ${stored} ${located} RETURNING id, 'deleted' AS outcome)
@@ -40,7 +40,7 @@ function writeTextsOf({ name, column, id }: CollectionDefinition) {
     decide: `WITH located AS (
           SELECT * FROM unnest($2::${type}[], $3::text[], $4::text[]) AS given (id, text, expected) ${lookup('ctid')}),
         locked AS (SELECT stored.id, stored.${column} AS stored_text ${stored} ${located} FOR UPDATE)
-      SELECT $1::text, id, ${outcomeOf('stored_text', 'located')} FROM located LEFT JOIN locked USING (id)`,
+      SELECT $1::text, id, ${outcomeInSql('stored_text', 'located')} FROM located LEFT JOIN locked USING (id)`,
   };
 }
 

@@ -1,6 +1,6 @@
 // The statements for the documents of a collection, as an interface, and for a table that one server stores.
 import type { CollectionDefinition, Id, IdKind, Page, StorageError } from '../interface.js';
-import { expectedBy, type Write } from '../writes.js';
+import { expectedBy, outcomeOfCreationInSql, type Write } from '../writes.js';
 import type { Bounds } from '../collections.js';
 import { idRules } from '../ids.js';
 import { bisect } from './failures.js';
@@ -87,18 +87,6 @@ export function functionsOf({ name }: CollectionDefinition): Record<'pages' | 'd
   return { pages: `${name}_pages_v2`, delete: `${name}_delete_v1`, change: `${name}_change_v1` };
 }
 
-/**
- * The outcome of the write `given` for the document `stored`, in SQL; NULL if that is NULL. Other comparisons with NULL
- * are not true: with the text of a deletion, and with the expected text of another condition than `equals`.
- */
-export function outcomeOf(stored: string, given: string): string {
-  return `CASE WHEN ${stored} IS NULL THEN NULL
-                        WHEN ${stored} = ${given}.text THEN 'same'
-                        WHEN ${stored} <> ${given}.expected THEN 'other'
-                        WHEN ${given}.text IS NULL THEN 'deleted'
-                        ELSE 'replaced' END`;
-}
-
 /** The statements for a table that one server stores: one statement over arrays for each condition of writes. */
 export class ServerStatements implements DocumentStatements {
   readonly functions: readonly string[];
@@ -120,7 +108,7 @@ export class ServerStatements implements DocumentStatements {
       compare: `SELECT subject, id, outcome
         FROM unnest($1::text[], $2::${type}[], $3::text[]) AS given (subject, id, text)
         CROSS JOIN LATERAL (
-          SELECT CASE WHEN stored.${column} = given.text THEN 'same' ELSE 'other' END AS outcome FROM ${table} AS stored
+          SELECT ${outcomeOfCreationInSql(`stored.${column}`, 'given')} AS outcome FROM ${table} AS stored
           WHERE stored.subject = given.subject AND stored.id BETWEEN given.id AND given.id
           ORDER BY stored.id LIMIT 1) AS found
         WHERE ${standbyHasIt}`,

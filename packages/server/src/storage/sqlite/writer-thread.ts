@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { type CollectionDefinition, type Id, messageOf, type Outcome } from '../interface.js';
-import type { Write } from '../writes.js';
+import { outcomeOf, type Write } from '../writes.js';
 import {
   packDecision,
   Packer,
@@ -255,20 +255,11 @@ function tableOf(database: DatabaseSyncInstance, { name, column }: CollectionDef
     if (when === 'absent' && insert.run(subject, id, text).changes > 0) return 'inserted';
     if (when !== 'equals' && text === null)
       return remove.run(subject, id).changes > 0 ? 'deleted' : 'missing';
-    const stored = find(subject, id);
-    if (stored === undefined) {
-      if (when !== 'any') return 'missing';
-      insert.run(subject, id, text);
-      return 'inserted';
-    }
-    if (stored === text) return 'same';
-    if (when === 'absent' || (when === 'equals' && stored !== write.expected)) return 'other';
-    if (text === null) {
-      remove.run(subject, id);
-      return 'deleted';
-    }
-    replace.run(text, subject, id);
-    return 'replaced';
+    const outcome = outcomeOf(write, find(subject, id));
+    if (outcome === 'inserted') insert.run(subject, id, text);
+    else if (outcome === 'replaced') replace.run(text, subject, id);
+    else if (outcome === 'deleted') remove.run(subject, id);
+    return outcome;
   };
   return { make, find };
 }
