@@ -9,6 +9,9 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startCitus } from '../../packages/server/test/support/citus-cluster.js';
 import { systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
+import { issueToken } from '../../packages/server/dist/storage/access-token.js';
+import { migrateStorage, openStorage } from '../../packages/server/dist/storage/open.js';
+import { copyingLibrary } from '../lib/copying-library.js';
 import { cpuTime, memoryOf } from '../lib/processes.js';
 import { medianInterval } from '../lib/statistics.js';
 import { putUnderLoad, requestText } from './load.js';
@@ -30,6 +33,7 @@ import { createRequest, startRound, workloads } from './workloads.js';
 const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
 const rounds = 7;
 const roundTime = 1_500;
+const copyingSubjects = 200;
 const writer = [{ subject: 'writer', plants: 1 }];
 
 /** @type {Record<string, () => Promise<void>>} */
@@ -119,6 +123,35 @@ const cases = {
     await compare('with it to without', sides, named('create', 'list-1'), [64], 15);
   },
 
+  /** A transaction of two documents, and two single writes, on SQLite and, where it is installed, on PostgreSQL. */
+  async transactions() {
+    const cluster = await systemPostgres().catch(() => undefined);
+    const firstIsbn = 9_780_000_000_000;
+    let id = 0;
+    /** @param {number} subjects @returns {Next} */
+    const create = (subjects) => (target) => {
+      const body = JSON.stringify({
+        isbn: `${firstIsbn + ++id}`,
+        title: 'Walden',
+        author: 'Henry David Thoreau',
+      });
+      return requestText({ method: 'POST', path: '/books', token: target.tokenOf(`${id % subjects}`), body });
+    };
+    for (const engine of cluster === undefined ? ['SQLite'] : ['SQLite', 'PostgreSQL']) {
+      const sides = [];
+      for (const copies of ['apart', 'together']) {
+        const url = `file:${join(folder, `${copies}.db`)}`;
+        const database = engine === 'SQLite' ? undefined : await cluster?.createServer(copies);
+        const side = await startCopying(copies, database?.url() ?? url);
+        if (database !== undefined) side.parts['PostgreSQL'] = database.processes;
+        sides.push(side);
+      }
+      const requests = { 'one subject': create(1), [`${copyingSubjects} subjects`]: create(copyingSubjects) };
+      await compare(`${engine}, a transaction to two writes`, sides, requests, [256, 16]);
+      await Promise.all(sides.flatMap(({ servers }) => servers.map((server) => server.end())));
+    }
+  },
+
   /** The cost of metrics. */
   async metrics() {
     const sides = await twoSides(writer, {}, { OPS_PORT: '0' });
@@ -203,6 +236,31 @@ async function startSide(name, url, seed, env = {}) {
   const parts = { service: () => processesOf(server).slice(0, 1) };
   if (env['WORKERS'] !== undefined) parts['workers'] = () => processesOf(server).slice(1);
   return { name, servers: [server], target, parts };
+}
+
+/**
+ * The library, each of whose writes changes two documents. Its subjects are numbers.
+ * @param {string} copies - How it does: `together` or `apart`.
+ * @param {string} url
+ * @returns {Promise<Side>}
+ */
+async function startCopying(copies, url) {
+  const { service } = await import('../../examples/library/dist/service.js');
+  await migrateStorage(service, url);
+  const storage = await openStorage(service, url);
+  /** @type {string[]} */
+  const tokens = [];
+  const { scopes, tokenPrefix: prefix } = service;
+  for (let i = 0; i < copyingSubjects; i++) {
+    const options = { prefix, subject: `${i}`, scopes, now: Date.now() };
+    tokens.push((await issueToken(storage.tokens, options)).secret);
+  }
+  await storage.close();
+  const env = { DATABASE_URL: url, LOG_LEVEL: 'silent', COPIES: copies };
+  const server = await startMeasured({ script: copyingLibrary, env });
+  const tokenOf = (/** @type {string} */ subject) => String(tokens[Number(subject)]);
+  const parts = { service: () => processesOf(server) };
+  return { name: copies, servers: [server], target: { tokenOf, created: 0, deleted: 0, random: 1 }, parts };
 }
 
 /**

@@ -25,7 +25,7 @@ export function requestText({ method, path, token, body }) {
  * @property {number} connections - The number of concurrent connections.
  * @property {number} time - How long to start new requests, in ms.
  * @property {() => string | undefined} next - Returns the next request, or undefined if there are no more.
- * @property {(status: number) => boolean} [expect] - Whether a status is expected; 200 and 204 by default.
+ * @property {(status: number) => boolean} [expect] - Whether a status is expected; 200, 201 and 204 by default.
  * @property {number} [pause] - How long a connection rests after another status, in ms, which then is no error.
  */
 
@@ -111,7 +111,7 @@ export async function putUnderLoad({ port, connections, time, next, expect = isS
 
 /** @param {number} status */
 function isSuccess(status) {
-  return status === 200 || status === 204;
+  return status === 200 || status === 201 || status === 204;
 }
 
 /**

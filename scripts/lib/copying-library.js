@@ -1,21 +1,41 @@
 // The library of examples/library as a server whose writes change a document and a copy of it, in one transaction, or
-// with COPIES=apart in two single writes: for checks and measurements of transactions. Every operation compares both, so
-// that one which has seen only half of a transaction returns 500.
+// with COPIES=apart in two single writes: for checks and measurements of transactions. Each write compares both first, so
+// that it returns 500 if half of a transaction has taken effect.
 import { start } from 'contract-server/start';
 import { fileURLToPath } from 'node:url';
 
 /** @typedef {import('contract-server').ServiceContext} Context */
-/** @typedef {bigint | string} Id */
+/** @typedef {bigint | number | string} Id */
 /** @typedef {import('contract-server').Collection<any>} Collection */
 
 /** The path of this server. Its command is that of the library. */
 export const copyingLibrary = fileURLToPath(import.meta.url);
 
-/** The id of the copy of a document. No book and no loan can have it. @template {Id} I @param {I} id @returns {I} */
-export const copyOf = (id) => /** @type {I} */ (typeof id === 'bigint' ? -1n - id : `~${id}`);
+/** What the ids of copies begin with, or are at least: no client uses such ids. */
+const firstCopy = { text: '~', number: 2 ** 40 };
 
-/** Whether an id is that of a copy. @param {Id} id */
-export const isCopy = (id) => (typeof id === 'bigint' ? id < 0n : id.startsWith('~'));
+/** The id of the copy of a document. @template {Id} I @param {I} id @returns {I} */
+function copyOf(id) {
+  const distance = 2 * firstCopy.number;
+  const number = typeof id === 'bigint' ? id + BigInt(distance) : Number(id) + distance;
+  return /** @type {I} */ (typeof id === 'string' ? `${firstCopy.text}${id}` : number);
+}
+
+/**
+ * Returns the documents of a collection of a subject without the copies.
+ * @param {ReadonlyMap<number | string, string>} stored - The texts of all.
+ * @returns {[number | string, string][]}
+ * @throws {Error} when there are copies, and one is not what its document is.
+ */
+export function withoutCopies(stored) {
+  const originals = [...stored].filter(([id]) =>
+    typeof id === 'string' ? !id.startsWith(firstCopy.text) : id < firstCopy.number,
+  );
+  if (originals.length === stored.size) return originals;
+  const areCopied = originals.every(([id, text]) => stored.get(copyOf(id)) === text);
+  if (areCopied && 2 * originals.length === stored.size) return originals;
+  throw new Error('half of a transaction has taken effect');
+}
 
 /**
  * A collection whose writes also change copies, which its pages do not have.
@@ -41,10 +61,10 @@ function copied(documents, isText, transaction) {
         return outcome;
       }, stored);
     });
-  const { before, from } = isText ? { before: '~' } : { from: 0n };
+  const before = isText ? firstCopy.text : BigInt(firstCopy.number);
   return {
     write: (subject, id, change) => together(subject, id, (write) => write(id, change)),
-    get: (subject, id) => together(subject, id, (_, stored) => Promise.resolve(stored)),
+    get: documents.get.bind(documents),
     change: (subject, id, update) =>
       together(subject, id, async (write, stored) => {
         if (stored === undefined) return undefined;
@@ -52,10 +72,9 @@ function copied(documents, isText, transaction) {
         await write(id, { when: 'any', text });
         return text;
       }),
-    // The lists of the library only go on after an id.
-    page: (subject, range) =>
-      documents.page(subject, { ...range, before, ...(range.after === undefined && { from }) }),
-    count: (subject) => documents.count(subject, { before, from }),
+    // The lists of the library have no end.
+    page: (subject, range) => documents.page(subject, { ...range, before }),
+    count: (subject) => documents.count(subject, { before }),
   };
 }
 

@@ -12,13 +12,14 @@ import { buildApp } from '../../packages/server/dist/app.js';
 import { service } from '../../dist/service.js';
 import { openSqlite } from '../../packages/server/dist/storage/sqlite/storage.js';
 import { run as runProgram, startServer } from '../../packages/server/test/support/server-process.js';
+import { copyingLibrary } from '../lib/copying-library.js';
 import { send } from '../lib/request.js';
 
 const [action] = new Command('npm run prove:durability')
   .description(
     `Creates and deletes plants one by one on a traced server, with one process and with two workers; creates, replaces,
-changes and deletes books of examples/library, whose ids are texts; and runs the commands that change tokens and back
-up. After the last write to the log or to the copy, that file must be synced, and after a new name its folder, before
+changes and deletes books of examples/library, whose ids are texts, also in transactions; and runs the commands that
+change tokens and back up. After the last write to the log or to the copy, that file must be synced, and after a new name its folder, before
 the response or the message is sent.
 
 Linux only; needs strace. Run "npm run build && npm run build:services" first.`,
@@ -77,6 +78,9 @@ async function prove() {
       ['two workers', writes, count(await traceServer(folder, 'plants', twoWorkers))],
       ['two of the library', 2 * writes, count(books)],
     ];
+    const inTransactions = { ...twoWorkers, script: copyingLibrary };
+    const copied = await traceServer(folder, 'transactions', inTransactions, command, bookRequests);
+    rows.push(['two, in transactions', 2 * writes, count(copied)]);
     const commands = traceCommands(folder, store);
     for (const [name, text] of commands) rows.push([name, 1, count(text)]);
     const off = count(await traceServer(folder, 'unsynced', { script: self, args: ['serve'] }));

@@ -10,6 +10,7 @@ import { lockStore } from '../../packages/server/dist/storage/sqlite/lock.js';
 import { checkStore } from '../../packages/server/dist/storage/sqlite/store-check.js';
 import { strayFiles } from '../../packages/server/dist/storage/sqlite/worker-folder.js';
 import { startServer } from '../../packages/server/test/support/server-process.js';
+import { copyingLibrary } from '../lib/copying-library.js';
 import { send } from '../lib/request.js';
 import { Document, Subject } from './workers-documents.js';
 import { collections, idOf, readOutcome, stateOf, statesIn } from './workers-model.js';
@@ -47,6 +48,11 @@ export const services = {
   library: {
     definition: library,
     main: built('examples/library/dist/main.js'),
+    command: built('examples/library/dist/cli.js'),
+  },
+  transactions: {
+    definition: library,
+    main: copyingLibrary,
     command: built('examples/library/dist/cli.js'),
   },
 };
@@ -282,7 +288,7 @@ export class Ledger {
    * @throws {Error} when the store is corrupt.
    */
   #read(file) {
-    const isLibrary = this.service === 'library';
+    const isLibrary = this.service !== 'plants';
     if (!existsSync(file)) {
       const none = isLibrary ? { states: { books: new Map(), loans: new Map() } } : { names: new Map() };
       return { ...none, tokens: new Map() };

@@ -74,6 +74,7 @@ export async function makeScenarios(folder) {
     { name: 'one process', service: 'plants', stages: killedTwice(1) },
     { name: 'two workers', service: 'plants', stages: killedTwice(2) },
     { name: 'library', service: 'library', stages: killedTwice(2, true) },
+    { name: 'transactions', service: 'transactions', stages: killedTwice(2) },
     {
       ...{ name: 'deleted log', service: 'library' },
       stages: [

@@ -27,6 +27,7 @@ import { makeScenarios, record } from './power-cut-scenarios.js';
 const controls = [
   ['log, by commits', 'two workers', /^store\.db-wal$/, 'ready'],
   ['log, by commits of the library', 'library', /^store\.db-wal$/, 'ready'],
+  ['log, by commits of transactions', 'transactions', /^store\.db-wal$/, 'ready'],
   ['log, by the start', 'killed store', /^store\.db-wal$/, 'starting'],
   ['log, by the start after a kill', 'one process', /^store\.db-wal$/, 'starting'],
   ['database, by the start', 'stopped store', /^store\.db$/, 'starting'],
@@ -58,6 +59,7 @@ WORKERS=2, whose lists are compared.
   two workers    the same with WORKERS=2
   library        the same with examples/library, whose books and loans clients create, read, replace (PUT), change
                  (PATCH), renew and delete; before the third start, "migrate" closes the store of the killed server
+  transactions   the same, where each write also changes a copy of its document in one transaction; both must be equal
   deleted log    the library with WORKERS=2: an operator deletes the write-ahead log of the running server, which
                  is killed; the next start must refuse the store, and lose nothing once the log is put back
   older store    a store with the first schema, upgraded by a start that is killed, and by another one

@@ -1,4 +1,5 @@
 // What the library does with a book and with a loan, as a sequence of requests: the specification for prove:workers.
+import { withoutCopies } from '../lib/copying-library.js';
 
 /** How many times a loan can be renewed, and for how many days each. */
 const maxRenewals = 3;
@@ -36,15 +37,15 @@ export const idOf = (collection, value) => /** @type {string | number} */ (value
  * @param {string} subject
  * @param {Collection} collection
  * @returns {Map<string | number, string>}
+ * @throws {Error} when it has copies of which some differ.
  */
 export function statesIn(database, subject, collection) {
   const column = collection.slice(0, -1);
   const query = database.prepare(`SELECT ${column} AS value, id FROM ${collection} WHERE subject = ?`);
-  return new Map(
-    query.all(subject).map(({ id, value }) => {
-      return [/** @type {string | number} */ (id), stateOf(collection, JSON.parse(String(value)))];
-    }),
+  const stored = new Map(
+    query.all(subject).map(({ id, value }) => [/** @type {string | number} */ (id), String(value)]),
   );
+  return new Map(withoutCopies(stored).map(([id, text]) => [id, stateOf(collection, JSON.parse(text))]));
 }
 
 /**

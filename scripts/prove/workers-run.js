@@ -45,11 +45,12 @@ export class Run {
    * @param {string} root - The folder of a build of the project.
    * @param {(line: string) => void} print
    * @param {(what: string) => boolean} [counts] - Which broken promises are recorded, and end what waits; by default all.
+   * @param {string} [server] - The program that serves, if not the library's own.
    */
-  constructor(root, print, counts = () => true) {
+  constructor(root, print, counts = () => true, server) {
     this.#print = print;
     this.#counts = counts;
-    this.#world = new World(root);
+    this.#world = new World(root, server);
   }
 
   /**

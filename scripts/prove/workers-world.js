@@ -28,6 +28,7 @@ const storeName = 'library.db';
 /** One run of the server after another, on one store. */
 export class World {
   #library;
+  #server;
   #root = mkdtempSync(join(tmpdir(), 'prove-workers-'));
   #marker = `${process.pid}-${Date.now()}`;
   #port = 0;
@@ -58,9 +59,13 @@ export class World {
   /** How many workers the supervisor has killed because they did not respond, as on a slow machine. */
   overdue = 0;
 
-  /** @param {string} root - The folder of a build of the project. */
-  constructor(root) {
+  /**
+   * @param {string} root - The folder of a build of the project.
+   * @param {string} [server] - The program that serves, if not the library's own.
+   */
+  constructor(root, server) {
     this.#library = join(root, 'examples/library/dist');
+    this.#server = server ?? join(this.#library, 'main.js');
     for (const folder of [this.storeFolder, this.awayFolder, this.temporaryFolder, this.backupFolder])
       mkdirSync(folder);
   }
@@ -152,7 +157,7 @@ export class World {
     this.#log?.close();
     const log = new LogPipe(join(this.#root, 'log'), (line) => this.#readLog(line));
     this.#log = log;
-    const program = [process.execPath, join(this.#library, 'main.js')];
+    const program = [process.execPath, this.#server];
     const supervisor = spawn('prlimit', [`--nofile=${descriptors}`, ...program], {
       env: {
         PATH: process.env['PATH'],

@@ -3,6 +3,7 @@
 import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
 import { Command, Option } from 'commander';
+import { copyingLibrary } from '../lib/copying-library.js';
 import { runControls } from './workers-controls.js';
 import { endGracefully, ends } from './workers-ends.js';
 import { faults } from './workers-faults.js';
@@ -31,6 +32,7 @@ a fix taken back (scripts/prove/workers-controls.js), this must fail.`,
   )
   .addOption(new Option('--engine <NAME>').choices(['sqlite', 'postgres']).default('sqlite'))
   .option('--workers <N,...>', 'how many processes serve, one of these numbers after each start', '1,2,2,3')
+  .option('--transactions', 'each write also changes a copy, in one transaction; both must be equal')
   .option('--minutes <N>', 'how long to run, without the controls', Number, 1)
   .option(
     '--seed <N>',
@@ -42,7 +44,7 @@ a fix taken back (scripts/prove/workers-controls.js), this must fail.`,
   .option('--no-controls', 'runs without them')
   .parse();
 /**
- * @type {{ engine: import('./workers-world.js').Engine, workers: string, minutes: number, seed: number, controls?: boolean }}
+ * @type {{ engine: import('./workers-world.js').Engine, workers: string, minutes: number, seed: number, controls?: boolean, transactions?: boolean }}
  */
 const options = program.opts();
 const { engine, minutes, seed, controls } = options;
@@ -59,7 +61,12 @@ async function prove(engine) {
   console.log(`seed ${seed}`);
   const begin = performance.now();
   const random = new Random(seed);
-  const run = new Run(root, console.log);
+  const run = new Run(
+    root,
+    console.log,
+    undefined,
+    options.transactions === true ? copyingLibrary : undefined,
+  );
   /** @type {() => import('./workers-faults.js').Fault} */
   const nextFault = deck(Object.values(faults), random, (fault) => run.applies(fault));
   const nextEnd = deck(ends, random, (end) => run.applies(end));
