@@ -1,0 +1,77 @@
+// A database of a service's own, as docs/own-database.md shows it, on SQLite and on PostgreSQL.
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import t from 'tap';
+import { completeMigrations } from '../../dist/cli/migrations.js';
+import type { Service } from '../../dist/definition.js';
+import { openTestService } from '../../dist/testing.js';
+import { emptyDatabase, noPostgres, temporaryFolder } from '../support/engines.js';
+import { openSales } from '../support/sales/sales.js';
+import { skipFor } from '../support/skip.js';
+
+const page = await readFile(new URL('../../docs/own-database.md', import.meta.url), 'utf8');
+const folder = await temporaryFolder(t);
+const [, contract = ''] = /```yaml\n([^]*?)```/.exec(page) ?? [];
+await writeFile(join(folder, 'openapi.yaml'), contract);
+const at = (path: string) => pathToFileURL(join(folder, path));
+const service = {
+  name: 'sales',
+  program: at('main.js'),
+  command: at('cli.js'),
+  contract: at('openapi.yaml'),
+  collections: [{ name: 'notes', id: 'text', column: 'note' }],
+  migrations: at('migrations/'),
+  errors: {},
+  scopes: ['sales:read', 'sales:write'],
+  tokenPrefix: 'sal_',
+  realm: 'sales',
+  metricPrefix: 'sales_',
+  databaseUrl: 'file:./data/sales.db',
+} as const satisfies Omit<Service, 'open'>;
+completeMigrations(service, false);
+
+t.test('docs/own-database.md has the code that is tested', async (t) => {
+  const code = await readFile(new URL('../../test/support/sales/sales.ts', import.meta.url), 'utf8');
+  t.ok(page.includes(`\`\`\`ts\n${code.replace('../../../dist/index.js', 'contract-server')}\`\`\``));
+});
+
+const databases = {
+  SQLite: { skip: {}, url: async () => join(await temporaryFolder(t), 'sales.db') },
+  PostgreSQL: { skip: skipFor(noPostgres), url: () => emptyDatabase(t) },
+};
+for (const [engine, { skip, url: urlOf }] of Object.entries(databases)) {
+  t.test(`a report over all callers, from two workers: ${engine}`, skip, async (t) => {
+    const url = await urlOf();
+    const opened: Awaited<ReturnType<typeof openSales>>[] = [];
+    const open: Service['open'] = async (context) => {
+      const sales = await openSales(context, url);
+      opened.push(sales);
+      return sales;
+    };
+    const workers = await Promise.all([
+      openTestService({ ...service, open }),
+      openTestService({ ...service, open }),
+    ]);
+    for (const [i, worker] of workers.entries()) {
+      for (const cents of [100, 250]) {
+        const body = {
+          id: `00000000-0000-4000-8000-00000000${i}${cents}`,
+          product: cents === 100 ? 'seeds' : 'pots',
+          cents,
+        };
+        const token = await worker.issueToken({ subject: `seller ${i}` });
+        for (let attempt = 0; attempt < 2; attempt++)
+          t.equal((await worker.request('POST', '/sales', { token, body })).status, 204);
+      }
+    }
+    for (const worker of workers)
+      t.strictSame((await worker.request('GET', '/reports/sales')).json, [
+        { product: 'pots', sellers: 2, cents: 500 },
+        { product: 'seeds', sellers: 2, cents: 200 },
+      ]);
+    for (const { check } of opened) await t.resolves(check());
+    for (const worker of workers) await worker.close();
+    for (const { check } of opened) await t.rejects(check(), 'it is closed with the service');
+  });
+}

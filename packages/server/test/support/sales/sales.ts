@@ -1,0 +1,97 @@
+// Sales of all callers, and a report on them, in a database of their own.
+import { DatabaseSync } from '@photostructure/sqlite';
+import { Kysely, PostgresDialect, sql, SqliteDialect, type Dialect } from 'kysely';
+import { Pool } from 'pg';
+import type { Caller, ServiceContext } from '../../../dist/index.js';
+
+interface Tables {
+  sales: { id: string; seller: string; product: string; cents: number };
+}
+interface Sale {
+  id: string;
+  product: string;
+  cents: number;
+}
+
+/** What Kysely calls of a driver for SQLite. */
+function sqliteDialect(file: string): Dialect {
+  const database = new DatabaseSync(file, { timeout: 5_000 });
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
+  return new SqliteDialect({
+    database: {
+      close: () => {
+        database.close();
+      },
+      prepare: (text) => {
+        const statement = database.prepare(text);
+        return {
+          reader: statement.columns().length > 0,
+          all: (values) => statement.all(...(values as [])) as unknown[],
+          run: (values) => statement.run(...(values as [])),
+          iterate: (values) => statement.iterate(...(values as [])) as IterableIterator<unknown>,
+        };
+      },
+    },
+  });
+}
+
+function postgresDialect(connectionString: string, log: ServiceContext['log']): Dialect {
+  // Each worker has a pool: WORKERS times `max` connections, beside those of the store.
+  const pool = new Pool({ connectionString, max: 5, connectionTimeoutMillis: 5_000, query_timeout: 10_000 });
+  // Without this, a connection that is lost while nothing uses it would end the process.
+  pool.on('error', (error) => {
+    log.warn({ err: error }, 'a connection to the sales was lost');
+  });
+  return new PostgresDialect({ pool });
+}
+
+export async function openSales({ log }: Pick<ServiceContext, 'log'>, url: string) {
+  const isPostgres = url.startsWith('postgres');
+  const dialect = isPostgres ? postgresDialect(url, log) : sqliteDialect(url);
+  const database = new Kysely<Tables>({ dialect });
+  try {
+    await database.transaction().execute(async (transaction) => {
+      // On PostgreSQL, several workers that create the same table at once would fail.
+      if (isPostgres) await sql`SELECT pg_advisory_xact_lock(20261124)`.execute(transaction);
+      await sql`CREATE TABLE IF NOT EXISTS sales (
+        id text PRIMARY KEY, seller text NOT NULL, product text NOT NULL, cents bigint NOT NULL
+      )`.execute(transaction);
+    });
+  } catch (error) {
+    await database.destroy();
+    throw error;
+  }
+  return {
+    handlers: {
+      /** Repeating it is no second sale, since the client chooses the id. */
+      addSale: async ({ caller, body }: { caller: Caller; body: Sale }) => {
+        await database
+          .insertInto('sales')
+          .values({ ...body, seller: caller.subject })
+          .onConflict((conflict) => conflict.column('id').doNothing())
+          .execute();
+      },
+      reportSales: async () => {
+        const sellers = sql<string>`count(DISTINCT seller)`.as('sellers');
+        const total = sql<string>`sum(cents)`.as('cents');
+        const rows = await database
+          .selectFrom('sales')
+          .select(['product', sellers, total])
+          .groupBy('product')
+          .orderBy('product')
+          .limit(1_000)
+          .execute();
+        // PostgreSQL returns 64-bit integers as texts.
+        return rows.map((row) => ({
+          product: row.product,
+          sellers: Number(row.sellers),
+          cents: Number(row.cents),
+        }));
+      },
+    },
+    check: async () => {
+      await sql`SELECT 1 FROM sales LIMIT 1`.execute(database);
+    },
+    close: () => database.destroy(),
+  };
+}
