@@ -143,7 +143,7 @@ const cases = {
         const url = `file:${join(folder, `${copies}.db`)}`;
         const database = engine === 'SQLite' ? undefined : await cluster?.createServer(copies);
         const side = await startCopying(copies, database?.url() ?? url);
-        if (database !== undefined) side.parts['PostgreSQL'] = database.processes;
+        if (database !== undefined) side.parts['PostgreSQL'] = () => database.processes();
         sides.push(side);
       }
       const requests = { 'one subject': create(1), [`${copyingSubjects} subjects`]: create(copyingSubjects) };
