@@ -52,8 +52,9 @@ const newPlant = '/components/schemas/NewPlant';
 const text = { type: 'string' };
 
 t.test('every kind of breaking change is detected', async (t) => {
-  const listed = { 'text/json': partOf(released, `${list}/responses/200/content/application~1json`) };
-  const description = String(partOf(released, '/info/description')).replace(/\| 40011.*\n/, '');
+  const listed = { 'text/json': partOf(current, `${list}/responses/200/content/application~1json`) };
+  const codes = '/components/schemas/Error/description';
+  const fewer = String(partOf(current, codes)).replace(/\| 40011.*\n/, '');
   const apiKey = { type: 'apiKey', in: 'header', name: 'X-Key' };
   const breaks: [name: string, reported: RegExp, edits: Edits][] = [
     // Detected by api-smart-diff.
@@ -79,7 +80,7 @@ t.test('every kind of breaking change is detected', async (t) => {
     ['a parameter may be less', /maximum: replace/, { [`${list}/parameters/0/schema/maximum`]: 100 }],
     [
       'there is a new required parameter',
-      /parameters 1: add/,
+      /parameters \d: add/,
       { [`${list}/parameters/-`]: { name: 'q', in: 'query', required: true, schema: text } },
     ],
     [
@@ -124,14 +125,14 @@ t.test('every kind of breaking change is detected', async (t) => {
       /Retry-After is no longer certain/,
       { '/components/headers/Retry-After/required': false },
     ],
-    ['an error code is gone', /40011/, { '/info/description': description }],
+    ['an error code is gone', /40011/, { [codes]: fewer }],
     ['the address is another', /another address/, { '/servers/0/url': '/v1' }],
   ];
   for (const [name, reported, edits] of breaks)
-    t.match(breakingChanges(released, edited(released, edits)).join('\n'), reported, name);
+    t.match(breakingChanges(current, edited(current, edits)).join('\n'), reported, name);
 
   const open = { [`${newPlant}/additionalProperties`]: true, [`${create}/requestBody/required`]: false };
-  const narrowed = breakingChanges(edited(released, open), released).join('\n');
+  const narrowed = breakingChanges(edited(current, open), current).join('\n');
   t.match(narrowed, /no other fields any more/, 'a request is closed');
   t.match(narrowed, /a required body/, 'a body is required');
 });
@@ -153,20 +154,20 @@ t.test('schemas that contain themselves, and those of compositions, are compared
 });
 
 t.test('compatible changes are accepted', async (t) => {
-  const operation = partOf(released, list) as object;
-  const after = edited(released, {
+  const operation = partOf(current, list) as object;
+  const after = edited(current, {
     [`${list}/parameters/-`]: { name: 'q', in: 'query', required: false, schema: text },
     [`${list}/parameters/0/schema/maximum`]: 2_147_483_647,
-    [`${list}/responses/304`]: { content: {} },
+    [`${list}/responses/303`]: { content: {} },
     [`${list}/description`]: 'Other words.',
     [`${list}/summary`]: 'Other words',
     '/paths/~1seeds': { get: { ...operation, operationId: 'listSeeds' } },
     [`${newPlant}/properties/origin`]: text,
     [`${plant}/properties/origin`]: text,
     '/components/responses/BadRequest/headers/X-New': { schema: text },
-    '/info/description': `${String(partOf(released, '/info/description'))}\n| 42900 | Too many requests. |\n`,
+    '/info/description': `${String(partOf(current, '/info/description'))}\n| 42900 | Too many requests. |\n`,
   });
-  t.strictSame(breakingChanges(released, after), []);
+  t.strictSame(breakingChanges(current, after), []);
 });
 
 t.test('an error whose code is taken, or is that of no error status, prevents startup', async (t) => {

@@ -203,12 +203,14 @@ t.test('docs/api.md lists the error codes of the catalogue', (t) => {
 function listsOf(page: string): string {
   const [, section = ''] = page.split('### Lists of a part, and totals\n');
   const [, part = '', handler = ''] = /^```ts\n([^]*?)^```$[^]*?^```ts\n([^]*?)^```$/m.exec(section) ?? [];
-  return `import { type Documents, listAll, prefixRange } from 'contract-server';
+  return `import { type DocumentArray, type Documents, listAll, prefixRange } from 'contract-server';
 interface Request { caller: { subject: string }; query: { after?: string; limit?: number } }
-interface Handlers { listTasks(request: Request): Promise<object> }
+interface Task { name: string }
+interface List { items: DocumentArray<string, Task>; next: () => string | undefined; total: number }
+interface Handlers { listTasks(request: Request): Promise<List> }
 export const part = (all: Documents<string, object>, { caller }: Request) => {
   return ${part}};
-export const handlers = (all: Documents<string, object>): Handlers => ({ ${handler} });
+export const handlers = (all: Documents<string, Task>): Handlers => ({ ${handler} });
 `;
 }
 

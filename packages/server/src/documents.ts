@@ -326,7 +326,7 @@ function faultOf({ after, from, before, to }: IdRange<Id>): ApiError | undefined
  * return { items, next: () => items.next };
  */
 export function listAll<I extends Id, Value extends object>(
-  documents: Pick<Documents<I, Value>, 'list'>,
+  documents: Pick<Documents<I, Value>, 'list' | 'get'>,
   subject: string,
   range: ListRange<I> = {},
 ): DocumentArray<I, Value> {

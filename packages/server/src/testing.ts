@@ -17,6 +17,8 @@ export type { HttpResponse, RequestOptions };
 export interface TestResponse extends HttpResponse {
   /** The value of a JSON body, in which an integer that a number would round is a bigint; undefined for other bodies. */
   readonly json: unknown;
+  /** The body, whatever its type. */
+  readonly bytes: Buffer;
 }
 
 /** What a token of a test is for. */

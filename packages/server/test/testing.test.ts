@@ -19,7 +19,11 @@ t.test('a service has a store, tokens and a clock of its own', async (t) => {
   t.equal((await folders()).length, 2);
   const monstera = { id: 9007199254740993n, name: 'Monstera deliciosa' };
   t.match(await one.request('POST', '/plants', { body: monstera }), { status: 200 });
-  t.match(await one.request('GET', '/plants'), { status: 200, json: [{ name: monstera.name }] });
+  const bytes = Buffer.from(`[{"name":"${monstera.name}"}]`);
+  t.match(await one.request('GET', '/plants'), { status: 200, json: [{ name: monstera.name }], bytes });
+  const asBytes = new Uint8Array(Buffer.from('{"id":2,"name":"Ficus"}'));
+  t.match(await one.request('POST', '/plants', { body: asBytes }), { status: 200, json: { name: 'Ficus' } });
+  t.match(await one.request('DELETE', '/plants/2'), { status: 204 });
   t.match(await one.request('HEAD', '/plants'), { status: 200, text: '', json: undefined });
   t.match(await other.request('GET', '/plants'), { status: 200, text: '[]' });
   t.match(await one.request('GET', '/plants', { token: null }), { status: 401 });

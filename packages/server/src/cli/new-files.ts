@@ -345,6 +345,11 @@ then, they refuse every caller: ${stubs.map(code).join(', ')}.
 
 - \`npm test\` compiles the service, and runs its tests.
 - \`npm run check\` lists the errors and warnings of the contract.
+
+## PostgreSQL
+
+Set \`DATABASE_URL\` to a \`postgres:\` URL, and run \`node dist/cli.js migrate\`
+before the first start and after each change of the migrations.
 `;
 }
 

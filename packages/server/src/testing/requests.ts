@@ -23,9 +23,8 @@ export async function request(
   method: string,
   url: string,
   { token, body, headers = {} }: RequestOptions,
-): Promise<HttpResponse> {
-  const raw = typeof body === 'string' || Buffer.isBuffer(body);
-  const payload = body === undefined ? undefined : raw ? body : exactJson(body);
+): Promise<HttpResponse & { readonly bytes: Buffer }> {
+  const payload = payloadOf(body);
   const injected = await app.inject({
     method: method as NonNullable<InjectOptions['method']>,
     url,
@@ -43,5 +42,10 @@ export async function request(
     text: method === 'HEAD' ? '' : injected.payload,
   };
   check(method, url, response);
-  return response;
+  return { ...response, bytes: method === 'HEAD' ? Buffer.alloc(0) : injected.rawPayload };
+}
+
+function payloadOf(body: unknown): string | Buffer | undefined {
+  if (body === undefined || typeof body === 'string') return body;
+  return body instanceof Uint8Array ? Buffer.from(body) : exactJson(body);
 }

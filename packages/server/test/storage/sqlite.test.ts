@@ -15,6 +15,7 @@ import { failure, issueToken, openStorage } from '../support/store.js';
 import { plants } from '../../../../dist/plants/repository.js';
 import { StorageError } from '../../dist/storage/interface.js';
 import { service } from '../../../../dist/service.js';
+import { openStorage as openStorageOf } from '../../dist/storage/open.js';
 import { loadSchema, pendingMigrations } from '../../dist/storage/migrations.js';
 import { identifyFiles } from '../../dist/storage/sqlite/files.js';
 import { SpaceReserve, spaceMeter } from '../../dist/storage/sqlite/free-space.js';
@@ -28,6 +29,14 @@ const startThread = (opened: Pick<WriterData, 'file' | 'files'>) => {
   const workerData: WriterData = { ...opened, synchronous: 'FULL', collections: service.collections };
   return new Worker(new URL('../../dist/storage/sqlite/writer-thread.js', import.meta.url), { workerData });
 };
+
+t.test('a collection without a migration names the command that writes it', async (t) => {
+  const beds = { name: 'beds', id: 'int64', column: 'bed' } as const;
+  const later = { ...service, collections: [...service.collections, beds] };
+  await t.rejects(openStorageOf(later, `file:${await newFile(t)}`), {
+    message: /no migration of plant-store creates beds: write it with "contract-server migrations"$/,
+  });
+});
 
 t.test("the writer's own connection syncs every commit", async (t) => {
   const file = await newFile(t);

@@ -149,7 +149,7 @@ function closeAfterFailure(database: DatabaseSyncInstance): void {
 }
 
 async function migrate(schema: Schema, database: DatabaseSyncInstance): Promise<Migration[]> {
-  requireCreations(schema, tokenIndexes);
+  requireCreations(schema, [...schema.collections.map(({ name }) => name), ...tokenIndexes]);
   database.exec('BEGIN IMMEDIATE');
   const applied = await applyMigrations(schema, {
     createTable: `CREATE TABLE IF NOT EXISTS migrations (
