@@ -186,6 +186,34 @@ components:
   });
 });
 
+t.test('errors have the members that the contract names, even if it allows any others', async (t) => {
+  const members = {
+    'status: { type: integer }, reason: { type: string }':
+      /status: error\.statusCode,\s+reason: error\.message/,
+    'errors: { type: array, items: { type: object, properties: { msg: { type: string } } } }':
+      /errors: \[\s*\{\s*msg: error\.message,?\s*\}/,
+  };
+  for (const [properties, rendered] of Object.entries(members)) {
+    const contract = await writeContract(
+      t,
+      '3.0.3',
+      `security: []
+paths:
+  /tides:
+    get:
+      responses:
+        '200': { description: All., content: { application/json: { schema: { type: object } } } }
+        default:
+          description: Failed.
+          content: { application/json: { schema: { type: object, properties: { ${properties} } } } }
+`,
+    );
+    const folder = join(await temporaryFolder(t), 'tides');
+    t.match(await useNew(folder, contract), { code: 0, stderr: '' });
+    t.match(await readFile(join(folder, 'src/service.ts'), 'utf8'), rendered);
+  }
+});
+
 t.test('from a contract of OpenAPI 3.1 with derived names, a base path, and no form of errors', async (t) => {
   const contract = await writeContract(
     t,

@@ -70,8 +70,13 @@ export function findErrorForm({ document, operations }: Contract): ErrorForm | u
     }
   };
   const contents = declared.flatMap((one) => one.contents).filter(({ isJson }) => isJson);
-  const distinct = new Map(contents.map((content) => [content.schema, content]));
-  return [ownForm, ...[...distinct.values()].flatMap(formsOf)].find(fits);
+  const distinct = [...new Map(contents.map((content) => [content.schema, content])).values()];
+  const forms = distinct.flatMap(formsOf);
+  // Schemas that allow any other members accept the server's own form; but clients expect the members that they name.
+  const namesOwn = distinct.every(({ schema: { shape } }) =>
+    Object.keys(ownForm.body).every((name) => Object.hasOwn(shape.properties, name)),
+  );
+  return (namesOwn ? [ownForm, ...forms] : [...forms, ownForm]).find(fits);
 }
 
 function render({ mediaType, body }: ErrorForm, error: ErrorFacts): RenderedError {
@@ -103,13 +108,13 @@ function formOf(shape: Shape, name: string, second: boolean, depth: number): For
   const may = (type: NonNullable<Shape['types']>[number]) => shape.types?.includes(type) ?? true;
   if (depth > maxDepth) return undefined;
   if (may('object') && Object.keys(shape.properties).length > 0) {
-    const members = Object.entries(shape.properties).flatMap(([key, part]): [string, Form][] => {
-      const isRequired = shape.required.includes(key);
-      // A list of details says nothing more.
-      if (!isRequired && part.types?.join() === 'array') return [];
+    const all = Object.entries(shape.properties).flatMap(([key, part]): [string, Form][] => {
       const form = formOf(part, key, second, depth + 1);
       return form === undefined ? [] : [[key, form]];
     });
+    // A list of details says nothing more than what is beside it.
+    const needed = all.filter(([key, form]) => shape.required.includes(key) || !isList(form));
+    const members = needed.length > 0 ? needed : all;
     const isComplete = shape.required.every((key) => members.some(([known]) => known === key));
     return isComplete && members.length > 0 ? Object.fromEntries(members) : undefined;
   }
