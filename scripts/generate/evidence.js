@@ -122,7 +122,7 @@ async function render() {
 
 # Evidence
 
-What was checked, how, when, and what it showed. [.ci/run](../.ci/run) checks the claims that say "on every change", and
+What was checked, how, when, and what it showed. \`.ci/run\` checks the claims that say "on every change", and
 fails if one no longer holds; the others were run by hand, on machines with other work, so times and rates are
 pessimistic. **Older than the code** means that the code of the claim has changed since; results of versions, from before
 commits were recorded, all are.
