@@ -108,6 +108,23 @@ t.test('Citus', options, async (t) => {
     t.equal((await (await open(t, first.url('later'))).plants.list('s', { limit: 9 })).count, 1);
   });
 
+  // Citus refused a migration of several statements about a table that it had distributed.
+  t.test('a migration changes tables that are distributed already', async (t) => {
+    await createDatabases('earlier');
+    await joinNodes(cluster!, 'earlier');
+    const url = coordinator.url('earlier');
+    await migratePostgres(url);
+    for (const statement of [
+      'DROP INDEX tokens_by_subject',
+      'ALTER TABLE tokens DROP COLUMN prune_at',
+      'DELETE FROM migrations WHERE version = 6',
+    ])
+      await sql(statement, coordinator, 'earlier');
+    t.match(await migratePostgres(url), [{ version: 6, name: 'tokens_by_subject_and_tokens_by_end' }]);
+    const { tokens } = await open(t, first.url('earlier'));
+    t.match(await tokens.list(), [], 'every node has the new columns');
+  });
+
   t.test('any sequence of changes behaves like a map, for both kinds of ids', async (t) => {
     await createDatabases('garden');
     await joinNodes(cluster!, 'garden');

@@ -110,12 +110,21 @@ async function migrate(schema: Schema, client: Client): Promise<Migrated> {
       oldest_application text NOT NULL,
       applied_at bigint NOT NULL
     )`,
-    execute: (sql) => client.query(sql),
+    // Citus sends the whole query to its nodes, which take one statement.
+    execute: async (sql) => {
+      for (const statement of statementsOf(sql)) await client.query(statement);
+    },
     read: async (sql) => (await client.query<AppliedMigration>(sql)).rows,
   });
   await distribute(query, schema);
   await client.query('COMMIT');
   return { applied, grants: grantsOf(schema, database, namespace) };
+}
+
+/** The statements of a migration. A semicolon in a comment, a quoted text or the body of a function ends none. */
+function statementsOf(sql: string): string[] {
+  const parts = sql.match(/(?:--.*|'[^']*'|"[^"]*"|\$(\w*)\$[^]*?\$\1\$|[^;])+/g) ?? [];
+  return parts.filter((part) => part.trim() !== '');
 }
 
 class PostgresStorage implements Storage {
