@@ -8,9 +8,11 @@ COPY tsconfig.json tsconfig.build.json openapi.yaml ./
 COPY scripts/build.js scripts/
 COPY packages/server packages/server
 COPY src src
-# Only what runs is kept: no types, and of SQLite, which comes compiled for every platform and as source, this platform's.
+# Only what runs is kept: no types, no tests of packages, and of SQLite, which comes compiled for every platform and as
+# source, this platform's.
 RUN npm run build && npm prune --omit=dev --omit=optional --ignore-scripts \
   && find dist packages/server/dist \( -name '*.d.ts' -o -name '*.tsbuildinfo' \) -delete \
+  && find node_modules -type d -path '*node_modules/*/test' -prune -exec rm -r {} + \
   && cd node_modules/@photostructure/sqlite && rm -r src \
   && find prebuilds -type f ! -path "prebuilds/linux-$(node -p process.arch)/*glibc.node" -delete
 
