@@ -40,6 +40,8 @@ export class Register {
   /** The events since no request was on its way. @type {Event<Operation>[]} */
   #events = [];
   #onTheirWay = 0;
+  /** How many requests have ended since then without a known outcome. */
+  #unknown = 0;
   #begun = 0;
   /** The last states that were certain, and the last writes. */
   /** @type {State[]} */
@@ -70,6 +72,7 @@ export class Register {
   end(request, outcome) {
     request.outcome = outcome;
     if (outcome !== undefined) this.#events.push({ begins: false, request });
+    else this.#unknown++;
     this.#settle();
   }
 
@@ -101,7 +104,7 @@ export class Register {
 
   /** How many requests may still take effect, though nobody waits for them. */
   get unsettled() {
-    return Math.max(0, ...this.#possible.map(({ left }) => left.size));
+    return this.#unknown + Math.max(0, ...this.#possible.map(({ left }) => left.size));
   }
 
   #settle() {
@@ -116,6 +119,7 @@ export class Register {
     this.#written = this.#written.slice(-tried);
     this.#possible = possible.filter((one) => !possible.some((other) => permitsMore(other, one)));
     this.#events = [];
+    this.#unknown = 0;
   }
 
   /** @param {Request<Operation>} failed */

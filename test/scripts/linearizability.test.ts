@@ -142,6 +142,21 @@ t.test('faults are distinguished', async (t) => {
   );
 });
 
+t.test('requests without a known outcome count as unsettled while others are on their way', (t) => {
+  const register = new Register<Operation>(apply, null);
+  const [one, other, read] = [
+    register.begin({ act: 'write', to: 'a' }),
+    register.begin({ act: 'write', to: 'b' }),
+    register.begin({ act: 'read' }),
+  ];
+  register.end(one, undefined);
+  register.end(other, undefined);
+  t.equal(register.unsettled, 2);
+  register.end(read, 'a');
+  t.equal(register.unsettled, 1);
+  t.end();
+});
+
 t.test('a request without an effect is forgotten, and open ones are counted', async (t) => {
   const register = new Register<Operation>(apply, null);
   const first = register.begin(write('a'));
