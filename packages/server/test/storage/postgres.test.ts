@@ -831,7 +831,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
         version: current.length + 1,
         name: 'watering',
         oldestApplication: '1.0.0',
-        sql: `ALTER TABLE plants ADD COLUMN watered_at bigint NOT NULL DEFAULT 0;
+        sql: `/* The day; not the time. */ ALTER TABLE plants ADD COLUMN watered_at bigint NOT NULL DEFAULT 0;
             UPDATE plants SET watered_at = 1`,
       };
       let migrating = true as boolean;

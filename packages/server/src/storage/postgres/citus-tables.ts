@@ -33,7 +33,8 @@ async function readDistribution(query: Query, tables: Iterable<string>): Promise
   return new Map(rows as [string, string][]);
 }
 
-async function hasCitus(query: Query): Promise<boolean> {
+/** Whether the database has the extension. */
+export async function hasCitus(query: Query): Promise<boolean> {
   return (await query("SELECT FROM pg_extension WHERE extname = 'citus'")).length > 0;
 }
 

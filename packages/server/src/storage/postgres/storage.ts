@@ -26,7 +26,7 @@ import type { TransactionCommitter } from '../transactions.js';
 import { CitusStatements } from './citus-statements.js';
 import { CitusNodes } from './citus-nodes.js';
 import { CitusTransactions } from './citus-transactions.js';
-import { distribute, isDistributed, Placements } from './citus-tables.js';
+import { distribute, hasCitus, isDistributed, Placements } from './citus-tables.js';
 import { isMissingTable } from './failures.js';
 import { StatementRunner, type PostgresOptions } from './statement-runner.js';
 import { allFunctions, checkPrivileges, grantsOf } from './privileges.js';
@@ -103,6 +103,8 @@ async function migrate(schema: Schema, client: Client): Promise<Migrated> {
   await client.query(`SELECT pg_advisory_xact_lock(${migrationLock})`);
   await client.query(`SET LOCAL lock_timeout = '${migrationLockTime}'`);
   requireCreations(schema, [...tokenIndexes, ...allFunctions(schema)]);
+  // Citus sends the whole query to its nodes, which take one statement.
+  const takesOne = await hasCitus(query);
   const applied = await applyMigrations(schema, {
     createTable: `CREATE TABLE IF NOT EXISTS migrations (
       version int NOT NULL PRIMARY KEY,
@@ -110,9 +112,8 @@ async function migrate(schema: Schema, client: Client): Promise<Migrated> {
       oldest_application text NOT NULL,
       applied_at bigint NOT NULL
     )`,
-    // Citus sends the whole query to its nodes, which take one statement.
     execute: async (sql) => {
-      for (const statement of statementsOf(sql)) await client.query(statement);
+      for (const statement of takesOne ? statementsOf(sql) : [sql]) await client.query(statement);
     },
     read: async (sql) => (await client.query<AppliedMigration>(sql)).rows,
   });
@@ -123,7 +124,7 @@ async function migrate(schema: Schema, client: Client): Promise<Migrated> {
 
 /** The statements of a migration. A semicolon in a comment, a quoted text or the body of a function ends none. */
 function statementsOf(sql: string): string[] {
-  const parts = sql.match(/(?:--.*|'[^']*'|"[^"]*"|\$(\w*)\$[^]*?\$\1\$|[^;])+/g) ?? [];
+  const parts = sql.match(/(?:--.*|\/\*[^]*?\*\/|'[^']*'|"[^"]*"|\$(\w*)\$[^]*?\$\1\$|[^;])+/g) ?? [];
   return parts.filter((part) => part.trim() !== '');
 }
 
