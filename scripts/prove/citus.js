@@ -34,7 +34,7 @@ for (const subject of subjects) tokens.push(await plantStore(coordinator.url(), 
 const services = await Promise.all(
   [coordinator, first].map((node) => startServer({ env: { DATABASE_URL: node.url() } })),
 );
-const load = startLoad(
+const { load, finish } = startLoad(
   services.map(({ origin }) => origin),
   tokens,
 );
@@ -45,12 +45,11 @@ const load = startLoad(
  * @param {() => Promise<unknown>} work
  */
 async function phase(name, work) {
-  const before = { ...load.counts };
+  const { acknowledged, refused, unknown } = load;
   await work();
-  const { created, deleted, unavailable, unknown } = load.counts;
   console.log(
-    `${name}: ${created - before.created} creates and ${deleted - before.deleted} deletes acknowledged, ` +
-      `${unavailable - before.unavailable} responses "no effect", ${unknown - before.unknown} "unknown"`,
+    `${name}: ${load.acknowledged - acknowledged} writes acknowledged, ` +
+      `${load.refused - refused} refused without effect, ${load.unknown - unknown} with unknown outcome`,
   );
 }
 
@@ -110,7 +109,7 @@ const [rebalanced] = await sql(
 console.log(`${rebalanced?.['count']} shards on the new worker`);
 await phase('afterwards', () => pause(2_000));
 
-const { lost, back } = await load.finish();
+const broken = await finish();
 let prepared = 0;
 await until(async () => {
   prepared = 0;
@@ -118,4 +117,4 @@ await until(async () => {
   return prepared === 0;
 }, 10);
 console.log(`prepared transactions left: ${prepared}`);
-process.exit(lost + back + prepared > 0 ? 1 : 0);
+process.exit(broken + prepared > 0 ? 1 : 0);

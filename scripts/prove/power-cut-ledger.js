@@ -13,19 +13,19 @@ import { startServer } from '../../packages/server/test/support/server-process.j
 import { copyingLibrary } from '../lib/copying-library.js';
 import { send } from '../lib/request.js';
 import { Document, Subject } from './workers-documents.js';
-import { collections, idOf, readOutcome, stateOf, statesIn } from './workers-model.js';
+import { idOf, readOutcome, stateOf, statesIn } from './workers-model.js';
 
 /** @typedef {import('./workers-model.js').Collection} Collection */
 /** @typedef {import('./workers-model.js').Operation} Operation */
 /** @typedef {import('../lib/linearizability.js').Request<Operation>} Request */
 
 /**
- * What is requested. `document` is a request to the library, `log` the deletion of the log by an operator, `migrate` the
+ * What is requested. `document` is a request to the service, `log` the deletion of the log by an operator, `migrate` the
  * command that runs before the start, and `serve` that start.
- * @typedef {'create' | 'delete' | 'document' | 'issue' | 'revoke' | 'backup' | 'log' | 'migrate' | 'serve'} Act
+ * @typedef {'document' | 'issue' | 'revoke' | 'backup' | 'log' | 'migrate' | 'serve'} Act
  */
 /** A request whose outcome nobody knows is `unknown`, one that had no effect `none`. @typedef {'begun' | 'done' | 'unknown' | 'none'} State */
-/** The last request that concerns a plant or token. @typedef {{ act: string, done: boolean }} Last */
+/** The last request that concerns a token. @typedef {{ act: string, done: boolean }} Last */
 /**
  * A backup: what was known when it began, and what was requested since, until it was done.
  * @typedef {object} Backup
@@ -34,51 +34,49 @@ import { collections, idOf, readOutcome, stateOf, statesIn } from './workers-mod
  * @property {Map<string, string | null | undefined>} documents
  * @property {Set<string>} touched
  */
+/** The states of documents, by collection. @typedef {Map<Collection, Map<string | number, string>>} States */
 /**
- * What a store holds: the names of the plants, the states of the library's documents and whether tokens are revoked.
- * What is not known is undefined.
- * @typedef {{ names?: Map<number, string>, states?: Record<Collection, Map<string | number, string>>, tokens?: Map<string, boolean> }} Found
+ * What a store holds: the states of its documents, and whether tokens are revoked. What is not known is undefined.
+ * @typedef {{ states?: States, tokens?: Map<string, boolean> }} Found
  */
 
 /** @param {string} path */
 const built = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
-/** The services that the power cuts hit. */
+const inUse = { books: 40, loans: 40 };
+/** The services that the power cuts hit, and how many of their documents are in use at a time. */
 export const services = {
-  plants: { definition: plantStore, main: built('dist/main.js'), command: built('dist/cli.js') },
+  plants: {
+    definition: plantStore,
+    main: built('dist/main.js'),
+    command: built('dist/cli.js'),
+    inUse: { plants: 1_200 },
+  },
   library: {
     definition: library,
     main: built('examples/library/dist/main.js'),
     command: built('examples/library/dist/cli.js'),
+    inUse,
   },
   transactions: {
     definition: library,
     main: copyingLibrary,
     command: built('examples/library/dist/cli.js'),
+    inUse,
   },
 };
 /** @typedef {keyof typeof services} ServiceName */
 
 /** The only subject. */
 export const subject = 'alice';
-/** How many documents of the library are in use at a time. */
-const inUse = { books: 40, loans: 40 };
 /** Where the store is below the simulated disk. */
 export const storePath = 'srv/data/store.db';
 /** Where the backups are below the simulated disk. */
 export const backupFolder = 'backups';
 
 /**
- * Returns the name of a plant. Some are long, so that the log needs more than one checkpoint.
- * @param {number} id
- */
-export function nameOf(id) {
-  return `Plant ${id} `.padEnd(id % 20 === 0 ? 20_000 : id % 5 === 0 ? 1_500 : 40, 'x');
-}
-
-/**
  * Writes a line for the ledger.
  * @param {Act} act
- * @param {string | number} key - The id of a plant or token, the name of a backup, or the path of a document.
+ * @param {string | number} key - The id of a token, the name of a backup, or the path of a document.
  * @param {State} state
  * @param {string} [text] - The secret of a new token; for a document the number of the request, and what it requests or
  *   its outcome.
@@ -102,8 +100,8 @@ export function putLogBack(store) {
 
 /** The requests so far. */
 export class Ledger {
-  /** By id; the ids of plants are numbers. @type {Map<string, Last>} */
-  #last = new Map();
+  /** By id. @type {Map<string, Last>} */
+  #tokens = new Map();
   /** @type {Map<string, Backup>} */
   #backups = new Map();
   /** By number. @type {Map<string, Request>} */
@@ -114,12 +112,11 @@ export class Ledger {
   refused = 0;
   /** The secret of the first token. @type {string | undefined} */
   secret;
-  /** What is known of the documents of the library. */
-  library = new Subject(subject, '', inUse);
-
   /** @param {ServiceName} service */
   constructor(service) {
     this.service = service;
+    /** What is known of the documents. */
+    this.known = new Subject(subject, '', services[service].inUse);
   }
 
   /**
@@ -138,7 +135,7 @@ export class Ledger {
       else {
         if (act === 'issue') this.secret ??= text;
         if (act === 'document') this.#addRequest(key, state, text);
-        else this.#last.set(key, { act, done });
+        else this.#tokens.set(key, { act, done });
         for (const backup of this.#backups.values()) if (!backup.done) backup.touched.add(key);
       }
     }
@@ -150,9 +147,9 @@ export class Ledger {
     if (known !== undefined) known.done = done;
     else {
       const documents = new Map(
-        [...this.documents].map(({ collection, id, register }) => [`${collection}/${id}`, register.state]),
+        this.known.all.map(({ collection, id, register }) => [`${collection}/${id}`, register.state]),
       );
-      this.#backups.set(name, { done, before: new Map(this.#last), documents, touched: new Set() });
+      this.#backups.set(name, { done, before: new Map(this.#tokens), documents, touched: new Set() });
     }
   }
 
@@ -171,37 +168,19 @@ export class Ledger {
   /** @param {string} key @returns {Document} */
   #document(key) {
     const [name, text = ''] = key.split('/');
-    const collection = name === 'books' ? 'books' : 'loans';
+    const collection = /** @type {Collection} */ (name);
     const id = collection === 'books' ? text : Number(text);
-    const known = this.library.documents[collection].get(id);
+    const known = this.known.documents[collection].get(id);
     if (known !== undefined) return known;
     const added = new Document(collection, id);
-    this.library.documents[collection].set(id, added);
-    this.library.inUse[collection].push(added);
+    this.known.documents[collection].set(id, added);
+    this.known.inUse[collection].push(added);
     return added;
   }
 
-  /** All documents that were ever used. */
-  get documents() {
-    const { books, loans } = this.library.documents;
-    return [...books.values(), ...loans.values()];
-  }
-
-  /** The number of requests to the library so far. */
+  /** The number of requests so far. */
   get requests() {
     return this.#requests.size;
-  }
-
-  /** The number of plants that were requested so far. */
-  get plants() {
-    return [...this.#last.values()].filter(({ act }) => act === 'create' || act === 'delete').length;
-  }
-
-  /** The writes of plants without an acknowledgment. @returns {{ act: 'create' | 'delete', id: number }[]} */
-  get open() {
-    return [...this.#last].flatMap(([key, { act, done }]) =>
-      !done && (act === 'create' || act === 'delete') ? [{ act, id: Number(key) }] : [],
-    );
   }
 
   /**
@@ -252,31 +231,31 @@ export class Ledger {
   }
 
   /** Compares a store with what it must contain. @param {Found} found @returns {string[]} The differences. */
-  #compare({ names, states, tokens }) {
-    const faults = comparePlants(this.#last, new Set(), names, tokens);
-    if (states === undefined) return faults;
+  #compare({ states, tokens }) {
     const isPossible = (/** @type {Document} */ { register, collection, id }) =>
-      register.permits({ act: 'read' }, readOutcome(states[collection].get(id)));
-    const wrong = this.documents.filter((document) => !isPossible(document)).length;
-    return [...faults, ...this.#compareDocuments(wrong, states)];
+      register.permits({ act: 'read' }, readOutcome(states?.get(collection)?.get(id)));
+    return [
+      ...compareTokens(this.#tokens, new Set(), tokens),
+      ...this.#compareDocuments((document) => isPossible(document), states),
+    ];
   }
 
   /** Compares a backup. @param {Found} found @param {Backup} backup @returns {string[]} The differences. */
-  #compareBackup({ names, states, tokens }, { before, documents, touched }) {
-    const faults = comparePlants(before, touched, names, tokens);
-    if (states === undefined) return faults;
-    const wrong = this.documents.filter(({ collection, id }) => {
+  #compareBackup({ states, tokens }, { before, documents, touched }) {
+    const isRight = (/** @type {Document} */ { collection, id }) => {
       const state = documents.get(`${collection}/${id}`);
       const isKnown = state !== undefined && !touched.has(`${collection}/${id}`);
-      return isKnown && state !== (states[collection].get(id) ?? null);
-    });
-    return [...faults, ...this.#compareDocuments(wrong.length, states)];
+      return !isKnown || state === (states?.get(collection)?.get(id) ?? null);
+    };
+    return [...compareTokens(before, touched, tokens), ...this.#compareDocuments(isRight, states)];
   }
 
-  /** @param {number} wrong @param {Record<Collection, Map<string | number, string>>} states */
-  #compareDocuments(wrong, states) {
-    const unknown = collections.flatMap((collection) =>
-      [...states[collection].keys()].filter((id) => !this.library.documents[collection].has(id)),
+  /** @param {(document: Document) => boolean} isRight @param {States} [states] */
+  #compareDocuments(isRight, states) {
+    if (states === undefined) return [];
+    const wrong = this.known.all.filter((document) => !isRight(document)).length;
+    const unknown = [...states].flatMap(([collection, found]) =>
+      [...found.keys()].filter((id) => !this.known.documents[collection].has(id)),
     ).length;
     return wrong + unknown === 0 ? [] : [`${wrong} documents lost or changed, ${unknown} unknown`];
   }
@@ -288,11 +267,9 @@ export class Ledger {
    * @throws {Error} when the store is corrupt.
    */
   #read(file) {
-    const isLibrary = this.service !== 'plants';
-    if (!existsSync(file)) {
-      const none = isLibrary ? { states: { books: new Map(), loans: new Map() } } : { names: new Map() };
-      return { ...none, tokens: new Map() };
-    }
+    const { collections } = this.known;
+    if (!existsSync(file))
+      return { states: new Map(collections.map((name) => [name, new Map()])), tokens: new Map() };
     const database = new DatabaseSync(file);
     try {
       database.exec('PRAGMA synchronous = OFF');
@@ -301,12 +278,10 @@ export class Ledger {
         throw new Error(JSON.stringify(verdict));
       const rows = database.prepare('SELECT id, revoked_at IS NOT NULL AS revoked FROM tokens').all();
       const tokens = new Map(rows.map((row) => [String(row['id']), row['revoked'] === 1]));
-      if (isLibrary) {
-        const read = (/** @type {Collection} */ collection) => statesIn(database, subject, collection);
-        return { states: { books: read('books'), loans: read('loans') }, tokens };
-      }
-      const plants = database.prepare('SELECT id, name FROM plants').all();
-      return { names: new Map(plants.map((row) => [Number(row['id']), String(row['name'])])), tokens };
+      return {
+        states: new Map(collections.map((name) => [name, statesIn(database, subject, name)])),
+        tokens,
+      };
     } finally {
       database.close();
     }
@@ -332,44 +307,29 @@ export class Ledger {
   async lists(origin) {
     const { secret: token } = this;
     if (token === undefined) return {};
-    const list = async (/** @type {string} */ path) => {
-      const { status, text } = await send(origin, { path, token });
-      if (status !== 200) throw new Error(`GET ${path}: ${status} ${text}`);
-      return JSON.parse(text);
-    };
-    if (this.service === 'plants') {
-      const plants = /** @type {{ name: string }[]} */ (await list('/plants'));
-      return { names: new Map(plants.map(({ name }) => [Number(/\d+/.exec(name)?.[0]), name])) };
+    /** @type {States} */
+    const states = new Map();
+    for (const name of this.known.collections) {
+      const { status, text } = await send(origin, { path: `/${name}`, token });
+      if (status !== 200) throw new Error(`GET /${name}: ${status} ${text}`);
+      const list = /** @type {Record<string, unknown>[]} */ (JSON.parse(text));
+      states.set(name, new Map(list.map((value) => [idOf(name, value), stateOf(name, value)])));
     }
-    const states = async (/** @type {Collection} */ collection) =>
-      new Map(
-        (await list(`/${collection}`)).map((/** @type {Record<string, unknown>} */ value) => [
-          idOf(collection, value),
-          stateOf(collection, value),
-        ]),
-      );
-    return { states: { books: await states('books'), loans: await states('loans') } };
+    return { states };
   }
 }
 
 /**
  * @param {Map<string, Last>} expected
  * @param {Set<string>} excepted - The ids that may be in any state.
- * @param {Map<number, string>} [names]
- * @param {Map<string, boolean>} [tokens]
+ * @param {Map<string, boolean>} [tokens] - Whether each is revoked.
  * @returns {string[]} The differences.
  */
-function comparePlants(expected, excepted, names, tokens) {
-  let lost = 0;
-  let back = 0;
-  for (const [key, { act, done }] of expected) {
-    if (!done || excepted.has(key)) continue;
-    if (act === 'create' && names?.has(Number(key)) === false) lost++;
-    if (act === 'delete' && names?.has(Number(key)) === true) back++;
-    if (act === 'issue' && tokens?.has(key) === false) lost++;
-    if (act === 'revoke' && tokens !== undefined && tokens.get(key) !== true) back++;
-  }
-  const isKnown = (/** @type {number} */ id) => expected.has(String(id)) || excepted.has(String(id));
-  const wrong = [...(names ?? [])].filter(([id, name]) => name !== nameOf(id) || !isKnown(id)).length;
-  return lost + back + wrong === 0 ? [] : [`${lost} lost, ${back} back, ${wrong} wrong`];
+function compareTokens(expected, excepted, tokens) {
+  if (tokens === undefined) return [];
+  const wrong = [...expected].filter(
+    ([id, { act, done }]) =>
+      done && !excepted.has(id) && (act === 'issue' ? !tokens.has(id) : tokens.get(id) !== true),
+  ).length;
+  return wrong === 0 ? [] : [`${wrong} tokens lost, or no longer revoked`];
 }

@@ -15,7 +15,8 @@ import { readTrace, traceOptions } from '../lib/file-trace.js';
 import { ReplayedDisk } from '../lib/replayed-disk.js';
 import { tokenColumns, toTokenRow } from '../../packages/server/dist/storage/token-row.js';
 import { openStore } from '../lib/store.js';
-import { nameOf, subject } from './power-cut-ledger.js';
+import { subject } from './power-cut-ledger.js';
+import { longName } from './workers-model.js';
 
 /** @typedef {import('../lib/file-trace.js').FileEvent} FileEvent */
 /** @typedef {import('./power-cut-stage.js').Stage} Stage */
@@ -49,7 +50,7 @@ export async function makeScenarios(folder) {
   const storage = await openStore(`file:${stopped}`);
   const token = await issue(storage.tokens);
   const creates = Array.from({ length: restoredPlants }, (_, id) =>
-    storage.plants.create(subject, BigInt(id), { name: nameOf(id) }),
+    storage.plants.create(subject, BigInt(id), { name: longName(`Plant ${id}`) }),
   );
   await Promise.all(creates);
   // A killed process would leave these files.
@@ -111,7 +112,8 @@ async function makeOldStore(file) {
   database.prepare('INSERT INTO migrations VALUES (?, ?, ?, 0)').run(version, name, oldestApplication);
   const insert = database.prepare(`INSERT INTO plants VALUES ('${subject}', ?, ?)`);
   database.exec('BEGIN');
-  for (let id = 0; id < restoredPlants; id++) insert.run(id, JSON.stringify({ name: nameOf(id) }));
+  for (let id = 0; id < restoredPlants; id++)
+    insert.run(id, JSON.stringify({ name: longName(`Plant ${id}`) }));
   database.exec('COMMIT');
   const insertToken = database.prepare(
     `INSERT INTO tokens (${tokenColumns}, hash) VALUES (?, ?, ?, ?, ?, ?, ?)`,
@@ -140,8 +142,7 @@ async function issue(tokens) {
 /**
  * Runs the stages of a scenario one after the other on an empty disk, and traces them.
  * @param {Scenario} scenario
- * @param {number} requests - The number of plants that the clients of each stage create, or of their requests to the
- *   library.
+ * @param {number} requests - The number of requests of the clients of each stage.
  * @returns {Promise<Run>}
  * @throws {Error} when a stage fails, or a call changes the disk that cannot be replayed.
  */

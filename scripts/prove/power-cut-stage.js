@@ -10,21 +10,11 @@ import {
   rmSync,
   writeSync,
 } from 'node:fs';
-import { randomInt } from 'node:crypto';
 import { Agent } from 'node:http';
 import { dirname, join } from 'node:path';
 import { run, startServer } from '../../packages/server/test/support/server-process.js';
 import { send } from '../lib/request.js';
-import {
-  backupFolder,
-  entry,
-  Ledger,
-  nameOf,
-  putLogBack,
-  services,
-  storePath,
-  subject,
-} from './power-cut-ledger.js';
+import { backupFolder, entry, Ledger, putLogBack, services, storePath, subject } from './power-cut-ledger.js';
 import { messageOf, outcomeOf, readOutcome } from './workers-model.js';
 
 /** @typedef {import('./power-cut-ledger.js').Act} Act */
@@ -152,7 +142,11 @@ function putIntoPlace(files) {
 
 /** @param {State} state */
 function noteRestored(state) {
-  const lines = Array.from({ length: restoredPlants }, (_, id) => entry('create', id, state));
+  const lines = Array.from({ length: restoredPlants }, (_, id) => {
+    const name = JSON.stringify({ name: `Plant ${id}` });
+    const text = state === 'begun' ? `{"act":"create","value":${name}}` : `200 ${name}`;
+    return entry('document', `plants/${id}`, state, `${id} ${text}`);
+  });
   if (state === 'done' && token !== undefined) lines.push(entry('issue', token.id, state, token.token));
   record(lines.join(''));
 }
@@ -167,8 +161,7 @@ function sync(path) {
 /** @param {string} origin */
 async function use(origin) {
   const secret = ledger.secret ?? token?.token ?? (await issue()).token;
-  const client =
-    service === 'plants' ? await plantClient(origin, secret) : await libraryClient(origin, secret);
+  const client = await startClient(origin, secret);
   let commanding = commands === true;
   let left = requests;
   let isDeleted = false;
@@ -198,82 +191,27 @@ function deleteLog() {
 }
 
 /**
- * Repeats the writes that the previous server left unacknowledged.
- * @param {string} origin
- * @param {string} secret
- * @returns {Promise<() => Promise<boolean>>} Creates a plant, and may delete it. Returns whether that has succeeded.
- */
-async function plantClient(origin, secret) {
-  const write = writerFor(origin, secret);
-  const { names } = await ledger.lists(origin);
-  const present = new Set(names?.keys());
-  // The writes that took effect come first: until another write is committed, only the start has synced them.
-  const open = ledger.open.map(({ act, id }) => ({
-    act,
-    id,
-    missed: present.has(id) !== (act === 'create'),
-  }));
-  for (const { act, id } of open.sort((a, b) => Number(a.missed) - Number(b.missed)))
-    await write(act, id, true);
-  let next = Math.max(ledger.plants, restoredPlants);
-  return async () => {
-    const id = next++;
-    await write('create', id);
-    if (randomInt(3) === 0) await write('delete', id);
-    return true;
-  };
-}
-
-/**
- * @param {string} origin
- * @param {string} token
- * @returns {(act: 'create' | 'delete', id: number, repeated?: boolean) => Promise<void>} Writes, and
- *   notes the request and its success.
- */
-function writerFor(origin, token) {
-  const agent = new Agent({ keepAlive: true });
-  return async (act, id, repeated = false) => {
-    note(act, id, 'begun');
-    const message =
-      act === 'create'
-        ? { method: 'POST', path: '/plants', body: JSON.stringify({ id, name: nameOf(id) }) }
-        : { method: 'DELETE', path: `/plants/${id}` };
-    const { status, text } = await send(origin, { token, ...message }, { agent });
-    // A write may have taken effect the first time. Then the response to the second one acknowledges it.
-    const acknowledged =
-      status === (act === 'create' ? 200 : 204) ||
-      (repeated && (act === 'create' ? text.includes('40011') : status === 404));
-    if (!acknowledged) throw new Error(`${act} ${id}: ${status} ${text}`);
-    note(act, id, 'done');
-  };
-}
-
-/**
- * Reads all documents, which shows which of the writes took effect that the previous server left unacknowledged: until
- * another write is committed, only the start has synced them.
+ * Reads all documents whose state is unknown, which shows which of the writes took effect that the previous server left
+ * unacknowledged: until another write is committed, only the start has synced them.
  * @param {string} origin
  * @param {string} secret
  * @returns {Promise<() => Promise<boolean>>} Sends a request. Returns whether it has succeeded.
  */
-async function libraryClient(origin, secret) {
+async function startClient(origin, secret) {
   const agent = new Agent({ keepAlive: true });
-  const known = ledger.documents.map(({ collection, id }, i) => ({
-    ...{ collection, id, key: `${collection}/${id}`, number: ledger.requests + i },
-  }));
-  const read = JSON.stringify({ act: 'read' });
-  record(known.map(({ key, number }) => entry('document', key, 'begun', `${number} ${read}`)).join(''));
-  const { states } = await ledger.lists(origin);
-  record(
-    known
-      .map(({ collection, id, key, number }) => {
-        const outcome = readOutcome(states?.[collection].get(id));
-        return entry('document', key, 'done', `${number} ${outcome}`);
-      })
-      .join(''),
-  );
   let next = ledger.requests;
+  const open = ledger.known.all
+    .filter(({ register }) => register.state === undefined)
+    .map((document) => ({ ...document, key: `${document.collection}/${document.id}`, number: next++ }));
+  const read = JSON.stringify({ act: 'read' });
+  record(open.map(({ key, number }) => entry('document', key, 'begun', `${number} ${read}`)).join(''));
+  const { states } = await ledger.lists(origin);
+  const outcomes = open.map(({ collection, id, key, number }) =>
+    entry('document', key, 'done', `${number} ${readOutcome(states?.get(collection)?.get(id))}`),
+  );
+  record(outcomes.join(''));
   return async () => {
-    const document = ledger.library.pick(Math.random() < 0.5 ? 'books' : 'loans');
+    const document = ledger.known.pick();
     const { collection, id } = document;
     const key = `${collection}/${id}`;
     const number = next++;

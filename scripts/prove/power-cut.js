@@ -82,12 +82,7 @@ Linux only; needs strace. Run "npm run build && npm run build:services" first.`,
     Number,
     80,
   )
-  .option(
-    '--requests <N>',
-    'plants that the clients of each server create, or requests to the library',
-    Number,
-    800,
-  )
+  .option('--requests <N>', 'of the clients of each server', Number, 800)
   .parse();
 /** @type {{ images: number, requests: number }} */
 const { images, requests } = program.opts();

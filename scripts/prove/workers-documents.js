@@ -1,4 +1,4 @@
-// What the clients of prove:workers know of the documents, from all responses.
+// What clients know of the documents, from all responses: the model of what was acknowledged.
 import { Register } from '../lib/linearizability.js';
 import { applyTo, readOutcome } from './workers-model.js';
 
@@ -25,7 +25,11 @@ export class Document {
 
   /** What a client does next. @param {number} count - Makes what it writes unique. @returns {Operation} */
   choose(count) {
-    const { collection, register } = this;
+    const { collection, id, register } = this;
+    if (collection === 'plants') {
+      const creates = register.state === null || Math.random() < 0.1;
+      return creates ? { act: 'create', value: { name: `Plant ${id}` } } : { act: 'delete' };
+    }
     const whole =
       collection === 'books'
         ? { title: `t${count}`, author: `a${count}` }
@@ -48,22 +52,35 @@ export class Document {
 /** What the clients of a subject know of its documents. */
 export class Subject {
   /** All that were ever used. @type {Record<Collection, Map<string | number, Document>>} */
-  documents = { books: new Map(), loans: new Map() };
+  documents = { books: new Map(), loans: new Map(), plants: new Map() };
   /** Those in use. @type {Record<Collection, Document[]>} */
-  inUse = { books: [], loans: [] };
+  inUse = { books: [], loans: [], plants: [] };
   /** Counts the moments at which a state may have changed. */
   clock = 0;
 
-  /** @param {string} name @param {string} token @param {Readonly<Record<Collection, number>>} counts */
+  /**
+   * @param {string} name
+   * @param {string} token
+   * @param {Readonly<Partial<Record<Collection, number>>>} counts - How many documents are in use at a time.
+   */
   constructor(name, token, counts) {
     this.name = name;
     this.token = token;
     this.counts = counts;
+    this.collections = /** @type {Collection[]} */ (Object.keys(counts));
   }
 
-  /** One of the documents in use. @param {Collection} collection */
-  pick(collection) {
-    const place = Math.floor(Math.random() * this.counts[collection]);
+  /** All documents that were ever used. */
+  get all() {
+    return this.collections.flatMap((collection) => [...this.documents[collection].values()]);
+  }
+
+  /** One of the documents in use, of any collection. */
+  pick() {
+    const collection = /** @type {Collection} */ (
+      this.collections[Math.floor(Math.random() * this.collections.length)]
+    );
+    const place = Math.floor(Math.random() * (this.counts[collection] ?? 0));
     const known = this.inUse[collection][place];
     if (known !== undefined && known.register.unsettled < mostUnsettled) return known;
     const number = this.documents[collection].size + 1;

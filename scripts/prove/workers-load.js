@@ -1,29 +1,19 @@
-// The clients of prove:workers: they use the library with all its operations, and share the documents. What they know of
-// each document says whether the responses fit together.
+// Clients that use a service with all its operations, and share the documents. What they know of each document says
+// whether the responses fit together.
 import { Agent } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { send } from '../lib/request.js';
-import { faultOf, Subject } from './workers-documents.js';
-import { collections, idOf, messageOf, outcomeOf, stateOf } from './workers-model.js';
+import { faultOf } from './workers-documents.js';
+import { idOf, messageOf, outcomeOf, stateOf } from './workers-model.js';
 
 /** @typedef {import('./workers-meter.js').Kind} Kind */
 /** @typedef {import('./workers-model.js').Collection} Collection */
 /** @typedef {import('./workers-model.js').Operation} Operation */
 /** @typedef {import('./workers-documents.js').Document} Document */
+/** @typedef {import('./workers-documents.js').Subject} Subject */
 /** @typedef {import('../lib/request.js').Response} Response */
 
-/**
- * The names of the subjects, and how many books and loans their clients use at a time: many, so that lists have several
- * pages, or few, so that requests meet.
- */
-export const subjects = /** @type {const} */ ({
-  many: { books: 600, loans: 60 },
-  some: { books: 25, loans: 25 },
-  few: { books: 2, loans: 2 },
-});
-/** Half of them keep a connection, half connect for each request. */
-const clientsPerSubject = 8;
 /** The longest pause between the requests of a client, in ms. */
 const longestPause = 20;
 /** The pause after a failure, in ms. */
@@ -46,7 +36,7 @@ export class Load {
   refused = 0;
   /** Whether a 500 is a valid response, for want of descriptors. */
   allow500 = false;
-  #origin;
+  #origins;
   #meter;
   #violation;
   #running = true;
@@ -57,22 +47,19 @@ export class Load {
   /**
    * Starts the clients.
    * @param {object} options
-   * @param {string} options.origin
-   * @param {readonly string[]} options.tokens - One for each of `subjects`.
+   * @param {readonly string[]} options.origins
+   * @param {readonly Subject[]} options.subjects
+   * @param {number} [options.clients] - Of each subject. Half of them keep a connection, half connect for each request.
    * @param {import('./workers-meter.js').Meter} options.meter
    * @param {(what: string) => void} options.violation
    */
-  constructor({ origin, tokens, meter, violation }) {
-    this.#origin = origin;
+  constructor({ origins, subjects, clients = 8, meter, violation }) {
+    this.#origins = origins;
     this.#meter = meter;
     this.#violation = violation;
-    this.#subjects = Object.entries(subjects).map(
-      ([name, counts], i) => new Subject(name, tokens[i] ?? '', counts),
-    );
+    this.#subjects = subjects;
     this.#ended = Promise.all(
-      this.#subjects.flatMap((subject) =>
-        Array.from({ length: clientsPerSubject }, (_, i) => this.#run(subject, i)),
-      ),
+      this.#subjects.flatMap((subject) => Array.from({ length: clients }, (_, i) => this.#run(subject, i))),
     );
   }
 
@@ -85,7 +72,7 @@ export class Load {
   /** Lists everything, and compares it with what is known. @throws {Error} when there is no list. */
   async verify() {
     for (const subject of this.#subjects) {
-      for (const collection of collections) {
+      for (const collection of subject.collections) {
         const { status, text } = await this.#list(subject, collection);
         if (status !== 200) throw new Error(`the list of ${subject.name} returned ${status} ${text}`);
       }
@@ -98,7 +85,7 @@ export class Load {
     /** @param {(subject: string, collection: Collection) => Map<string | number, string>} read */
     return (read) => {
       for (const [i, subject] of this.#subjects.entries()) {
-        for (const collection of collections) {
+        for (const collection of subject.collections) {
           const found = read(subject.name, collection);
           this.#report(subject.compare(collection, found, clocks[i] ?? 0), `in a backup, ${subject.name}`);
         }
@@ -108,10 +95,7 @@ export class Load {
 
   /** How many documents are known to exist. */
   get present() {
-    const documents = this.#subjects.flatMap(({ documents: { books, loans } }) => [
-      ...books.values(),
-      ...loans.values(),
-    ]);
+    const documents = this.#subjects.flatMap(({ all }) => all);
     return documents.filter(({ register }) => typeof register.state === 'string').length;
   }
 
@@ -120,9 +104,8 @@ export class Load {
     const connection = index % 2 === 0 ? 'kept' : 'new';
     const agent = connection === 'kept' ? new Agent({ keepAlive: true, maxSockets: 1 }) : undefined;
     while (this.#running) {
-      const collection = Math.random() < 0.5 ? 'books' : 'loans';
       const begun = performance.now();
-      const [kind, { status, text }] = await this.#request(subject, collection, agent);
+      const [kind, { status, text }] = await this.#request(subject, agent);
       if (status >= 200 && status < 500) {
         this.#meter.succeed(kind, connection, begun);
         await pause(1 + Math.random() * longestPause);
@@ -137,12 +120,13 @@ export class Load {
   }
 
   /**
-   * @param {Subject} subject @param {Collection} collection @param {Agent} [agent]
+   * @param {Subject} subject @param {Agent} [agent]
    * @returns {Promise<[Kind, Response]>}
    */
-  async #request(subject, collection, agent) {
+  async #request(subject, agent) {
+    const document = subject.pick();
+    const { collection } = document;
     if (Math.random() < 0.1) return ['list', await this.#list(subject, collection, agent)];
-    const document = subject.pick(collection);
     const operation = document.choose(++this.#written);
     const { register } = document;
     const writes = operation.act !== 'read';
@@ -216,7 +200,8 @@ export class Load {
   /** @param {Subject} subject @param {import('../lib/request.js').Message} message @param {Agent} [agent] */
   #send({ token }, message, agent) {
     const headers = agent === undefined ? { 'x-request-id': newConnectionId } : undefined;
-    return send(this.#origin, { token, ...message, ...(headers && { headers }) }, { timeout, agent });
+    const origin = this.#origins[Math.floor(Math.random() * this.#origins.length)] ?? '';
+    return send(origin, { token, ...message, ...(headers && { headers }) }, { timeout, agent });
   }
 }
 

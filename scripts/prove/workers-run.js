@@ -4,7 +4,8 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { until } from '../lib/processes.js';
 import { Commands } from './workers-commands.js';
-import { Load, subjects } from './workers-load.js';
+import { Subject } from './workers-documents.js';
+import { Load } from './workers-load.js';
 import { kinds, Meter, perKind } from './workers-meter.js';
 import { World } from './workers-world.js';
 
@@ -19,6 +20,16 @@ const patience = 180;
 const mostPrinted = 12;
 /** How many of the last faults are printed if one breaks a promise. */
 const lastFaults = 8;
+
+/**
+ * The names of the subjects, and how many books and loans their clients use at a time: many, so that lists have several
+ * pages, or few, so that requests meet.
+ */
+const inUse = {
+  many: { books: 600, loans: 60 },
+  some: { books: 25, loans: 25 },
+  few: { books: 2, loans: 2 },
+};
 
 /** What happened to one kind of fault. @typedef {{ times: number, longest: PerKind }} Tally */
 
@@ -59,11 +70,14 @@ export class Run {
    * @param {number} workers
    */
   async begin(engine, workers) {
-    const tokens = await this.#world.prepare(engine, Object.keys(subjects));
+    const tokens = await this.#world.prepare(engine, Object.keys(inUse));
     await this.#world.start(workers, patience);
     const { origin } = this.#world;
     const violation = (/** @type {string} */ what) => this.violate(what);
-    this.load = new Load({ origin, tokens, meter: this.meter, violation });
+    const subjects = Object.entries(inUse).map(
+      ([name, counts], i) => new Subject(name, tokens[i] ?? '', counts),
+    );
+    this.load = new Load({ origins: [origin], subjects, meter: this.meter, violation });
     this.commands = new Commands(this.#world, this.load, () => this.meter.disturbances, violation);
   }
 
