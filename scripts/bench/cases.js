@@ -2,17 +2,15 @@
 // time of each part per request.
 //
 //   npm run build && node scripts/bench/cases.js NAME
-import { statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { startCitus } from '../../packages/server/test/support/citus-cluster.js';
 import { systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
-import { issueToken } from '../../packages/server/dist/storage/access-token.js';
-import { migrateStorage, openStorage } from '../../packages/server/dist/storage/open.js';
+import { service as library } from '../../examples/library/dist/service.js';
 import { copyingLibrary } from '../lib/copying-library.js';
-import { cpuTime, memoryOf } from '../lib/processes.js';
+import { sum } from 'simple-statistics';
+import { cpuTime } from '../lib/processes.js';
 import { medianInterval } from '../lib/statistics.js';
 import { putUnderLoad, requestText } from './load.js';
 import { alternate, processesOf, startMeasured } from './measure.js';
@@ -20,10 +18,10 @@ import { fillStore } from './store.js';
 import { createRequest, startRound, workloads } from './workloads.js';
 
 /**
- * What is compared: the servers that share the load, and the processes of each part.
+ * What is compared: a server, and the processes of each part.
  * @typedef {object} Side
  * @property {string} name
- * @property {import('./measure.js').ServerProcess[]} servers
+ * @property {import('./measure.js').ServerProcess} server
  * @property {import('./workloads.js').Target} target
  * @property {Record<string, () => readonly number[]>} parts
  * @property {() => Promise<unknown>} [prepare] - Runs before each round.
@@ -38,56 +36,6 @@ const writer = [{ subject: 'writer', plants: 1 }];
 
 /** @type {Record<string, () => Promise<void>>} */
 const cases = {
-  /** WORKERS on one SQLite file. */
-  async workers() {
-    const seed = [...writer, ...manySubjects(1_000, 100)];
-    const sides = await twoSides(seed, {}, { WORKERS: '2' });
-    await compare('two workers to one', sides, named('list-1', 'list-100', 'create', 'mix'), [256, 16]);
-    for (const { name, servers } of sides) {
-      const memory = servers.flatMap(processesOf).map((pid) => `${Math.round(memoryOf(pid, 'RssAnon'))} MiB`);
-      const log = (statSync(join(folder, `${name}.db-wal`)).size / 2 ** 20).toFixed(1);
-      console.log(`${name}: anonymous memory ${memory.join(', ')}; SQLite's write-ahead log ${log} MiB`);
-    }
-  },
-
-  /** One and two processes on one PostgreSQL. */
-  async processes() {
-    const postgres = await (await systemPostgres()).createServer('data');
-    const one = await startSide('one process', postgres.url(), writer);
-    const second = await startMeasured({ env: { DATABASE_URL: postgres.url() } });
-    one.parts['PostgreSQL'] = postgres.processes;
-    one.parts['load generator'] = () => [process.pid];
-    const servers = [...one.servers, second];
-    const service = () => servers.flatMap(processesOf);
-    const both = { ...one, name: 'two processes', servers, parts: { ...one.parts, service } };
-    await compare('two processes to one', [one, both], named('create'));
-  },
-
-  /** Citus, a coordinator and two workers, and one PostgreSQL. */
-  async citus() {
-    const cluster = await startCitus();
-    if (cluster === undefined) throw new Error('no Citus here');
-    const single = await (await systemPostgres()).createServer('single');
-    const count = 200;
-    const seed = manySubjects(count, 100);
-    const plain = await startSide('PostgreSQL', single.url(), seed);
-    const citus = await startSide('Citus', cluster.coordinator.url(), seed);
-    plain.parts['PostgreSQL'] = single.processes;
-    citus.parts['coordinator'] = cluster.coordinator.processes;
-    citus.parts['workers'] = () => cluster.workers.flatMap((worker) => worker.processes());
-    let id = 0;
-    /** @param {import('./workloads.js').Target} target @param {number} subjects */
-    const token = (target, subjects) => target.tokenOf(`subject ${++id % subjects}`);
-    /** @type {Record<string, Next>} */
-    const requests = {
-      'list of 100': (target) =>
-        requestText({ method: 'GET', path: '/plants?limit=100', token: token(target, count) }),
-      'create, one subject': (target) => createRequest(token(target, 1), id),
-      'create, 200 subjects': (target) => createRequest(token(target, count), id),
-    };
-    await compare('Citus to PostgreSQL', [plain, citus], requests, [256, 16]);
-  },
-
   /** Group commit, and one commit for each create, on SQLite and, where it is installed, on PostgreSQL. */
   async 'group-commit'() {
     const single = { WRITE_BATCH_ROWS: '1' };
@@ -115,7 +63,7 @@ const cases = {
       const url = `file:${join(folder, `${name}.db`)}`;
       const side = await startSide(name, url, writer, { NODE_OPTIONS: options.join(' ') });
       side.prepare = async () => {
-        side.servers[0]?.child.kill('SIGUSR2');
+        side.server.child.kill('SIGUSR2');
         await pause(200);
       };
       sides.push(side);
@@ -135,20 +83,32 @@ const cases = {
         title: 'Walden',
         author: 'Henry David Thoreau',
       });
-      return requestText({ method: 'POST', path: '/books', token: target.tokenOf(`${id % subjects}`), body });
+      return requestText({
+        method: 'POST',
+        path: '/books',
+        token: target.tokenOf(`subject ${id % subjects}`),
+        body,
+      });
     };
     for (const engine of cluster === undefined ? ['SQLite'] : ['SQLite', 'PostgreSQL']) {
       const sides = [];
       for (const copies of ['apart', 'together']) {
         const url = `file:${join(folder, `${copies}.db`)}`;
         const database = engine === 'SQLite' ? undefined : await cluster?.createServer(copies);
-        const side = await startCopying(copies, database?.url() ?? url);
+        const program = { service: library, script: copyingLibrary };
+        const side = await startSide(
+          copies,
+          database?.url() ?? url,
+          manySubjects(copyingSubjects, 0),
+          { COPIES: copies },
+          program,
+        );
         if (database !== undefined) side.parts['PostgreSQL'] = () => database.processes();
         sides.push(side);
       }
       const requests = { 'one subject': create(1), [`${copyingSubjects} subjects`]: create(copyingSubjects) };
       await compare(`${engine}, a transaction to two writes`, sides, requests, [256, 16]);
-      await Promise.all(sides.flatMap(({ servers }) => servers.map((server) => server.end())));
+      await Promise.all(sides.map(({ server }) => server.end()));
     }
   },
 
@@ -223,44 +183,18 @@ function twoSides(seed, ...envs) {
 /**
  * @param {string} name @param {string} url @param {Iterable<{ subject: string, plants: number }>} seed
  * @param {Record<string, string>} [env]
+ * @param {{ service?: import('contract-server').Service, script?: string }} [program] - The Plant Store by default.
  * @returns {Promise<Side>}
  */
-async function startSide(name, url, seed, env = {}) {
-  const tokens = await fillStore(url, seed);
-  const server = await startMeasured({ env: { DATABASE_URL: url, LOG_LEVEL: 'silent', ...env } });
-  const target = {
-    ...{ tokenOf: (/** @type {string} */ subject) => String(tokens.get(subject)) },
-    ...{ created: 0, deleted: 0, random: 1 },
-  };
-  /** @type {Side['parts']} */
-  const parts = { service: () => processesOf(server).slice(0, 1) };
-  if (env['WORKERS'] !== undefined) parts['workers'] = () => processesOf(server).slice(1);
-  return { name, servers: [server], target, parts };
-}
-
-/**
- * The library, each of whose writes changes two documents. Its subjects are numbers.
- * @param {string} copies - How it does: `together` or `apart`.
- * @param {string} url
- * @returns {Promise<Side>}
- */
-async function startCopying(copies, url) {
-  const { service } = await import('../../examples/library/dist/service.js');
-  await migrateStorage(service, url);
-  const storage = await openStorage(service, url);
-  /** @type {string[]} */
-  const tokens = [];
-  const { scopes, tokenPrefix: prefix } = service;
-  for (let i = 0; i < copyingSubjects; i++) {
-    const options = { prefix, subject: `${i}`, scopes, now: Date.now() };
-    tokens.push((await issueToken(storage.tokens, options)).secret);
-  }
-  await storage.close();
-  const env = { DATABASE_URL: url, LOG_LEVEL: 'silent', COPIES: copies };
-  const server = await startMeasured({ script: copyingLibrary, env });
-  const tokenOf = (/** @type {string} */ subject) => String(tokens[Number(subject)]);
-  const parts = { service: () => processesOf(server) };
-  return { name: copies, servers: [server], target: { tokenOf, created: 0, deleted: 0, random: 1 }, parts };
+async function startSide(name, url, seed, env = {}, { service, ...options } = {}) {
+  const tokens = await fillStore(url, seed, service);
+  const server = await startMeasured({
+    env: { DATABASE_URL: url, LOG_LEVEL: 'silent', ...env },
+    ...options,
+  });
+  const tokenOf = (/** @type {string} */ subject) => String(tokens.get(subject));
+  const target = { tokenOf, created: 0, deleted: 0, random: 1 };
+  return { name, server, target, parts: { service: () => processesOf(server) } };
 }
 
 /**
@@ -284,11 +218,7 @@ async function compare(title, sides, requests, connections = [256], count = roun
       };
       /** @param {typeof first} all @param {(one: typeof first[0]) => number} of */
       const middle = (all, of) => Math.round(medianInterval(all.map(of)).median);
-      const cpu = (/** @type {typeof first[0]} */ one) =>
-        Object.entries(one.cpu).reduce(
-          (sum, [part, time]) => (part === 'load generator' ? sum : sum + time),
-          0,
-        );
+      const cpu = (/** @type {typeof first[0]} */ one) => sum(Object.values(one.cpu));
       console.log(`${workload} at ${many}: rate ${ratio(({ rate }) => rate)}, CPU per request ${ratio(cpu)}`);
       for (const [i, all] of [first, second].entries()) {
         const parts = Object.keys(all[0]?.cpu ?? {}).map(
@@ -301,21 +231,15 @@ async function compare(title, sides, requests, connections = [256], count = roun
 }
 
 /** Measures a side once. @param {Side} side @param {Next} next @param {number} connections */
-async function measure({ servers, target, parts, prepare }, next, connections) {
+async function measure({ server: { port }, target, parts, prepare }, next, connections) {
   await prepare?.();
   startRound(target);
   const processes = Object.entries(parts).map(([part, list]) => ({ part, list: list() }));
   const before = processes.map(({ list }) => cpuTime(list));
-  const loads = await Promise.all(
-    servers.map(({ port }) =>
-      putUnderLoad({
-        ...{ port, connections: connections / servers.length, time: roundTime, next: () => next(target) },
-      }),
-    ),
-  );
-  const requests = loads.reduce((sum, load) => sum + load.requests, 0);
+  const load = { port, connections, time: roundTime, next: () => next(target) };
+  const { requests, rate } = await putUnderLoad(load);
   const cpu = Object.fromEntries(
     processes.map(({ part, list }, i) => [part, (cpuTime(list) - (before[i] ?? NaN)) / requests]),
   );
-  return { rate: loads.reduce((sum, load) => sum + load.rate, 0), cpu };
+  return { rate, cpu };
 }

@@ -2,10 +2,12 @@
 // one is refused, or if the least lucky client succeeds less than a third as often as the mean.
 //
 //   npm run build && npm run build:services && node scripts/bench/contention.js
-import { Agent } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { max, mean, min, sum } from 'simple-statistics';
 import { systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
 import { run, startServer } from '../../packages/server/test/support/server-process.js';
+import { startClients } from '../lib/clients.js';
 import { copyingLibrary } from '../lib/copying-library.js';
 import { send } from '../lib/request.js';
 
@@ -13,68 +15,63 @@ const clients = 64;
 /** Long enough for a client to have many turns, in ms. */
 const time = 10_000;
 const built = (/** @type {string} */ name) =>
-  fileURLToPath(new URL(`../../../examples/library/dist/${name}`, import.meta.url));
+  fileURLToPath(new URL(`../../examples/library/dist/${name}`, import.meta.url));
 
 const postgres = await systemPostgres().catch(() => undefined);
-/** @type {Record<string, (name: string) => Promise<string | undefined>>} */
-const engines = {
-  SQLite: () => Promise.resolve(undefined),
-  ...(postgres !== undefined && {
-    PostgreSQL: async (name) => (await postgres.createServer(name)).url(),
-  }),
-};
-let failed = false;
-for (const [engine, createUrl] of Object.entries(engines)) {
+for (const engine of postgres === undefined ? ['SQLite'] : ['SQLite', 'PostgreSQL']) {
   for (const workers of [1, 2]) {
-    for (const [kind, script] of [
+    for (const [kind, script = ''] of [
       ['transactions of two documents', copyingLibrary],
       ['changes of one document', built('main.js')],
     ]) {
-      const url = await createUrl(`${kind}-${workers}`.replaceAll(' ', '-'));
-      await compete(`${engine}, WORKERS=${workers}, ${kind}`, { script, workers, url });
+      const name = `${engine}, WORKERS=${workers}, ${kind}`;
+      const database =
+        engine === 'SQLite'
+          ? undefined
+          : await postgres?.createServer(`${kind}-${workers}`.replaceAll(' ', '-'));
+      const isFair = await compete(name, script, {
+        WORKERS: `${workers}`,
+        ...(database && { DATABASE_URL: database.url() }),
+      });
+      if (!isFair) process.exitCode = 1;
     }
   }
 }
-process.exit(failed ? 1 : 0);
+process.exit();
 
-/** @param {string} name @param {{ script: string | undefined, workers: number, url: string | undefined }} options */
-async function compete(name, { script, workers, url }) {
-  const command = built('cli.js');
-  if (url !== undefined) await run(command, ['migrate'], { DATABASE_URL: url });
-  const env = { WORKERS: `${workers}`, ...(url !== undefined && { DATABASE_URL: url }) };
-  const server = await startServer({ ...(script !== undefined && { script }), env });
-  const { stdout } = await run(command, ['token', 'create', 'alice'], { DATABASE_URL: server.databaseUrl });
+/** @param {string} name @param {string} script @param {Record<string, string>} env */
+async function compete(name, script, env) {
+  if (env['DATABASE_URL'] !== undefined) await run(built('cli.js'), ['migrate'], env);
+  const server = await startServer({ script, env });
+  const store = { DATABASE_URL: server.databaseUrl };
+  const { stdout } = await run(built('cli.js'), ['token', 'create', 'alice'], store);
   const token = stdout.trim();
   const isbn = '9780141439600';
   const body = JSON.stringify({ isbn, title: 'a', author: 'a' });
   const { status } = await send(server.origin, { method: 'POST', path: '/books', token, body });
   if (status !== 201) throw new Error(`the book was not created: ${status}`);
-  const end = performance.now() + time;
-  /** Responses that are no success, by status and text. @type {Map<string, number>} */
-  const refusals = new Map();
-  const counts = await Promise.all(
-    Array.from({ length: clients }, async (_, client) => {
-      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-      let count = 0;
-      for (let i = 0; performance.now() < end; i++) {
-        const message = { method: 'PATCH', path: `/books/${isbn}`, token };
-        const content = { ...message, body: JSON.stringify({ title: `${client} ${i}` }) };
-        const { status, text } = await send(server.origin, content, { agent });
-        if (status === 200) count++;
-        else refusals.set(`${status} ${text}`, (refusals.get(`${status} ${text}`) ?? 0) + 1);
-      }
-      agent.destroy();
-      return count;
-    }),
-  );
+  /** By client. @type {number[]} */
+  const counts = Array(clients).fill(0);
+  /** Responses that are no success. @type {Set<string>} */
+  const refusals = new Set();
+  const load = startClients(server.origin, clients, async ({ number, round, send }) => {
+    const message = { method: 'PATCH', path: `/books/${isbn}`, token };
+    const { status, text } = await send({
+      ...message,
+      body: JSON.stringify({ title: `${number} ${round}` }),
+    });
+    if (status === 200) counts[number] = Number(counts[number]) + 1;
+    else refusals.add(`${status} ${text}`);
+  });
+  await pause(time);
+  await load.end();
   await server.end();
-  const mean = counts.reduce((sum, count) => sum + count) / clients;
-  const [least, most] = [Math.min(...counts), Math.max(...counts)];
-  const isFair = refusals.size === 0 && least >= mean / 3;
-  failed ||= !isFair;
+  const [least, middle, most] = [min(counts), mean(counts), max(counts)];
+  const isFair = refusals.size === 0 && least >= middle / 3;
   console.log(
-    `${name}: ${Math.round((mean * clients) / (time / 1_000))}/s; least ${(least / mean).toFixed(2)} and most ` +
-      `${(most / mean).toFixed(2)} of the mean of ${mean.toFixed(0)}${isFair ? '' : ' NOT FAIR'}`,
+    `${name}: ${Math.round(sum(counts) / (time / 1_000))}/s; least ${(least / middle).toFixed(2)} and most ` +
+      `${(most / middle).toFixed(2)} of the mean${isFair ? '' : ' NOT FAIR'}`,
   );
-  for (const [what, count] of refusals) console.log(`  ${count} × ${what}`);
+  for (const what of refusals) console.log(`  ${what}`);
+  return isFair;
 }

@@ -1,6 +1,6 @@
 // Fills the Plant Store's own store before the benchmark starts its server.
 import { issueToken } from '../../packages/server/dist/storage/access-token.js';
-import { service } from '../../dist/service.js';
+import { service as plantStore } from '../../dist/service.js';
 import { migrateStorage } from '../../packages/server/dist/storage/open.js';
 import { openStore } from '../lib/store.js';
 
@@ -8,15 +8,16 @@ import { openStore } from '../lib/store.js';
 const groupSize = 10_000;
 
 /**
- * Puts plants and one token per subject into an empty store.
+ * Puts plants and one token per subject into an empty store. Other services' stores get tokens only.
  * @param {string} url
  * @param {Iterable<{ subject: string, plants: number }>} seed
+ * @param {import('contract-server').Service} [service]
  * @returns {Promise<Map<string, string>>} The secrets by subject.
  * @throws Error when the store is not empty, since creates in the benchmark would then fail.
  */
-export async function fillStore(url, seed) {
+export async function fillStore(url, seed, service = plantStore) {
   await migrateStorage(service, url);
-  const storage = await openStore(url);
+  const storage = await openStore(url, service);
   const tokens = new Map();
   const { scopes, tokenPrefix: prefix } = service;
   try {

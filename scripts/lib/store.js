@@ -1,10 +1,10 @@
 // Opens the Plant Store's storage as its processes do, for scripts.
 import { plants, PlantRepository } from '../../dist/plants/repository.js';
-import { service } from '../../dist/service.js';
+import { service as plantStore } from '../../dist/service.js';
 import { openStorage } from '../../packages/server/dist/storage/open.js';
 
-/** @param {string} url */
-export async function openStore(url) {
+/** @param {string} url @param {import('contract-server').Service} [service] */
+export async function openStore(url, service = plantStore) {
   const storage = await openStorage(service, url);
   return Object.assign(storage, { plants: new PlantRepository(storage.collection(plants)) });
 }
