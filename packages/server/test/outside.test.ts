@@ -67,7 +67,11 @@ async function run(
 
 /** The part of package-lock.json that says which versions are installed. */
 interface Lock {
-  packages: Record<string, { version?: string; link?: true }>;
+  packages: Record<string, { version?: string; link?: true; [key: string]: unknown }>;
+}
+interface Manifest {
+  dependencies?: Record<string, string>;
+  devDependencies?: Record<string, string>;
 }
 const readLock = async (folder: string) =>
   JSON.parse(await readFile(join(folder, 'package-lock.json'), 'utf8')) as Lock;
@@ -77,11 +81,17 @@ const readLock = async (folder: string) =>
  * cache, which installing the checkout has filled.
  */
 async function install(t: Test, folder: string): Promise<void> {
-  const manifest = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as object;
+  const manifest = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as Manifest;
   // npm leaves out what is not needed.
   const { packages: locked } = await readLock(root);
   const packages = Object.entries(locked).filter(([path, { link }]) => /^node_modules\//.test(path) && !link);
-  const lock = { lockfileVersion: 3, packages: { '': manifest, ...Object.fromEntries(packages) } };
+  // Without the server's own entry, npm would look up its peers anew, for which the cache has tarballs only.
+  const resolved = { ...manifest.dependencies, ...manifest.devDependencies }['contract-server'];
+  const server = { ...locked['packages/server'], resolved };
+  const lock = {
+    lockfileVersion: 3,
+    packages: { '': manifest, ...Object.fromEntries(packages), 'node_modules/contract-server': server },
+  };
   await writeFile(join(folder, 'package-lock.json'), JSON.stringify(lock));
   await run(folder, 'npm', ['install', '--offline']);
   const { packages: installed } = await readLock(folder);
