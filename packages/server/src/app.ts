@@ -6,6 +6,7 @@ import { loadContract, type Contract } from './contract/contract.js';
 import { createCallerTokens } from './caller-tokens.js';
 import { defaultLimits, defaultProcess } from './defaults.js';
 import type { Service } from './definition.js';
+import type { ObserveError } from './errors.js';
 import { openService, type OpenedService } from './opened-service.js';
 import type { Storage } from './storage/interface.js';
 import { shedLoad } from './http/admission/load-shedding.js';
@@ -84,6 +85,8 @@ export interface AppOptions {
   tls?: Tls | undefined;
   /** The addresses and networks of the proxies whose X-Forwarded-For is trusted. */
   trustedProxies?: readonly string[];
+  /** Receives every error that is sent while a request is handled. */
+  observeError?: ObserveError | undefined;
   /** Fastify's logger option; silent by default. */
   logger?: FastifyServerOptions['logger'];
   /** Returns the time in milliseconds since the epoch. */
@@ -145,6 +148,7 @@ function createApp(
     limits: givenLimits,
     tls,
     trustedProxies = [],
+    observeError,
     logger = false,
     monotonic = performanceNow,
   }: AppOptions,
@@ -159,7 +163,7 @@ function createApp(
       app.log.error({ err: fault, error: code }, 'renderError failed: the error is sent without its detail');
     },
   });
-  const handleError = createErrorHandler(service.errors, write);
+  const handleError = createErrorHandler(service.errors, write, observeError);
   const rejections = new RejectionLog(() => app.log, metrics?.countRejection);
   const app: FastifyInstance = Fastify({
     logger,

@@ -118,6 +118,24 @@ export class ApiError extends Error {
   }
 }
 
+/**
+ * What a handler returned or threw is not a response of its operation. It is sent as a 500. Its message, for the log and
+ * for tests, says what to write.
+ */
+export class UndeclaredResponseError extends Error {
+  override readonly name = 'UndeclaredResponseError';
+}
+
+/** Returns an error with another header. */
+export function withHeader(error: ApiError, name: string, value: string): ApiError {
+  const { kind, detail, headers, cause } = error;
+  return new ApiError(kind, {
+    headers: { ...headers, [name]: value },
+    cause,
+    ...(detail !== undefined && { detail }),
+  });
+}
+
 /** Returns an error as it is sent with a status: the last two digits of its code stay. */
 export function withStatus(error: ApiError, status: number): ApiError {
   const { code, title: message, statusCode, detail, headers, cause } = error;
@@ -153,6 +171,9 @@ export interface WrittenError {
   readonly mediaType: string;
   readonly text: string;
 }
+
+/** Receives an error that is sent, and Node's object of the request that failed. */
+export type ObserveError = (error: ApiError, request: object) => void;
 
 /** Writes errors. It throws nothing. */
 export type ErrorWriter = (error: ApiError) => WrittenError;

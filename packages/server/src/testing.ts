@@ -6,6 +6,7 @@ import { buildApp } from './app.js';
 import { loadContract } from './contract/contract.js';
 import { parseExactJson } from './contract/exact-json.js';
 import type { Service } from './definition.js';
+import { UndeclaredResponseError, type ObserveError } from './errors.js';
 import { issueToken } from './storage/access-token.js';
 import { migrateStorage, openStorage } from './storage/open.js';
 import { request, type RequestOptions } from './testing/requests.js';
@@ -52,7 +53,8 @@ export interface TestService {
    * Sends a request, with the service's first token unless the options name another one, or null for none.
    * @returns The response, which is within the contract: its status and headers are declared, its media type and its
    *   body match the schema, without additional fields, and it has a request id.
-   * @throws AssertionError if the contract does not have the response.
+   * @throws AssertionError if the contract does not have the response, or the handler returned or threw something that
+   *   the operation does not declare: the server would send a 500. The message says what to write.
    */
   request(
     method: string,
@@ -97,7 +99,12 @@ export async function openTestService(
     let ahead = 0;
     const now = () => Date.now() + ahead;
     const monotonic = () => performance.now() + ahead;
-    const app = await buildApp({ service, storage, contract, now, monotonic });
+    const faults = new WeakMap<object, string>();
+    const observeError: ObserveError = ({ cause }, failed) => {
+      if (cause instanceof UndeclaredResponseError) faults.set(failed, cause.message);
+    };
+    const findFault = (failed: object) => faults.get(failed);
+    const app = await buildApp({ service, storage, contract, observeError, now, monotonic });
     closers.push(() => app.close());
     const check = responseCheck(contract, service);
     const subject = 'test';
@@ -113,7 +120,8 @@ export async function openTestService(
       token,
       issueToken: issue,
       request: async (method, url, { token: given = token, ...options } = {}) => {
-        const response = await request(app, check, method, url, { ...options, token: given ?? undefined });
+        const sent = { ...options, token: given ?? undefined };
+        const response = await request(app, check, method, url, sent, findFault);
         const isJson = /[/+]json\b/.test(String(response.headers['content-type'])) && response.text !== '';
         return { ...response, json: isJson ? parseExactJson(response.text) : undefined };
       },

@@ -1,10 +1,14 @@
 // The entry for tests of services: what it opens, and which responses it refuses.
-import { readdir } from 'node:fs/promises';
+import { mkdtemp, readdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pathToFileURL } from 'node:url';
 import t from 'tap';
-import { emptyDatabase, noPostgres } from './support/engines.js';
+import { emptyDatabase, noPostgres, temporaryFolder } from './support/engines.js';
 import { checkResponse } from './support/contract-check.js';
 import { skipFor } from './support/skip.js';
+import { ApiError, notImplemented, TypedBody, type ErrorEntry } from '../dist/index.js';
 import { openTestService } from '../dist/testing.js';
 import { loadContract } from '../dist/contract/contract.js';
 import { responseCheck } from '../dist/testing/response-check.js';
@@ -141,6 +145,111 @@ components:
     { message: /401, which getFront does not declare/ },
   );
 });
+
+t.test(
+  'what is no response of the operation fails the test that asked for it, and says what to write',
+  async (t) => {
+    const folder = await mkdtemp(join(await temporaryFolder(t), 'doors-'));
+    const json = { 'application/json': { schema: { type: 'object', required: ['open'] } } };
+    const responses = {
+      200: { description: 'Open.', content: json },
+      201: { description: 'Made.', content: { ...json, 'text/csv': {} } },
+    };
+    const contract = {
+      openapi: '3.1.0',
+      info: { title: 'Doors', version: '1' },
+      security: [],
+      paths: {
+        '/door': { get: { operationId: 'getDoor', responses } },
+        '/list': {
+          get: {
+            operationId: 'getList',
+            responses: { 200: { description: 'All.', content: { 'text/csv': {} } } },
+          },
+        },
+      },
+    };
+    await writeFile(join(folder, 'openapi.yaml'), JSON.stringify(contract));
+    let act: () => unknown = () => undefined;
+    const errors = {
+      shut: { code: 40400, message: 'It is shut.' },
+      busy: { code: 42901, message: 'Too many want in.' },
+      later: { code: 50350, message: 'Come again.' },
+      wrong: { code: 40050, message: 'It is the wrong door.' },
+    };
+    const handler = () => Promise.resolve(act());
+    const doors = await openTestService({
+      ...service,
+      contract: pathToFileURL(join(folder, 'openapi.yaml')),
+      errors,
+      open: () => ({ handlers: { getDoor: handler, getList: handler } }),
+    });
+    t.teardown(() => doors.close());
+    const ask = (path: string, does: () => unknown) => {
+      act = does;
+      return doors.request('GET', path, { headers: { 'x-request-id': 'same' } });
+    };
+    const raise =
+      (entry: ErrorEntry, headers = {}) =>
+      () => {
+        throw new ApiError(entry, { headers });
+      };
+    const faults: [path: string, does: () => unknown, message: string][] = [
+      [
+        '/door',
+        raise(errors.shut),
+        'getDoor does not declare 404, the status of the error 40400 that its handler threw: ' +
+          'declare 404 or 4XX or default, or throw an error whose status is declared',
+      ],
+      [
+        '/door',
+        () => ({ status: 204 }),
+        'the handler of getDoor returned the status 204, but the contract declares 200, 201: ' +
+          'return { status, body } with one of these, or declare it',
+      ],
+      [
+        '/door',
+        () => ({ open: true }),
+        'the handler of getDoor returned no status, but the contract declares 200, 201: ' +
+          'return { status, body } with one of these, or declare it',
+      ],
+      [
+        '/door',
+        () => ({ status: 201, body: new TypedBody('image/png', 'x') }),
+        'getDoor does not declare image/png, which its handler returned: ' +
+          'return a body of the type application/json or text/csv, or declare it',
+      ],
+      [
+        '/door',
+        () => ({ status: 200, body: {} }),
+        'getDoor returned a body that its contract does not allow: /open is missing',
+      ],
+      ['/list', () => 1, 'a body of the type text/csv is text, bytes or a stream of these, not number'],
+      ['/list', () => Readable.from([1]), 'a chunk of a stream is text or bytes, not number'],
+    ];
+    for (const [path, does, message] of faults)
+      await t.rejects(ask(path, does), {
+        name: 'AssertionError',
+        message: `GET ${path} returned 500: ${message}`,
+      });
+    const passing: [() => unknown, error: number][] = [
+      [raise(errors.busy, { 'retry-after': '1' }), 42901],
+      [raise(errors.later), 50350],
+      [raise(errors.wrong), 40050],
+      [() => notImplemented(), 50100],
+      // A test may be about a failure.
+      [
+        () => {
+          throw new Error('the door is gone');
+        },
+        50000,
+      ],
+    ];
+    for (const [does, error] of passing)
+      t.match(await ask('/door', does), { status: Math.floor(error / 100), json: { error } });
+    t.match(await ask('/list', () => 'a,b'), { status: 200, text: 'a,b' });
+  },
+);
 
 t.test('ranges of media types, and what OpenAPI 3.0 has beside JSON Schema, are checked', async (t) => {
   const schema =

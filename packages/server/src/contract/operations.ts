@@ -37,6 +37,8 @@ export interface Operation {
   readonly find: (message: string, fix: string) => Finding;
   /** Whether it declares a status, by itself, a range or `default`. */
   readonly declares: (status: number) => boolean;
+  /** Whether it can have a status: it declares it, or the server returns it by itself, such as 429 and 503. */
+  readonly mayReturn: (status: number) => boolean;
   /** The status that an error has here. */
   readonly statusOf: (error: ApiError) => number;
 }
@@ -132,7 +134,12 @@ function readOperation({ method, path, route, item, node }: Given, surroundings:
     node.at('operationId').fault('must not be empty', 'Write a name, or leave it out');
   const isScoped = requiredScope !== undefined || security.flat().some(({ scopes }) => scopes.length > 0);
   const own = [...(security.length > 0 ? [401] : []), ...(isScoped ? [403] : [])];
-  const { results, keys, headers, errors } = readResponses(node, schemas, own, surroundings.hasOwnErrors);
+  const { results, keys, ofServer, headers, errors } = readResponses(
+    node,
+    schemas,
+    own,
+    surroundings.hasOwnErrors,
+  );
   const isConditional = keys.has('304') && results.some(({ isList }) => isList);
   const servers = [node, item].find((owner) => owner.has('servers')) ?? document;
   return {
@@ -154,6 +161,7 @@ function readOperation({ method, path, route, item, node }: Given, surroundings:
     errors,
     find: (message, fix) => node.find(message, fix),
     declares: (status) => declares(keys, status),
+    mayReturn: (status) => declares(keys, status) || ofServer.includes(status),
     statusOf: (error) => statusOf(keys, error),
   };
 }

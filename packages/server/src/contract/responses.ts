@@ -56,6 +56,8 @@ export interface Responses {
   readonly results: readonly Result[];
   /** The keys of all declared responses. */
   readonly keys: ReadonlySet<string>;
+  /** The statuses that the server returns by itself, whether they are declared or not. */
+  readonly ofServer: readonly number[];
   /** The names of the headers of all responses. */
   readonly headers: readonly string[];
   /** The errors' bodies, as far as they describe those of the server. */
@@ -186,9 +188,8 @@ export function readResponses(
     const nothing = { contents: [], content: undefined, isList: false, handlerHeaders: [] };
     results.push({ key: '200', status: 200, ...nothing });
   }
-  const missing = [invalidStatus(keys), ...everyOperation, ...own]
-    .sort()
-    .filter((status) => !declares(keys, status));
+  const ofServer = [invalidStatus(keys), ...everyOperation, ...own].sort();
+  const missing = ofServer.filter((status) => !declares(keys, status));
   if (missing.length > 0) {
     node.warn(
       `${missing.join(', ')} can be returned but ${missing.length === 1 ? 'is' : 'are'} not declared`,
@@ -200,7 +201,7 @@ export function readResponses(
     const served = contents.filter(({ isJson }) => isJson || contents[0]?.isJson === false);
     return isError(result) && served.length > 0 ? [{ key, contents: served }] : [];
   });
-  return { results, keys, headers: read.flatMap(({ headers }) => headers), errors };
+  return { results, keys, ofServer, headers: read.flatMap(({ headers }) => headers), errors };
 }
 
 /** Whether a key is that of responses that Node.js sends by itself, or that change the protocol. */

@@ -1,4 +1,5 @@
 // Injects the requests of tests into an app, and checks the responses.
+import { strict as assert } from 'node:assert';
 import type { FastifyInstance, InjectOptions } from 'fastify';
 import { exactJson } from '../contract/json-text.js';
 import type { HttpResponse, ResponseCheck } from './response-check.js';
@@ -15,7 +16,8 @@ export interface RequestOptions {
 
 /**
  * Injects a request.
- * @throws AssertionError if the contract does not have the response.
+ * @param findFault - Describes why what the handler of a request returned or threw was no response of its operation.
+ * @throws AssertionError if it was not, or if the contract does not have the response.
  */
 export async function request(
   app: FastifyInstance,
@@ -23,6 +25,7 @@ export async function request(
   method: string,
   url: string,
   { token, body, headers = {} }: RequestOptions,
+  findFault: (request: object) => string | undefined = () => undefined,
 ): Promise<HttpResponse & { readonly bytes: Buffer }> {
   const payload = payloadOf(body);
   const injected = await app.inject({
@@ -41,6 +44,8 @@ export async function request(
     // The server leaves the body of a response to HEAD out; an injected request shows it.
     text: method === 'HEAD' ? '' : injected.payload,
   };
+  const fault = findFault(injected.raw.req);
+  if (fault !== undefined) assert.fail(`${method} ${url.slice(0, 80)} returned ${response.status}: ${fault}`);
   check(method, url, response);
   return { ...response, bytes: method === 'HEAD' ? Buffer.alloc(0) : injected.rawPayload };
 }

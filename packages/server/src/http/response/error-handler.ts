@@ -1,7 +1,14 @@
 // Turns everything that is thrown into an error response of the contract.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { StorageError, type StorageFailure } from '../../storage/interface.js';
-import { ApiError, withStatus, writeError, type ErrorEntry, type ErrorKind } from '../../errors.js';
+import {
+  ApiError,
+  withStatus,
+  writeError,
+  type ErrorEntry,
+  type ErrorKind,
+  type ObserveError,
+} from '../../errors.js';
 
 /** Fastify's own refusals, by error code. */
 const fastifyErrors: Readonly<Record<string, ErrorKind>> = {
@@ -40,12 +47,14 @@ function toApiError(thrown: unknown, errors: ServiceErrors, accepts: string | un
  * Creates the error handler of a Fastify instance, which sends the error response for what was thrown.
  * @param errors - The service's own errors. `unknownOutcome` among them says what clients can do about one.
  * @param write - Writes the body.
+ * @param observe - Receives every error that is sent.
  */
-export function createErrorHandler(errors: ServiceErrors = {}, write = writeError) {
+export function createErrorHandler(errors: ServiceErrors = {}, write = writeError, observe?: ObserveError) {
   return (thrown: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     const own = toApiError(thrown, errors, request.routeOptions.config.accepts);
     const error = withStatus(own, request.routeOptions.config.statusOf?.(own) ?? own.statusCode);
     request.failure = error;
+    observe?.(error, request.raw);
     const { mediaType, text } = write(error);
     reply.code(error.statusCode).headers(error.headers).header('content-type', mediaType).send(text);
   };

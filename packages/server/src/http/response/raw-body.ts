@@ -1,6 +1,7 @@
 // Sends bodies of media types other than JSON: text and bytes whole, streams as their clients read them.
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
+import { UndeclaredResponseError } from '../../errors.js';
 import { pacedStream, reserveFor, type ChunkSource, type StreamBounds } from './paced-stream.js';
 import type { Turns } from '../admission/turns.js';
 
@@ -16,7 +17,7 @@ export interface RawBodyOptions extends StreamBounds {
  * first chunk becomes an error response; later, it destroys the connection, so that no client takes a part for the whole.
  * HEAD does not read streams.
  * @param body - A RawBody; the type of a handler's result may have been circumvented.
- * @throws TypeError if the body is neither text, bytes nor a stream.
+ * @throws UndeclaredResponseError if the body is neither text, bytes nor a stream.
  */
 export function sendRawBody(reply: FastifyReply, body: unknown, options: RawBodyOptions): FastifyReply {
   const { mediaType, turns, budget, stallTime } = options;
@@ -25,7 +26,9 @@ export function sendRawBody(reply: FastifyReply, body: unknown, options: RawBody
   if (whole instanceof Uint8Array) return reply.header('content-type', mediaType).send(whole);
   if (!isAsyncIterable(body)) {
     const given = body === null ? 'null' : typeof body;
-    throw new TypeError(`a body of the type ${mediaType} is text, bytes or a stream of these, not ${given}`);
+    throw new UndeclaredResponseError(
+      `a body of the type ${mediaType} is text, bytes or a stream of these, not ${given}`,
+    );
   }
   const source = sourceOf(body);
   reply.header('content-type', mediaType);
@@ -60,11 +63,12 @@ function sourceOf(body: AsyncIterable<unknown>): Required<Omit<ChunkSource, 'fir
   };
 }
 
-/** @throws TypeError for a chunk that is neither text nor bytes. */
+/** @throws UndeclaredResponseError for a chunk that is neither text nor bytes. */
 function bytesOf(chunk: unknown): Buffer {
   if (typeof chunk === 'string') return Buffer.from(chunk);
   if (chunk instanceof Uint8Array) return Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
-  throw new TypeError(`a chunk of a stream is text or bytes, not ${chunk === null ? 'null' : typeof chunk}`);
+  const given = chunk === null ? 'null' : typeof chunk;
+  throw new UndeclaredResponseError(`a chunk of a stream is text or bytes, not ${given}`);
 }
 
 function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {

@@ -7,6 +7,7 @@ import { TypedBody } from '../../contract/raw-body.js';
 import { isJson, isRange, mostSpecific, parseMediaType } from '../../contract/media-type.js';
 import { keysOf, type Content, type Result } from '../../contract/responses.js';
 import type { Shape } from '../../contract/shape.js';
+import { UndeclaredResponseError } from '../../errors.js';
 import { arrayFrame, sendJsonArray, type Frame } from './json-array.js';
 import { sendRawBody, type RawBodyOptions } from './raw-body.js';
 import { createSerializer, type Serializer, type ValidatorOf } from './serializer.js';
@@ -25,7 +26,7 @@ type Send<Body> = (reply: FastifyReply, body: Body) => FastifyReply | Promise<Fa
 
 /**
  * Returns the function that sends what the operation's handler returns.
- * @throws Error if the handler returns a status or a media type that the operation does not declare.
+ * @throws UndeclaredResponseError if the handler returns a status or a media type that the operation does not declare.
  */
 export function createSender(
   { results, operationId, isConditional }: Operation,
@@ -48,7 +49,12 @@ export function createSender(
       .map((key) => senders.get(key))
       .find((found) => found !== undefined);
     if (send === undefined || Number.isNaN(status)) {
-      throw new Error(`${operationId} does not declare ${status}, which its handler returned`);
+      const declared = results.map(({ key }) => key).join(', ');
+      const returned = Number.isNaN(status) ? 'no status' : `the status ${status}`;
+      throw new UndeclaredResponseError(
+        `the handler of ${operationId} returned ${returned}, but the contract declares ${declared}: ` +
+          `return { status, body } with one of these, or declare it`,
+      );
     }
     return send(reply.code(status), returned as HandlerResponse);
   };
@@ -74,10 +80,13 @@ function resultSender(
       const found = mostSpecific(contents, parseMediaType(mediaType));
       if (found !== undefined)
         return senders.get(found)!(reply, isRange(found.range) ? mediaType : found.mediaType, typed);
-      throw new Error(`${operationId} does not declare ${mediaType}, which its handler returned`);
+      throw new UndeclaredResponseError(
+        `${operationId} does not declare ${mediaType}, which its handler returned: return a body of the type ` +
+          `${contents.map(({ name }) => name).join(' or ')}, or declare it`,
+      );
     }
     if (content !== undefined) return senders.get(content)!(reply, content.mediaType, body);
-    throw new Error(
+    throw new UndeclaredResponseError(
       `${operationId} declares several media types, or a range: its handler must return a TypedBody`,
     );
   };
@@ -140,7 +149,8 @@ function objectFrame(body: object, name: string, serialize: Serializer): Frame {
       ]);
       const text = serialize(Object.fromEntries([[name, []], ...properties]));
       // JavaScript would put names that are integers first.
-      if (!text.startsWith(`${start}]`)) throw new TypeError(`${name} cannot be read page by page`);
+      if (!text.startsWith(`${start}]`))
+        throw new UndeclaredResponseError(`${name} cannot be read page by page`);
       return text.slice(start.length);
     },
   };

@@ -2,12 +2,13 @@
 import { setOwn } from '../../contract/exact-json.js';
 import { exactJson } from '../../contract/json-text.js';
 import type { Schema } from '../../contract/schema.js';
+import { UndeclaredResponseError } from '../../errors.js';
 import { absent, anything, propertyOf, type Shape } from '../../contract/shape.js';
 
 /** Compiles the function that describes what is wrong with a value, or returns undefined if it is valid. */
 export type ValidatorOf = (schema: Schema) => (value: unknown) => string | undefined;
 
-/** Returns a body as JSON. @throws TypeError that says where the body is not what the contract says, and why. */
+/** Returns a body as JSON. @throws UndeclaredResponseError that says where the body is not what the contract says, and why. */
 export type Serializer = (body: unknown) => string;
 
 /**
@@ -24,7 +25,9 @@ export function createSerializer(schema: Schema, operationId: string, validatorO
     validate ??= validatorOf(schema);
     const fault = value === undefined ? 'it is missing' : validate(value);
     if (fault !== undefined)
-      throw new TypeError(`${operationId} returned a body that its contract does not allow: ${fault}`);
+      throw new UndeclaredResponseError(
+        `${operationId} returned a body that its contract does not allow: ${fault}`,
+      );
     return copier.isExact ? exactJson(value as object) : JSON.stringify(value);
   };
 }

@@ -8,12 +8,18 @@ import { mostSpecific, parseMediaType } from '../../contract/media-type.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Schema } from '../../contract/schema.js';
 import { ContractError } from '../../contract/contract-text.js';
-import { ApiError, notImplementedEntry } from '../../errors.js';
+import { keysOf } from '../../contract/responses.js';
+import { ApiError, notImplementedEntry, UndeclaredResponseError, withHeader } from '../../errors.js';
 import { admitBody, createBodyParser, releaseBody, type BodyBounds } from '../request/body.js';
 import { createRequestReader } from '../request/reader.js';
 import { createResponseValidator, findWrongDefaults, type Compiler } from '../request/validation.js';
 import { createSender, type BodyLimits } from '../response/results.js';
-import { authenticate, findUnknownScopes, type AuthenticationOptions } from '../security/authenticate.js';
+import {
+  authenticate,
+  challengesOf,
+  findUnknownScopes,
+  type AuthenticationOptions,
+} from '../security/authenticate.js';
 import type { RateLimitHook } from '../admission/rate-limit.js';
 
 /** The options of registerRoutes. */
@@ -185,21 +191,34 @@ function operationHandler(operation: Operation, options: RoutesOptions): RouteHa
   const read = createRequestReader(operation, readerOptions(operation, options));
   const validatorOf = (schema: Schema) => createResponseValidator(compiler, schema);
   const send = createSender(operation, { ...lists, validatorOf });
+  const challenges = challengesOf(operation, options.authentication);
   return async (request, reply) => {
     const input = read(request);
     let returned: unknown;
     try {
       returned = await handle(input);
     } catch (error) {
-      throw declaredError(operation, error);
+      throw withChallenge(declaredError(operation, error), challenges);
     }
     return send(reply, returned);
   };
 }
 
-/** Returns a handler's error, or an internal error if the operation does not declare its status, other than 501. */
-function declaredError(operation: Operation, error: unknown): unknown {
-  if (!(error instanceof ApiError) || operation.declares(operation.statusOf(error))) return error;
-  if (error.kind === notImplementedEntry) return error;
-  return new Error(`${operation.operationId} does not declare ${error.statusCode}`, { cause: error });
+/** Returns a handler's error, or an internal error if its status, other than 501, is none of the operation. */
+function declaredError({ operationId, statusOf, mayReturn }: Operation, error: unknown): unknown {
+  if (!(error instanceof ApiError) || error.kind === notImplementedEntry) return error;
+  const status = statusOf(error);
+  if (mayReturn(status)) return error;
+  return new UndeclaredResponseError(
+    `${operationId} does not declare ${status}, the status of the error ${error.code} that its handler threw: ` +
+      `declare ${keysOf(status).join(' or ')}, or throw an error whose status is declared`,
+    { cause: error },
+  );
+}
+
+/** Returns a handler's error, with challenges if it is a 401 without any (RFC 9110 section 15.5.2). */
+function withChallenge(error: unknown, challenges: string): unknown {
+  if (!(error instanceof ApiError) || error.statusCode !== 401 || challenges === '') return error;
+  const hasOwn = Object.keys(error.headers).some((name) => name.toLowerCase() === 'www-authenticate');
+  return hasOwn ? error : withHeader(error, 'www-authenticate', challenges);
 }

@@ -57,7 +57,7 @@ export function authenticate(
   const [only] = groups;
   if (groups.length === 1 && only?.length === 1 && !isOptional) return app.auth(only);
 
-  const challenges = new Set(named.flat().flatMap(({ scheme }) => schemes.get(scheme)!.challenge() ?? []));
+  const challenges = challengesFor(named, schemes);
   const failures = new WeakMap<FastifyRequest, Error[]>();
   const remembering = groups.map((group) =>
     group.map((admit): Admission => (request, reply, done) => {
@@ -79,13 +79,28 @@ export function authenticate(
       const all = failures.get(request) ?? [error];
       // Credentials that were sent must be valid; without any, an optional requirement is satisfied.
       if (!isOptional || !all.every((one) => one instanceof ApiError && one.kind === 'missingToken')) {
-        done(decisive(all, [...challenges]));
+        done(decisive(all, challenges));
         return;
       }
       reply.code(200);
       done();
     });
   };
+}
+
+/**
+ * Returns the challenges of the schemes that an operation accepts, as a header; of a public one, such as a login, those of
+ * all schemes. It is empty if none has a challenge.
+ */
+export function challengesOf({ security }: Operation, { schemes }: AuthenticationOptions): string {
+  const own = challengesFor(security, schemes);
+  const all = () => [...new Set([...schemes.values()].flatMap(({ challenge }) => challenge() ?? []))];
+  return (security.flat().length > 0 ? own : all()).join(', ');
+}
+
+/** The challenges of all schemes in security requirements, without further parameters. */
+function challengesFor(security: Operation['security'], schemes: VerifiedSchemes): string[] {
+  return [...new Set(security.flat().flatMap(({ scheme }) => schemes.get(scheme)!.challenge() ?? []))];
 }
 
 /**

@@ -10,6 +10,7 @@ import type { AnyVerifiers, Verified, Verifiers } from '../../../dist/contract/v
 import type { Opened } from '../../../dist/definition.js';
 import { ApiError } from '../../../dist/errors.js';
 import { StorageError } from '../../../dist/storage/interface.js';
+import { service as definition } from '../../../../../dist/service.js';
 import type { operations, operationSecurity, securitySchemes } from '../../support/garden/types.gen.js';
 
 const engine = engines[0]!;
@@ -132,6 +133,12 @@ async function start(t: Test, options: ServiceOptions = {}) {
   return { ...service, asked, get };
 }
 
+/** No verifiers but those of these schemes. */
+const allBut = (...names: Scheme[]): AnyVerifiers =>
+  Object.fromEntries(
+    Object.keys(schemes).flatMap((name) => (names.includes(name as Scheme) ? [] : [[name, undefined]])),
+  );
+
 const callerOf = (json: unknown) => (json as { caller: { subject: string; scopes: string[] } | null }).caller;
 const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
 const noOne = { status: 401 };
@@ -197,6 +204,36 @@ t.test('a 401 challenges for each scheme that the operation accepts', async (t) 
   const both = { headers: { ...valid.key.headers, ...valid.basic.headers } };
   t.match(callerOf((await get('both', both)).json)?.subject, '\nkey\nalice', 'the first one identifies');
   t.match(await get('both', valid.key), { status: 401, headers: { 'www-authenticate': basicChallenge } });
+});
+
+t.test('a 401 that a handler throws challenges too, in a public operation for all schemes', async (t) => {
+  const { user, basic, key } = schemes;
+  const paths = { mine: [{ user: [] }], keyed: [{ key: [] }], logIn: [], either: [{}, { basic: [] }] };
+  const contract = loadContract(bytesOf({ user, basic, key }, paths));
+  let headers: Record<string, string> = {};
+  const refuse = () => {
+    throw new ApiError({ code: 40150, message: 'The password is wrong.' }, { detail: 'again', headers });
+  };
+  const options = {
+    contract,
+    handlers: { mine: refuse, keyed: refuse, logIn: refuse, either: refuse },
+    service: { ...definition, errors: { wrongPassword: { code: 40150, message: 'The password is wrong.' } } },
+  };
+  const { get, token } = await start(t, { ...options, verifiers: allBut('user', 'basic', 'key') });
+  const challengeOf = async (name: string, credential: object = {}) => {
+    const { status, text, headers } = await get(name, credential);
+    t.equal(status, 401, name);
+    t.equal(text, '{"error":40150,"message":"The password is wrong: again."}');
+    return headers['www-authenticate'];
+  };
+  const bearerChallenge = 'Bearer realm="plant-store"';
+  const basicChallenge = 'Basic realm="plant-store", charset="UTF-8"';
+  t.equal(await challengeOf('mine', bearer(token)), bearerChallenge);
+  t.equal(await challengeOf('keyed', valid.key), undefined, 'an API key has no challenge');
+  t.equal(await challengeOf('either'), basicChallenge, 'without credentials, which it takes');
+  t.equal(await challengeOf('logIn'), `${bearerChallenge}, ${basicChallenge}`);
+  headers = { 'WWW-Authenticate': 'Form realm="login"' };
+  t.equal(await challengeOf('logIn'), 'Form realm="login"', 'or what the handler says');
 });
 
 t.test('a scope that a scheme without tokens does not grant is a 403 without a challenge', async (t) => {
