@@ -10,7 +10,7 @@ import { parse } from 'yaml';
 import { loadContract } from '../../packages/server/dist/contract/contract.js';
 import { contract } from '../../packages/server/test/support/contract-check.js';
 import type { ApiError, ErrorEntry } from '../../packages/server/dist/errors.js';
-import { createErrorWriter } from '../../packages/server/dist/http/error-writer.js';
+import { createErrorRenderer } from '../../packages/server/dist/http/error-renderer.js';
 import { Compiler, createValidator } from '../../packages/server/dist/http/request/validation.js';
 import { breakingChanges } from '../support/breaking-changes.js';
 import { edited, partOf, type Edits } from '../../packages/server/test/support/edited.js';
@@ -172,7 +172,7 @@ t.test('compatible changes are accepted', async (t) => {
 
 t.test('an error whose code is taken, or is that of no error status, prevents startup', async (t) => {
   const check = (errors: Record<string, ErrorEntry>, operations = contract.operations) => {
-    createErrorWriter(new Compiler(contract.document), operations, { errors });
+    createErrorRenderer(new Compiler(contract.document), operations, { errors });
   };
   check({ one: { code: 40999, message: 'One.' }, unknownOutcome: { code: 50302, message: 'Another text.' } });
   const two = { one: { code: 40999, message: 'One.' }, two: { code: 40999, message: 'Two.' } };

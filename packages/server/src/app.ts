@@ -14,21 +14,21 @@ import { createMemoryBudget } from './http/admission/memory-budget.js';
 import { countRefused, createRateLimits, type RateLimits } from './http/admission/rate-limit.js';
 import { startInOrder } from './http/connection/pipelining.js';
 import { createScheduler } from './http/admission/scheduler.js';
-import { createTurns } from './http/admission/turns.js';
+import { createStreamTurns } from './http/admission/stream-turns.js';
 import { respondToClientError } from './http/connection/client-errors.js';
 import { checkHeaders } from './http/connection/host-and-expect.js';
 import { addRequestId, requestId } from './http/connection/request-id.js';
 import { createServer, type ServerLimits, type Tls } from './http/connection/server.js';
 import { prepareShutdown } from './http/connection/shutdown.js';
 import { settleUnreadBody } from './http/connection/unread-body.js';
-import { createErrorWriter } from './http/error-writer.js';
+import { createErrorRenderer } from './http/error-renderer.js';
 import { serveDocsPage } from './http/pages/docs-page.js';
 import { publishContract } from './http/pages/published-contract.js';
 import { Compiler } from './http/request/validation.js';
 import { createErrorHandler } from './http/response/error-handler.js';
 import { declareMediaType } from './http/response/media-type.js';
 import { registerRoutes } from './http/routing/routes.js';
-import { refuseUnknownRoutes, rewriteTarget } from './http/routing/unknown-routes.js';
+import { refuseUnknownRoutes, rewriteTarget } from './http/routing/path-and-method.js';
 import type { IdentityProvider } from './http/security/jwt.js';
 import { createSchemes } from './http/security/schemes.js';
 import type { Metrics } from './observability/metrics.js';
@@ -156,7 +156,7 @@ function createApp(
   compiler: Compiler,
 ): FastifyInstance {
   const limits: Limits = { ...defaultLimits, ...givenLimits };
-  const write = createErrorWriter(compiler, operations, {
+  const write = createErrorRenderer(compiler, operations, {
     errors: service.errors,
     render: service.renderError,
     report: ({ code }, fault) => {
@@ -287,7 +287,7 @@ async function addSteps(
       stallTime: limits.stallTimeout,
       // While others wait, a stalled client is cut off after half of the stall timeout.
       budget: createMemoryBudget(limits.listBudget, limits.stallTimeout / 2),
-      turns: createTurns(),
+      turns: createStreamTurns(),
     },
     countCaller: rates.subject,
   });

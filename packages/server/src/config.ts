@@ -6,7 +6,6 @@ import type { Service } from './definition.js';
 import {
   atLeastOneSecond,
   bytes,
-  count,
   databaseUrl,
   flag,
   logLevel,
@@ -21,6 +20,7 @@ import {
   seconds,
   text,
   workers,
+  zeroOrMore,
 } from './variable-types.js';
 
 /** Every variable: its type, its default and its description, from which docs/configuration.md is generated. */
@@ -113,15 +113,15 @@ export const variables = {
     default: defaultLimits.maxConnections,
     desc: 'Maximum number of connections; further ones are closed immediately. Reduced automatically if the open-file limit is too low',
   }),
-  MAX_EVENT_LOOP_DELAY_MS: count({
+  MAX_EVENT_LOOP_DELAY_MS: zeroOrMore({
     default: defaultProcess.maxEventLoopDelay,
     desc: 'Requests receive 503 for a second when the event-loop lag of the previous one, the mean of at most 100 samples, exceeds this (a single stop of 5 seconds counts at least 50); 0 disables the check',
   }),
-  RATE_LIMIT_PER_SUBJECT: count({
+  RATE_LIMIT_PER_SUBJECT: zeroOrMore({
     default: defaultLimits.rates.perSubject,
     desc: 'Maximum requests per subject in each time window; further ones receive 429. 0 disables the limit',
   }),
-  RATE_LIMIT_PER_ADDRESS: count({
+  RATE_LIMIT_PER_ADDRESS: zeroOrMore({
     default: defaultLimits.rates.perAddress,
     desc: 'Maximum requests per IP address (IPv6: per /64, and 16 times as many per /48) in each time window, even without a token; further ones receive 429. 0 disables the limit',
   }),

@@ -176,7 +176,7 @@ export interface WrittenError {
 export type ObserveError = (error: ApiError, request: object) => void;
 
 /** Writes errors. It throws nothing. */
-export type ErrorWriter = (error: ApiError) => WrittenError;
+export type ErrorRenderer = (error: ApiError) => WrittenError;
 
 /** Writes errors with the body of this package's contract: `error` and `message`. */
-export const writeError: ErrorWriter = (error) => ({ mediaType: 'application/json', text: error.json });
+export const writeError: ErrorRenderer = (error) => ({ mediaType: 'application/json', text: error.json });

@@ -14,8 +14,8 @@ export type LoadService = () => Promise<{ readonly service: Service }>;
  */
 export async function start(load: LoadService): Promise<void> {
   receiveSignals();
-  const [{ start }, { service }] = await Promise.all([import('./process/start.js'), load()]);
-  await start(service, process.env, process.argv.slice(2));
+  const [{ startProcess }, { service }] = await Promise.all([import('./process/start.js'), load()]);
+  await startProcess(service, process.env, process.argv.slice(2));
 }
 
 /**
@@ -26,6 +26,6 @@ export async function start(load: LoadService): Promise<void> {
  * await runCommand(() => import('./service.js'));
  */
 export async function runCommand(load: LoadService): Promise<void> {
-  const [{ runCommand }, { service }] = await Promise.all([import('./process/commands.js'), load()]);
-  await runCommand(service, process.env, process.argv);
+  const [{ runServiceCommand }, { service }] = await Promise.all([import('./process/commands.js'), load()]);
+  await runServiceCommand(service, process.env, process.argv);
 }

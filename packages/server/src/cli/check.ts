@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { ConfigError } from '../config.js';
 import { loadContract, type Contract } from '../contract/contract.js';
 import { ContractError, formatFinding, type Finding } from '../contract/contract-text.js';
-import { createErrorWriter } from '../http/error-writer.js';
+import { createErrorRenderer } from '../http/error-renderer.js';
 import { Compiler, findWrongDefaults } from '../http/request/validation.js';
 
 /** What is wrong with a contract, and the contract if nothing is. */
@@ -39,7 +39,7 @@ export function checkContract(file: string, hasOwnErrors: boolean): Checked {
 function findUnfitErrors(compiler: Compiler, { operations }: Contract): Finding[] {
   return operations.flatMap((operation) => {
     try {
-      createErrorWriter(compiler, [operation], { errors: {} });
+      createErrorRenderer(compiler, [operation], { errors: {} });
       return [];
     } catch (error) {
       return operation.find((error as Error).message, 'Allow it, or render errors with renderError');

@@ -3,7 +3,7 @@ import type { Contract } from '../contract/contract.js';
 import type { Content } from '../contract/responses.js';
 import type { Shape } from '../contract/shape.js';
 import type { ErrorFacts, RenderedError } from '../errors.js';
-import { createErrorWriter } from '../http/error-writer.js';
+import { createErrorRenderer } from '../http/error-renderer.js';
 import { Compiler } from '../http/request/validation.js';
 
 /** A form of errors: an expression, or the forms of the members of an object. */
@@ -63,7 +63,7 @@ export function findErrorForm({ document, operations }: Contract): ErrorForm | u
   const compiler = new Compiler(document);
   const fits = (form: ErrorForm) => {
     try {
-      createErrorWriter(compiler, operations, { errors: {}, render: (error) => render(form, error) });
+      createErrorRenderer(compiler, operations, { errors: {}, render: (error) => render(form, error) });
       return true;
     } catch {
       return false;

@@ -6,7 +6,7 @@ import { greatestOf, pageOrder, type PageOrder } from '../storage/postgres/page-
 import { functionsOf, idTypes } from '../storage/postgres/statements.js';
 import { tokenIndexes } from '../storage/token-row.js';
 import { outcomeInSql } from '../storage/writes.js';
-import { longBytes, longIndexOf } from '../storage/sqlite/pages.js';
+import { longBytes, longIndexOf } from '../storage/sqlite/page-reader.js';
 
 /** An object of a schema. */
 export interface SchemaObject {

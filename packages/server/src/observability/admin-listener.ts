@@ -10,8 +10,8 @@ import { createServer } from '../http/connection/server.js';
 import { settleUnreadBody } from '../http/connection/unread-body.js';
 import { createErrorHandler } from '../http/response/error-handler.js';
 import { declareMediaType } from '../http/response/media-type.js';
-import { refuseUnknownRoutes, rewriteTarget } from '../http/routing/unknown-routes.js';
-import { within } from '../node/time-limit.js';
+import { refuseUnknownRoutes, rewriteTarget } from '../http/routing/path-and-method.js';
+import { within } from '../within.js';
 
 /** What the admin listener reports. */
 export interface AdminOptions {

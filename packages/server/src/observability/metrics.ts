@@ -19,7 +19,7 @@ export interface Metrics {
   /** Counts what was rejected before it was a request. */
   readonly countRejection: (reason: RejectionReason) => void;
   /** Observes the writes, transactions and connections of the storage. */
-  readonly writer: {
+  readonly writes: {
     space(measure: () => { free: number; reserve: number } | undefined): void;
     queue(rows: () => number): void;
     committed(rows: number, seconds: number): void;
@@ -54,7 +54,7 @@ export function createMetrics({ metricPrefix: prefix }: Pick<Service, 'metricPre
     observeRequests: createRequestObserver(prefix, registers),
     observeVerifier: createVerifierObserver(prefix, registers),
     countRejection: createRejectionCounter(prefix, registers),
-    writer: createWriterObserver(prefix, registers),
+    writes: createWriteObserver(prefix, registers),
   };
 }
 
@@ -124,7 +124,7 @@ function createRejectionCounter(prefix: string, registers: Registry[]): Metrics[
   };
 }
 
-function createWriterObserver(prefix: string, registers: Registry[]): Metrics['writer'] {
+function createWriteObserver(prefix: string, registers: Registry[]): Metrics['writes'] {
   const commits = new Histogram({
     name: `${prefix}write_commit_duration_seconds`,
     help: 'Time to commit a batch of writes, including failed commits.',
@@ -153,7 +153,7 @@ function createWriterObserver(prefix: string, registers: Registry[]): Metrics['w
     registers,
   });
   for (const outcome of ['completed', 'repeated', 'failed']) transactions.inc({ outcome }, 0);
-  let openConnections: Parameters<Metrics['writer']['connections']>[0] | undefined;
+  let openConnections: Parameters<Metrics['writes']['connections']>[0] | undefined;
   new Gauge({
     name: `${prefix}database_connections`,
     help: 'Open connections to PostgreSQL, by what they are for: reads, writes or transactions.',
@@ -182,8 +182,8 @@ function createWriterObserver(prefix: string, registers: Registry[]): Metrics['w
 }
 
 /** Only the process that writes to a disk has values. */
-function createSpaceObserver(prefix: string, registers: Registry[]): Metrics['writer']['space'] {
-  let measure: Parameters<Metrics['writer']['space']>[0] = () => undefined;
+function createSpaceObserver(prefix: string, registers: Registry[]): Metrics['writes']['space'] {
+  let measure: Parameters<Metrics['writes']['space']>[0] = () => undefined;
   const gauges = {
     free: 'Free space on the disk of the store, less what its log still needs, and some of what is unused in the store.',
     reserve: 'Free space below which creates and replacements are refused.',

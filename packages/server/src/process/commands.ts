@@ -5,7 +5,7 @@ import type { Service } from '../definition.js';
 import { messageOf, StorageError } from '../storage/interface.js';
 import { migrateStorage, pathOf } from '../storage/open.js';
 import { backUp } from '../storage/sqlite/backup.js';
-import { runSql } from '../storage/sqlite/sql.js';
+import { runSql } from '../storage/sqlite/sql-command.js';
 import { version } from '../version.js';
 import { CommandError, printJson, StoreCommands, type StoreOptions } from './store-commands.js';
 import { receiveSignals } from './signals.js';
@@ -16,7 +16,7 @@ import { addTokenCommands } from './token-commands.js';
  * @param environment - The environment of the process, to which the options of the server are added.
  * @param argv - The arguments of the process, with the program and the script.
  */
-export async function runCommand(
+export async function runServiceCommand(
   service: Service,
   environment: NodeJS.ProcessEnv,
   argv: readonly string[],
@@ -85,7 +85,7 @@ function addServeCommand(program: Command, service: Service, environment: NodeJS
     .action(async (_options: unknown, { args }: Command) => {
       // Only the server finishes its work when a signal ends it.
       receiveSignals();
-      await (await import('./start.js')).start(service, environment, args);
+      await (await import('./start.js')).startProcess(service, environment, args);
     });
 }
 

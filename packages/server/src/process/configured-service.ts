@@ -44,20 +44,20 @@ export async function openConfiguredStorage(
   role: StorageRole = {},
 ): Promise<OpenStorage> {
   const queued = await loadTraces(service);
-  const writer = {
+  const writes = {
     queueRows: config.WRITE_QUEUE_ROWS,
     queueBytes: config.WRITE_QUEUE_BYTES,
     batchRows: config.WRITE_BATCH_ROWS,
     batchBytes: config.WRITE_BATCH_BYTES,
     reserve: config.DATABASE_RESERVE_BYTES,
-    observer: { ...metrics?.writer, ...(queued !== undefined && { queued }) },
+    observer: { ...metrics?.writes, ...(queued !== undefined && { queued }) },
   };
   const postgres = {
     poolSize: config.DATABASE_POOL_SIZE,
     timeout: config.DATABASE_TIMEOUT_SECONDS * 1000,
     prepared: config.DATABASE_PREPARED,
   };
-  return openStorage(service, config.DATABASE_URL, writer, postgres, role);
+  return openStorage(service, config.DATABASE_URL, writes, postgres, role);
 }
 
 /**

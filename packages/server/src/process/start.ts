@@ -22,7 +22,7 @@ import {
  * @param environment - The environment of the process, to which the options of the command line are added.
  * @param args - Without the program and the script.
  */
-export async function start(
+export async function startProcess(
   service: Service,
   environment: NodeJS.ProcessEnv,
   args: readonly string[],

@@ -14,11 +14,11 @@ import {
   type Storage,
   StorageError,
 } from './interface.js';
-import type { GroupWriter, GroupWriterLimits } from './group-writer.js';
+import type { GroupCommit, WriteLimits } from './group-commit.js';
 import { idRules, type IdRules } from './ids.js';
 import { type TransactionCommitter, Transactions } from './transactions.js';
 import { Turns } from './turns.js';
-import { keyOf, type Write } from './writes.js';
+import { documentKey, type Write } from './writes.js';
 
 /** The ids from one to another, both included. Neither need be valid; if `from` is greater than `to`, there are none. */
 export interface Bounds {
@@ -51,14 +51,14 @@ interface OpenDocuments extends Pick<Storage, 'collection' | 'transaction'> {
 /** Opens the collections of a store. @param readerOf - Returns what reads a collection. */
 export function openCollections(
   definitions: readonly CollectionDefinition[],
-  writer: GroupWriter,
+  groupCommit: GroupCommit,
   readerOf: (definition: CollectionDefinition) => CollectionReader,
   committer: TransactionCommitter,
-  { queueBytes: allBytes, transactions: limits, observer }: GroupWriterLimits,
+  { queueBytes: allBytes, transactions: limits, observer }: WriteLimits,
 ): OpenDocuments {
   const turns = new Turns(defaultTransactions.waiting);
   const collections = new Map(
-    definitions.map((one) => [one, new DocumentCollection(one, writer, readerOf(one), turns)]),
+    definitions.map((one) => [one, new DocumentCollection(one, groupCommit, readerOf(one), turns)]),
   );
   const definitionOf = new Map<Collection<Id>, CollectionDefinition>(
     Array.from(collections, ([definition, collection]) => [collection, definition]),
@@ -84,14 +84,19 @@ export function openCollections(
 
 class DocumentCollection implements Collection<Id> {
   readonly #definition: CollectionDefinition;
-  readonly #writer: GroupWriter;
+  readonly #groupCommit: GroupCommit;
   readonly #reader: CollectionReader;
   readonly #ids: IdRules;
   readonly #turns: Turns;
 
-  constructor(definition: CollectionDefinition, writer: GroupWriter, reader: CollectionReader, turns: Turns) {
+  constructor(
+    definition: CollectionDefinition,
+    groupCommit: GroupCommit,
+    reader: CollectionReader,
+    turns: Turns,
+  ) {
     this.#definition = definition;
-    this.#writer = writer;
+    this.#groupCommit = groupCommit;
     this.#reader = reader;
     this.#turns = turns;
     this.#ids = idRules[definition.id];
@@ -100,7 +105,7 @@ class DocumentCollection implements Collection<Id> {
   write<C extends Change>(subject: string, id: Id, change: C): Promise<OutcomeOf<C>> {
     if (!this.#ids.isValid(id)) return Promise.reject(this.#noId(id));
     const write: Write = { collection: this.#definition, subject, id, ...change };
-    return this.#writer.write(write) as Promise<OutcomeOf<C>>;
+    return this.#groupCommit.write(write) as Promise<OutcomeOf<C>>;
   }
 
   async get(subject: string, id: Id): Promise<string | undefined> {
@@ -147,7 +152,7 @@ class DocumentCollection implements Collection<Id> {
   async change(subject: string, id: Id, update: (text: string) => string): Promise<string | undefined> {
     if (!this.#ids.isValid(id)) throw this.#noId(id);
     const deadline = performance.now() + defaultTransactions.time;
-    const key = keyOf({ collection: this.#definition, subject, id });
+    const key = documentKey({ collection: this.#definition, subject, id });
     const endOfDocument = await this.#turns.take(key, 'alone', deadline);
     try {
       // A transaction that runs alone must not fail because of changes.

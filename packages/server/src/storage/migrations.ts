@@ -24,7 +24,7 @@ export interface Migrated {
 export type AppliedMigration = Pick<Migration, 'version' | 'name' | 'oldestApplication'>;
 
 /** The migrations of a service, with its name and its collections. */
-export interface Schema extends Pick<StoreDefinition, 'name' | 'collections'> {
+export interface StoreSchema extends Pick<StoreDefinition, 'name' | 'collections'> {
   readonly migrations: readonly Migration[];
 }
 
@@ -36,7 +36,7 @@ export interface Schema extends Pick<StoreDefinition, 'name' | 'collections'> {
 export function loadSchema(
   { name, collections, migrations }: StoreDefinition,
   engine: 'sqlite' | 'postgres',
-): Schema {
+): StoreSchema {
   const folder = new URL(`./${engine}/`, migrations);
   const schema = { name, collections, migrations: loadMigrations(folder) };
   if (schema.migrations.length > 0) return schema;
@@ -67,7 +67,7 @@ export function loadMigrations(folder: URL): Migration[] {
  * @throws StorageError when the schema of the database requires a newer application, or is that of another service.
  */
 export function pendingMigrations(
-  { name: service, migrations }: Pick<Schema, 'name' | 'migrations'>,
+  { name: service, migrations }: Pick<StoreSchema, 'name' | 'migrations'>,
   applied: readonly AppliedMigration[],
   application = thisVersion,
 ): Migration[] {
@@ -101,7 +101,7 @@ export function creationOf(migrations: readonly string[], name: string): string 
  * @param names - The objects that this release of the server needs.
  * @throws StorageError when the migrations of the service were written for another release.
  */
-export function requireCreations({ name: service, migrations }: Schema, names: readonly string[]): void {
+export function requireCreations({ name: service, migrations }: StoreSchema, names: readonly string[]): void {
   const texts = migrations.map(({ sql }) => sql);
   const missing = names.filter((name) => creationOf(texts, name) === undefined);
   if (missing.length > 0)
@@ -129,7 +129,7 @@ interface MigrationTransaction {
  * @throws StorageError as pendingMigrations does; also any error of the engine.
  */
 export async function applyMigrations(
-  schema: Schema,
+  schema: StoreSchema,
   transaction: MigrationTransaction,
 ): Promise<Migration[]> {
   await transaction.execute(transaction.createTable);

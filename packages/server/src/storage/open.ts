@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Storage, StorageError, type StoreDefinition, toStorageError } from './interface.js';
-import type { GroupWriterLimits } from './group-writer.js';
+import type { WriteLimits } from './group-commit.js';
 import { loadSchema, type Migrated } from './migrations.js';
 import type { PostgresOptions } from './postgres/statement-runner.js';
 import { checkStore } from './sqlite/store-check.js';
@@ -37,14 +37,14 @@ export interface StorageRole {
 export async function openStorage(
   store: StoreDefinition,
   url: string,
-  writer: Partial<GroupWriterLimits> = {},
+  writes: Partial<WriteLimits> = {},
   postgres: Omit<PostgresOptions, 'url'> = {},
   { forWorkers, writerAddress, serves }: StorageRole = {},
 ): Promise<OpenStorage> {
-  if (isPostgres(url)) return (await postgresql()).openPostgres({ store, url, writer, serves, ...postgres });
+  if (isPostgres(url)) return (await postgresql()).openPostgres({ store, url, writes, serves, ...postgres });
   const { openSqlite, openSqliteReader } = await sqlite();
-  if (writerAddress !== undefined) return openSqliteReader({ store, writer }, writerAddress);
-  return openSqlite({ store, file: fileOf(url), writer, forWorkers });
+  if (writerAddress !== undefined) return openSqliteReader({ store, writes }, writerAddress);
+  return openSqlite({ store, file: fileOf(url), writes, forWorkers });
 }
 
 /**

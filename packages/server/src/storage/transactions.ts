@@ -1,6 +1,6 @@
 // Transactions over the documents of one subject: what they have read must still hold when they are committed.
 import { defaultTransactions } from '../defaults.js';
-import { within } from '../node/time-limit.js';
+import { within } from '../within.js';
 import {
   type Change,
   type Collection,

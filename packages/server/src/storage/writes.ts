@@ -9,7 +9,7 @@ export type Write = Change & {
 };
 
 /** What became of a write; undefined if the engine did not say. */
-export type Result = Outcome | StorageError | undefined;
+export type WriteResult = Outcome | StorageError | undefined;
 
 /** Commits batches of writes: a thread, a connection to the thread of another process, or PostgreSQL. */
 export interface Committer {
@@ -23,7 +23,7 @@ export interface Committer {
    * Commits a batch of at least one write, and resolves with the result of each, in order.
    * @throws StorageError that applies to every write of the batch.
    */
-  commit(batch: readonly Write[]): Promise<readonly Result[]>;
+  commit(batch: readonly Write[]): Promise<readonly WriteResult[]>;
   /** @throws StorageError when it has failed permanently. */
   check(): void;
   /** Releases its resources, when all batches have been committed. */
@@ -31,7 +31,11 @@ export interface Committer {
 }
 
 /** A text that identifies the document of a write: no name of a collection contains a space, and no id U+0000. */
-export function keyOf({ collection, subject, id }: Pick<Write, 'collection' | 'subject' | 'id'>): string {
+export function documentKey({
+  collection,
+  subject,
+  id,
+}: Pick<Write, 'collection' | 'subject' | 'id'>): string {
   return `${collection.name} ${id}\0${subject}`;
 }
 

@@ -17,7 +17,7 @@ import {
   StorageError,
   type Token,
 } from '../../dist/storage/interface.js';
-import { defaultWriterLimits, GroupWriter, type GroupWriterLimits } from '../../dist/storage/group-writer.js';
+import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../../dist/storage/group-commit.js';
 import { fileOf, isPostgres } from '../../dist/storage/open.js';
 import type { Committer } from '../../dist/storage/writes.js';
 import { plants as plantDefinition, type Plant } from '../../../../dist/plants/repository.js';
@@ -96,7 +96,7 @@ const insert = (id: bigint, collection = plantDefinition) =>
 const groupWriter = (
   commit: Committer['commit'],
   given: Partial<Committer> = {},
-  limits: Partial<GroupWriterLimits> = {},
+  limits: Partial<WriteLimits> = {},
 ) => {
   const committer: Committer = {
     broken: new Promise(() => undefined),
@@ -107,7 +107,7 @@ const groupWriter = (
     close: () => Promise.resolve(),
     ...given,
   };
-  return new GroupWriter(committer, { ...defaultWriterLimits, ...limits });
+  return new GroupCommit(committer, { ...defaultWriteLimits, ...limits });
 };
 
 t.test(

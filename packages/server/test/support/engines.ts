@@ -17,7 +17,7 @@ import {
 import { startWriter } from './writer-process.js';
 import { service } from '../../../../dist/service.js';
 import type { Page, Storage as AnyStorage, StoreDefinition } from '../../dist/storage/interface.js';
-import type { GroupWriterLimits } from '../../dist/storage/group-writer.js';
+import type { WriteLimits } from '../../dist/storage/group-commit.js';
 import {
   migrateStorage,
   openExistingStorage as openAnyExisting,
@@ -40,7 +40,7 @@ export interface Engine {
    */
   restore(t: Test, name: OldStore, definition?: StoreDefinition): Promise<string>;
   /** Opens the store at such a URL. It closes with the test. */
-  open(t: Test, url: string, limits?: Partial<GroupWriterLimits>): Promise<Storage>;
+  open(t: Test, url: string, limits?: Partial<WriteLimits>): Promise<Storage>;
   /** Opens a store at such a URL twice, as two processes that use it at the same time do. */
   openTwice(t: Test, url: string): Promise<[Storage, Storage]>;
   /** Opens an empty store of another service, which closes with the test. */
@@ -159,11 +159,7 @@ export const enginesToTest = engines.filter(({ name }) => chosen?.includes(name)
  * Opens a store as a worker does: another process has the writer, which ends when the store is closed. What commands do
  * with tokens, a second connection does.
  */
-async function openThroughSupervisor(
-  t: Test,
-  url: string,
-  limits?: Partial<GroupWriterLimits>,
-): Promise<Storage> {
+async function openThroughSupervisor(t: Test, url: string, limits?: Partial<WriteLimits>): Promise<Storage> {
   const writer = await startWriter(t, url);
   const storage = await writer.open(limits);
   const command = await openExistingStorage(url);
@@ -185,7 +181,7 @@ async function openThroughSupervisor(
 export async function openEmptyStorage(
   t: Test,
   engine: Engine,
-  limits?: Partial<GroupWriterLimits>,
+  limits?: Partial<WriteLimits>,
 ): Promise<Storage> {
   return engine.open(t, await engine.createUrl(t), limits);
 }

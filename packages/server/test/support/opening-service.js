@@ -16,7 +16,7 @@ const note = (/** @type {string} */ what) => {
 };
 const never = () => new Promise(() => undefined);
 
-const [{ start }, { runCommand }, { workerVariable }, { service: plantStore }, { plants }] =
+const [{ startProcess }, { runServiceCommand }, { workerVariable }, { service: plantStore }, { plants }] =
   await Promise.all([
     import('../../dist/process/start.js'),
     import('../../dist/process/commands.js'),
@@ -65,5 +65,5 @@ const service = {
 };
 
 const args = process.argv.slice(2);
-if (args[0] === 'token') await runCommand(service, process.env, process.argv);
-else await start(service, process.env, args);
+if (args[0] === 'token') await runServiceCommand(service, process.env, process.argv);
+else await startProcess(service, process.env, args);

@@ -3,7 +3,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import type { Test } from 'tap';
 import type { StoreDefinition } from '../../dist/storage/interface.js';
-import type { GroupWriterLimits } from '../../dist/storage/group-writer.js';
+import type { WriteLimits } from '../../dist/storage/group-commit.js';
 import { openStorage, type OpenStorage } from './store.js';
 
 /** The process of a writer. */
@@ -12,7 +12,7 @@ export interface WriterProcess {
   readonly address: string;
   readonly pid: number | undefined;
   /** Opens the store as a worker does. It closes with the test. */
-  readonly open: (limits?: Partial<GroupWriterLimits>) => Promise<OpenStorage>;
+  readonly open: (limits?: Partial<WriteLimits>) => Promise<OpenStorage>;
   /** Stores the plant 1 of the subject `s`, in its process alone. */
   readonly fill: () => Promise<void>;
   /** Closes the store, and resolves when the process has exited. */

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { stopListening } from '../../node/http.js';
-import { within } from '../../node/time-limit.js';
+import { within } from '../../within.js';
 import { connectionOf } from './connection.js';
 
 /** How long a request may take to reach the server, in ms: new connections without a request stay open this long. */

@@ -3,12 +3,12 @@ import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import { UndeclaredResponseError } from '../../errors.js';
 import { pacedStream, reserveFor, type ChunkSource, type StreamBounds } from './paced-stream.js';
-import type { Turns } from '../admission/turns.js';
+import type { StreamTurns } from '../admission/stream-turns.js';
 
 /** Limits on streams. */
 export interface RawBodyOptions extends StreamBounds {
   /** Which streams may make a chunk: a handler may compute long for one. */
-  turns: Turns;
+  turns: StreamTurns;
   mediaType: string;
 }
 

@@ -7,7 +7,7 @@ import { checkServer } from './server-check.js';
 import type { TimeLimits } from './time-limits.js';
 
 /** A connection to a server whose settings have been checked. */
-export interface Connection {
+export interface DatabaseConnection {
   readonly client: PoolClient;
   /** The server's time when performance.now() is 0, in ms since the epoch. */
   readonly clock: number;
@@ -21,7 +21,7 @@ export class Connections {
   readonly #limits: TimeLimits;
   readonly #onConnect: (query: Query) => Promise<void>;
   /** The connections that have been checked. */
-  readonly #checked = new WeakMap<PoolClient, Connection>();
+  readonly #checked = new WeakMap<PoolClient, DatabaseConnection>();
 
   /**
    * @param url - Where to connect.
@@ -75,7 +75,7 @@ export class Connections {
    * @throws StorageError `overloaded` if all connections remain in use, NotConnected if connecting fails, or
    *   `unavailable` if the server is not suitable.
    */
-  async acquire(deadline: number): Promise<Connection> {
+  async acquire(deadline: number): Promise<DatabaseConnection> {
     const client = await this.#connect().catch((error: unknown) => {
       throw error instanceof StorageError ? error : storageError('unavailable', error, NotConnected);
     });

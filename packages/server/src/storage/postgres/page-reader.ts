@@ -71,7 +71,7 @@ interface PageReaderOptions {
 }
 
 /** Reads several pages in one statement. Pages requested while statements are in flight go into the next one. */
-export class PageReader {
+export class PostgresPageReader {
   readonly #options: PageReaderOptions;
   readonly #waiting = new SubjectQueue<PageRequest>();
   readonly #inFlight = new Set<Promise<void>>();
@@ -175,9 +175,9 @@ export class PageReader {
 /** Separate readers for the first and the next pages of lists, and for counting, so that none delays the others. */
 export class PageReaders {
   readonly #ids: IdRules;
-  readonly #first: PageReader;
-  readonly #next: PageReader;
-  readonly #count: PageReader;
+  readonly #first: PostgresPageReader;
+  readonly #next: PostgresPageReader;
+  readonly #count: PostgresPageReader;
 
   /** @param options.count - Like `read`, for pages of which only the number of documents is wanted, and the last id. */
   constructor(
@@ -195,14 +195,14 @@ export class PageReaders {
       run: (work: () => Promise<void>) => work(),
       ...options,
     };
-    this.#first = new PageReader({
+    this.#first = new PostgresPageReader({
       ...common,
       maxBatch: maxFirstPages,
       minConcurrentBatch: minConcurrentFirstPages,
     });
     const later = { ...common, maxBatch: maxNextPages, minConcurrentBatch: 1 };
-    this.#next = new PageReader(later);
-    this.#count = new PageReader({ ...later, read: count });
+    this.#next = new PostgresPageReader(later);
+    this.#count = new PostgresPageReader({ ...later, read: count });
   }
 
   /**

@@ -1,8 +1,8 @@
 // Runs the statements of one process on PostgreSQL: keeps to deadlines, retries, and translates errors.
 import { defaultPostgres } from '../../defaults.js';
 import { StorageError, type StorageFailure } from '../interface.js';
-import type { ConnectionPurpose } from '../group-writer.js';
-import { Connections, type Connection } from './connections.js';
+import type { ConnectionPurpose } from '../group-commit.js';
+import { Connections, type DatabaseConnection } from './connections.js';
 import { hadNoEffect, isSerializationError, isUsable, mayEndSession, storageError } from './failures.js';
 import { Preparation, runQuery, type Query, type Row } from './query.js';
 import { TimeLimits } from './time-limits.js';
@@ -155,7 +155,7 @@ export class StatementRunner {
     connections: Connections,
     lost: StorageFailure,
     deadline: number,
-    statement: (connection: Connection) => Promise<T>,
+    statement: (connection: DatabaseConnection) => Promise<T>,
   ): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       const connection = await connections.acquire(deadline);
@@ -190,7 +190,7 @@ export class StatementRunner {
 }
 
 /** Whether the session goes on: its process still responds. Behind a pooler, another one may. */
-async function goesOn({ client, session }: Connection, deadline: number): Promise<boolean> {
+async function goesOn({ client, session }: DatabaseConnection, deadline: number): Promise<boolean> {
   const rows = await runQuery(client, 'SELECT pg_backend_pid()', [], deadline).catch(() => []);
   return rows[0]?.[0] === session;
 }

@@ -9,7 +9,7 @@ import {
   toStorageError,
 } from '../interface.js';
 import { type CollectionReader, openCollections } from '../collections.js';
-import { defaultWriterLimits, GroupWriter, type GroupWriterLimits } from '../group-writer.js';
+import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../group-commit.js';
 import {
   applyMigrations,
   loadSchema,
@@ -18,7 +18,7 @@ import {
   selectApplied,
   type AppliedMigration,
   type Migrated,
-  type Schema,
+  type StoreSchema,
 } from '../migrations.js';
 import { pageRows } from '../page-size.js';
 import { tokenIndexes } from '../token-row.js';
@@ -34,7 +34,7 @@ import { checkEncoding } from './server-check.js';
 import { ServerStatements, type DocumentStatements } from './statements.js';
 import { PostgresTokens } from './tokens.js';
 import { PostgresTransactions, serverTransactions } from './transactions.js';
-import { PostgresWriter, type Statements } from './writer.js';
+import { PostgresCommitter, type Statements } from './committer.js';
 
 /** The key of the advisory lock that serializes migrations; all releases use the same one. */
 const migrationLock = '123623169254515';
@@ -51,15 +51,15 @@ const migrationLockTime = '5s';
  */
 export async function openPostgres({
   store,
-  writer: limits,
+  writes: limits,
   serves = false,
   ...options
 }: PostgresOptions & {
   store: StoreDefinition;
-  writer?: Partial<GroupWriterLimits>;
+  writes?: Partial<WriteLimits>;
   serves?: boolean | undefined;
 }): Promise<Storage> {
-  const storage = new PostgresStorage(store, options, { ...defaultWriterLimits, ...limits });
+  const storage = new PostgresStorage(store, options, { ...defaultWriteLimits, ...limits });
   try {
     await storage.check();
     if (serves) await storage.connect();
@@ -75,7 +75,7 @@ export async function openPostgres({
  * @param url - The URL of the database. The role must own the tables.
  * @throws StorageError when PostgreSQL reports an error, or the schema requires a newer application.
  */
-export async function migratePostgres(schema: Schema, url: string): Promise<Migrated> {
+export async function migratePostgres(schema: StoreSchema, url: string): Promise<Migrated> {
   try {
     const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
     // The running statement rejects when the connection is lost.
@@ -91,7 +91,7 @@ export async function migratePostgres(schema: Schema, url: string): Promise<Migr
   }
 }
 
-async function migrate(schema: Schema, client: Client): Promise<Migrated> {
+async function migrate(schema: StoreSchema, client: Client): Promise<Migrated> {
   const query = async (text: string) => (await client.query<unknown[]>({ text, rowMode: 'array' })).rows;
   const [row = []] = await query(
     "SELECT current_setting('server_encoding'), current_database(), current_schema()",
@@ -134,18 +134,18 @@ class PostgresStorage implements Storage {
   readonly tokens: TokenRepository;
   readonly broken: Promise<StorageError>;
   /** Loaded once: a release that is installed over this one has other migrations. */
-  readonly #schema: Schema;
+  readonly #schema: StoreSchema;
   readonly #url: string;
   readonly #runner: StatementRunner;
-  readonly #committer: PostgresWriter;
-  readonly #writer: GroupWriter;
+  readonly #committer: PostgresCommitter;
+  readonly #groupCommit: GroupCommit;
   readonly #closeCollections: () => Promise<void>;
   readonly #server: Statements;
   readonly #citus: Statements;
   /** Those of the two that suit the tables, as the newest connection has found them. */
   #statements: Statements;
 
-  constructor(store: StoreDefinition, options: PostgresOptions, limits: GroupWriterLimits) {
+  constructor(store: StoreDefinition, options: PostgresOptions, limits: WriteLimits) {
     this.#schema = loadSchema(store, 'postgres');
     requireCreations(this.#schema, [...tokenIndexes, ...allFunctions(store)]);
     this.#url = options.url;
@@ -163,8 +163,8 @@ class PostgresStorage implements Storage {
     );
     this.#statements = this.#server;
     limits.observer?.connections?.(() => this.#runner.open);
-    this.#committer = new PostgresWriter(this.#runner, () => this.#statements, limits.observer);
-    this.#writer = new GroupWriter(this.#committer, { ...limits, maxAge: this.#runner.limits.all });
+    this.#committer = new PostgresCommitter(this.#runner, () => this.#statements, limits.observer);
+    this.#groupCommit = new GroupCommit(this.#committer, { ...limits, maxAge: this.#runner.limits.all });
     const readerOf = (one: CollectionDefinition): CollectionReader => ({
       page: (subject, page) => {
         const limit = Math.min(page.limit, page.isFirst ? pageRows : nextPageRows);
@@ -178,7 +178,7 @@ class PostgresStorage implements Storage {
       commitTransaction: (subject, steps) =>
         (this.#statements === this.#citus ? ofCitus : transactions).commitTransaction(subject, steps),
     };
-    const opened = openCollections(collections, this.#writer, readerOf, committer, limits);
+    const opened = openCollections(collections, this.#groupCommit, readerOf, committer, limits);
     this.collection = opened.collection;
     this.transaction = opened.transaction;
     this.#closeCollections = opened.close;
@@ -220,7 +220,7 @@ class PostgresStorage implements Storage {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#closeCollections(), this.#writer.close()]);
+    await Promise.all([this.#closeCollections(), this.#groupCommit.close()]);
     await Promise.all([...this.#server.values(), ...this.#citus.values()].map((one) => one.drain()));
     await this.#committer.close();
   }

@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import { isOlder } from '../../version.js';
 import { messageOf, StorageError } from '../interface.js';
 import { logOf } from './files.js';
-import { indexOf } from './log.js';
+import { indexOf } from './write-ahead-log.js';
 import { checkPath, checkStore, openWhole } from './store-check.js';
 
 /** The first SQLite without the WAL-reset bug, which could corrupt a database with several writing connections. */

@@ -98,7 +98,7 @@ export function identityOf(path: string): string | undefined {
 }
 
 /** What distinguishes a file from one that was created later, even if that has got its inode; undefined if there is none. */
-export function creationOf(path: string): string | undefined {
+export function birthOf(path: string): string | undefined {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   return found && `${found.dev} ${found.ino} ${found.birthtimeNs}`;
 }

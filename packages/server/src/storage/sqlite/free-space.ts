@@ -2,7 +2,7 @@
 import { statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DatabaseSyncInstance } from '@photostructure/sqlite';
-import type { Space } from '../group-writer.js';
+import type { Space } from '../group-commit.js';
 import { bytesOf, type Write } from '../writes.js';
 import { realPathOf, sizeOf } from './files.js';
 

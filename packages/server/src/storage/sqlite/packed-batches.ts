@@ -10,7 +10,7 @@ import {
 import { idRules } from '../ids.js';
 import { isTokenWrite, tokenDocuments } from '../token-writes.js';
 import { isCheck, type Step } from '../transactions.js';
-import type { Result, Write } from '../writes.js';
+import type { WriteResult, Write } from '../writes.js';
 
 /** All outcomes and conditions; messages contain their positions. */
 const outcomes = ['inserted', 'replaced', 'deleted', 'same', 'other', 'missing'] as const satisfies Outcome[];
@@ -236,7 +236,7 @@ export function packResults(
 }
 
 /** Unpacks the results of a batch. */
-export function unpackResults(packed: string): readonly Result[] {
+export function unpackResults(packed: string): readonly WriteResult[] {
   return Array.from(packed, (position) => {
     const result = results[Number(position)];
     return result === refused ? new StorageError('unavailable', noSpace) : result;

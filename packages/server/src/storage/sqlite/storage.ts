@@ -9,14 +9,14 @@ import {
   toStorageError,
 } from '../interface.js';
 import { openCollections } from '../collections.js';
-import { defaultWriterLimits, GroupWriter, type GroupWriterLimits, type Space } from '../group-writer.js';
+import { defaultWriteLimits, GroupCommit, type WriteLimits, type Space } from '../group-commit.js';
 import {
   applyMigrations,
   loadSchema,
   requireCreations,
   type AppliedMigration,
   type Migration,
-  type Schema,
+  type StoreSchema,
 } from '../migrations.js';
 import { tokenIndexes } from '../token-row.js';
 import type { TransactionCommitter } from '../transactions.js';
@@ -25,17 +25,17 @@ import { closeWithCheckpoint, explain, openDatabase, openFolder, withStorageErro
 import { checkFiles, identifyFiles, type StoreFile } from './files.js';
 import { spaceMeter } from './free-space.js';
 import { lockStore, type StoreLock } from './lock.js';
-import { PageReader } from './pages.js';
+import { SqlitePageReader } from './page-reader.js';
 import { SqliteTokens } from './tokens.js';
 import { createWorkerFolder, removeLeftFolders, type WorkerFolder } from './worker-folder.js';
-import { connectToWriter, startWriter } from './writer-client.js';
+import { connectToWriter, startWriter } from './committer.js';
 
 /** The options of the SQLite engine. */
 interface SqliteOptions {
   store: StoreDefinition;
   /** The path. If the file or its folders do not exist, they are created, accessible to this user only. */
   file: string;
-  writer?: Partial<GroupWriterLimits>;
+  writes?: Partial<WriteLimits>;
   /** The `PRAGMA synchronous` of the writer. OFF exists only for the script that proves the effect of FULL. */
   synchronous?: 'FULL' | 'OFF';
   /** Whether to commit the writes of other processes, too. */
@@ -60,7 +60,7 @@ const slack = 1_024;
 export function openSqlite({
   store,
   file,
-  writer: limits,
+  writes: limits,
   synchronous = 'FULL',
   forWorkers = false,
   isCommand = false,
@@ -69,7 +69,7 @@ export function openSqlite({
   return withDatabase(file, options, async (database, held) => {
     await migrate(loadSchema(store, 'sqlite'), database);
     const files = identifyFiles(file);
-    const { queueBytes, batchBytes } = { ...defaultWriterLimits, ...limits };
+    const { queueBytes, batchBytes } = { ...defaultWriteLimits, ...limits };
     const workers = held.folder && {
       socket: held.folder.socket,
       database: held.folder.database,
@@ -102,7 +102,7 @@ function observedSpace(database: DatabaseSyncInstance, measure: () => Space): ()
  * @returns The migrations that this call applied.
  * @throws StorageError when the file cannot be opened, or its schema requires a newer application.
  */
-export function migrateSqlite(schema: Schema, file: string): Promise<Migration[]> {
+export function migrateSqlite(schema: StoreSchema, file: string): Promise<Migration[]> {
   return withDatabase(file, { isCommand: true }, async (database) => {
     const applied = await migrate(schema, database);
     closeWithCheckpoint(database);
@@ -148,7 +148,7 @@ function closeAfterFailure(database: DatabaseSyncInstance): void {
   }
 }
 
-async function migrate(schema: Schema, database: DatabaseSyncInstance): Promise<Migration[]> {
+async function migrate(schema: StoreSchema, database: DatabaseSyncInstance): Promise<Migration[]> {
   requireCreations(schema, [...schema.collections.map(({ name }) => name), ...tokenIndexes]);
   database.exec('BEGIN IMMEDIATE');
   const applied = await applyMigrations(schema, {
@@ -174,7 +174,7 @@ async function migrate(schema: Schema, database: DatabaseSyncInstance): Promise<
  * @throws StorageError when there is no process at the address, or its files cannot be opened.
  */
 export async function openSqliteReader(
-  { store, writer: limits }: Pick<SqliteOptions, 'store' | 'writer'>,
+  { store, writes: limits }: Pick<SqliteOptions, 'store' | 'writes'>,
   address: string,
 ): Promise<SqliteStorage> {
   const { committer, files } = await connectToWriter(address, store.collections, limits?.observer);
@@ -212,8 +212,8 @@ class SqliteStorage implements Storage {
   readonly #database: DatabaseSyncInstance;
   readonly #committer: Committer;
   readonly #closeCollections: () => Promise<void>;
-  readonly #writer: GroupWriter;
-  readonly #pages: PageReader;
+  readonly #groupCommit: GroupCommit;
+  readonly #pages: SqlitePageReader;
   readonly #files: readonly StoreFile[];
   readonly #held: Held;
 
@@ -223,21 +223,21 @@ class SqliteStorage implements Storage {
     database: DatabaseSyncInstance,
     files: readonly StoreFile[],
     committer: Committer & TransactionCommitter,
-    limits: Partial<GroupWriterLimits> | undefined,
+    limits: Partial<WriteLimits> | undefined,
     held: Held = {},
   ) {
     this.#database = database;
     this.#files = files;
     this.#committer = committer;
-    const allLimits = { ...defaultWriterLimits, ...limits };
-    this.#writer = new GroupWriter(committer, allLimits);
-    this.#pages = new PageReader(database);
+    const allLimits = { ...defaultWriteLimits, ...limits };
+    this.#groupCommit = new GroupCommit(committer, allLimits);
+    this.#pages = new SqlitePageReader(database);
     const readerOf = (one: CollectionDefinition) => this.#pages.of(one);
-    const opened = openCollections(collections, this.#writer, readerOf, committer, allLimits);
+    const opened = openCollections(collections, this.#groupCommit, readerOf, committer, allLimits);
     this.collection = opened.collection;
     this.transaction = opened.transaction;
     this.#closeCollections = opened.close;
-    this.tokens = new SqliteTokens(database, this.#writer);
+    this.tokens = new SqliteTokens(database, this.#groupCommit);
     this.broken = committer.broken;
     this.#held = held;
   }
@@ -258,7 +258,7 @@ class SqliteStorage implements Storage {
 
   async close(): Promise<void> {
     if (!this.#database.isOpen) return;
-    await Promise.all([this.#closeCollections(), this.#writer.close()]);
+    await Promise.all([this.#closeCollections(), this.#groupCommit.close()]);
     await this.#pages.drain();
     this.#database.close();
     this.#held.folder?.remove();

@@ -1,8 +1,8 @@
 // Checks, before anything is created, that a store is whole, or that there is none, and that it still is once it is open.
 import { existsSync, rmSync } from 'node:fs';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import { creationOf, existing, identityOf, logOf, placeOf, realPathOf, sizeOf } from './files.js';
-import { indexOf, indexShowsWrites, isBlank } from './log.js';
+import { birthOf, existing, identityOf, logOf, placeOf, realPathOf, sizeOf } from './files.js';
+import { indexOf, indexShowsWrites, isBlank } from './write-ahead-log.js';
 import { strayFiles } from './worker-folder.js';
 
 /**
@@ -101,7 +101,7 @@ interface LogIdentities {
 }
 
 function logIdentities(path: string): LogIdentities {
-  return { log: identityOf(logOf(path)), index: creationOf(indexOf(path)) };
+  return { log: identityOf(logOf(path)), index: birthOf(indexOf(path)) };
 }
 
 /** A log that was deleted, but not by SQLite. */

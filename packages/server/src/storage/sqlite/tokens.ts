@@ -1,6 +1,6 @@
 // The access tokens of the SQLite engine.
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
-import type { GroupWriter } from '../group-writer.js';
+import type { GroupCommit } from '../group-commit.js';
 import {
   isTextEnd,
   isTextId,
@@ -24,7 +24,7 @@ const prunedByCommand = 1_000;
 /* eslint-disable @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not */
 /** The tokens in a database. The caller must keep a reference to it, since its statements do not keep it open. */
 export class SqliteTokens implements TokenRepository {
-  readonly #writer: GroupWriter;
+  readonly #groupCommit: GroupCommit;
   readonly #insert: StatementSyncInstance;
   readonly #find: StatementSyncInstance;
   readonly #listOf: StatementSyncInstance;
@@ -32,9 +32,9 @@ export class SqliteTokens implements TokenRepository {
   readonly #revoke: StatementSyncInstance;
   readonly #prune: StatementSyncInstance;
 
-  /** @param writer - Takes what handlers write. */
-  constructor(database: DatabaseSyncInstance, writer: GroupWriter) {
-    this.#writer = writer;
+  /** @param groupCommit - Takes what handlers write. */
+  constructor(database: DatabaseSyncInstance, groupCommit: GroupCommit) {
+    this.#groupCommit = groupCommit;
     this.#insert = database.prepare(insertText);
     this.#find = database.prepare(`SELECT ${tokenColumns} FROM tokens WHERE hash = ?`);
     const valid = (condition: string) =>
@@ -59,7 +59,7 @@ export class SqliteTokens implements TokenRepository {
   }
 
   async issue(token: Token & { readonly expiresAt: number }, hash: Uint8Array): Promise<void> {
-    const outcome = await this.#writer.write(issuing(token, hash));
+    const outcome = await this.#groupCommit.write(issuing(token, hash));
     if (outcome !== 'inserted') throw new StorageError('unavailable', 'SQLite: the id of the token is taken');
   }
 
@@ -70,7 +70,7 @@ export class SqliteTokens implements TokenRepository {
 
   async revokeOf(subject: string, id: string): Promise<boolean> {
     if (!isTextEnd(subject) || !isTextId(id)) return false;
-    return (await this.#writer.write(revoking(subject, id))) === 'deleted';
+    return (await this.#groupCommit.write(revoking(subject, id))) === 'deleted';
   }
 
   async create(token: Token, hash: Uint8Array): Promise<void> {
@@ -97,7 +97,7 @@ export class SqliteTokens implements TokenRepository {
 /* eslint-enable @typescript-eslint/require-await */
 
 /** Returns the function that makes the writes of `token-writes.ts`, in the transaction that is open. */
-export function tokenWriter(database: DatabaseSyncInstance): (write: Write) => Outcome {
+export function prepareTokenWrites(database: DatabaseSyncInstance): (write: Write) => Outcome {
   const insert = database.prepare(`${insertText} ON CONFLICT DO NOTHING`);
   const revoke = database.prepare(`${revokeText} AND subject = ?`);
   const prune = database.prepare(

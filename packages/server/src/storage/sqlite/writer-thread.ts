@@ -22,7 +22,7 @@ import { SpaceReserve, spaceMeter } from './free-space.js';
 import { checkFiles, existing, type StoreFile } from './files.js';
 import { lineOf, onLine, openSocketPath, parseRequest, type Greeting } from './writer-protocol.js';
 import { tokenDocuments } from '../token-writes.js';
-import { tokenWriter } from './tokens.js';
+import { prepareTokenWrites } from './tokens.js';
 import { linkFiles, type WorkerFolder } from './worker-folder.js';
 
 /** How workers reach the thread. */
@@ -170,7 +170,7 @@ export class BatchCommitter {
     this.#space = space;
     this.#files = files;
     this.#tables = new Map(collections.map((one) => [one, tableOf(database, one)]));
-    this.#makeToken = tokenWriter(database);
+    this.#makeToken = prepareTokenWrites(database);
   }
 
   /** Adds a batch, and commits it with those of all processes that have arrived. */

@@ -23,7 +23,7 @@ import { loadContract } from '../../../dist/contract/contract.js';
 import { createConverter } from '../../../dist/http/request/conversion.js';
 import { findExcess } from '../../../dist/http/request/json-bounds.js';
 import { Compiler, createValidator } from '../../../dist/http/request/validation.js';
-import { createTurns } from '../../../dist/http/admission/turns.js';
+import { createStreamTurns } from '../../../dist/http/admission/stream-turns.js';
 import { maxKeys, WindowCounts } from '../../../dist/http/admission/rate-limit-counts.js';
 
 const engine = engines[0]!;
@@ -505,7 +505,7 @@ t.test('turns: subjects alternate, and a step that waits long does not stop the 
   t.teardown(() => {
     mock.timers.reset();
   });
-  const { take } = createTurns();
+  const { take } = createStreamTurns();
   const started: string[] = [];
   const never = new Promise<never>(() => undefined);
   const enter = (name: string, end: () => Promise<unknown> = () => Promise.resolve()) =>

@@ -1,7 +1,7 @@
 // Commits batches of writes to PostgreSQL.
 import { type CollectionDefinition, type Id, type Outcome, StorageError } from '../interface.js';
-import type { WriteObserver } from '../group-writer.js';
-import type { Committer, Result, Write } from '../writes.js';
+import type { WriteObserver } from '../group-commit.js';
+import type { Committer, WriteResult, Write } from '../writes.js';
 import { isolateFailures } from './failures.js';
 import type { StatementRunner } from './statement-runner.js';
 import { withPrivilege } from './privileges.js';
@@ -11,8 +11,8 @@ import type { DocumentStatements } from './statements.js';
 /** The statements for each collection. */
 export type Statements = ReadonlyMap<CollectionDefinition, DocumentStatements>;
 
-/** The writer of one process, which uses the connection for writes. */
-export class PostgresWriter implements Committer {
+/** The committer of one process, which uses the connection for writes. */
+export class PostgresCommitter implements Committer {
   /** Never resolves: new connections may succeed after any failure of the server. */
   readonly broken = new Promise<StorageError>(() => undefined);
   readonly maxInFlight = 1;
@@ -28,7 +28,7 @@ export class PostgresWriter implements Committer {
     this.#observer = observer;
   }
 
-  async commit(writes: readonly Write[]): Promise<readonly Result[]> {
+  async commit(writes: readonly Write[]): Promise<readonly WriteResult[]> {
     const start = performance.now();
     try {
       return await new Batch(this.#runner, this.#statements()).commit(writes);
@@ -61,7 +61,7 @@ class Batch {
     this.#deadline = runner.deadline();
   }
 
-  async commit(writes: readonly Write[]): Promise<Result[]> {
+  async commit(writes: readonly Write[]): Promise<WriteResult[]> {
     // All processes lock rows in the same order, which prevents deadlocks.
     const sorted = [...writes].sort(byKey);
     for (const [collection, statements] of this.#statements) {

@@ -2,9 +2,9 @@
 import { connect, type Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { type CollectionDefinition, StorageError, toStorageError } from '../interface.js';
-import type { WriteObserver } from '../group-writer.js';
+import type { WriteObserver } from '../group-commit.js';
 import type { Step, TransactionCommitter } from '../transactions.js';
-import type { Committer, Result, Write } from '../writes.js';
+import type { Committer, WriteResult, Write } from '../writes.js';
 import { Packer, unpackDecision, unpackResults, type Reply } from './packed-batches.js';
 import type { StoreFile } from './files.js';
 import {
@@ -21,7 +21,7 @@ import type { WriterData, WriterRequest } from './writer-thread.js';
  * Starts the thread, and resolves when its connection is open.
  * @throws StorageError when the connection cannot be opened.
  */
-export async function startWriter(data: WriterData, observer?: WriteObserver): Promise<RemoteWriter> {
+export async function startWriter(data: WriterData, observer?: WriteObserver): Promise<RemoteCommitter> {
   const thread = new Worker(new URL('./writer-thread.js', import.meta.url), { workerData: data });
   await new Promise<void>((resolve, reject) => {
     thread.once('message', () => {
@@ -38,7 +38,7 @@ export async function startWriter(data: WriterData, observer?: WriteObserver): P
   const send = (request: WriterRequest) => {
     thread.postMessage(request);
   };
-  const writer = new RemoteWriter(data.collections, send, observer);
+  const writer = new RemoteCommitter(data.collections, send, observer);
   thread.on('message', (reply: Reply) => {
     writer.settle(reply);
   });
@@ -53,7 +53,7 @@ export async function startWriter(data: WriterData, observer?: WriteObserver): P
 
 /** A connection to the writer of another process. */
 interface WriterConnection {
-  readonly committer: RemoteWriter;
+  readonly committer: RemoteCommitter;
   /** The files that the writer has open; the first one is the database. */
   readonly files: readonly StoreFile[];
 }
@@ -90,7 +90,7 @@ function waitForGreeting(
   observer: WriteObserver | undefined,
 ): Promise<WriterConnection> {
   let fault: Error | undefined;
-  let writer: RemoteWriter | undefined;
+  let writer: RemoteCommitter | undefined;
   return new Promise((resolve, reject) => {
     onLine(socket, maxReplyLength, (line) => {
       if (writer !== undefined) {
@@ -102,7 +102,7 @@ function waitForGreeting(
         if (request === 'close') socket.end();
         else sendLine(socket, lineOf(request), maxLineLength);
       };
-      writer = new RemoteWriter(collections, send, observer);
+      writer = new RemoteCommitter(collections, send, observer);
       resolve({ committer: writer, files });
     });
     // The event "close" follows.
@@ -126,7 +126,7 @@ function sendLine(socket: Socket, line: string, maxLength: number): void {
  * A writer in another thread or process, which commits the batches and transactions that it is sent and replies in the
  * same order.
  */
-class RemoteWriter implements Committer, TransactionCommitter {
+class RemoteCommitter implements Committer, TransactionCommitter {
   readonly broken: Promise<StorageError>;
   /** With several, the writer can start the next commit without waiting for an event loop. */
   readonly maxInFlight = 4;
@@ -161,7 +161,7 @@ class RemoteWriter implements Committer, TransactionCommitter {
    * @throws StorageError as in the reply, or as thrown by the function that sends; `unknown-outcome` if no reply will
    *   arrive, or `unavailable` if that was known before the call.
    */
-  async commit(batch: readonly Write[]): Promise<readonly Result[]> {
+  async commit(batch: readonly Write[]): Promise<readonly WriteResult[]> {
     return unpackResults(await this.#request(() => this.#packer.pack(batch)));
   }
 

@@ -7,13 +7,13 @@ const together = 4;
 const countedTime = 100;
 
 /** Runs steps a few at a time. */
-export interface Turns {
+export interface StreamTurns {
   /** Runs a step when it is its turn: subjects take turns, and the steps of one subject run in the order of the calls. */
   take<T>(subject: string, step: () => Promise<T>): Promise<T>;
 }
 
 /** Creates turns. After each step, an iteration of the event loop passes, in which other requests proceed. */
-export function createTurns(): Turns {
+export function createStreamTurns(): StreamTurns {
   const waiting = new SubjectQueue<{ subject: string; start: () => void }>();
   let running = 0;
   const startNext = () => {

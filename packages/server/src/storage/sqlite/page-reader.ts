@@ -34,7 +34,7 @@ interface ReadRequest {
 }
 
 /** Reads the pages of all collections, and counts their documents. */
-export class PageReader {
+export class SqlitePageReader {
   // Keeps the database open as long as its statements, which do not reference it themselves.
   readonly #database: DatabaseSyncInstance;
   readonly #requests = new SubjectQueue<ReadRequest>();

@@ -2,7 +2,7 @@
 import { defaultWrites } from '../defaults.js';
 import { messageOf, type OutcomeOf, StorageError } from './interface.js';
 import type { TransactionLimits, TransactionOutcome } from './transactions.js';
-import { bytesOf, keyOf, type Committer, type Result, type Write } from './writes.js';
+import { bytesOf, documentKey, type Committer, type WriteResult, type Write } from './writes.js';
 
 /** The space for a store on its disk, in bytes. */
 export interface Space {
@@ -18,7 +18,7 @@ export interface Space {
 /** What the connections to a database are for. */
 export type ConnectionPurpose = 'reads' | 'writes' | 'transactions';
 
-/** Observes a group writer, transactions and connections. */
+/** Observes group commit, transactions and connections. */
 export interface WriteObserver {
   /** Called once by the process that writes to a disk, with a function that measures it; undefined if that fails. */
   space?(measure: () => Space | undefined): void;
@@ -46,7 +46,7 @@ interface WriteTrace {
 }
 
 /** The limits of the queue and of each batch, and an observer. Sizes are estimates of memory, in bytes. */
-export interface GroupWriterLimits {
+export interface WriteLimits {
   queueRows: number;
   queueBytes: number;
   batchRows: number;
@@ -61,10 +61,10 @@ export interface GroupWriterLimits {
 }
 
 /** The limits that apply by default. */
-export const defaultWriterLimits: GroupWriterLimits = { ...defaultWrites, maxAge: Infinity };
+export const defaultWriteLimits: WriteLimits = { ...defaultWrites, maxAge: Infinity };
 
 /** Settles the promise of a write. @param rows - The number of writes in its batch; 0 if it was in none. */
-type Settle = (result: Result, rows: number) => void;
+type Settle = (result: WriteResult, rows: number) => void;
 
 interface Queued {
   readonly write: Write;
@@ -76,9 +76,9 @@ interface Queued {
 }
 
 /** Collects the writes of all collections of a store into batches, in call order. */
-export class GroupWriter {
+export class GroupCommit {
   readonly #committer: Committer;
-  readonly #limits: GroupWriterLimits;
+  readonly #limits: WriteLimits;
   #queue: Queued[] = [];
   #queuedBytes = 0;
   /** The totals of the batches in flight. */
@@ -87,7 +87,7 @@ export class GroupWriter {
   #closed = false;
   #whenIdle: (() => void)[] = [];
 
-  constructor(committer: Committer, limits: GroupWriterLimits) {
+  constructor(committer: Committer, limits: WriteLimits) {
     this.#committer = committer;
     this.#limits = limits;
     limits.observer?.queue?.(() => this.#queue.length);
@@ -162,7 +162,7 @@ export class GroupWriter {
     inFlight.batches++;
     inFlight.rows += batch.length;
     inFlight.bytes += bytes;
-    let outcomeOf: (index: number) => Result;
+    let outcomeOf: (index: number) => WriteResult;
     try {
       const commit = () => this.#committer.commit(batch.map(({ write }) => write));
       const results = await (batch[0]?.trace?.run(commit) ?? commit());
@@ -205,7 +205,7 @@ export class GroupWriter {
         continue;
       }
       if (!repeatsKeys) {
-        const key = keyOf(queued.write);
+        const key = documentKey(queued.write);
         if (keys.has(key)) {
           later.push(queued);
           continue;

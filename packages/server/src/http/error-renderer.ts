@@ -11,7 +11,7 @@ import {
   type ErrorEntry,
   type ErrorFacts,
   type ErrorKind,
-  type ErrorWriter,
+  type ErrorRenderer,
   type RenderedError,
   type WrittenError,
 } from '../errors.js';
@@ -33,11 +33,11 @@ export interface OwnErrors {
  * @param operations - The operations of the contract.
  * @throws Error naming the error that does not match, or whose code is taken or belongs to no status of an error.
  */
-export function createErrorWriter(
+export function createErrorRenderer(
   compiler: Compiler,
   operations: readonly Pick<Operation, 'errors' | 'statusOf'>[],
   { errors, render, report }: OwnErrors,
-): ErrorWriter {
+): ErrorRenderer {
   const sent = Object.entries<ErrorEntry>({ ...catalogue, ...errors }).flatMap(([name, entry]) => {
     const error = new ApiError(Object.hasOwn(errors, name) ? entry : (name as ErrorKind));
     const statuses = new Set([error.statusCode, ...operations.map(({ statusOf }) => statusOf(error))]);
@@ -55,7 +55,7 @@ export function createErrorWriter(
     if (fault !== undefined) throw new Error(`Error ${name} does not match the contract: ${fault}`);
   }
   if (render === undefined) return writeError;
-  const writeChecked: ErrorWriter = (error) => {
+  const writeChecked: ErrorRenderer = (error) => {
     const written = write(error);
     const fault = findFault(error.statusCode, written);
     if (fault === undefined) return written;
