@@ -1,19 +1,14 @@
-// Opens the SQLite file, and converts its errors.
+// Opens and closes the SQLite file, and syncs what SQLite does not.
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { isOlder } from '../../version.js';
-import { messageOf, StorageError } from '../interface.js';
 import { logOf } from './files.js';
 import { indexOf } from './write-ahead-log.js';
 import { checkPath, checkStore, openWhole } from './store-check.js';
 
 /** The first SQLite without the WAL-reset bug, which could corrupt a database with several writing connections. */
 const oldestSqlite = '3.51.3';
-
-const SQLITE_FULL = 13;
-/** There is no space for the index of the log. */
-const SQLITE_IOERR_SHMSIZE = 4874;
 
 /**
  * Creates the folder of a store, accessible to this user only, and its parents.
@@ -120,36 +115,5 @@ function makeFolder(folder: string): void {
   } catch (error) {
     // Another process may have created it in the meantime.
     if (!existsSync(folder)) throw error;
-  }
-}
-
-/** Whether SQLite had no space for what it had to write, and so rolled back. */
-export function isFull(error: unknown): boolean {
-  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_FULL;
-}
-
-/** The message of an error of SQLite, and what to do about a full disk: commands write less than 1 MiB. */
-export function explain(error: unknown): string {
-  const lacksSpace =
-    isFull(error) || (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_IOERR_SHMSIZE);
-  const help = lacksSpace ? ': free at least 1 MiB on the disk of the store, and try again' : '';
-  return `${messageOf(error)}${help}`;
-}
-
-/** The same, with the name of the engine. */
-export function describeError(error: unknown): string {
-  return `SQLite: ${explain(error)}`;
-}
-
-/**
- * Calls SQLite, and converts its errors.
- * @throws StorageError
- */
-export function withStorageErrors<T>(call: () => T): T {
-  try {
-    return call();
-  } catch (error) {
-    if (error instanceof StorageError) throw error;
-    throw new StorageError('unavailable', describeError(error), { cause: error });
   }
 }

@@ -3,7 +3,7 @@ import { closeSync, openSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import { explain, isFull } from './database.js';
+import { explain, isFull } from './failures.js';
 import { existing } from './files.js';
 
 /** The lock of a store, as long as it is referenced. */

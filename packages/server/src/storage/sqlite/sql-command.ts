@@ -2,7 +2,8 @@
 // that, or for the schema.
 import { StorageError } from '../interface.js';
 import { existingFileOf, isPostgres } from '../open.js';
-import { closeWithCheckpoint, openDatabase, withStorageErrors } from './database.js';
+import { closeWithCheckpoint, openDatabase } from './database.js';
+import { withStorageErrors } from './failures.js';
 
 /**
  * Runs one statement.

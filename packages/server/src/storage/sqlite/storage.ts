@@ -21,7 +21,8 @@ import {
 import { tokenIndexes } from '../token-row.js';
 import type { TransactionCommitter } from '../transactions.js';
 import type { Committer } from '../writes.js';
-import { closeWithCheckpoint, explain, openDatabase, openFolder, withStorageErrors } from './database.js';
+import { closeWithCheckpoint, openDatabase, openFolder } from './database.js';
+import { explain, withStorageErrors } from './failures.js';
 import { checkFiles, identifyFiles, type StoreFile } from './files.js';
 import { spaceMeter } from './free-space.js';
 import { lockStore, type StoreLock } from './lock.js';

@@ -12,7 +12,7 @@ import {
 import { keptFor, listedTogether, prunedTogether, tokenColumns, toToken, toTokenRow } from '../token-row.js';
 import { type IssuedRow, issuing, revoking } from '../token-writes.js';
 import type { Write } from '../writes.js';
-import { withStorageErrors } from './database.js';
+import { withStorageErrors } from './failures.js';
 
 const insertText = `INSERT INTO tokens (${tokenColumns}, hash, prune_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
 /** Tokens of operators have no `prune_at`, and get none. */

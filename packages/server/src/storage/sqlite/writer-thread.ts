@@ -17,7 +17,8 @@ import {
   type Reply,
   type Required,
 } from './packed-batches.js';
-import { closeWithCheckpoint, describeError, isFull } from './database.js';
+import { closeWithCheckpoint } from './database.js';
+import { describeError, isFull } from './failures.js';
 import { SpaceReserve, spaceMeter } from './free-space.js';
 import { checkFiles, existing, type StoreFile } from './files.js';
 import { lineOf, onLine, openSocketPath, parseRequest, type Greeting } from './writer-protocol.js';
