@@ -1,9 +1,13 @@
-// Schedules requests in each iteration of the event loop: known callers first, then some of the others.
+// Schedules requests in each iteration of the event loop: known callers first, then at most as many others.
 import { AsyncResource } from 'node:async_hooks';
 import type { FastifyRequest, onRequestHookHandler } from 'fastify';
 
-/** How many requests of unknown callers start per iteration. */
+/** How many requests of unknown callers start per iteration while none of known callers is expected. */
 const maxUnknown = 64;
+/** How many start at least: a new caller waits behind all others, for a turn that must come soon. */
+const minUnknown = 4;
+/** In how many iterations after the last request of a known caller the next one is expected. */
+const expectedWithin = 64;
 
 /** Nothing is destroyed here, so that Node.js need not watch for the end of each request. */
 const contextOptions = { requireManualDestroy: true };
@@ -19,19 +23,25 @@ export interface Scheduler {
 /**
  * Starts requests after all input has been read, those of known callers first. If they started while input is read, the
  * clients of a flood would receive responses and keep sending, the read phase would not end, and nothing else would run.
+ * Each response makes a flood send its next request, so while known callers send requests, an iteration starts no more
+ * of the others.
  * @param isKnown - Whether a request's caller was authenticated before. It must be cheap.
  */
 export function createScheduler(isKnown: (request: FastifyRequest) => boolean): Scheduler {
   const known: (() => void)[] = [];
   const unknown: (() => void)[] = [];
   let scheduled = false;
+  /** The iterations since the last one with a known caller. */
+  let since = expectedWithin;
   const scheduleNext = () => {
     if (scheduled || known.length + unknown.length === 0) return;
     scheduled = true;
     setImmediate(startNext);
   };
   const startNext = () => {
-    const starting = [...known.splice(0), ...unknown.splice(0, maxUnknown)];
+    since = known.length > 0 ? 0 : since + 1;
+    const share = since < expectedWithin ? Math.max(minUnknown, known.length) : maxUnknown;
+    const starting = [...known.splice(0), ...unknown.splice(0, Math.min(share, maxUnknown))];
     scheduled = false;
     scheduleNext();
     for (const start of starting) start();

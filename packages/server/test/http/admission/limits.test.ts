@@ -845,6 +845,33 @@ t.test('known callers are served before unknown ones', async (t) => {
   );
 });
 
+t.test('a flood takes no larger part of the iterations than known callers', async (t) => {
+  const { call, token } = await startService(t, engine);
+  const list = async (given?: string) => (await call('GET', '/plants', { token: given })).status;
+  t.equal(await list(token), 200);
+  const [flooding, requests] = [256, 20];
+  let refused = 0;
+  let ends = false;
+  const flood = Array.from({ length: flooding }, async () => {
+    while (!ends) {
+      t.equal(await list(), 401);
+      refused++;
+    }
+  });
+  // Each of the flood has been served once.
+  await until(
+    () => setImmediate(refused),
+    (served) => served >= flooding,
+  );
+  const before = refused;
+  for (let i = 0; i < requests; i++) t.equal(await list(token), 200);
+  const during = refused - before;
+  ends = true;
+  await Promise.all(flood);
+  t.ok(during > 0, 'others are served meanwhile');
+  t.ok(during < 32 * requests, `at most a small number for each request of a known caller, not ${during}`);
+});
+
 t.test('while others cause event-loop lag, known callers are not rejected', async (t) => {
   // Any lag is too much for this one, once it is measured.
   const strict = await startService(t, engine, { plugins: { maxEventLoopDelay: Number.MIN_VALUE } });
