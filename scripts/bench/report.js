@@ -25,6 +25,8 @@ const target = 0.97;
 const mark = '<!-- What follows is written by `npm run bench`. -->';
 /** The workloads that have a chart. */
 const charted = ['create', 'list-100'];
+/** Those whose figures are near another's, so that the page leaves them to the files. */
+const left = ['create-16'];
 const docs = new URL('../../docs/', import.meta.url);
 
 /**
@@ -49,7 +51,7 @@ export function printReport(report) {
       );
   }
   console.log(`† The generator used more than ${100 * busyGenerator}% of a core and may be the bottleneck.`);
-  console.log(`### Start and memory\n${startTable(report)}`);
+  console.log(`### Start and memory\n${byServer({ ...report, workloads: [] }, [], 0, String, startOf)}`);
   const slower = ratios.filter(
     ({ kind, workload, high }) =>
       kind === 'before' && /^(create|list|delete)/.test(String(workload)) && Number(high) < target,
@@ -89,6 +91,7 @@ export async function writeReport(report) {
  */
 export function pageTables(report, results, ratios) {
   const [most = 0] = report.connectionCounts;
+  const workloads = report.workloads.filter(({ name }) => !left.includes(name));
   const rates = ratios.filter(({ workload }) => workload !== 'start');
   const pairs = new Map(
     rates.map(({ server = '', other = '' }) => [`${server}, to ${other}`, { server, other }]),
@@ -101,14 +104,14 @@ export function pageTables(report, results, ratios) {
   };
   const rows = [...pairs].map(([label, pair]) => [
     label,
-    ...report.workloads.map(({ name: workload }) =>
+    ...workloads.map(({ name: workload }) =>
       report.connectionCounts
         .map((connections) => cell(find(ratios, { ...pair, workload, connections })))
         .join(' / '),
     ),
     cell(find(ratios, { ...pair, workload: 'start' })),
   ]);
-  const charts = report.workloads
+  const charts = workloads
     .filter(({ name }) => charted.includes(name))
     .map(({ name, title }) => {
       const bars = results.filter(({ workload, connections }) => workload === name && connections === most);
@@ -122,17 +125,13 @@ xychart-beta horizontal
     });
   return `## Ratios
 
-${table(['', ...report.workloads.map(({ name }) => name), 'start'], rows)}
+${table(['', ...workloads.map(({ name }) => name), 'start'], rows)}
 
 ${charts.join('\n\n')}
 
-## Latency
+## Latency, start and memory
 
-${byServer(report, results, most, (row) => number(row['p99 ms']))}
-
-## Start and memory
-
-${startTable(report)}`;
+${byServer({ ...report, workloads }, results, most, (row) => number(row['p99 ms']), startOf)}`;
 }
 
 /** Formats a number with three significant digits. @param {string | number | undefined} value */
@@ -162,25 +161,26 @@ function table(head, rows) {
  * @param {readonly Row[]} rows
  * @param {number} connections
  * @param {(row: Row) => string} show
+ * @param {(result: Result) => Record<string, string>} more - Further columns.
  */
-function byServer({ results, workloads }, rows, connections, show) {
-  const body = results.map(({ server }) => [
-    server.name,
-    ...workloads.map(({ name: workload }) => {
-      const row = find(rows, { server: server.name, workload, connections });
-      return row === undefined ? '–' : show(row);
-    }),
-  ]);
-  return table(['', ...workloads.map(({ name }) => name)], body);
+function byServer({ results, workloads }, rows, connections, show, more = () => ({})) {
+  const body = results.map((result) => ({
+    '': result.server.name,
+    ...Object.fromEntries(
+      workloads.map(({ name: workload }) => {
+        const row = find(rows, { server: result.server.name, workload, connections });
+        return [workload, row === undefined ? '–' : show(row)];
+      }),
+    ),
+    ...more(result),
+  }));
+  return table(Object.keys(body[0] ?? {}), body.map(Object.values));
 }
 
-/** @param {Pick<Report, 'results'>} report */
-function startTable({ results }) {
-  const rows = results.map(({ server, startTimes, measurements }) => {
-    const memory = measurements.flatMap(({ samples }) => samples.map(({ rss }) => rss));
-    return [server.name, number(median(startTimes)), number(Math.max(...memory))];
-  });
-  return table(['', 'start, ms', 'peak memory, MiB'], rows);
+/** How long a server takes to start, and its largest memory. @param {Result} result */
+function startOf({ startTimes, measurements }) {
+  const memory = measurements.flatMap(({ samples }) => samples.map(({ rss }) => rss));
+  return { 'start, ms': number(median(startTimes)), 'memory, MiB': number(Math.max(...memory)) };
 }
 
 /** The row with these values. @param {readonly Row[]} rows @param {Row} wanted */

@@ -39,6 +39,9 @@ const page = new URL('../../docs/evidence.md', import.meta.url);
 /** @type {Claim[]} */
 const claims = JSON.parse(await readFile(ledger, 'utf8'));
 
+/** The machines of the results, which the page numbers. @type {string[]} */
+let machines = [];
+
 const [word] = process.argv.slice(2);
 if (word === '--check') {
   // Without the commits of the results, their age cannot be compared.
@@ -68,7 +71,7 @@ async function record(chosen) {
     claim.last = {
       date: new Date().toISOString().slice(0, 10),
       commit: git('log', '-1', '--format=%h', '--abbrev=10', '--', ...claim.about).stdout.trim(),
-      machine: `${availableParallelism()} cores (${cpus()[0]?.model.trim()}), Linux ${release()}`,
+      machine: `${availableParallelism()} cores (${cpus()[0]?.model.trim()}), Linux ${release().split('-')[0]}`,
       node: process.versions.node,
       status: Number(status),
       shown: lines.slice(-14).join('; ').replace(/\s+/g, ' ').slice(-1_000),
@@ -85,24 +88,26 @@ function git(...args) {
 
 /** What a result is worth for the code of today. @param {Claim} claim @param {Result} last */
 function age({ about }, { commit, version }) {
-  if (commit === undefined) return `${version}, **older than the code**`;
+  if (commit === undefined) return `${version}, **outdated**`;
   const { status } = git('diff', '--quiet', commit, '--', ...about);
-  if (status === 0) return `commit ${commit}`;
-  return status === 1
-    ? `commit ${commit}: **older than the code**`
-    : `commit ${commit}, which is not in this clone`;
+  if (status === 0) return commit;
+  return `${commit}, ${status === 1 ? '**outdated**' : 'not in this clone'}`;
+}
+
+/** @param {Result} last @returns {string[]} */
+function machineOf({ machine, node }) {
+  return machine === undefined ? [] : [`${machine}, Node.js ${node}`];
 }
 
 /** @param {Claim} claim */
 function line(claim) {
   const { claim: text, command, always = false, engine, last } = claim;
   const how = /^(npm|node|npx|\w+=|systemd)/.test(command) ? `\`${command}\`` : command;
-  const parts = [`- ${text}. ${how}`, ...(always ? ['On every change.'] : [])];
+  const parts = [`- ${text}. ${how}${always ? ' on every change' : ''}`];
   if (last !== undefined) {
-    const { date, machine, node, status = 0, shown } = last;
-    const where = [date, age(claim, last), engine, machine, node && `Node.js ${node}`]
-      .filter(Boolean)
-      .join(', ');
+    const { date, status = 0, shown } = last;
+    const on = machineOf(last).map((machine) => `machine ${machines.indexOf(machine) + 1}`);
+    const where = [date, age(claim, last), engine, ...on].filter(Boolean).join(', ');
     parts.push(`${where}; ${status === 0 ? '' : `**failed (${status})**: `}${shown}`);
   }
   return parts.join('  \n  ');
@@ -110,6 +115,7 @@ function line(claim) {
 
 /** @returns {Promise<string>} The page. */
 async function render() {
+  machines = [...new Set(claims.flatMap(({ last }) => (last === undefined ? [] : machineOf(last))))];
   const topics = [...new Set(claims.map(({ topic }) => topic))];
   const sections = topics.map(
     (topic) =>
@@ -122,12 +128,14 @@ async function render() {
 
 # Evidence
 
-What was checked, how, when, and what it showed. \`.ci/run\` checks the claims that say "on every change", and
-fails if one no longer holds; the others were run by hand, on machines with other work, so times and rates are
-pessimistic. **Older than the code** means that the code of the claim has changed since; results of versions, from before
-commits were recorded, all are.
+What was checked, with which command, and what it showed when. \`.ci/run\` repeats what is checked "on every change", some of it with
+fewer cases, and fails if a claim no longer holds. The rest was run by hand on machines with other work, so
+times and rates are pessimistic. **Outdated**: the code of the claim has changed since. A result names the commit of that code,
+or, from before commits were recorded, a version.
 \`npm run evidence -- WORD\` repeats the commands that contain the word, in a checkout without changes from which no
 server runs, and records their results here.
+
+${machines.map((machine, i) => `- Machine ${i + 1}: ${machine}`).join('\n')}
 
 ${sections.join('\n\n')}
 `;

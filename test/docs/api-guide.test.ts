@@ -62,7 +62,10 @@ async function needs(command: string): Promise<ReturnType<typeof skipFor>> {
 
 /** Runs a program of the guide with the address and the token that it expects; returns the lines that it prints. */
 async function runExample(command: string, path: string, url: string, token: string): Promise<string[]> {
-  const own = { PLANT_STORE_URL: url, PLANT_STORE_TOKEN: token, no_proxy: '127.0.0.1' };
+  const own = {
+    ...{ PLANT_STORE_URL: url, PLANT_STORE_TOKEN: token, no_proxy: '127.0.0.1' },
+    ...{ PYTHONPATH: join(root, 'examples'), PYTHONDONTWRITEBYTECODE: '1' },
+  };
   const { stdout } = await run(command, [path], { env: { ...process.env, ...own } });
   return stdout.trimEnd().split('\n');
 }
