@@ -26,7 +26,7 @@ import prettier from 'prettier';
  * @typedef {object} Claim
  * @property {string} topic
  * @property {string} claim - It begins with the promise of README.md, in bold, if it is one.
- * @property {string} command - `npm …` or `node …`, which is run and recorded, or a link to the steps.
+ * @property {string} command - `npm …`, `node …` or `scripts/…`, which is run and recorded, or a link to the steps.
  * @property {boolean} [always] - Whether .ci/run checks it on every change.
  * @property {string[]} about - The files and folders of the code.
  * @property {string} [engine]
@@ -102,7 +102,7 @@ function machineOf({ machine, node }) {
 /** @param {Claim} claim */
 function line(claim) {
   const { claim: text, command, always = false, engine, last } = claim;
-  const how = /^(npm|node|npx|\w+=|systemd)/.test(command) ? `\`${command}\`` : command;
+  const how = /^(npm|node|npx|scripts|\w+=|systemd)/.test(command) ? `\`${command}\`` : command;
   const parts = [`- ${text}. ${how}${always ? ' on every change' : ''}`];
   if (last !== undefined) {
     const { date, status = 0, shown } = last;

@@ -4,8 +4,10 @@
 #   scripts/prove/patroni.sh [SECONDS]
 #
 # Needs "npm run build", and Debian's patroni, etcd-server, etcd-client, haproxy and postgresql, whose services must not
-# run. PostgreSQL does not run as root.
+# run.
 set -euo pipefail
+# PostgreSQL does not run as root.
+((EUID != 0)) || exec setpriv --reuid=nobody --regid=nogroup --clear-groups "$0" "$@"
 seconds=${1:-165}
 root=$(realpath "$(dirname "$0")/../..")
 folder=$(mktemp -d)

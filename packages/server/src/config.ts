@@ -115,7 +115,7 @@ export const variables = {
   }),
   MAX_EVENT_LOOP_DELAY_MS: zeroOrMore({
     default: defaultProcess.maxEventLoopDelay,
-    desc: 'Requests receive 503 for a second when the event-loop lag of the previous one, the mean of at most 100 samples, exceeds this (a single stop of 5 seconds counts at least 50); 0 disables the check',
+    desc: 'Requests receive 503 for a second when the mean event-loop lag of the second before exceeds this; 0 disables the check',
   }),
   RATE_LIMIT_PER_SUBJECT: zeroOrMore({
     default: defaultLimits.rates.perSubject,
