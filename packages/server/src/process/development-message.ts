@@ -23,7 +23,7 @@ export async function greetDeveloper(
   config: Config,
 ): Promise<void> {
   const url = reachable(origin);
-  const count = (await tokens.list()).length;
+  const { done: isNew } = await tokens.list()[Symbol.asyncIterator]().next();
   const reason =
     config.NODE_ENV === 'production'
       ? 'NODE_ENV is production'
@@ -32,10 +32,10 @@ export async function greetDeveloper(
         : `HOST is ${config.HOST}, which others can reach`;
   let secret: string | undefined;
   const create = `${nodeCommand(command)} token create SUBJECT`;
-  let access = `${count} in the store; to create another: ${create}`;
-  if (count === 0 && reason !== undefined) {
+  let access = `in the store already; to create another: ${create}`;
+  if (isNew && reason !== undefined) {
     access = `none, since ${reason}; to create one: ${create}`;
-  } else if (count === 0) {
+  } else if (isNew) {
     ({ secret } = await issueToken(tokens, { prefix, subject: 'dev', scopes, now: Date.now() }));
     access = `${secret} (for subject "dev", shown only once)`;
   }

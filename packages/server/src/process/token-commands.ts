@@ -67,12 +67,10 @@ function addList(parent: Command, commands: StoreCommands): void {
     .action(async (options: StoreOptions & { subject?: string; state?: State }) => {
       await commands.withStorage(options, async ({ tokens }) => {
         const { subject, state } = options;
-        const found = (await tokens.list())
-          .map(describe)
-          .filter((one) => (subject ?? one.subject) === one.subject && (state ?? one.state) === one.state);
-        if (options.json) printJson(found);
-        else if (found.length > 0) printTable(found);
-        else if (subject !== undefined || state !== undefined) console.error('No tokens match.');
+        const found = groupsOf(tokens.list(subject), (one) => (state ?? one.state) === one.state);
+        if (options.json) return printJsonArray(found);
+        if ((await printTable(found)) > 0) return;
+        if (subject !== undefined || state !== undefined) console.error('No tokens match.');
         else
           console.error(
             `There are no tokens. To create one, run: ${commands.service.name} token create SUBJECT`,
@@ -92,7 +90,7 @@ function addFind(parent: Command, commands: StoreCommands): void {
         const [token] = await tokens.find([hashSecret(secret)]);
         if (token === undefined) throw new CommandError('no token has this secret, or it was pruned');
         if (options.json) printJson(describe(token));
-        else printTable([describe(token)]);
+        else await printTable([[describe(token)]]);
       });
     });
 }
@@ -104,10 +102,10 @@ function addRevoke(parent: Command, commands: StoreCommands): void {
     .argument('<id>', 'id of the token, as shown by "token create" and "token list"')
     .action(async (id: string, options: StoreOptions) => {
       await commands.withStorage(options, async ({ tokens }) => {
-        if (!(await tokens.revoke(id, Date.now())))
-          throw new CommandError(`no token has the id ${JSON.stringify(id)}`);
+        const revoked = await tokens.revoke(id, Date.now());
+        if (revoked === undefined) throw new CommandError(`no token has the id ${JSON.stringify(id)}`);
         console.error(`Token ${id} is revoked.`);
-        if (options.json) printJson((await tokens.list()).filter((one) => one.id === id).map(describe)[0]);
+        if (options.json) printJson(describe(revoked));
       });
     });
 }
@@ -158,20 +156,64 @@ function describe({ id, subject, scopes, createdAt, expiresAt, revokedAt }: Toke
   };
 }
 
-function printTable(tokens: ReturnType<typeof describe>[]): void {
+type Described = ReturnType<typeof describe>;
+
+/** Describes the tokens that match, in groups whose length bounds the memory that they take. */
+async function* groupsOf(
+  tokens: AsyncIterable<Token>,
+  matches: (token: Described) => boolean,
+): AsyncGenerator<Described[]> {
+  let group: Described[] = [];
+  for await (const token of tokens) {
+    const described = describe(token);
+    if (!matches(described)) continue;
+    if (group.push(described) < 1_000) continue;
+    yield group;
+    group = [];
+  }
+  if (group.length > 0) yield group;
+}
+
+/** Prints what `printJson` would print for all of them together. */
+async function printJsonArray(groups: AsyncIterable<Described[]>): Promise<void> {
+  let before = '[';
+  for await (const group of groups) {
+    // Without the brackets and the line breaks beside them.
+    await print(`${before}\n${JSON.stringify(group, undefined, 2).slice(2, -2)}`);
+    before = ',';
+  }
+  await print(before === '[' ? '[]\n' : '\n]\n');
+}
+
+/** Prints groups of tokens under one header, and returns how many groups there were. */
+async function printTable(groups: AsyncIterable<Described[]> | Described[][]): Promise<number> {
   const columns = ['id', 'subject', 'scopes', 'created', 'expires', 'state'] as const;
-  const rows = [
-    columns.map((name) => name.toUpperCase()),
-    ...tokens.map((token) =>
+  const header = columns.map((name) => name.toUpperCase());
+  let widths = columns.map(() => 0);
+  let count = 0;
+  for await (const group of groups) {
+    const rows = group.map((token) =>
       columns.map((name) => (name === 'scopes' ? token.scopes.join(' ') : (token[name] ?? 'never'))),
-    ),
-  ];
-  const widths = columns.map((_, i) => Math.max(...rows.map((row) => row[i]!.length)));
-  for (const row of rows)
-    console.log(
+    );
+    if (count++ === 0) rows.unshift(header);
+    // A wider cell in a later group widens the column from there on.
+    widths = widths.map((width, i) => Math.max(width, ...rows.map((row) => row[i]!.length)));
+    const lines = rows.map((row) =>
       row
         .map((cell, i) => cell.padEnd(widths[i]!))
         .join('  ')
         .trimEnd(),
     );
+    await print(`${lines.join('\n')}\n`);
+  }
+  return count;
+}
+
+/** Resolves when the text has been written: what waits to be read takes memory. */
+function print(text: string): Promise<void> {
+  return new Promise((resolve) => {
+    process.stdout.write(text, () => {
+      resolve();
+    });
+  });
 }

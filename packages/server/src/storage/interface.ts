@@ -229,10 +229,15 @@ export interface TokenRepository {
   revokeOf(subject: string, id: string): Promise<boolean>;
   /** Stores a token under the hash of its secret, until it is pruned. */
   create(token: Token, hash: Uint8Array): Promise<void>;
-  /** Returns all tokens, the oldest first. */
-  list(): Promise<Token[]>;
-  /** Revokes a token as of `at`, unless it is revoked already. Returns false if there is no such token. */
-  revoke(id: string, at: number): Promise<boolean>;
+  /**
+   * Returns all tokens, or those of a subject, the oldest first. It reads a page at a time, so it is no snapshot, and
+   * any number of tokens needs little memory.
+   */
+  list(subject?: string): AsyncIterable<Token>;
+  /**
+   * Revokes a token as of `at`, unless it is revoked already, and returns it; undefined if there is no such token.
+   */
+  revoke(id: string, at: number): Promise<Token | undefined>;
   /** Deletes the tokens that are revoked or have expired by `at`, and returns their number. */
   prune(at: number): Promise<number>;
 }

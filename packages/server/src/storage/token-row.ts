@@ -8,6 +8,24 @@ export const prunedTogether = 4;
 /** The maximum number of tokens that are listed for a subject. */
 export const listedTogether = 1_000;
 
+/** How many tokens a command reads at a time: few enough for little memory, though each time reads the whole table. */
+const pageOfCommand = 10_000;
+
+/**
+ * Lists tokens a page at a time.
+ * @param read - Returns at most `limit` tokens, the oldest first, then by their ids, after one with this time and id.
+ */
+export async function* listInPages(
+  read: (createdAt: number, id: string, limit: number) => Promise<Token[]>,
+): AsyncGenerator<Token> {
+  let last: Pick<Token, 'createdAt' | 'id'> | undefined = { createdAt: Number.MIN_SAFE_INTEGER, id: '' };
+  while (last !== undefined) {
+    const page: Token[] = await read(last.createdAt, last.id, pageOfCommand);
+    yield* page;
+    last = page.length === pageOfCommand ? page.at(-1) : undefined;
+  }
+}
+
 /** The indexes of the table. The migration of the second one also adds the column `prune_at`. */
 export const tokenIndexes = ['tokens_by_subject', 'tokens_by_end'] as const;
 

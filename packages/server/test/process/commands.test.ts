@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { create, environment, list, newDatabase, run, startServer } from '../support/processes.js';
+import { issueToken, openExistingStorage } from '../support/store.js';
 
 t.test('token create, list, revoke and prune work while the server runs', async (t) => {
   const { file, env } = await newDatabase(t);
@@ -78,6 +79,37 @@ t.test('token create, list, revoke and prune work while the server runs', async 
   t.match(await run('cli.js', ['token', 'prune', '--json'], env), { stdout: '{\n  "deleted": 1\n}\n' });
   t.strictSame(await listed(), [bob]);
   t.equal(await server.end('SIGTERM'), 0);
+});
+
+t.test('token list prints many tokens as one table and as one array', async (t) => {
+  const { env } = await newDatabase(t);
+  t.match(await run('cli.js', ['token', 'list'], env), { code: 1 });
+  await run('cli.js', ['migrate'], env);
+  t.strictSame((await run('cli.js', ['token', 'list', '--json'], env)).stdout, '[]\n');
+  const storage = await openExistingStorage(env.DATABASE_URL);
+  t.teardown(() => storage.close());
+  const ids: string[] = [];
+  for (let now = 1; now <= 2_001; now++) {
+    // The last one does not fit into the columns of the others.
+    const subject = now === 2_001 ? 'a'.repeat(50) : 'alice';
+    const { token } = await issueToken(storage.tokens, { subject, scopes: ['plants:read'], now });
+    ids.push(token.id);
+  }
+  const json = (await run('cli.js', ['token', 'list', '--json'], env)).stdout;
+  const listed = JSON.parse(json) as { id: string }[];
+  t.strictSame(
+    listed.map(({ id }) => id),
+    ids,
+  );
+  t.equal(json, `${JSON.stringify(listed, undefined, 2)}\n`);
+  const [header = '', ...lines] = (await run('cli.js', ['token', 'list'], env)).stdout.trimEnd().split('\n');
+  t.match(header, /^ID +SUBJECT +SCOPES +CREATED +EXPIRES +STATE$/);
+  t.strictSame(
+    lines.map((line) => line.slice(0, 12)),
+    ids,
+  );
+  t.equal(lines[0]!.indexOf('plants:read'), header.indexOf('SCOPES'));
+  t.match(lines.at(-1), /^[\da-f]{12} {2}a{50} {2}plants:read /);
 });
 
 t.test('only the server and migrate create a store', async (t) => {

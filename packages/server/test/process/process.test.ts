@@ -51,7 +51,7 @@ t.test('the first start creates the store and shows a working token once', async
   t.equal(await second.end('SIGINT'), 0);
   t.match(
     second.stderr(),
-    /Access tokens +1 in the store; to create another: node dist\/cli\.js token create/,
+    /Access tokens +in the store already; to create another: node dist\/cli\.js token create/,
   );
   t.match(second.stderr(), `Store           ${file}\n`);
   t.notMatch(second.stderr(), /pst_/);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Client } from 'pg';
 import t, { type Test } from 'tap';
-import { engines, noPostgres, temporaryFolder } from '../support/engines.js';
+import { engines, listTokens, noPostgres, temporaryFolder } from '../support/engines.js';
 import { startServer, type PostgresServer } from '../support/postgres-server.js';
 import * as processes from '../support/processes.js';
 import { startService } from '../support/service.js';
@@ -83,7 +83,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
   async function openHasty(t: Test, url: string, options: Partial<PostgresOptions> = {}): Promise<Storage> {
     const begin = performance.now();
     const patient = await openPostgres({ url, timeout });
-    await patient.tokens.list();
+    await listTokens(patient.tokens);
     await patient.close();
     const soon = Math.max(shortTimeout, Math.ceil(20 * (performance.now() - begin)));
     return untilDone(() => open(t, url, { timeout: soon, ...options }));
@@ -175,7 +175,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       t.equal(await failure(plants.create('s', 2n, plant)), 'unavailable', 'connection refused: no effect');
       t.equal(await failure(plants.delete('s', 1n)), 'unavailable');
       t.equal(await failure(plants.list('s', { limit: 1 })), 'unavailable');
-      t.equal(await failure(tokens.list()), 'unavailable');
+      t.equal(await failure(listTokens(tokens)), 'unavailable');
       t.equal(await failure(store.check()), 'unavailable');
       t.equal(await failure(openPostgres({ url, timeout })), 'unavailable');
       t.equal(await failure(migratePostgres(url)), 'unavailable');
@@ -374,8 +374,8 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       const reader = await session(database, "query LIKE '%migrations%'");
       process.kill(reader, 'SIGSTOP');
       const reads = [
-        failure(tokens.list()),
-        failure(tokens.list()),
+        failure(listTokens(tokens)),
+        failure(listTokens(tokens)),
         failure(plants.list('s', { limit: 1 })),
         failure(plants.list('s', { after: 0n, limit: 1 })),
       ];
@@ -420,7 +420,7 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
   t.test('reads that wait for a connection are bounded', async (t) => {
     const { plants, tokens } = await openStore(t, { poolSize: 1 });
     await plants.create('s', 1n, plant);
-    const many = await Promise.all(Array.from({ length: 1_500 }, () => failure(tokens.list())));
+    const many = await Promise.all(Array.from({ length: 1_500 }, () => failure(listTokens(tokens))));
     t.strictSame([...new Set(many)].sort(), ['no failure', 'overloaded'], 'those that wait are bounded');
     const lists = await Promise.all(
       Array.from({ length: 15_000 }, () => failure(plants.list('s', { limit: 1 }))),

@@ -2,6 +2,7 @@
 import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { Client } from 'pg';
 import tap, { type Test } from 'tap';
 import { embeddedBinaries } from './postgres-cluster.js';
@@ -16,7 +17,13 @@ import {
 } from './store.js';
 import { startWriter } from './writer-process.js';
 import { service } from '../../../../dist/service.js';
-import type { Page, Storage as AnyStorage, StoreDefinition } from '../../dist/storage/interface.js';
+import type {
+  Page,
+  Storage as AnyStorage,
+  StoreDefinition,
+  Token,
+  TokenRepository,
+} from '../../dist/storage/interface.js';
 import type { WriteLimits } from '../../dist/storage/group-commit.js';
 import {
   migrateStorage,
@@ -198,6 +205,11 @@ export function sharedStorage(engine: Engine): Promise<Storage> {
   const opened = openEmptyStorage(tap, engine);
   shared.set(engine, opened);
   return opened;
+}
+
+/** All tokens of a store, or those of a subject, the oldest first. */
+export function listTokens(tokens: Pick<TokenRepository, 'list'>, subject?: string): Promise<Token[]> {
+  return Readable.from(tokens.list(subject)).toArray() as Promise<Token[]>;
 }
 
 /**

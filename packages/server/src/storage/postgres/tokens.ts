@@ -1,7 +1,15 @@
 // The access tokens of the PostgreSQL engine.
 import { AsyncResource } from 'node:async_hooks';
 import { isTextEnd, isTextId, type Token, type TokenRepository } from '../interface.js';
-import { keptFor, listedTogether, prunedTogether, tokenColumns, toToken, toTokenRow } from '../token-row.js';
+import {
+  keptFor,
+  listedTogether,
+  listInPages,
+  prunedTogether,
+  tokenColumns,
+  toToken,
+  toTokenRow,
+} from '../token-row.js';
 import { isolateFailures } from './failures.js';
 import type { StatementRunner } from './statement-runner.js';
 import { withPrivilege } from './privileges.js';
@@ -99,33 +107,41 @@ export class PostgresTokens implements TokenRepository {
     }
   };
 
-  async list(): Promise<Token[]> {
-    const rows = await this.#runner.read(
-      `SELECT ${tokenColumns} FROM tokens ORDER BY created_at, id COLLATE "C"`,
-    );
-    return rows.map(toToken);
+  list(subject?: string): AsyncIterable<Token> {
+    return listInPages(async (...after) => {
+      const rows = await this.#runner.read(
+        `SELECT ${tokenColumns} FROM tokens
+         WHERE ($1::text IS NULL OR subject COLLATE "C" = $1) AND (created_at, id COLLATE "C") > ($2::bigint, $3)
+         ORDER BY created_at, id COLLATE "C" LIMIT $4`,
+        [subject ?? null, ...after],
+      );
+      return rows.map(toToken);
+    });
   }
 
-  async revoke(id: string, at: number): Promise<boolean> {
-    const rows = await this.#write('UPDATE', `${revocation} WHERE id = $4 AND ${begunInTime} RETURNING id`, [
-      at,
-      at + keptFor,
-      id,
-    ]);
-    return rows.length > 0;
+  async revoke(id: string, at: number): Promise<Token | undefined> {
+    const [row] = await this.#write(
+      'UPDATE',
+      `${revocation} WHERE id = $4 AND ${begunInTime} RETURNING ${tokenColumns}`,
+      [at, at + keptFor, id],
+    );
+    return row && toToken(row);
   }
 
   async prune(at: number): Promise<number> {
     let deleted = 0;
-    for (;;) {
-      const found = await this.#runner.read(
-        `SELECT id FROM tokens WHERE revoked_at IS NOT NULL OR expires_at <= $1 LIMIT ${prunedByCommand}`,
-        [at],
+    let last: unknown = '';
+    while (last !== undefined) {
+      const found: Row[] = await this.#runner.read(
+        `SELECT id FROM tokens WHERE id > $1 AND (revoked_at IS NOT NULL OR expires_at <= $2)
+         ORDER BY id LIMIT ${prunedByCommand}`,
+        [last, at],
       );
       await this.#delete(found);
       deleted += found.length;
-      if (found.length < prunedByCommand) return deleted;
+      last = found.length === prunedByCommand ? found.at(-1)?.[0] : undefined;
     }
+    return deleted;
   }
 
   /** Deletes tokens that were found in another statement: on Citus, each node would find others. */

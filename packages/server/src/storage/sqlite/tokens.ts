@@ -9,7 +9,15 @@ import {
   type Token,
   type TokenRepository,
 } from '../interface.js';
-import { keptFor, listedTogether, prunedTogether, tokenColumns, toToken, toTokenRow } from '../token-row.js';
+import {
+  keptFor,
+  listedTogether,
+  listInPages,
+  prunedTogether,
+  tokenColumns,
+  toToken,
+  toTokenRow,
+} from '../token-row.js';
 import { type IssuedRow, issuing, revoking } from '../token-writes.js';
 import type { Write } from '../writes.js';
 import { withStorageErrors } from './failures.js';
@@ -30,6 +38,7 @@ export class SqliteTokens implements TokenRepository {
   readonly #listOf: StatementSyncInstance;
   readonly #list: StatementSyncInstance;
   readonly #revoke: StatementSyncInstance;
+  readonly #ended: StatementSyncInstance;
   readonly #prune: StatementSyncInstance;
 
   /** @param groupCommit - Takes what handlers write. */
@@ -44,13 +53,18 @@ export class SqliteTokens implements TokenRepository {
       `${valid('expires_at IS NULL')} UNION ALL ${valid('expires_at > ? ORDER BY expires_at DESC')}
        ORDER BY created_at, id LIMIT ${listedTogether}`,
     );
-    this.#list = database.prepare(`SELECT ${tokenColumns} FROM tokens ORDER BY created_at, id`);
-    this.#revoke = database.prepare(revokeText);
-    this.#prune = database.prepare(
-      `DELETE FROM tokens WHERE rowid IN (SELECT rowid FROM tokens
-       WHERE revoked_at IS NOT NULL OR expires_at <= ? LIMIT ${prunedByCommand})`,
+    this.#list = database.prepare(
+      `SELECT ${tokenColumns} FROM tokens WHERE subject = coalesce(?, subject) AND (created_at, id) > (?, ?)
+       ORDER BY created_at, id LIMIT ?`,
     );
-    for (const statement of [this.#find, this.#listOf, this.#list]) statement.setReturnArrays(true);
+    this.#revoke = database.prepare(`${revokeText} RETURNING ${tokenColumns}`);
+    this.#ended = database.prepare(
+      `SELECT rowid, id FROM tokens WHERE rowid > ? AND (revoked_at IS NOT NULL OR expires_at <= ?)
+       ORDER BY rowid LIMIT ${prunedByCommand}`,
+    );
+    this.#prune = database.prepare('DELETE FROM tokens WHERE id IN (SELECT value FROM json_each(?))');
+    for (const statement of [this.#find, this.#listOf, this.#list, this.#revoke, this.#ended])
+      statement.setReturnArrays(true);
   }
 
   async find(hashes: readonly Uint8Array[]): Promise<(Token | undefined)[]> {
@@ -77,21 +91,29 @@ export class SqliteTokens implements TokenRepository {
     withStorageErrors(() => this.#insert.run(...toTokenRow(token), hash, null));
   }
 
-  async list(): Promise<Token[]> {
-    return withStorageErrors(() => this.#list.all() as unknown[][]).map(toToken);
+  list(subject?: string): AsyncIterable<Token> {
+    return listInPages(async (...after) => {
+      const rows = withStorageErrors(() => this.#list.all(subject ?? null, ...after) as unknown[][]);
+      return rows.map(toToken);
+    });
   }
 
-  async revoke(id: string, at: number): Promise<boolean> {
-    return withStorageErrors(() => this.#revoke.run(at, at + keptFor, id)).changes > 0;
+  async revoke(id: string, at: number): Promise<Token | undefined> {
+    const row = withStorageErrors(() => this.#revoke.get(at, at + keptFor, id) as unknown[] | undefined);
+    return row && toToken(row);
   }
 
   async prune(at: number): Promise<number> {
     let deleted = 0;
-    for (;;) {
-      const { changes } = withStorageErrors(() => this.#prune.run(at));
-      deleted += changes;
-      if (changes < prunedByCommand) return deleted;
+    let last: unknown = 0;
+    while (last !== undefined) {
+      const ended = withStorageErrors(() => this.#ended.all(last as number, at) as unknown[][]);
+      // By their ids, since another token may have got the rowid meanwhile.
+      const ids = JSON.stringify(ended.map(([, id]) => id));
+      deleted += withStorageErrors(() => this.#prune.run(ids)).changes;
+      last = ended.length === prunedByCommand ? ended.at(-1)?.[0] : undefined;
     }
+    return deleted;
   }
 }
 /* eslint-enable @typescript-eslint/require-await */
