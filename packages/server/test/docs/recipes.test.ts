@@ -19,8 +19,10 @@ import { enginesToTest, temporaryFolder } from '../support/engines.js';
 import * as recipes from './recipes.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const { members, plants, messages, accounts, counters, receipts, orders, expenses, payments } = recipes;
-const groups = [members, plants, { messages }, accounts, { counters }, receipts, orders, expenses, payments];
+const { members, plants, messages, tasks, accounts, counters, receipts, orders, expenses, payments } =
+  recipes;
+const singles = { messages, tasks, counters };
+const groups = [members, plants, singles, accounts, receipts, orders, expenses, payments];
 const collections = groups.flatMap((group): CollectionDefinition[] => Object.values(group));
 
 /** The context of a service, which counts the documents that are read by their ids and written, and the pages. */
@@ -176,6 +178,42 @@ for (const engine of enginesToTest)
       t.strictSame(await ids(rest.items), newestFirst.slice(20));
       t.equal(rest.next(), undefined);
       await cost(t, () => read(list('a').items), [0, 0, 1]);
+    });
+
+    t.test('filter, sort and offset', async (t) => {
+      const { put, list } = recipes.createTasks(context);
+      const added = Array.from({ length: 40 }, (_, i) => ({
+        id: `${(i * 17) % 40}`,
+        title: 'cba'[i % 3]!.repeat((i % 4) + 1),
+        due: `2026-01-0${(i % 5) + 1}`,
+        done: i % 7 < 3,
+      }));
+      await cost(t, () => put('a', added[0]!), [0, 1, 0]);
+      for (const task of added) await put('a', task);
+      for (const done of [undefined, true, false])
+        for (const sort of ['title', 'due'] as const)
+          for (const descending of [true, false]) {
+            const matching = added
+              .filter((task) => (done ?? task.done) === task.done)
+              .sort((a, b) => (`${a[sort]}\0${a.id}` < `${b[sort]}\0${b.id}` ? -1 : 1));
+            if (descending) matching.reverse();
+            for (const [offset, limit] of [
+              [0, 1],
+              [0, 40],
+              [3, 5],
+              [12, 10],
+              [39, 5],
+              [50, 5],
+            ] as const)
+              t.strictSame(
+                await list('a', { done, sort, descending, offset, limit }),
+                { items: matching.slice(offset, offset + limit), total: matching.length },
+                JSON.stringify({ done, sort, descending, offset, limit }),
+              );
+          }
+      const query = { sort: 'due', descending: false, offset: 2, limit: 3 } as const;
+      t.strictSame(await list('b', query), { items: [], total: 0 }, 'tasks of others');
+      await cost(t, () => list('a', query), [0, 0, 1]);
     });
 
     t.test('a unique value', async (t) => {

@@ -93,6 +93,51 @@ export function createMessages({ collection }: ServiceContext) {
   };
 }
 
+export interface Task {
+  readonly id: string;
+  readonly title: string;
+  readonly due: string;
+  readonly done: boolean;
+}
+export interface TaskQuery {
+  readonly done?: boolean | undefined;
+  readonly sort: 'title' | 'due';
+  readonly descending: boolean;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+/** Tasks, which are listed in several orders. */
+export const tasks = texts('tasks');
+export function createTasks({ collection }: ServiceContext) {
+  const all = new Documents<string, Task>(collection(tasks), {
+    id: true,
+    title: true,
+    due: true,
+    done: true,
+  });
+  return {
+    put: (subject: string, task: Task) => all.write(subject, task.id, { when: 'any', value: task }),
+    list: async (subject: string, { done, sort, descending, offset, limit }: TaskQuery) => {
+      // Ids decide between equal values, or a task could be on two pages, and another on none.
+      const order = (a: Task, b: Task) => {
+        const isFirst = a[sort] < b[sort] || (a[sort] === b[sort] && a.id < b.id);
+        return isFirst === descending ? 1 : -1;
+      };
+      const most = offset + limit;
+      const first: Task[] = [];
+      let total = 0;
+      for await (const task of all.values(subject)) {
+        if (done !== undefined && task.done !== done) continue;
+        total++;
+        // Those that cannot be on the page any more take no memory.
+        if (first.push(task) >= 2 * most) first.sort(order).splice(most);
+      }
+      return { items: first.sort(order).slice(offset, most), total };
+    },
+  };
+}
+
 export interface Account {
   readonly id: string;
   readonly address: string;
