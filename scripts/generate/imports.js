@@ -47,7 +47,8 @@ const arrows = [...imports].flatMap(([from, all]) =>
     .filter((to) => ![...all].some((other) => other !== to && !reaches(to, other) && reaches(other, to)))
     .map((to) => `  ${from} --> ${to}`),
 );
-const drawing = ['```mermaid', 'flowchart TD', ...arrows.sort(), '```'].join('\n');
+const title = '  accTitle: Which part of the server imports which';
+const drawing = ['```mermaid', 'flowchart TD', title, ...arrows.sort(), '```'].join('\n');
 const before = readFileSync(design, 'utf8');
 const after = before.replace(/```mermaid\nflowchart TD\n[^]*?```/, drawing);
 if (!process.argv.includes('--check')) writeFileSync(design, after);
