@@ -77,7 +77,11 @@ async function record(chosen) {
       shown: lines.slice(-14).join('; ').replace(/\s+/g, ' ').slice(-1_000),
     };
     if (status !== 0) process.exitCode = 1;
-    await writeFile(ledger, `${JSON.stringify(claims, undefined, 2)}\n`);
+    const style = await prettier.resolveConfig(ledger);
+    await writeFile(
+      ledger,
+      await prettier.format(JSON.stringify(claims, undefined, 2), { ...style, parser: 'json' }),
+    );
   }
 }
 
