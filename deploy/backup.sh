@@ -12,6 +12,8 @@ keep=${2:-14}
 [[ $keep =~ ^[1-9][0-9]*$ ]] || { echo "KEEP must be a number from 1, not $keep" >&2; exit 1; }
 umask 077
 mkdir -p "$folder"
+folder=$(realpath "$folder")
+cd "$folder"
 exec 9<"$folder"
 flock --nonblock 9 || { echo "Another backup to $folder is running." >&2; exit 1; }
 # What an interrupted backup has left.

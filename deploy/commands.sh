@@ -16,8 +16,14 @@ plant_log() {
 # Shows the metrics whose names begin with a text.
 plant_metrics() { curl --silent --show-error http://127.0.0.1:9090/metrics | grep "^$1"; }
 
-# Waits until the service is ready, for at most half a minute.
+# Waits until the service is ready, for at most half a minute, and shows its last response.
 plant_ready() {
-  curl --silent --show-error --fail-with-body --retry 30 --retry-delay 1 --retry-all-errors http://127.0.0.1:9090/readyz
-  echo
+  local response
+  for _ in {1..30}; do
+    response=$(curl --silent --show-error http://127.0.0.1:9090/readyz 2>&1)
+    [[ $response == '{"status":"ready"}' ]] && break
+    sleep 1
+  done
+  echo "$response"
+  [[ $response == '{"status":"ready"}' ]]
 }

@@ -20,6 +20,7 @@ import { join } from 'node:path';
 import getPort from 'get-port';
 import t, { type Test } from 'tap';
 import { noPostgres, temporaryFolder } from '../../packages/server/test/support/engines.js';
+import { systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
 import { startServer as startPostgres } from '../../packages/server/test/support/postgres-server.js';
 import {
   create,
@@ -29,6 +30,7 @@ import {
   startServer,
   type ServerProcess,
 } from '../../packages/server/test/support/processes.js';
+import { plantStore } from '../../packages/server/test/support/server-process.js';
 import { lacks, skipFor } from '../../packages/server/test/support/skip.js';
 import { repeatUntil, until } from '../../packages/server/test/support/wait.js';
 import { noProc, workersOf } from '../../packages/server/test/support/workers.js';
@@ -313,6 +315,25 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     const [check] = blocksOf(runbook, 'PostgreSQL failed over or is down');
     t.match(await machine.run(check), '"status":"ready"');
     t.equal(await createPlant(machine, token, 2), 200, 'without a restart');
+  });
+
+  t.test('A dump of PostgreSQL is restored', skipFor(lacks('pg_restore')), async (t) => {
+    // The tools of the system's PostgreSQL read its own dumps, not those of a newer one.
+    const cluster = await systemPostgres();
+    const postgres = await cluster.createServer('restored');
+    const url = postgres.url();
+    await plantStore(url, 'migrate');
+    const machine = await Machine.install(t, { DATABASE_URL: url });
+    const token = await machine.server.createToken('alice');
+    t.equal(await createPlant(machine, token, 1), 200);
+    await machine.run(`pg_dump --format=custom --file=plants.dump '${url}'`);
+    t.equal((await remove(machine.server, token, 1)).status, 204);
+    const restore = blocksOf(runbook, 'Restore a backup').at(-1);
+    t.match(await machine.run(`OWNER_URL='${url}'\n${restore}`), '"status":"ready"');
+    run.add(restore!);
+    t.equal(await (await list(machine.server, token)).text(), '[{"name":"a"}]');
+    await machine.server.end();
+    await postgres.stop();
   });
 
   t.test('Requests are slow, and the log', async (t) => {
