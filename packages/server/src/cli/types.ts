@@ -70,20 +70,24 @@ interface Reference {
 }
 
 /**
- * Returns a copy of the document in which exactly the operations that are served have an operationId, so that webhooks
+ * Returns a copy of the document in which exactly the operations that are served have an operationId, so that others
  * need no handlers, each has a success, and discriminators have references, since openapi-typescript does not know names.
- * A parameter with a default is required: a handler always gets a value.
+ * A parameter with a default is required: a handler always gets a value. Without one that is filled in, it may not.
  */
-function withIds({ document, operations }: Contract) {
+function withIds({ document, operations, unfilled }: Contract) {
   const copy = JSON.parse(JSON.stringify(document), (key, value: unknown) =>
     key === 'discriminator' ? withReferences(value) : value,
   ) as Partial<Record<'webhooks' | 'paths', Record<string, Record<string, OperationObject>>>> & {
     components?: { parameters?: Record<string, Reference> };
   };
-  for (const webhook of Object.values(copy.webhooks ?? {}).flatMap((item) => Object.values(item)))
-    delete webhook.operationId;
-  // HEAD is derived from GET.
-  for (const item of Object.values(copy.paths ?? {})) if (item['get']) delete item['head']?.operationId;
+  const items = [copy.webhooks, copy.paths].flatMap((all) => Object.values(all ?? {}));
+  for (const operation of items.flatMap((item) => Object.values(item))) delete operation.operationId;
+  for (const path of unfilled) {
+    const owner = path
+      .slice(0, -1)
+      .reduce<unknown>((value, step) => (value as Record<string, unknown>)[step], copy);
+    delete (owner as { default?: unknown }).default;
+  }
   const declared = (given: Reference): Reference => {
     const name = /^#\/components\/parameters\/([^/]+)$/.exec(given.$ref ?? '')?.[1];
     const target = name === undefined ? undefined : copy.components?.parameters?.[name];

@@ -1,7 +1,7 @@
 // Reads request bodies: JSON, forms, texts and bytes.
 import type { ContractNode } from './contract-node.js';
 import { isJson, isRange, parseMediaType, type MediaType } from './media-type.js';
-import { ambiguityOf, checkProperties, readForm, type TextForm } from './parameters.js';
+import { checkProperties, checkReadable, readForm, type TextForm } from './parameters.js';
 import { readContent, type Content } from './responses.js';
 import type { Schemas } from './schema-normalizer.js';
 import { propertyOf, type Shape } from './shape.js';
@@ -125,8 +125,7 @@ function readFields({ node }: Content, shape: Shape, format: 'form' | 'multipart
       return { name, ...readForm(given, one, 'query') };
     }
     if (isStyled) given.fault('style and explode are not supported here', 'Leave them out');
-    const fault = form.kind === 'plain' ? ambiguityOf(one) : undefined;
-    if (fault !== undefined) place.fault(`the field ${name}: ${fault.message}`, fault.fix);
+    if (form.kind === 'plain') checkReadable(place, one, `the field ${name}: `);
     if (form.kind === 'file' && format === 'form')
       place.fault(`the field ${name} is a file`, 'Write multipart/form-data, or format: byte');
     return { name, ...form, ...(listed && { mediaTypes: listed.map((range) => ({ range })) }) };

@@ -8,7 +8,7 @@ import { jsonTypes, type MediaType } from './media-type.js';
 import { Schemas } from './schema-normalizer.js';
 import type { Default } from './schema.js';
 import { depthOf } from './shape.js';
-import { ContractText, type Finding } from './contract-text.js';
+import { ContractText, type Finding, type Path } from './contract-text.js';
 
 /** The parts of an OpenAPI document that the project reads itself. */
 export interface OpenApiDocument {
@@ -36,6 +36,8 @@ export interface Contract {
   readonly basePaths: readonly string[];
   /** The schemas of requests that have defaults, which are filled in as they are. */
   readonly defaults: readonly Default[];
+  /** The places of defaults that handlers may have to fill in. */
+  readonly unfilled: readonly Path[];
   /** What is served in another way than a reader of the contract may expect. */
   readonly warnings: readonly Finding[];
 }
@@ -81,6 +83,7 @@ export function loadContract(bytes: Buffer, hasOwnErrors = false): Contract {
     bodyDepth: Math.max(0, ...bodies.map(({ schema }) => depthOf(schema.shape))),
     basePaths: [...new Set(operations.flatMap(({ basePaths }) => basePaths))],
     defaults: schemas.defaults,
+    unfilled: schemas.unfilled,
     warnings: text.warnings,
   };
 }

@@ -48,7 +48,6 @@ export const methods = ['get', 'head', 'post', 'put', 'patch', 'delete'] as cons
 const otherMethods: Readonly<Record<string, string>> = {
   options: 'Leave it out: the server responds to OPTIONS for CORS',
   trace: 'Leave it out',
-  query: 'Write post',
 };
 
 /** What operations need to know of the rest of the document. */
@@ -78,7 +77,8 @@ export function readOperations(surroundings: Surroundings): Operation[] {
         'Write another one; generated clients have methods of that name',
       );
     else ids.set(operationId, `${method} ${operation.path}`);
-    const form = route.path.replaceAll(/(?<=\/):(?!:)\w+/g, ':');
+    // Without the names of the parameters; a colon is written twice.
+    const form = route.path.replaceAll(/::|:\w+/g, (found) => (found === '::' ? found : ':'));
     const verbs = method === 'GET' ? ['GET', 'HEAD'] : [method];
     const keys = basePaths.flatMap((base) => verbs.map((verb) => `${verb} ${base}${form}`));
     if (keys.some((key) => routes.has(key)))
@@ -93,9 +93,15 @@ function readPath(path: string, item: ContractNode, surroundings: Surroundings) 
   item.allow(`summary description servers parameters $ref ${verbs}`, {
     'operationId requestBody responses security tags':
       'Write it in an operation such as get, with more indentation',
+    query: 'Write post',
   });
+  if (path.includes('#')) {
+    const fix = 'Describe it in the operation of the path before the #, or leave it out';
+    item.warn('it is not served: clients do not send what follows a #', fix);
+    return [];
+  }
   for (const [name, fix] of Object.entries(otherMethods)) {
-    if (item.has(name)) item.at(name).fault(`${name.toUpperCase()} is not supported`, fix);
+    if (item.has(name)) item.at(name).warn(`${name.toUpperCase()} is not served`, fix);
   }
   const isDerived = item.has('get') && item.has('head');
   if (isDerived)

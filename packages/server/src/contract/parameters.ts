@@ -3,7 +3,7 @@ import { checkName, keywordsInSchema } from './schema-keywords.js';
 import type { ContractNode } from './contract-node.js';
 import { anySchema, type Schema } from './schema.js';
 import type { Schemas } from './schema-normalizer.js';
-import { anything, type Shape } from './shape.js';
+import { anything, typeNames, type Shape, type TypeName } from './shape.js';
 
 /** The part of a request that has a parameter. */
 export type ParameterPlace = 'path' | 'query' | 'header' | 'cookie';
@@ -114,7 +114,7 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
   if (node.flag('allowEmptyValue') === true) {
     node
       .at('allowEmptyValue')
-      .fault('allowEmptyValue is not supported', 'Write type: string without minLength');
+      .warn('the schema decides whether an empty text is allowed', 'Write type: string without minLength');
   }
   const required = node.flag('required') === true;
   if (at === 'path' && !required) node.fault('a path parameter is always required', 'Write required: true');
@@ -149,8 +149,9 @@ export function readForm(node: ContractNode, shape: Shape, where: ParameterPlace
 /** Refuses names in a query that could belong to several parameters. */
 function checkSpread(operation: ContractNode, parameters: readonly Parameter[]): void {
   const inQuery = parameters.filter((one) => one.in === 'query');
+  // The names of a deep object all have brackets.
   const names = inQuery.flatMap(({ name, kind, schema }) =>
-    kind === 'spread' ? Object.keys(schema.shape.properties) : [name],
+    kind === 'spread' ? Object.keys(schema.shape.properties) : kind === 'deep' ? [] : [name],
   );
   const deep = inQuery.filter(({ kind }) => kind === 'deep').map(({ name }) => `${name}[`);
   const twice = names.find(
@@ -181,8 +182,7 @@ function checkText(node: ContractNode, { shape }: Schema, where: ParameterPlace)
   }
   if (where === 'cookie' && types[0] === 'array')
     node.fault('an array in a cookie is not supported', 'Write type: string, and split it in the handler');
-  const fault = ambiguityOf(shape);
-  if (fault !== undefined) node.fault(fault.message, fault.fix);
+  checkReadable(node, shape);
 }
 
 /** Checks the properties of an object that is written as texts. */
@@ -191,32 +191,42 @@ export function checkProperties(node: ContractNode, { properties, additional }: 
     ...properties,
     ...(additional && { '(others)': additional }),
   })) {
-    const isObject = textTypes(one).includes('object');
-    const fault = isObject
-      ? { message: 'an object is not supported here', fix: nestedFix }
-      : ambiguityOf(one);
-    if (fault !== undefined) node.fault(`the property ${name}: ${fault.message}`, fault.fix);
+    const of = `the property ${name}: `;
+    if (textTypes(one).join() === 'object') node.fault(`${of}an object is not supported here`, nestedFix);
+    else checkReadable(node, one, of);
   }
 }
 
 const nestedFix = 'Write type: string, with the JSON of the object, or a body';
 
 /** The types that a text stands for; without any, it is a string. */
-function textTypes({ types = ['string'] }: Shape): readonly string[] {
+function textTypes({ types = ['string'] }: Shape): readonly TypeName[] {
   return types.filter((type) => type !== 'null');
 }
 
-/** Describes why texts could be read in several ways; undefined if there is only one. */
-export function ambiguityOf(shape: Shape): { message: string; fix: string } | undefined {
+/**
+ * Checks that texts can be read as what a shape says.
+ * @param name - What messages begin with, if it is not the whole value of the node.
+ */
+export function checkReadable(node: ContractNode, shape: Shape, name = ''): void {
+  const isContainer = (type: TypeName) => type === 'array' || type === 'object';
   const types = textTypes(shape);
-  if (types.length !== 1) return { message: 'a text could have several types', fix: 'Write one type' };
-  const [item, ...others] = types[0] === 'array' ? textTypes(shape.items ?? anything) : types;
-  if (others.length === 0 && (types[0] !== 'array' || (item !== 'array' && item !== 'object')))
-    return undefined;
-  return {
-    message: 'the items could have several types',
-    fix: 'Write items with one type that is not array or object',
-  };
+  const isArray = types.includes('array');
+  const read = isArray ? textTypes(shape.items ?? anything) : types;
+  const isOf = (type: TypeName) => read.includes(type) && !(type === 'integer' && read.includes('number'));
+  const possible = typeNames.filter(isOf);
+  if (types.length > 1 && types.some(isContainer))
+    node.fault(`${name}a text could be ${types.join(' or ')}`, 'Write one of these types');
+  else if (isArray && read.some(isContainer))
+    node.fault(
+      `${name}the items are arrays or objects`,
+      'Write type: string for the JSON of each item, or a body',
+    );
+  else if (possible.length > 1)
+    node.warn(
+      `${name}a text is of the first of these types that it can be: ${possible.join(', ')}`,
+      'Write one type if that matters',
+    );
 }
 
 /** Refuses values that no text could equal: without a type, a parameter and its items are texts. */
@@ -246,16 +256,6 @@ export interface Route {
  * @param node - The path item.
  */
 export function readRoute(node: ContractNode, path: string): Route {
-  const segments = path.split('/');
-  const isSupported = segments.every((segment) => /^([\w.~:@!$&'+=,;-]*|{[^{}]+})$/.test(segment));
-  if (!path.startsWith('/') || !isSupported || path.includes('//')) {
-    const fix = !path.startsWith('/')
-      ? `Write /${path}`
-      : path.includes('?')
-        ? 'End it before the ?, and write a parameter with in: query for each name after it'
-        : 'Let each parameter be a whole segment: instead of /{id}.json, write /{file}, and read the id in the handler';
-    node.fault('a path of this form is not supported', fix);
-  }
   const names: Record<string, string> = {};
   for (const name of namesOf(path)) {
     if (Object.hasOwn(names, name))
@@ -263,6 +263,31 @@ export function readRoute(node: ContractNode, path: string): Route {
     const plain = /^\w+$/.test(name) ? name : `p${Object.keys(names).length}_${name.replaceAll(/\W/g, '_')}`;
     names[name] = plain;
   }
-  const route = path.replaceAll(':', '::').replaceAll(/{([^{}]+)}/g, (_, name: string) => `:${names[name]!}`);
-  return { path: route, names };
+  const segments = path.split('/').map((segment) => routeOf(segment, names));
+  if (!path.startsWith('/') || segments.includes(undefined) || path.includes('//')) {
+    const fix = !path.startsWith('/')
+      ? `Write /${path}`
+      : path.includes('?')
+        ? 'End it before the ?, and write a parameter with in: query for each name after it'
+        : "Separate parameters in it, and use only letters, digits and -._~:@!$&'+=,;";
+    node.fault('a path of this form is not supported', fix);
+  }
+  return { path: segments.join('/'), names };
+}
+
+/** Translates a segment; undefined if the router cannot have it. */
+function routeOf(segment: string, names: Readonly<Record<string, string>>): string | undefined {
+  // Texts and the names of parameters, alternately.
+  const parts = segment.split(/{([^{}]+)}/);
+  const isSupported = parts.every((part, i) =>
+    i % 2 === 1 ? i === parts.length - 2 || parts[i + 1] !== '' : /^[\w.~:@!$&'+=,;-]*$/.test(part),
+  );
+  if (!isSupported) return undefined;
+  if (parts.join('') === parts[1]) return `:${names[parts[1]]!}`;
+  const routes = parts.map((part, i) => {
+    if (i % 2 === 0) return part.replaceAll(':', '::');
+    // The last one has all that is left, and the others end at the next character: this takes linear time.
+    return `:${names[part]!}(${i === parts.length - 2 ? '.+' : `[^${parts[i + 1]![0]!}]+`})`;
+  });
+  return routes.join('');
 }

@@ -14,6 +14,8 @@ export interface Effort {
 const maxSteps = 5_000;
 /** The parts that repetitions may be written out to; beyond that, a limit counts as none. */
 const maxParts = 2_000;
+/** In how many ways a part is read that ends a pattern, and does not count. */
+const maxWays = 2;
 /** Bounds the time that looking at a pattern takes. */
 const maxWork = 4_000_000;
 /** The length of the texts that are shown, unless a short one takes so many steps. */
@@ -145,16 +147,22 @@ function sizeOf(part: Part): number {
   return part.kind === 'look' ? 1 + sizeOf(part.part) : 1;
 }
 
-/**
- * Without the repetitions of a single character that end a pattern: whatever they take, nothing that follows can fail.
- */
+/** Without the repetitions that end a pattern, if their part is simple: whatever they take, nothing after can fail. */
 function withoutEnd(part: Part): Part {
   if (part.kind === 'choice') return { kind: 'choice', parts: part.parts.map(withoutEnd) };
-  if (part.kind === 'repetition' && part.part.kind === 'atom') return { ...part, max: part.min };
+  if (part.kind === 'repetition' && waysOf(part.part) <= maxWays) return { ...part, max: part.min };
   if (part.kind !== 'sequence' || part.parts.length === 0) return part;
   const parts = [...part.parts];
   parts.push(withoutEnd(parts.pop()!));
   return { kind: 'sequence', parts };
+}
+
+/** In how many ways a part can read a text, at most; Infinity if it has repetitions. */
+function waysOf(part: Part): number {
+  if (part.kind === 'sequence') return part.parts.reduce((ways, one) => ways * waysOf(one), 1);
+  if (part.kind === 'choice') return part.parts.reduce((ways, one) => ways + waysOf(one), 0);
+  if (part.kind === 'repetition') return part.max <= 1 ? 1 + waysOf(part.part) : Infinity;
+  return part.kind === 'look' ? Infinity : 1;
 }
 
 /** In how many ways the engine may have read a text, by the node that it compares with the next character. */

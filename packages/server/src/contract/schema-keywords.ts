@@ -1,7 +1,7 @@
 // Reads the keywords of a schema, and reports those that the server does not support.
 import { effortOf } from './pattern.js';
 import type { ContractNode } from './contract-node.js';
-import { countKeywords, isOfRequests, schemaKeywords, type Draft, type Schema, type Use } from './schema.js';
+import { countKeywords, schemaKeywords, type Draft, type Schema, type Use } from './schema.js';
 import { absent, typeOf, type TypeName } from './shape.js';
 
 const textFormats = 'date-time date time uuid email uri hostname ipv4 ipv6 byte password'.split(' ');
@@ -121,14 +121,7 @@ function readSchemas(node: ContractNode, { use, normalize }: Context): Partial<D
     });
     if (node.has(keyword)) draft[keyword] = Object.fromEntries(schemas);
   }
-  const unique = node.flag('uniqueItems') === true;
-  // Of requests: Ajv compares all items in pairs, unless the schema of the items itself says that they are texts.
-  const mayBeArray = !node.has('type') || [node.at('type').value].flat().includes('array');
-  if (unique && mayBeArray && isOfRequests(use) && draft.items?.type?.join() !== 'string') {
-    const fix = 'Leave it out, and compare the items in the handler';
-    node.at('uniqueItems').fault('uniqueItems is supported only for items of type string', fix);
-  }
-  return { ...draft, ...(unique && { uniqueItems: true }) };
+  return { ...draft, ...(node.flag('uniqueItems') === true && { uniqueItems: true }) };
 }
 
 /** Checks what a discriminator refers to: by itself it only describes. */

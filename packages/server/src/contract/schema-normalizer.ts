@@ -1,6 +1,7 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
 import { checkKeywords, checkValues, onlyDescribes, readKeywords } from './schema-keywords.js';
 import type { ContractNode } from './contract-node.js';
+import type { Path } from './contract-text.js';
 import {
   anySchema,
   isOfRequests,
@@ -54,6 +55,8 @@ export class Schemas {
   readonly #checks: (() => void)[] = [];
   /** The schemas of requests that have defaults, their own or those of a part. */
   readonly defaults: Default[] = [];
+  /** The places of defaults that are not filled in, at least not everywhere. */
+  readonly unfilled: Path[] = [];
 
   /** @param is30 - Whether the document is of OpenAPI 3.0; otherwise it is of 3.1. */
   constructor(is30: boolean) {
@@ -167,7 +170,7 @@ export class Schemas {
     }
     if (referenced !== undefined) draft.allOf = [referenced, ...(draft.allOf ?? [])];
     if (isLeftOut(node, use) || draft.allOf?.some((part) => part.refused)) draft.refused = true;
-    draft.shape = this.#shapes.shapeOf(draft, originOf(node, use));
+    draft.shape = this.#shapes.shapeOf(draft, this.#originOf(node, use));
     this.#checks.push(() => {
       this.#checkRequired(node, draft);
       checkEvaluation(node, draft);
@@ -205,8 +208,22 @@ export class Schemas {
     this.#checks.push(() => {
       this.#addDefault(node, draft, use);
     });
-    draft.shape = this.#shapes.shapeOf(draft, originOf(node, use));
+    draft.shape = this.#shapes.shapeOf(draft, this.#originOf(node, use));
     return draft;
+  }
+
+  #originOf(node: ContractNode, use: Use): Origin {
+    return {
+      use,
+      report: (message, fix) => {
+        node.fault(message, fix);
+      },
+      loseDefault: () => {
+        const place = node.has('default') ? node.at('default') : node;
+        place.warn('it is not filled in: not every alternative has it', 'Fill it in in the handler');
+        this.unfilled.push(place.path);
+      },
+    };
   }
 
   #addDefault(node: ContractNode, schema: Schema, use: Use): void {
@@ -276,15 +293,6 @@ function checkEvaluation(node: ContractNode, schema: Schema): void {
     const fix = 'Describe items only by items and prefixItems, and not in alternatives or conditions';
     node.at('unevaluatedItems').fault('unevaluatedItems is not supported with these schemas', fix);
   }
-}
-
-function originOf(node: ContractNode, use: Use): Origin {
-  return {
-    use,
-    report: (message, fix) => {
-      node.fault(message, fix);
-    },
-  };
 }
 
 function mapsByUse(): Record<Use, Map<unknown, Schema>> {

@@ -3,7 +3,6 @@ import { bothOf, eitherOf, keyOf, open, type Alternatives, type Term } from './a
 import {
   combiningKeywords,
   isAnything,
-  isOfRequests,
   partsOf,
   resolve,
   type Draft as MutableSchema,
@@ -18,15 +17,19 @@ export interface Origin {
   readonly use: Use;
   /** Is called with what contradicts itself, and what to write instead. */
   readonly report: (message: string, fix: string) => void;
+  /** Is called, at least once, if the default of the schema is not filled in everywhere. */
+  readonly loseDefault: () => void;
 }
 
 /** A shape that is being found. */
 type Draft = { -readonly [Field in keyof Shape]: Shape[Field] };
 
 /** What the schemas of a term say together. */
-interface Combined extends Omit<OwnShape, 'properties'> {
+interface Combined extends Omit<OwnShape, 'properties' | 'number'> {
+  readonly number: Shape['number'];
   readonly parts: readonly OwnShape[];
-  readonly default: unknown;
+  /** The schema whose default is filled in. */
+  readonly filling: Schema | undefined;
 }
 
 /**
@@ -120,16 +123,14 @@ export class ShapeGraph {
     const combined = terms.map((term) => this.#combine(term, origin));
     const possible = combined.filter(({ types }) => types?.length !== 0);
     if (possible.length === 0) origin.report('no value can have all of these types', agree);
-    const [{ default: fill } = { default: undefined }] = possible;
-    if (possible.some((one) => JSON.stringify(one.default) !== JSON.stringify(fill)))
-      origin.report(
-        'not every alternative has the same default',
-        'Leave it out, and fill it in in the handler',
-      );
+    const fills = possible.map((term) => term.filling?.default);
+    const [fill] = fills;
+    const isSame = fills.every((one) => JSON.stringify(one) === JSON.stringify(fill));
+    if (!isSame) for (const { filling } of possible) this.#origins.get(filling!)?.loseDefault();
     const isDescribed = possible.every(({ types }) => types !== undefined);
     if (isDescribed) shape.types = [...new Set(possible.flatMap(({ types = [] }) => types))];
-    shape.number = numberOf(possible, ['double', 'integer'], isOfRequests(origin.use) ? origin : undefined);
-    if (fill !== undefined) shape.default = fill;
+    shape.number = numberOf(possible, ['double', 'integer', 'int64']);
+    if (isSame && fill !== undefined) shape.default = fill;
     if (possible.some(({ binary }) => binary)) shape.binary = true;
     this.#findInside(shape, possible, origin);
   }
@@ -143,13 +144,15 @@ export class ShapeGraph {
       if (described.includes(false)) return false;
       return described.length === 0 ? undefined : bothOf(described as Alternatives[]);
     };
+    const number = numberOf(parts, ['integer', 'double', 'int64']);
+    if (number === 'either') origin.report('one number would have the format int64 and another one', agree);
     return {
       parts,
       types: types.length === 0 ? undefined : types.reduce(commonTypes),
-      number: numberOf(parts, ['integer', 'double'], origin),
+      number,
       binary: parts.some(({ binary }) => binary),
       required: parts.flatMap(({ required }) => required),
-      default: term.find((schema) => schema.default !== undefined)?.default,
+      filling: term.find((schema) => schema.default !== undefined),
       additional: all(parts.map(({ additional }) => additional)),
       items: all(parts.map(({ items }) => items)),
     };
@@ -209,14 +212,12 @@ function propertyIn(all: readonly Combined[], name: string): Alternatives {
 
 /** @param order - Which of the forms that a number can have at the same time prevails. */
 function numberOf(
-  all: readonly Pick<OwnShape, 'number'>[],
+  all: readonly Pick<Combined, 'number'>[],
   order: readonly NumberForm[],
-  origin: Origin | undefined,
-): NumberForm | undefined {
-  const forms = all.map(({ number }) => number).filter((form) => form !== undefined);
-  if (forms.includes('int64') && forms.some((form) => form !== 'int64'))
-    origin?.report('one number would have the format int64 and another one', agree);
-  return order.find((form) => forms.includes(form)) ?? forms[0];
+): NumberForm | 'either' | undefined {
+  const forms = new Set(all.map(({ number }) => number));
+  forms.delete(undefined);
+  return forms.has('int64') && forms.size > 1 ? 'either' : order.find((form) => forms.has(form));
 }
 
 function commonTypes(a: readonly TypeName[], b: readonly TypeName[]): readonly TypeName[] {

@@ -20,8 +20,8 @@ export type NumberForm = 'int64' | 'integer' | 'double';
 export interface Shape {
   /** The possible types; undefined if the schema names none. */
   readonly types: readonly TypeName[] | undefined;
-  /** Undefined if no schema says that the value is a number. */
-  readonly number: NumberForm | undefined;
+  /** `either` if some alternatives have int64s, and others do not; undefined if no schema says that it is a number. */
+  readonly number: NumberForm | 'either' | undefined;
   readonly properties: Readonly<Record<string, Shape>>;
   readonly required: readonly string[];
   /** Other properties; undefined if a schema neither forbids nor describes them. */

@@ -107,13 +107,14 @@ const refused: Record<string, Case[]> = {
     [field({ $ref: `#${extra}` }), `#${extra} refers to nothing`, '/$ref'],
     [{ [listBeds]: { $ref: 'beds.yaml' } }, 'beds.yaml is outside of this document', '/$ref'],
   ],
-  'OPTIONS and TRACE operations': [
-    [{ '/paths/~1beds/options': about }, 'OPTIONS is not supported'],
-    [{ '/paths/~1beds/trace': about }, 'TRACE is not supported'],
-  ],
-  'a path that does not begin with `/`, or with parameters that are not whole segments': [
-    [{ '/paths/~1beds~1{bed}.json': { get: about } }, 'a path of this form is not supported'],
-    [{ '/paths/beds': { get: about } }, 'a path of this form is not supported'],
+  'a path that does not begin with `/`, or has parameters without a separator, or special characters': [
+    ...['~1beds~1{bed}{id}', '~1beds~1a(b)', '~1~1beds'].map((path): Case => [
+      { [`/paths/${path}`]: { get: about } },
+      'a path of this form is not supported',
+      '',
+      "Separate parameters in it, and use only letters, digits and -._~:@!$&'+=,;",
+    ]),
+    [{ '/paths/beds': { get: about } }, 'a path of this form is not supported', '', 'Write /beds'],
   ],
   'a server URL whose path has special characters, such as `:`': ['/v1:beta', '/{version}'].map(
     (url): Case => [
@@ -201,24 +202,27 @@ const refused: Record<string, Case[]> = {
     [parameter({}), 'schema is missing'],
     [parameter({ in: 'body', schema: {} }), 'in is missing or not valid', '/in'],
   ],
-  'several types in a parameter or its items, or an `enum` of other values than texts without a type': [
+  'a parameter that may be an array or something else, or has arrays or objects as items, or an `enum` of other values than texts without a type':
     [
-      parameter({ schema: { oneOf: [{ type: 'integer' }, { type: 'boolean' }] } }),
-      'a text could have several types',
-      '/schema',
+      [
+        parameter({ schema: { oneOf: [text, { type: 'array', items: text }] } }),
+        'a text could be string or array',
+        '/schema',
+        'Write one of these types',
+      ],
+      ...['array', 'object'].map((type): Case => [
+        parameter({ schema: { type: 'array', items: { type, items: {} } } }),
+        'the items are arrays or objects',
+        '/schema',
+        'Write type: string for the JSON of each item, or a body',
+      ]),
+      ...[{ enum: [true, false] }, { type: 'array', items: { enum: ['a', 1] } }].map((schema): Case => [
+        parameter({ schema }),
+        'no text equals a value of enum that is not a text',
+        '/schema',
+        'Write the type of the values next to enum',
+      ]),
     ],
-    [
-      parameter({ schema: { type: 'array', items: { type: 'array', items: {} } } }),
-      'the items could have several types',
-      '/schema',
-    ],
-    ...[{ enum: [true, false] }, { type: 'array', items: { enum: ['a', 1] } }].map((schema): Case => [
-      parameter({ schema }),
-      'no text equals a value of enum that is not a text',
-      '/schema',
-      'Write the type of the values next to enum',
-    ]),
-  ],
   'the styles `label` and `matrix`': ['label', 'matrix'].map((style): Case => [
     replaceBed({ parameters: [{ name: 'bed', in: 'path', required: true, schema: text, style }] }),
     `the style ${style} is not supported here`,
@@ -231,14 +235,6 @@ const refused: Record<string, Case[]> = {
       'content is not supported here',
       '/content',
       'Write schema with type: string, and parse the text in the handler',
-    ],
-  ],
-  '`allowEmptyValue`': [
-    [
-      parameter({ schema: text, allowEmptyValue: true }),
-      'allowEmptyValue is not supported',
-      '/allowEmptyValue',
-      'Write type: string without minLength',
     ],
   ],
   'arrays in cookies': [
@@ -268,14 +264,8 @@ const refused: Record<string, Case[]> = {
       }),
       [{ [`${putBed}/requestBody/content`]: {} }, 'has no media type'],
     ],
-  'a form that is not an object, or has fields of several types, or files without `multipart/form-data`': [
+  'a form that is not an object, or has files without `multipart/form-data`': [
     [form({ type: 'array', items: text }), 'a form is an object', '/schema'],
-    [
-      form({ type: 'object', properties: { a: { oneOf: [text, { type: 'integer' }] } } }),
-      'the field a: a text could have several types',
-      '/schema',
-      'Write one type',
-    ],
     [
       form({ type: 'object', properties: { a: { type: 'string', format: 'binary' } } }),
       'the field a is a file',
@@ -330,17 +320,6 @@ const refused: Record<string, Case[]> = {
       '/discriminator/mapping/a/$ref',
     ],
     [field({ oneOf: [text], discriminator: { mapping: {} } }), 'propertyName is missing', '/discriminator'],
-  ],
-  'alternatives with different defaults in a request': [
-    [
-      field({
-        oneOf: [
-          { type: 'object', properties: { a: { type: 'string', default: 'x' } } },
-          { type: 'object', properties: { a: text } },
-        ],
-      }),
-      'not every alternative has the same default',
-    ],
   ],
   'other keywords of JSON Schema, in OpenAPI 3.0': [
     [field({ patternProperties: {} }), 'OpenAPI 3.0 has no patternProperties', '/patternProperties'],
@@ -452,14 +431,10 @@ const refused: Record<string, Case[]> = {
     ],
     [array({ contains: text, maxContains: 0 }), 'is less than minContains, 1', '/maxContains'],
   ],
-  'parts of `allOf` that cannot be true together, or one number that may have two formats': [
+  'parts of `allOf` that cannot be true together, or give one number two formats': [
     [field({ allOf: [text, { type: 'object' }] }), 'no value can have all of these types'],
     [
       field({ allOf: [{ type: 'integer', format: 'int64' }, { type: 'integer' }] }),
-      'one number would have the format int64 and another one',
-    ],
-    [
-      field({ anyOf: [{ type: 'integer', format: 'int64' }, { type: 'number' }] }),
       'one number would have the format int64 and another one',
     ],
   ],
@@ -480,19 +455,6 @@ const refused: Record<string, Case[]> = {
       '/patternProperties/a+b',
     ],
   ],
-  '`uniqueItems` in a request, except for strings': [
-    { type: 'integer' },
-    { type: 'number' },
-    { type: 'boolean' },
-    { $ref: '#/components/schemas/Corner' },
-    // Ajv would compare these in pairs, although they are texts.
-    { allOf: [text] },
-    { enum: ['a', 'b'] },
-  ].map((items): Case => [
-    field({ type: 'array', uniqueItems: true, items }),
-    'uniqueItems is supported only for items of type string',
-    '/uniqueItems',
-  ]),
   'an integer that programs round, as a bound of int64 or in `enum`': [
     [
       field({ type: 'integer', format: 'int64', maximum: 2 ** 53 + 2 }),
@@ -588,6 +550,44 @@ const warned: Record<string, Case[]> = {
     [
       { '/paths/~1beds~1{bed}/delete/responses/204/content': { 'application/json': {} } },
       '204 has no content: it is not sent',
+    ],
+  ],
+  'OPTIONS and TRACE operations': [
+    [{ '/paths/~1beds/options': about }, 'OPTIONS is not served'],
+    [{ '/paths/~1beds/trace': about }, 'TRACE is not served'],
+  ],
+  'a path with `#`': [
+    [{ '/paths/~1beds#all': { get: about } }, 'it is not served: clients do not send what follows a #'],
+  ],
+  'several types in a parameter, its items, or the field of a form': [
+    [
+      parameter({ schema: { oneOf: [text, { type: 'number' }, { type: 'integer' }, { type: 'boolean' }] } }),
+      'a text is of the first of these types that it can be: boolean, number, string',
+      '/schema',
+    ],
+    [
+      form({ type: 'object', properties: { a: { oneOf: [text, { type: 'integer' }] } } }),
+      'the field a: a text is of the first of these types that it can be: integer, string',
+      '/schema',
+    ],
+  ],
+  '`allowEmptyValue`': [
+    [
+      parameter({ schema: text, allowEmptyValue: true }),
+      'the schema decides whether an empty text is allowed',
+      '/allowEmptyValue',
+    ],
+  ],
+  'a `default` that not every alternative has': [
+    [
+      field({
+        oneOf: [
+          { type: 'object', properties: { a: { type: 'string', default: 'x' } } },
+          { type: 'object', properties: { a: text } },
+        ],
+      }),
+      'it is not filled in: not every alternative has it',
+      '/oneOf/0/properties/a/default',
     ],
   ],
   'HEAD next to GET': [

@@ -669,6 +669,146 @@ t.test('numbers are exact next to any other type, in requests and responses', as
     t.match(await put(field), error(40002, inexact), field);
 });
 
+t.test('a number that only some alternatives call an int64 is exact as far as it can be', async (t) => {
+  const number = { anyOf: [{ type: 'integer', format: 'int64' }, { type: 'number' }, { type: 'boolean' }] };
+  const contract = loadEdited(orchardDocument, { '/components/schemas/Tree/properties/either': number });
+  const { call } = await startService(t, engines[0]!, { ...orchard, contract });
+  const kept: [string, string?][] = [
+    ['9007199254740993'],
+    ['1'],
+    ['1.5'],
+    ['true'],
+    ['0.12345678901234567890', '0.12345678901234568'],
+  ];
+  for (const [value, sent = value] of kept) {
+    const body = `{"kind":"tree","height":1,"roots":1,"either":${value}}`;
+    const response = await call('PUT', '/v1/orchard/trees/a', { body });
+    t.match(response, { status: 200, text: `"either":${sent}}` }, value);
+  }
+});
+
+t.test('a default that not every alternative has is left to the handler, also by the types', async (t) => {
+  const tree = '/components/schemas/Tree/properties';
+  const alternative = (size: object) => ({ type: 'object', properties: { size, depth: { default: 2 } } });
+  const contract = loadEdited(orchardDocument, {
+    '/components/schemas/Pit': alternative({ type: 'integer', default: 1 }),
+    [`${tree}/bed`]: { anyOf: [{ $ref: '#/components/schemas/Pit' }, alternative({ type: 'string' })] },
+    [`${tree}/pit`]: { $ref: '#/components/schemas/Pit' },
+  });
+  const { call } = await startService(t, engines[0]!, { ...orchard, contract });
+  const body = '{"kind":"tree","height":1,"roots":1,"bed":{},"pit":{}}';
+  t.match(await call('PUT', '/v1/orchard/trees/a', { body }), {
+    status: 200,
+    text: '"bed":{"depth":2},"pit":{"size":1,"depth":2}}',
+  });
+  const types = await renderTypes(contract);
+  t.match(types, /Pit: {\s*size\?: number;/);
+  t.equal((await renderTypes(orchard.contract)).includes('Pit'), false);
+});
+
+t.test('items of any type are unique, and comparing them is counted', async (t) => {
+  const items = { type: 'array', uniqueItems: true, items: {} };
+  const { sow } = await startGarden(t, {
+    edits: {
+      '/components/schemas/NewSeed/allOf/-': {
+        properties: { list: { ...items, items }, deep: { $ref: '#/components/schemas/Deep' } },
+      },
+      '/components/schemas/Deep': { uniqueItems: true, items: { $ref: '#/components/schemas/Deep' } },
+    },
+  });
+  for (const list of ['[[1,"1",1.5],[1]]', '[[{"a":1,"b":2},{"a":2,"b":1},[],null,false,0]]'])
+    t.match(await sow(`,"list":${list}`), { status: 201 }, list);
+  for (const list of ['[[1,1.0]]', '[[{"a":1,"b":2},{"b":2,"a":1}]]', '[[1],[1]]'])
+    t.match(await sow(`,"list":${list}`), error(40002, 'must not contain equal items'), list);
+  const nested = `${'['.repeat(50)}"${'x'.repeat(50_000)}"${']'.repeat(50)}`;
+  t.match(
+    await sow(`,"deep":${nested}`),
+    error(40002, 'it takes too long to check: send fewer values at a time'),
+  );
+});
+
+t.test('a path may have parameters that are parts of a segment', async (t) => {
+  const paths = [
+    '/reports/{name}.csv',
+    '/reports/{name}',
+    '/ranges/{from}-{to}:{how}.csv',
+    '/jobs/{id}:cancel',
+  ];
+  const { call } = await startGarden(t, {
+    edits: Object.fromEntries(
+      paths.map((path, i) => [
+        `/paths/${path.replaceAll('/', '~1')}`,
+        {
+          get: {
+            operationId: `get${i}`,
+            security: [],
+            parameters: [...path.matchAll(/{(\w+)}/g)].map(([, name]) => ({
+              name,
+              in: 'path',
+              required: true,
+              schema: { type: 'string' },
+            })),
+            responses: {
+              200: { description: 'OK', content: { 'application/json': { schema: { type: 'object' } } } },
+              default: { $ref: '#/components/responses/Failed' },
+            },
+          },
+        },
+      ]),
+    ),
+    handlers: Object.fromEntries(
+      paths.map((path, i) => [
+        `get${i}`,
+        ({ params }: { params: object }) => Promise.resolve({ path, ...params }),
+      ]),
+    ),
+  });
+  for (const [url, i, params] of [
+    ['/reports/a.b.csv', 0, { name: 'a.b' }],
+    ['/reports/a%2Fb.csv', 0, { name: 'a/b' }],
+    ['/reports/a.csv.txt', 1, { name: 'a.csv.txt' }],
+    ['/ranges/1-2-3:x:y.csv', 2, { from: '1', to: '2-3', how: 'x:y' }],
+    ['/jobs/7:cancel', 3, { id: '7' }],
+  ] as const)
+    t.strictSame((await call('GET', url)).json, { path: paths[i], ...params }, url);
+  t.match(await call('GET', '/jobs/:cancel'), { status: 404 });
+  t.match(await call('GET', '/jobs/7'), { status: 404 });
+  t.match(await call('POST', '/jobs/7:cancel'), { status: 405, headers: { allow: 'GET, HEAD' } });
+});
+
+t.test('a text of several types is the first that it can be', async (t) => {
+  const schema = { anyOf: [{ type: 'string' }, { type: 'integer', format: 'int64' }, { type: 'boolean' }] };
+  const { call, queries } = await startGarden(t, {
+    edits: seedParams(['q', 'query', schema], ['list', 'query', { type: 'array', items: schema }]),
+  });
+  const get = (query: string) => call('GET', `/seeds?${query}`, { headers: season });
+  for (const [text, value] of [
+    ['9007199254740993', 9007199254740993n],
+    ['007', '007'],
+    ['true', true],
+    ['x', 'x'],
+  ] as const) {
+    t.match(await get(`q=${text}&list=${text}&list=y`), { status: 200 });
+    t.match(queries.pop(), { query: { q: value, list: [value, 'y'] } });
+  }
+});
+
+t.test('a property of an object in a query may have the name of an object with brackets', async (t) => {
+  const object = { type: 'object', properties: { made: { type: 'string' }, gt: { type: 'string' } } };
+  const known = partOf(gardenDocument, '/paths/~1seeds/get/parameters') as object[];
+  const { call, queries } = await startGarden(t, {
+    edits: {
+      '/paths/~1seeds/get/parameters': [
+        ...known,
+        { name: 'made', in: 'query', style: 'deepObject', schema: object },
+        { name: 'order', in: 'query', schema: object },
+      ],
+    },
+  });
+  t.match(await call('GET', '/seeds?made=up&made[gt]=1', { headers: season }), { status: 200 });
+  t.match(queries.pop(), { query: { made: { gt: '1' }, order: { made: 'up' } } });
+});
+
 t.test('null is no value of a parameter, and no message asks for it', async (t) => {
   const { call } = await startGarden(t, {
     edits: seedParams(['q', 'query', { type: 'boolean', nullable: true }]),

@@ -93,6 +93,7 @@ t.test('a pattern that only looks slow is accepted', async (t) => {
     '^(?:a{1000}){1000}$',
     'x{0,1000}y$',
     '\\S+',
+    '([a-z|_])(,\\1)*',
   ];
   for (const pattern of patterns) t.equal(faultOf(pattern), undefined, pattern);
 });
@@ -177,8 +178,8 @@ t.test('no text takes more steps than a pattern is said to take', async () => {
             (start) => one.match(start, (at) => !hasEnd || at === text.length),
           );
           if (isFound !== new RegExp(pattern, 'u').test(text)) throw new Error(`another match of ${text}`);
-          // What a repetition at the end takes is one step more for each character.
-          const limit = (steps + 1) * (text.length + 1);
+          // What a repetition at the end takes is at most two steps more for each character.
+          const limit = (steps + 2) * (text.length + 1);
           if (matched.steps > limit)
             throw new Error(`${matched.steps} steps for ${JSON.stringify(text)}, not ${limit}`);
         }

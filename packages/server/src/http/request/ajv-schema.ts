@@ -135,7 +135,7 @@ export class Rewriter {
    */
   #write(place: Place): AnySchemaObject {
     const { schema, isTest } = place;
-    const { counted, source, isResponse = false } = this.#options;
+    const { counted, source } = this.#options;
     if (schema.binary && source === 'text')
       return { bytes: pick(schema, ['minLength', 'maxLength']) satisfies BytesRule };
     const { type, enum: values } = schema;
@@ -147,8 +147,7 @@ export class Rewriter {
     const weight = weigh(schema, counted === 'all faults');
     const written: AnySchemaObject = {
       ...pick(schema, plainKeywords),
-      // Of requests, only texts are compared, which Ajv does in linear time.
-      ...(schema.uniqueItems && { [isResponse ? 'distinct' : 'uniqueItems']: true }),
+      ...(schema.uniqueItems && { distinct: { isCounted: counted !== undefined } }),
       ...(type !== undefined && { type: type.length === 1 ? type[0] : type }),
       ...(!isTest && takes('string') && { wellFormed: true }),
       ...this.#writeParts(place),

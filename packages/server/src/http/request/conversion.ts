@@ -76,6 +76,7 @@ function scalarConverter({ types, number }: Shape): Converter | undefined {
     return (value, place, faults) =>
       Number.isSafeInteger(value) ? convert(value, place, faults) : exact(value, place, faults);
   }
+  if (number === 'either') return (value) => (isInexact(value) ? toDouble(value) : value);
   if (number === 'double') {
     return (value, place, faults) => {
       if (typeof value === 'bigint' || isInexact(value)) return toDouble(value);

@@ -30,7 +30,9 @@ export function toValues(found: ReadonlyMap<string, readonly unknown[]>): Values
 
 /** Returns the function that reads texts in place, as far as they have the form of their types. */
 export function createTextReader(all: readonly Named[], parseJson?: ParseJson): (values: Values) => void {
-  const readers = all.flatMap((one) => {
+  // A property of a spread object may have the name of a deep one.
+  const ordered = [...all].sort((a, b) => Number(a.kind === 'deep') - Number(b.kind === 'deep'));
+  const readers = ordered.flatMap((one) => {
     if (one.kind === 'spread') return [spreadReader(one, new Set(all.map(({ name }) => name)))];
     if (one.kind === 'deep') return [deepReader(one)];
     const read = readerOf(one, parseJson);
@@ -128,15 +130,21 @@ function textReader(shape: Shape, separator: string | undefined): ((given: unkno
   };
 }
 
-function scalarReader({ types = ['string'] }: Shape): ((text: string) => unknown) | undefined {
-  if (types.includes('integer')) {
-    return (text) => {
-      const value = parseDecimal(text);
-      if (value === undefined) return text;
-      return Number.isSafeInteger(Number(value)) ? Number(value) : value;
-    };
-  }
-  if (types.includes('number')) return (text) => (decimalNumber.test(text) ? Number(text) : text);
-  if (types.includes('boolean')) return (text) => (text === 'true' ? true : text === 'false' ? false : text);
-  return undefined;
+/** How texts are read as values of some types; one that has not the form of the type stays a text. */
+const scalarReaders = {
+  boolean: (text: string) => (text === 'true' ? true : text === 'false' ? false : text),
+  integer: (text: string) => {
+    const value = parseDecimal(text);
+    if (value === undefined) return text;
+    return Number.isSafeInteger(Number(value)) ? Number(value) : value;
+  },
+  number: (text: string) => (decimalNumber.test(text) ? Number(text) : text),
+};
+
+function scalarReader({ types = [] }: Shape): ((text: string) => unknown) | undefined {
+  const readers = (['boolean', 'integer', 'number'] as const)
+    .filter((type) => types.includes(type))
+    .map((type) => scalarReaders[type]);
+  if (readers.length < 2) return readers[0];
+  return (text) => readers.reduce<unknown>((value, read) => (value === text ? read(text) : value), text);
 }

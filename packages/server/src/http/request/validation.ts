@@ -8,7 +8,7 @@ import type { Default, Schema } from '../../contract/schema.js';
 import { allSchemas, isRecursive } from '../../contract/schema-walk.js';
 import { UploadedFile } from '../../contract/raw-body.js';
 import { Rewriter, type BytesRule, type RewriteOptions } from './ajv-schema.js';
-import { count, isCostly, limitDepth, startCounting } from './validation-effort.js';
+import { count, countText, isCostly, limitDepth, startCounting } from './validation-effort.js';
 import { describe, innermost, pointers, type ValueSource } from './fault-messages.js';
 import { addTextFormats } from './formats.js';
 import { numericFaults, numericKeyword, type CompiledKeyword } from './numeric-keyword.js';
@@ -118,7 +118,11 @@ function createAjv(text: string, allErrors: boolean): Ajv | Ajv2020 {
     keyword: 'distinct',
     type: 'array',
     error: { message: 'must not contain equal items' },
-    validate: (_: true, data: unknown[]) => new Set(data.map(canonicalJson)).size === data.length,
+    validate: ({ isCounted }: { isCounted: boolean }, data: unknown[]) => {
+      const texts = data.map(canonicalJson);
+      if (isCounted) for (const text of texts) countText(text);
+      return new Set(texts).size === data.length;
+    },
   });
   ajv.addKeyword({
     keyword: 'refused',
@@ -148,6 +152,10 @@ function bytesKeyword({ minLength = 0, maxLength = Infinity }: BytesRule): Compi
 
 /** The JSON of a value, which is the same for all values that are equal. */
 function canonicalJson(value: unknown): string {
+  // Numbers that JavaScript cannot represent, with their digits.
+  if (typeof value === 'symbol') return String(value);
+  if (value instanceof UploadedFile)
+    return JSON.stringify([value.filename, value.mediaType, Buffer.from(value.bytes).toString('base64')]);
   if (typeof value !== 'object' || value === null) return exactJson(value)!;
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   const entries = Object.entries(value).map(
