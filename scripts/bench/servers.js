@@ -81,10 +81,6 @@ function serversOn(url) {
       PEER_STORE: './postgres-store.js',
     }),
     { ...plantStore(onPostgres, inSchema), comparedWith: onSqlite },
-    {
-      ...plantStore(`${onPostgres}, prepared`, inSchema, { DATABASE_PREPARED: 'true' }),
-      comparedWith: onSqlite,
-    },
   ];
 }
 

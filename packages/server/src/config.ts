@@ -60,7 +60,7 @@ export const variables = {
   }),
   DATABASE_PREPARED: flag({
     default: defaultPostgres.prepared,
-    desc: 'PostgreSQL: `true` uses prepared statements; behind PgBouncer this requires version 1.21 or later',
+    desc: 'PostgreSQL: whether to use prepared statements; behind a pooler that does not support them, such as PgBouncer before 1.21, the service warns once and stops using them',
   }),
   DATABASE_RESERVE_BYTES: reserve({
     default: undefined,

@@ -46,7 +46,7 @@ export const defaultTransactions = {
 } as const;
 
 /** The connections to PostgreSQL. */
-export const defaultPostgres = { poolSize: 10, timeout: 15_000, prepared: false };
+export const defaultPostgres = { poolSize: 10, timeout: 15_000, prepared: true };
 
 /** Limits of the admin listener, which are fixed: probes and scrapes send few and small requests. */
 export const adminLimits = {

@@ -99,7 +99,7 @@ t.test('a statement reads no more than a page beyond its rows', skipFor(noPostgr
       // Awaited, because the next step must not run while the log shows the statements of this one.
       await t.test(`${definition.name}, ${statistics}`, async (t) => {
         // PostgreSQL plans the first executions of a prepared statement for their values, as if it were not prepared.
-        const storage = await openStorage(store, url, {}, { timeout: 90_000, poolSize: 1, prepared: true });
+        const storage = await openStorage(store, url, {}, { timeout: 90_000, poolSize: 1 });
         t.teardown(() => storage.close());
         const documents = storage.collection(definition);
 

@@ -13,7 +13,7 @@ const maxWaiting = 10_000;
 /** The maximum number of first pages in a statement. Each of them waits for all the others. */
 const maxFirstPages = 64;
 /** The number of waiting first pages from which another statement starts while others are in flight. */
-const minConcurrentFirstPages = 16;
+const minConcurrentFirstPages = 8;
 /** The maximum number of next pages in a statement. They are mostly full, so that combining more saves little. */
 const maxNextPages = 4;
 /** The number of documents that are counted at once. */
