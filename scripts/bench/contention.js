@@ -19,7 +19,7 @@ const built = (/** @type {string} */ name) =>
 
 const postgres = await systemPostgres().catch(() => undefined);
 for (const engine of postgres === undefined ? ['SQLite'] : ['SQLite', 'PostgreSQL']) {
-  for (const workers of [1, 2]) {
+  for (const workers of [1, 2, 6]) {
     for (const [kind, script = ''] of [
       ['transactions of two documents', copyingLibrary],
       ['changes of one document', built('main.js')],

@@ -21,8 +21,9 @@ export interface Storage {
    * the transaction are not checked.
    *
    * It resolves with what the function returned, when that is durable, and rejects with what it threw, of which only
-   * the reads are checked. Transactions of one subject whose reads did not hold take turns. In the function, do not wait
-   * for another transaction or `change` of the subject, which may wait for this one.
+   * the reads are checked. Transactions of one subject whose reads did not hold take turns, on PostgreSQL also with those
+   * of other processes. In the function, do not wait for another transaction or `change` of the subject, which may wait
+   * for this one.
    * @throws RangeError if it reads more than 100 documents, or 16 MiB of them in memory, where a character takes two
    *   bytes; nothing has changed.
    * @throws StorageError `overloaded` if it takes more than 10 seconds, if other changes come first 100 times, or if

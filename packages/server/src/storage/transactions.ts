@@ -38,6 +38,13 @@ export interface TransactionCommitter {
    * @throws StorageError
    */
   commitTransaction(subject: string, steps: readonly Step[]): Promise<boolean>;
+  /**
+   * Commits the steps that `run` resolves with. From before it runs, no other transaction of the subject is committed, in
+   * any process, unless it takes too long. Missing if other processes cannot come first again and again.
+   * @param run - Runs once, however often it is called. Its steps may be none.
+   * @throws StorageError, or what `run` rejects with
+   */
+  commitAlone?(subject: string, run: () => Promise<readonly Step[]>): Promise<boolean>;
 }
 
 /** How a run of a transaction's function can end: `repeated` if what it has read did not hold. */
@@ -130,14 +137,12 @@ export class Transactions {
     const end = await this.#turns.take(subject, company, deadline);
     try {
       for (let attempt = 1; attempt <= attempts; attempt++) {
-        const running = new RunningTransaction(subject, this.#definitions, this.#limits, this.#memory);
+        const running = new RunningTransaction(subject, this.#definitions, this.#limits, this.#memory, work);
         let outcome: TransactionOutcome = 'failed';
         try {
-          const ending = await within(endingOf(running, work), deadline - performance.now(), late);
-          if (ending === late) throw new StorageError('overloaded', 'a transaction took too long');
-          const holds = await this.#commit(subject, running.end('thrown' in ending));
+          const holds = await this.#commit(subject, company, () => this.#stepsOf(running, deadline));
           outcome = holds ? 'completed' : 'repeated';
-          if (holds) return ending;
+          if (holds) return await running.run();
         } finally {
           running.release();
           this.#observe?.(outcome);
@@ -149,32 +154,32 @@ export class Transactions {
     }
   }
 
-  async #commit(subject: string, steps: readonly Step[]): Promise<boolean> {
-    if (steps.length === 0) return true;
-    if (this.#closed) throw new StorageError('unavailable', 'the store is closed');
-    const committing = this.#committer.commitTransaction(subject, steps);
-    this.#committing.add(committing);
+  /** Runs a function, and returns what is to be committed. */
+  async #stepsOf(running: RunningTransaction<unknown>, deadline: number): Promise<readonly Step[]> {
+    const ending = await within(running.run(), deadline - performance.now(), late);
+    if (ending === late) throw new StorageError('overloaded', 'a transaction took too long');
+    return running.end('thrown' in ending);
+  }
+
+  async #commit(subject: string, company: Company, run: () => Promise<readonly Step[]>): Promise<boolean> {
+    const begin = async () => {
+      const steps = await run();
+      if (steps.length > 0 && this.#closed) throw new StorageError('unavailable', 'the store is closed');
+      this.#committing.add(committing);
+      return steps;
+    };
+    const commitTogether = async () => {
+      const steps = await begin();
+      return steps.length === 0 || this.#committer.commitTransaction(subject, steps);
+    };
+    const committing: Promise<boolean> =
+      (company === 'alone' ? this.#committer.commitAlone?.(subject, begin) : undefined) ?? commitTogether();
     try {
       return await committing;
     } finally {
       this.#committing.delete(committing);
     }
   }
-}
-
-/** Runs a function to its end, and what it has begun in the transaction. */
-async function endingOf<Result>(
-  running: RunningTransaction,
-  work: (transaction: Transaction) => Result | Promise<Result>,
-): Promise<Ending<Result>> {
-  let ending: Ending<Result>;
-  try {
-    ending = { result: await work(running) };
-  } catch (thrown) {
-    ending = { thrown };
-  }
-  await running.settle();
-  return ending;
 }
 
 /** The memory that all transactions take. */
@@ -191,7 +196,8 @@ interface Read {
 }
 
 /** One run of the function of a transaction. */
-class RunningTransaction implements Transaction {
+class RunningTransaction<Result> implements Transaction {
+  readonly #work: (transaction: Transaction) => Result | Promise<Result>;
   readonly #subject: string;
   readonly #definitions: ReadonlyMap<Collection<Id>, CollectionDefinition>;
   readonly #limits: TransactionLimits;
@@ -203,13 +209,17 @@ class RunningTransaction implements Transaction {
   #ended = false;
   /** Why it cannot be committed, whatever its function does. */
   #failure: Error | undefined;
+  #ending: Promise<Ending<Result>> | undefined;
 
+  /** @param work - Its function. */
   constructor(
     subject: string,
     definitions: ReadonlyMap<Collection<Id>, CollectionDefinition>,
     limits: TransactionLimits,
     memory: Memory,
+    work: (transaction: Transaction) => Result | Promise<Result>,
   ) {
+    this.#work = work;
     this.#subject = subject;
     this.#definitions = definitions;
     this.#limits = limits;
@@ -235,9 +245,20 @@ class RunningTransaction implements Transaction {
     };
   }
 
-  /** Resolves when everything that was called is complete. */
-  async settle(): Promise<void> {
+  /** Runs the function to its end, and what it has begun; once, however often it is called. */
+  run(): Promise<Ending<Result>> {
+    return (this.#ending ??= this.#run());
+  }
+
+  async #run(): Promise<Ending<Result>> {
+    let ending: Ending<Result>;
+    try {
+      ending = { result: await this.#work(this) };
+    } catch (thrown) {
+      ending = { thrown };
+    }
     while (this.#pending.size > 0) await Promise.allSettled(this.#pending);
+    return ending;
   }
 
   /**

@@ -7,7 +7,7 @@ import { migrateStorage, openStorage } from '../../dist/storage/open.js';
 import { emptyDatabase, noPostgres } from '../support/engines.js';
 import { garden } from '../support/garden/store.js';
 import { skipFor } from '../support/skip.js';
-import { until } from '../support/wait.js';
+import { until, withResolvers } from '../support/wait.js';
 
 const [beds, , labels] = garden.collections as [
   CollectionDefinition<'int64'>,
@@ -37,6 +37,16 @@ async function connect(t: Test, url: string): Promise<(sql: string) => Promise<R
   return async (sql) => (await client.query<Record<string, unknown>>(sql)).rows;
 }
 
+/** Waits until so many sessions wait for a lock. */
+async function untilBlocked(observer: Awaited<ReturnType<typeof connect>>, count: number): Promise<void> {
+  const counted = `SELECT count(*)::int AS n FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+  await until(
+    () => observer(counted),
+    ([row]) => row?.['n'] === count,
+  );
+}
+
 /** A transaction that no other of these tests disturbs. */
 const createOther = (storage: Storage) =>
   storage.transaction('s', async (tx) => {
@@ -50,14 +60,7 @@ t.test('transactions beside others', skipFor(noPostgres), async (t) => {
     const [bed, label] = [storage.collection(beds), storage.collection(labels)];
     const session = await connect(t, url);
     const observer = await connect(t, url);
-    const blocked = async (count: number) => {
-      const counted = `SELECT count(*)::int AS n FROM pg_stat_activity
-        WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-      await until(
-        () => observer(counted),
-        ([row]) => row?.['n'] === count,
-      );
-    };
+    const blocked = (count: number) => untilBlocked(observer, count);
     await bed.write('s', 1n, { when: 'absent', text: '{"title":"old"}' });
     // The session holds the last thing that the transaction locks.
     await session("BEGIN; INSERT INTO labels VALUES ('s', 'z', '{}')");
@@ -84,12 +87,32 @@ t.test('transactions beside others', skipFor(noPostgres), async (t) => {
     t.strictSame(ended, [], 'the next transaction of the subject waits, whatever it has read');
     await session('ROLLBACK');
     await Promise.all([transaction, next, ...all]);
-    t.equal(ended[0], 'transaction');
     t.strictSame(await observer('SELECT id FROM labels ORDER BY id'), [
       { id: 'a' },
       { id: 'n' },
       { id: 'z' },
     ]);
+  });
+
+  t.test('rows are locked in the order of their places, as single writes lock them', async (t) => {
+    const { url, stores } = await openStores(t, 1);
+    const [storage] = stores as [Storage];
+    const bed = storage.collection(beds);
+    const [session, observer] = [await connect(t, url), await connect(t, url)];
+    for (const id of [2n, 1n]) await bed.write('s', id, { when: 'absent', text: '{"n":1}' });
+    await session('BEGIN; SELECT FROM beds WHERE id = 2 FOR UPDATE');
+    const transaction = storage.transaction('s', async (tx) => {
+      for (const id of [1n, 2n]) await tx.of(bed).write(id, { when: 'any', text: '{"n":2}' });
+    });
+    await untilBlocked(observer, 1);
+    const free = 'SELECT id FROM beds WHERE id = 1 FOR UPDATE SKIP LOCKED';
+    t.strictSame(
+      await observer(free),
+      [{ id: '1' }],
+      'it waits for the first one before it locks the second',
+    );
+    await session('ROLLBACK');
+    await transaction;
   });
 
   t.test('their connections are counted apart from the others', async (t) => {
@@ -135,43 +158,94 @@ t.test('transactions beside others', skipFor(noPostgres), async (t) => {
     });
   }
 
-  t.test('transactions of a subject never deadlock, and seldom with single writes', async (t) => {
-    for (const beside of [false, true]) {
-      const { url, stores } = await openStores(t, 4);
-      const ids = Array.from({ length: 12 }, (_, i) => BigInt(i));
-      const [first] = stores as [Storage];
-      for (const id of ids) await first.collection(beds).write('s', id, { when: 'absent', text: '{"n":0}' });
-      let random = 1;
-      const pick = (count: number) => (random = (random * 48271) % 2147483647) % count;
-      const work = async (storage: Storage, number: number) => {
-        const documents = storage.collection(beds);
-        for (let i = 0; i < 60; i++) {
-          // Rows that grow and shrink move.
-          const text = `{"n":"${'x'.repeat(pick(3) * 700)}","by":"${number}.${i}"}`;
-          const some = Array.from({ length: 4 }, () => ids[pick(12)]!);
-          if (beside && number % 2 === 1) {
-            await Promise.all(some.map((id) => documents.write('s', id, { when: 'any', text })));
-            continue;
+  t.test(
+    'transactions of a subject never deadlock, and run twice at most, but for single writes',
+    async (t) => {
+      for (const beside of [false, true]) {
+        let mostRuns = 0;
+        const { url, stores } = await openStores(t, 4);
+        const ids = Array.from({ length: 12 }, (_, i) => BigInt(i));
+        const [first] = stores as [Storage];
+        for (const id of ids)
+          await first.collection(beds).write('s', id, { when: 'absent', text: '{"n":0}' });
+        let random = 1;
+        const pick = (count: number) => (random = (random * 48271) % 2147483647) % count;
+        const work = async (storage: Storage, number: number) => {
+          const documents = storage.collection(beds);
+          for (let i = 0; i < 60; i++) {
+            // Rows that grow and shrink move.
+            const text = `{"n":"${'x'.repeat(pick(3) * 700)}","by":"${number}.${i}"}`;
+            const some = Array.from({ length: 4 }, () => ids[pick(12)]!);
+            if (beside && number % 2 === 1) {
+              await Promise.all(some.map((id) => documents.write('s', id, { when: 'any', text })));
+              continue;
+            }
+            let runs = 0;
+            await storage.transaction('s', async (tx) => {
+              mostRuns = Math.max(mostRuns, ++runs);
+              for (const id of some) await tx.of(documents).write(id, { when: 'any', text });
+            });
           }
-          await storage.transaction('s', async (tx) => {
-            for (const id of some) await tx.of(documents).write(id, { when: 'any', text });
-          });
-        }
-      };
-      await Promise.all(stores.flatMap((storage, i) => [work(storage, i), work(storage, i + 4)]));
-      await Promise.all(stores.map((storage) => storage.close()));
-      const session = await connect(t, url);
-      const others =
-        'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()';
-      await until(
-        () => session(others),
-        ({ length }) => length === 0,
-      );
-      const [row] = await session(
-        'SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()',
-      );
-      const most = beside ? 3 : 0;
-      t.ok(Number(row?.['deadlocks']) <= most, `${String(row?.['deadlocks'])} deadlocks`);
-    }
+        };
+        await Promise.all(stores.flatMap((storage, i) => [work(storage, i), work(storage, i + 4)]));
+        await Promise.all(stores.map((storage) => storage.close()));
+        const session = await connect(t, url);
+        const others =
+          'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()';
+        await until(
+          () => session(others),
+          ({ length }) => length === 0,
+        );
+        const [row] = await session(
+          'SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()',
+        );
+        if (!beside) t.equal(mostRuns, 2, 'the second run cannot be disturbed');
+        const most = beside ? 3 : 0;
+        t.ok(Number(row?.['deadlocks']) <= most, `${String(row?.['deadlocks'])} deadlocks`);
+      }
+    },
+  );
+
+  t.test('of several processes that change one document, none starves', async (t) => {
+    const { stores } = await openStores(t, 6);
+    const all = 300;
+    let left = all;
+    const counts = stores.map(() => 0);
+    const increment = async (storage: Storage, number: number) => {
+      while (left-- > 0) {
+        await storage.transaction('s', async (tx) => {
+          const own = tx.of(storage.collection(labels));
+          await own.write('n', { when: 'any', text: `${Number((await own.get('n')) ?? 0) + 1}` });
+        });
+        counts[number]! += 1;
+      }
+    };
+    await Promise.all(stores.flatMap((one, number) => [increment(one, number), increment(one, number)]));
+    t.equal(await stores[0]?.collection(labels).get('s', 'n'), `${all}`);
+    t.ok(Math.min(...counts) >= all / stores.length / 3, counts.join());
+  });
+
+  t.test('a function that does not end keeps other processes out for a short time only', async (t) => {
+    const { url, stores } = await openStores(t, 1);
+    const [other] = stores as [Storage];
+    const storage = await openStorage(garden, url);
+    t.teardown(() => storage.close());
+    const [begun, go] = [withResolvers(), withResolvers()];
+    let runs = 0;
+    const unlucky = storage.transaction('s', async (tx) => {
+      const found = await tx.of(storage.collection(labels)).get('a');
+      if (++runs === 1) await other.collection(labels).write('s', 'a', { when: 'absent', text: '1' });
+      else {
+        begun.resolve();
+        await go.promise;
+      }
+      await tx.of(storage.collection(labels)).write('b', { when: 'any', text: `${found}` });
+    });
+    await begun.promise;
+    await createOther(other);
+    go.resolve();
+    await unlucky;
+    t.equal(runs, 2, 'it is committed all the same');
+    t.equal(await other.collection(labels).get('s', 'b'), '1');
   });
 });

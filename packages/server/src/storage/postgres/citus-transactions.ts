@@ -46,11 +46,19 @@ export class CitusTransactions implements TransactionCommitter {
     this.#table = collections[0]?.name ?? '';
   }
 
-  async commitTransaction(subject: string, steps: readonly Step[]): Promise<boolean> {
+  commitTransaction(subject: string, steps: readonly Step[]): Promise<boolean> {
+    return this.#onNode(subject, () => this.#transactions.commitTransaction(subject, steps));
+  }
+
+  commitAlone(subject: string, run: () => Promise<readonly Step[]>): Promise<boolean> {
+    return this.#onNode(subject, () => this.#transactions.commitAlone(subject, run));
+  }
+
+  async #onNode(subject: string, commit: () => Promise<boolean>): Promise<boolean> {
     this.#nodes.requireSafety();
     await this.#nodes.requireReachable(this.#table, [subject]);
     try {
-      return await this.#transactions.commitTransaction(subject, steps);
+      return await commit();
     } catch (error) {
       this.#nodes.failed(error);
       throw error;

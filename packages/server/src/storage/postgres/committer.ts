@@ -4,7 +4,7 @@ import type { WriteObserver } from '../group-commit.js';
 import type { Committer, WriteResult, Write } from '../writes.js';
 import { isolateFailures } from './failures.js';
 import type { StatementRunner } from './statement-runner.js';
-import { withPrivilege } from './privileges.js';
+import { withPrivileges } from './privileges.js';
 import type { Row } from './query.js';
 import type { DocumentStatements } from './statements.js';
 
@@ -76,9 +76,9 @@ class Batch {
       if (inserts.length + deletions.length === own.length) continue;
       const changes = own.filter((write) => write.when !== 'absent' && !isDeletion(write));
       // A service that only creates and deletes does not need this privilege.
-      const needed = [collection.name, 'UPDATE'] as const;
+      const needed = () => [[collection.name, 'UPDATE'] as const];
       await this.#commit(statements, changes, (some) =>
-        withPrivilege(this.#runner, needed, () => this.#change(statements, some)),
+        withPrivileges(this.#runner, needed, () => this.#change(statements, some)),
       );
     }
     return writes.map((write) => this.#decisions.get(write));

@@ -115,18 +115,19 @@ async function requirePrivileges(
 }
 
 /**
- * Runs a statement whose privileges not every service needs.
- * @throws StorageError as the statement does, or with the GRANT statement if the role lacks the privilege.
+ * Does what needs privileges that not every service needs.
+ * @param needed - Returns them; called if one may be missing.
+ * @throws StorageError as the statement does, or with the GRANT statement if the role lacks one of them.
  */
-export async function withPrivilege<T>(
+export async function withPrivileges<T>(
   runner: StatementRunner,
-  needed: TablePrivilege,
+  needed: () => readonly TablePrivilege[],
   statement: () => Promise<T>,
 ): Promise<T> {
   try {
     return await statement();
   } catch (error) {
-    if (isDenied(error)) await requirePrivileges(runner, [needed], [], () => []);
+    if (isDenied(error)) await requirePrivileges(runner, needed(), [], () => []);
     throw error;
   }
 }

@@ -103,7 +103,7 @@ export class StatementRunner {
    * Retries the transaction if PostgreSQL rolled it back because of concurrent transactions, and once if the connection
    * is lost before COMMIT.
    * @param settings - Statements at its beginning, such as SET LOCAL.
-   * @param work - If it resolves to undefined, the transaction is rolled back.
+   * @param work - If it resolves to undefined or false, the transaction is rolled back.
    * @param purpose - What its connection is for.
    * @throws StorageError
    */
@@ -123,7 +123,7 @@ export class StatementRunner {
       await query(`BEGIN; SET LOCAL statement_timeout TO ${this.limits.inTransaction}; ${settings}`);
       try {
         result = await work(query);
-        if (result === undefined) {
+        if (result === undefined || result === false) {
           await query('ROLLBACK');
           return result;
         }

@@ -174,9 +174,10 @@ class PostgresStorage implements Storage {
     });
     const transactions = new PostgresTransactions(this.#runner, serverTransactions(collections));
     const ofCitus = new CitusTransactions(this.#runner, nodes, collections);
+    const committerNow = () => (this.#statements === this.#citus ? ofCitus : transactions);
     const committer: TransactionCommitter = {
-      commitTransaction: (subject, steps) =>
-        (this.#statements === this.#citus ? ofCitus : transactions).commitTransaction(subject, steps),
+      commitTransaction: (subject, steps) => committerNow().commitTransaction(subject, steps),
+      commitAlone: (subject, run) => committerNow().commitAlone(subject, run),
     };
     const opened = openCollections(collections, this.#groupCommit, readerOf, committer, limits);
     this.collection = opened.collection;

@@ -10,7 +10,7 @@
  *   up earlier than the server does not know the outcome.
  *
  * A transaction has several statements. Each has one fifth to run, and COMMIT starts after three quarters, so that it
- * ends before the last twentieth.
+ * ends before the last twentieth. Only the lock of a subject, for which others wait in a line, has the two fifths.
  */
 export class TimeLimits {
   /** For a statement, including connecting and retries. */
@@ -24,6 +24,8 @@ export class TimeLimits {
   readonly busy: number;
   /** For each statement of a transaction: short, so that there is time to retry without a node that does not respond. */
   readonly inTransaction: number;
+  /** For what runs while others wait for the subject: shorter than a statement, after which the server ends the session. */
+  readonly alone: number;
 
   /** @param timeout - How long a request may wait for the database, in ms. */
   constructor(timeout: number) {
@@ -31,6 +33,7 @@ export class TimeLimits {
     this.server = Math.floor(this.all * (2 / 5));
     this.busy = this.server * (9 / 10);
     this.inTransaction = Math.floor(this.all / 5);
+    this.alone = this.inTransaction / 2;
   }
 
   /** The latest time at which a statement may start, so that the server completes or cancels it before `deadline`. */

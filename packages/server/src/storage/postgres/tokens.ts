@@ -12,7 +12,7 @@ import {
 } from '../token-row.js';
 import { isolateFailures } from './failures.js';
 import type { StatementRunner } from './statement-runner.js';
-import { withPrivilege } from './privileges.js';
+import { withPrivileges } from './privileges.js';
 import type { Row } from './query.js';
 import { begunInTime } from './statements.js';
 
@@ -165,6 +165,10 @@ export class PostgresTokens implements TokenRepository {
     text: string,
     values: readonly unknown[],
   ): Promise<Row[]> {
-    return withPrivilege(this.#runner, ['tokens', privilege], () => this.#runner.write(text, values));
+    return withPrivileges(
+      this.#runner,
+      () => [['tokens', privilege]],
+      () => this.#runner.write(text, values),
+    );
   }
 }

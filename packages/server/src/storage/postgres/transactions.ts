@@ -1,10 +1,11 @@
 // Commits transactions to PostgreSQL: those of one subject one after the other, several in one transaction of the database.
 import { createHash } from 'node:crypto';
+import { within } from '../../within.js';
 import type { CollectionDefinition, Id } from '../interface.js';
 import { StorageError } from '../interface.js';
 import { isCheck, type Step, type TransactionCommitter } from '../transactions.js';
 import { isolateFailures } from './failures.js';
-import { withPrivilege } from './privileges.js';
+import { withPrivileges } from './privileges.js';
 import type { Query } from './query.js';
 import type { StatementRunner } from './statement-runner.js';
 import { idTypes, standbyHasIt } from './statements.js';
@@ -168,8 +169,17 @@ export class PostgresTransactions implements TransactionCommitter {
       transactions,
       async (some) => {
         if (some.length === 0) return;
-        const decisions = await this.#inDatabase(subject, some, deadline);
-        for (const [i, { resolve }] of some.entries()) resolve(decisions?.[i] ?? false);
+        const all = some.map(({ steps }) => steps);
+        const decisions = await this.#locked(
+          subject,
+          () => all.flat(),
+          deadline,
+          async (query) => {
+            const decided = await this.#decide(query, subject, all);
+            return decided.includes(true) && decided;
+          },
+        );
+        for (const [i, { resolve }] of some.entries()) resolve(decisions && decisions[i] === true);
       },
       ({ reject }, error) => {
         reject(error);
@@ -177,72 +187,91 @@ export class PostgresTransactions implements TransactionCommitter {
     );
   }
 
-  /** Makes those transactions whose expectations hold, in order. Resolves to undefined if there are none. */
-  #inDatabase(
-    subject: string,
-    transactions: readonly Waiting[],
-    deadline: number,
-  ): Promise<boolean[] | undefined> {
-    const all = transactions.map(({ steps }) => steps);
-    const tables = Array.from(this.#statements.texts, ([collection, texts]) => {
-      const own = all.flat().filter((step) => step.collection === collection);
-      return own.length > 0 ? [new Table(subject, collection, texts, own)] : [];
-    }).flat();
-    const settings = `SET LOCAL idle_in_transaction_session_timeout TO ${this.#runner.limits.inTransaction};
-      ${this.#statements.begin(subject, lockOf(subject))}`;
-    const attempt = () =>
-      this.#runner.transaction(
-        settings,
-        deadline,
-        async (query) => {
-          for (const table of tables) await table.lock(query);
-          for (const table of tables) await table.hold(query);
-          const tableOf = new Map(tables.map((table) => [table.collection, table]));
-          const decisions = all.map((steps) => {
-            const holds = steps.every((step) => (tableOf.get(step.collection) as Table).holds(step));
-            if (holds) for (const step of steps) tableOf.get(step.collection)?.make(step);
-            return holds;
-          });
-          if (!decisions.includes(true)) return undefined;
-          for (const table of tables) await table.write(query);
-          return decisions;
-        },
-        'transactions',
-      );
-    // A service that only creates and deletes does not need this privilege.
-    const privileged = tables.reduce(
-      (work, { collection }) =>
-        () =>
-          withPrivilege(this.#runner, [collection.name, 'UPDATE'], work),
-      attempt,
+  /**
+   * Holds the lock of the subject while the function runs, so that other processes wait for the lock instead of coming
+   * first again and again. If it takes too long, others go on, and its steps are committed as those of any other.
+   */
+  async commitAlone(subject: string, run: () => Promise<readonly Step[]>): Promise<boolean> {
+    let steps: readonly Step[] = [];
+    const isCommitted = await this.#locked(
+      subject,
+      () => steps,
+      this.#runner.deadline(),
+      async (query) => {
+        // What it throws is thrown below, when the lock is free.
+        const ran = run().catch(() => []);
+        steps = await within(ran, this.#runner.limits.alone, []);
+        if (steps.length === 0) return undefined;
+        if (steps.every(isCheck)) return this.#holds(subject, steps);
+        return (await this.#decide(query, subject, [steps])).includes(true);
+      },
     );
-    return privileged();
+    if (isCommitted !== undefined) return isCommitted;
+    steps = await run();
+    return steps.length === 0 || this.commitTransaction(subject, steps);
+  }
+
+  /**
+   * Works in a transaction of the database that has the lock of the subject.
+   * @param steps - What it does, to name privileges that are missing.
+   */
+  #locked<T>(
+    subject: string,
+    steps: () => readonly Step[],
+    deadline: number,
+    work: (query: Query) => Promise<T>,
+  ): Promise<T> {
+    const { limits } = this.#runner;
+    const settings = `SET LOCAL idle_in_transaction_session_timeout TO ${limits.inTransaction};
+      SET LOCAL statement_timeout TO ${limits.server};
+      ${this.#statements.begin(subject, lockOf(subject))};
+      SET LOCAL statement_timeout TO ${limits.inTransaction}`;
+    // A service that only creates and deletes does not need this privilege.
+    const needed = () =>
+      [...new Set(steps().map(({ collection }) => collection.name))].map((name) => [name, 'UPDATE'] as const);
+    return withPrivileges(this.#runner, needed, () =>
+      this.#runner.transaction(settings, deadline, work, 'transactions'),
+    );
+  }
+
+  /** Makes those transactions whose expectations hold, in order. Resolves with which of them. */
+  async #decide(query: Query, subject: string, all: readonly (readonly Step[])[]): Promise<boolean[]> {
+    const tables = new Map<CollectionDefinition, Table>();
+    for (const [collection, texts] of this.#statements.texts) {
+      const own = all.flat().filter((step) => step.collection === collection);
+      if (own.length > 0) tables.set(collection, new Table(subject, texts, own));
+    }
+    const tableOf = ({ collection }: Step) => tables.get(collection) as Table;
+    for (const table of tables.values()) await table.lock(query);
+    for (const table of tables.values()) await table.hold(query);
+    const decisions = all.map((steps) => {
+      const holds = steps.every((step) => tableOf(step).holds(step));
+      if (holds) for (const step of steps) tableOf(step).make(step);
+      return holds;
+    });
+    if (decisions.includes(true)) for (const table of tables.values()) await table.write(query);
+    return decisions;
   }
 }
 
 /** The documents of one collection in a transaction of the database. */
 class Table {
-  readonly collection: CollectionDefinition;
   readonly #subject: string;
   readonly #texts: Texts;
   readonly #steps: readonly Step[];
   /** What the database has, of the documents that are locked, and what it shall have; null for none. */
-  #stored = new Map<string, string>();
-  #wanted = new Map<string, string | null>();
+  readonly #stored = new Map<string, string>();
+  readonly #wanted = new Map<string, string | null>();
 
   /** @param steps - Those of all transactions. */
-  constructor(subject: string, collection: CollectionDefinition, texts: Texts, steps: readonly Step[]) {
+  constructor(subject: string, texts: Texts, steps: readonly Step[]) {
     this.#subject = subject;
-    this.collection = collection;
     this.#texts = texts;
     this.#steps = steps;
   }
 
   /** Locks the documents that must exist. */
   async lock(query: Query): Promise<void> {
-    // It may be another attempt.
-    this.#stored = new Map();
-    this.#wanted = new Map();
     const ids = this.#steps.flatMap(({ id, expected }) => (expected === null ? [] : `${id}`));
     if (ids.length === 0) return;
     for (const row of await query(this.#texts.lock, [this.#subject, [...new Set(ids)]])) {
