@@ -67,7 +67,8 @@ async function record(chosen) {
       output += chunk.toString();
     });
     const [status] = await once(child, 'close');
-    const lines = output.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('> '));
+    // Lines that npm prints, and details of the line before, are left out.
+    const lines = output.split('\n').filter((line) => /^[^>\s]/.test(line));
     claim.last = {
       date: new Date().toISOString().slice(0, 10),
       commit: git('log', '-1', '--format=%h', '--abbrev=10', '--', ...claim.about).stdout.trim(),

@@ -60,19 +60,19 @@ async function failOver(synchronous) {
   if (!synchronous) process.kill(Number(sender?.['pid']), 'SIGSTOP');
   await required(`${least.before} writes`, async () => load.acknowledged >= least.before);
   const before = load.acknowledged;
-  console.log(`killing the primary after ${before} acknowledged writes`);
+  console.error(`killing the primary after ${before} acknowledged writes`);
   const killedAt = performance.now();
   signalAll(primary.processes(), 'SIGKILL');
   await primary.ended();
   await cluster.run('pg_ctl', 'promote', '-D', standbyData, '-w');
-  console.log(`promoted after ${Math.round(performance.now() - killedAt)} ms`);
+  console.error(`promoted after ${Math.round(performance.now() - killedAt)} ms`);
   proxy.redirect(standby.port);
   await required(
     `${least.after} writes after the kill`,
     async () => load.acknowledged >= before + least.after,
   );
   const result = await finish();
-  console.log(`${load.acknowledged - before} writes after the kill\n`);
+  console.error(`${load.acknowledged - before} writes after the kill\n`);
   await Promise.all(services.map((service) => service.end()));
   proxy.close();
   await standby.stop();

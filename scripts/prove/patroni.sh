@@ -108,7 +108,8 @@ for _ in 1 2 3; do
   postmaster=$(head -n 1 "data-$leader/postmaster.pid")
   # shellcheck disable=SC2046 # A word for each process.
   kill -9 "${members[$leader]}" "$postmaster" $(ps -o pid= --ppid "$postmaster")
-  echo "killed the leader, member $leader; member $(member_with primary) leads"
+  echo "killed the leader, member $leader; member $(member_with primary) leads" >&2
   member "$leader"
 done
+echo "3 leaders killed"
 wait "$load"
