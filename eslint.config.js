@@ -70,7 +70,7 @@ export default tseslint.config(
   },
   mayNotImport('errors.ts', '.', 'The errors import no project code.'),
   mayNotImport('node/**', '.', 'What concerns Node.js alone imports no project code.'),
-  mayNotImport('{subject-queue,within}.ts', '.', 'A queue or a wait imports no project code.'),
+  mayNotImport('{limits,subject-queue,within}.ts', '.', 'What all parts may import imports no project code.'),
   mayNotImport(
     'contract/**',
     `${processFiles}|http/|storage/|observability/`,

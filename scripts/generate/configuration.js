@@ -1,4 +1,4 @@
-// Writes docs/configuration.md, the reference of all environment variables, from the built packages/server/src/config.ts.
+// Writes docs/configuration.md, the reference of all environment variables, from the built packages/server/src/config.ts and limits.ts.
 import { writeFileSync } from 'node:fs';
 import prettier from 'prettier';
 import { variables } from '../../packages/server/dist/config.js';
@@ -10,11 +10,11 @@ const sections = {
   DATABASE_URL: 'Storage',
   LOG_LEVEL: 'Environment',
   OIDC_ISSUER: 'Identity provider',
+  TRUST_PROXY: 'Proxies, browsers and TLS',
+  WORKER_TIMEOUT_SECONDS: 'Start and shutdown',
   BODY_LIMIT_BYTES: 'Limits and timeouts',
   RATE_LIMIT_PER_SUBJECT: 'Rate limits',
-  TRUST_PROXY: 'Proxies, browsers and TLS',
-  WRITE_QUEUE_ROWS: 'Writes',
-  DRAIN_SECONDS: 'Shutdown',
+  WRITE_QUEUE_ROWS: 'Storage limits',
 };
 
 const entries = Object.entries(variables).map(([name, { default: fixed, desc }]) => {
@@ -23,7 +23,7 @@ const entries = Object.entries(variables).map(([name, { default: fixed, desc }])
   const known = String(value ?? '');
   return `${heading}- \`${name}\`${known && ` (default \`${known}\`)`}: ${desc}.`;
 });
-const text = `<!-- Written by "npm run generate" from packages/server/src/config.ts; do not edit. -->
+const text = `<!-- Written by "npm run generate" from packages/server/src/config.ts and limits.ts; do not edit. -->
 
 # Configuration
 

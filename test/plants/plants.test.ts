@@ -411,7 +411,7 @@ t.test("the contract's examples of errors are the very messages that the service
     return startPlants(t, engine, { wrap });
   };
   const limited = await startService(t, engine, {
-    limits: { rates: { perSubject: 0, perAddress: 1, window: 60_000 } },
+    limits: { ratePerAddress: 1 },
   });
   await limited.call('GET', '/plants');
   const broken = await failing(new Error('broken'));

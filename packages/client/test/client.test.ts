@@ -974,7 +974,7 @@ t.test('an unchanged list is not sent again', async (t) => {
 
 t.test('429 is retried after Retry-After, within the timeout of the caller', async (t) => {
   const { port, token } = await startListening(t, {
-    limits: { rates: { perSubject: 1, perAddress: 0, window: 60_000 } },
+    limits: { ratePerSubject: 1 },
   });
   const clock = fastClock();
   const limited = createClient({ baseUrl: `http://127.0.0.1:${port}`, token, clock, retries: 2 });

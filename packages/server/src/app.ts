@@ -4,21 +4,21 @@ import fastifyAuth from '@fastify/auth';
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
 import { loadContract, type Contract } from './contract/contract.js';
 import { createCallerTokens } from './caller-tokens.js';
-import { defaultLimits, defaultProcess } from './defaults.js';
 import type { Service } from './definition.js';
 import type { ObserveError } from './errors.js';
+import { defaultLimits, type Limits } from './limits.js';
 import { openService, type OpenedService } from './opened-service.js';
 import type { Storage } from './storage/interface.js';
 import { shedLoad } from './http/admission/load-shedding.js';
 import { createMemoryBudget } from './http/admission/memory-budget.js';
-import { countRefused, createRateLimits, type RateLimits } from './http/admission/rate-limit.js';
+import { countRefused, createRateLimits } from './http/admission/rate-limit.js';
 import { startInOrder } from './http/connection/pipelining.js';
 import { createScheduler } from './http/admission/scheduler.js';
 import { createStreamTurns } from './http/admission/stream-turns.js';
 import { respondToClientError } from './http/connection/client-errors.js';
 import { checkHeaders } from './http/connection/host-and-expect.js';
 import { addRequestId, requestId } from './http/connection/request-id.js';
-import { createServer, type ServerLimits, type Tls } from './http/connection/server.js';
+import { createServer, type Tls } from './http/connection/server.js';
 import { prepareShutdown } from './http/connection/shutdown.js';
 import { settleUnreadBody } from './http/connection/unread-body.js';
 import { createErrorRenderer } from './http/error-renderer.js';
@@ -34,17 +34,6 @@ import { createSchemes } from './http/security/schemes.js';
 import type { Metrics } from './observability/metrics.js';
 import { RejectionLog } from './observability/rejection-log.js';
 import { RequestLog } from './observability/request-log.js';
-
-/** Limits on the size, duration and rate of requests. Lengths in bytes, times in ms. */
-export interface Limits extends ServerLimits {
-  /** Maximum length of a request's body. */
-  bodyLimit: number;
-  /** Memory for all bodies together, from their arrival to their responses. */
-  bodyBudget: number;
-  /** Memory for all list pages that have been read but not sent. */
-  listBudget: number;
-  rates: RateLimits;
-}
 
 /** Optional features, all off by default. */
 export interface PluginOptions {
@@ -64,12 +53,8 @@ export interface AppOptions {
   storage: Storage;
   /** Which of the worker processes this is, from 1. */
   worker?: number;
-  /** How long the service may take to open, in ms. */
-  openTimeout?: number;
   /** Aborts when the process is to end: what the service still opens is then closed. */
   interruption?: AbortSignal | undefined;
-  /** How long the service may still take to open and close after the interruption, in ms. */
-  shutdownTime?: number;
   /** The contract to serve; the service's by default. */
   contract?: Contract;
   /** All scopes that a caller can have; by default those of the service's access tokens. */
@@ -111,8 +96,8 @@ const refuseSchemas = (): never => {
  * @throws Error when the contract and the code do not match, or the certificate is invalid; the service is closed then.
  */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { service, storage, worker = 1, openTimeout: limit = defaultProcess.openTimeout } = options;
-  const { interruption, shutdownTime: patience = defaultProcess.shutdownTime } = options;
+  const { service, storage, worker = 1, interruption } = options;
+  const { openTimeout: limit, shutdownTime: patience } = { ...defaultLimits, ...options.limits };
   const contract =
     options.contract ?? loadContract(readFileSync(service.contract), service.renderError !== undefined);
   const compiler = new Compiler(contract.document);
@@ -252,7 +237,7 @@ async function addSteps(
   const scheduler = createScheduler(isKnown);
   app.addHook('onRequest', scheduler.schedule);
   // Invalid requests count against the address too.
-  const rates = await createRateLimits(app, limits.rates, monotonic);
+  const rates = await createRateLimits(app, limits, monotonic);
   const checkHead = checkHeaders(limits.headerLimit);
   app.addHook('onRequest', rates.address ? countRefused(rates.address, checkHead) : checkHead);
   // From here on, errors have these headers and this coding too. CORS responds to preflights here.

@@ -3,25 +3,19 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { Command } from 'commander';
 import { checkContract, printFindings } from './cli/check.js';
 import { completeMigrations } from './cli/migrations.js';
 import { checkForNew, writeService } from './cli/new.js';
 import { renderTypes } from './cli/types.js';
 import { ConfigError } from './config.js';
 import type { Service } from './definition.js';
+import { createCommand } from './process/command-line.js';
 import { version } from './version.js';
 
 const name = 'contract-server';
-const program = new Command(name)
+const program = createCommand({ name })
   .description('Makes a service from an OpenAPI contract.')
   .version(version)
-  .showHelpAfterError('Run with --help for usage.')
-  .configureOutput({
-    outputError: (text, write) => {
-      write(text.replace(/^error: /, `${name}: `));
-    },
-  })
   .addHelpText(
     'after',
     `

@@ -1,27 +1,32 @@
 // The configuration: every environment variable of the service, with its default, and how all are read and reported.
-import { cleanEnv, type CleanedEnv } from 'envalid';
+import { cleanEnv, type CleanedEnv, type ValidatorSpec } from 'envalid';
 import { closestMatch } from 'leven';
-import { defaultAddress, defaultLimits, defaultPostgres, defaultProcess, defaultWrites } from './defaults.js';
 import type { Service } from './definition.js';
+import { configuredLimits, limitRows, type Limits, type LimitVariables } from './limits.js';
 import {
-  atLeastOneSecond,
-  bytes,
   databaseUrl,
   flag,
+  integer,
   logLevel,
   logLevels,
   networks,
   origins,
-  poolSize,
   port,
-  positive,
-  reserve,
   safeUrl,
-  seconds,
   text,
   workers,
-  zeroOrMore,
 } from './variable-types.js';
+
+/** Where the service listens by default. */
+export const defaultAddress = { host: '127.0.0.1', port: 3000 };
+
+/** The variables of `limitTable`. */
+const limitVariables = Object.fromEntries(
+  limitRows.map(({ variable, min, max, factor, default: value, desc }) => [
+    variable,
+    integer(min, max)({ default: value === undefined ? undefined : value / factor, desc }),
+  ]),
+) as { [Name in keyof LimitVariables]: ValidatorSpec<LimitVariables[Name]> };
 
 /** Every variable: its type, its default and its description, from which docs/configuration.md is generated. */
 export const variables = {
@@ -36,42 +41,22 @@ export const variables = {
     desc: 'Port of the admin listener (`/livez`, `/readyz`, `/metrics`); off unless set',
   }),
   WORKERS: workers({
-    default: defaultProcess.workers,
+    default: 1,
     desc: 'Number of worker processes; `auto` starts one per core, but no more than fit into the memory of the container. Limits on memory and on writes are divided among them; if one is too small for that, fewer are started',
-  }),
-  WORKER_TIMEOUT_SECONDS: seconds({
-    default: defaultProcess.workerTimeout / 1000,
-    desc: 'How long a worker may be unresponsive, or take to start (at least 10 more than `OPEN_TIMEOUT_SECONDS`), before it is killed and restarted, with twice the time to start if that took too long; 0 disables',
-  }),
-  OPEN_TIMEOUT_SECONDS: atLeastOneSecond({
-    default: defaultProcess.openTimeout / 1000,
-    desc: 'Maximum time for the service to open what it needs beside the store; a process that takes longer does not start',
   }),
   DATABASE_URL: databaseUrl({
     desc: 'Where the data is stored: `file:PATH` or a path (SQLite), or `postgres://…`',
   }),
-  DATABASE_POOL_SIZE: poolSize({
-    default: defaultPostgres.poolSize,
-    desc: 'PostgreSQL: connections per process for reading; each process uses one more for writing',
-  }),
-  DATABASE_TIMEOUT_SECONDS: atLeastOneSecond({
-    default: defaultPostgres.timeout / 1000,
-    desc: 'PostgreSQL: maximum time that a request, or each page of a list, waits for the database; an unknown token may first wait 5 seconds, and each attempt of a change counts anew',
-  }),
   DATABASE_PREPARED: flag({
-    default: defaultPostgres.prepared,
+    default: true,
     desc: 'PostgreSQL: whether to use prepared statements; behind a pooler that does not support them, such as PgBouncer before 1.21, the service warns once and stops using them',
   }),
-  DATABASE_RESERVE_BYTES: reserve({
-    default: undefined,
-    desc: 'SQLite: free space on the disk of the store below which creates and replacements receive 503, so that everything else goes on; 64 MiB unless set, but then at most a tenth of the file system. 0 disables',
-  }),
   LOG_LEVEL: logLevel({
-    default: defaultProcess.logLevel,
+    default: 'info',
     desc: `Minimum log level: ${logLevels.join(', ')}`,
   }),
   NODE_ENV: text({
-    default: defaultProcess.nodeEnvironment,
+    default: 'development',
     desc: '`production` prevents `npm start` (`--dev`) from creating a token',
   }),
   OIDC_ISSUER: safeUrl({
@@ -83,51 +68,6 @@ export const variables = {
   OIDC_REQUIRE_AT_JWT: flag({
     default: false,
     desc: '`true` accepts only tokens with the type `at+jwt` (RFC 9068); otherwise the type may also be `JWT`, or missing',
-  }),
-  BODY_LIMIT_BYTES: bytes({ default: defaultLimits.bodyLimit, desc: 'Maximum length of a request body' }),
-  BODY_BUDGET_BYTES: bytes({
-    default: defaultLimits.bodyBudget,
-    desc: 'Memory for all request bodies, each counted as three or six times its size; shared fairly between subjects',
-  }),
-  LIST_BUDGET_BYTES: bytes({
-    default: defaultLimits.listBudget,
-    desc: 'Memory for all data of lists and streams that has been read but not yet sent; shared fairly between subjects',
-  }),
-  HEADER_LIMIT_BYTES: bytes({
-    default: defaultLimits.headerLimit,
-    desc: "Maximum size of a request's header section, not counting white space around values. The number of fields is limited to 1,000",
-  }),
-  REQUEST_TIMEOUT_SECONDS: atLeastOneSecond({
-    default: defaultLimits.requestTimeout / 1000,
-    desc: 'Maximum time to receive a whole request; then 408',
-  }),
-  KEEP_ALIVE_SECONDS: atLeastOneSecond({
-    default: defaultLimits.keepAliveTimeout / 1000,
-    desc: 'Maximum time that a connection may be idle',
-  }),
-  STALL_TIMEOUT_SECONDS: atLeastOneSecond({
-    default: defaultLimits.stallTimeout / 1000,
-    desc: 'Maximum time that a client may take to read one page of a list, or one chunk of a stream; slower clients are disconnected',
-  }),
-  MAX_CONNECTIONS: positive({
-    default: defaultLimits.maxConnections,
-    desc: 'Maximum number of connections; further ones are closed immediately. Reduced automatically if the open-file limit is too low',
-  }),
-  MAX_EVENT_LOOP_DELAY_MS: zeroOrMore({
-    default: defaultProcess.maxEventLoopDelay,
-    desc: 'Requests receive 503 for a second when the mean event-loop lag of the second before exceeds this; 0 disables the check',
-  }),
-  RATE_LIMIT_PER_SUBJECT: zeroOrMore({
-    default: defaultLimits.rates.perSubject,
-    desc: 'Maximum requests per subject in each time window; further ones receive 429. 0 disables the limit',
-  }),
-  RATE_LIMIT_PER_ADDRESS: zeroOrMore({
-    default: defaultLimits.rates.perAddress,
-    desc: 'Maximum requests per IP address (IPv6: per /64, and 16 times as many per /48) in each time window, even without a token; further ones receive 429. 0 disables the limit',
-  }),
-  RATE_LIMIT_WINDOW_SECONDS: atLeastOneSecond({
-    default: defaultLimits.rates.window / 1000,
-    desc: 'Length of the time window of both rate limits',
   }),
   TRUST_PROXY: networks({
     default: [],
@@ -150,30 +90,7 @@ export const variables = {
     desc: 'PEM file with the certificate chain. Together with `TLS_KEY_FILE` it enables HTTPS',
   }),
   TLS_KEY_FILE: text({ default: undefined, desc: "PEM file with the certificate's private key" }),
-  WRITE_QUEUE_ROWS: positive({
-    default: defaultWrites.queueRows,
-    desc: 'Maximum number of queued writes; further ones receive 503',
-  }),
-  WRITE_QUEUE_BYTES: bytes({
-    default: defaultWrites.queueBytes,
-    desc: 'Maximum total size of queued writes; further ones receive 503',
-  }),
-  WRITE_BATCH_ROWS: positive({
-    default: defaultWrites.batchRows,
-    desc: 'Maximum number of writes in one commit',
-  }),
-  WRITE_BATCH_BYTES: bytes({
-    default: defaultWrites.batchBytes,
-    desc: 'Maximum total size of the writes in one commit',
-  }),
-  DRAIN_SECONDS: seconds({
-    default: defaultProcess.drainTime / 1000,
-    desc: 'Time after SIGTERM to keep accepting connections',
-  }),
-  SHUTDOWN_SECONDS: atLeastOneSecond({
-    default: defaultProcess.shutdownTime / 1000,
-    desc: 'Time for running requests to finish after `DRAIN_SECONDS`; then they are cut off',
-  }),
+  ...limitVariables,
 };
 
 /** Variables that make sense only together. */
@@ -182,8 +99,8 @@ const groups = [
   ['TLS_CERT_FILE', 'TLS_KEY_FILE'],
 ] as const;
 
-/** The values of all variables. */
-export type Config = Readonly<CleanedEnv<typeof variables>>;
+/** The values of all variables, and the limits that they set. */
+export type Config = Readonly<CleanedEnv<typeof variables>> & { readonly limits: Limits };
 
 /** One or more variables are invalid; the message has one line for each. */
 export class ConfigError extends Error {
@@ -201,7 +118,8 @@ type Defaults = Pick<Service, 'databaseUrl'>;
 export function readConfig(environment: NodeJS.ProcessEnv, defaults: Defaults): Config {
   const env = withDefaults(environment, defaults);
   const missing = groups.flatMap((group) => missingOf(group, env));
-  return cleanEnv(env, variables, { reporter: reporterOf(env, missing) });
+  const values = cleanEnv(env, variables, { reporter: reporterOf(env, missing) });
+  return { ...values, limits: configuredLimits(values) };
 }
 
 /**

@@ -15,7 +15,11 @@ export type LoadService = () => Promise<{ readonly service: Service }>;
 export async function start(load: LoadService): Promise<void> {
   receiveSignals();
   const [{ startProcess }, { service }] = await Promise.all([import('./process/start.js'), load()]);
-  await startProcess(service, process.env, process.argv.slice(2));
+  const args = process.argv.slice(2);
+  // Most processes, and all workers, have no options: they start faster without their parser.
+  const options =
+    args.length === 0 ? {} : (await import('./process/command-line.js')).readCommandLine(service, args);
+  await startProcess(service, process.env, options);
 }
 
 /**

@@ -6,7 +6,8 @@ import { automaticWorkers } from './process/system-limits.js';
 
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
-function integer(min: number, max: number) {
+/** A whole number. */
+export function integer(min: number, max: number) {
   return makeExactValidator<number>((text) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
     if (value >= min && value <= max) return value;
@@ -15,13 +16,6 @@ function integer(min: number, max: number) {
 }
 
 export const port = integer(0, 65_535);
-export const seconds = integer(0, 86_400);
-export const atLeastOneSecond = integer(1, 86_400);
-export const poolSize = integer(1, 1_000);
-export const zeroOrMore = integer(0, 1_000_000_000);
-export const positive = integer(1, 10_000_000);
-export const reserve = integer(0, 2 ** 40);
-export const bytes = integer(1_024, 2 ** 33);
 
 export const workers = makeExactValidator<number>((value) => {
   if (value === 'auto') return automaticWorkers();

@@ -1,7 +1,7 @@
 // The listener for operators, which serves liveness, readiness and metrics without authentication.
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
-import { adminLimits } from '../defaults.js';
+import { adminLimits } from '../limits.js';
 import { startInOrder } from '../http/connection/pipelining.js';
 import { respondToClientError } from '../http/connection/client-errors.js';
 import { checkHeaders } from '../http/connection/host-and-expect.js';

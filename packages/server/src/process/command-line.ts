@@ -1,76 +1,47 @@
 // The command-line options of the server, which set environment variables or select how it starts.
-import { relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
-import { ConfigError } from '../config.js';
-import { defaultAddress } from '../defaults.js';
+import { Command } from 'commander';
+import { defaultAddress } from '../config.js';
 import type { Service } from '../definition.js';
+import { nodeCommand } from './development-message.js';
 
-const usage = ({
-  name,
-  program,
-  databaseUrl,
-}: Service) => `Usage: ${name} serve [options]   (or: ${nodeCommand(program)} [options])
-
-Runs the server.
-
-Options:
-  --host <address>   address to listen on (default: $HOST, or ${defaultAddress.host})
-  --port <number>    port to listen on (default: $PORT, or ${defaultAddress.port})
-  --database <url>   URL of the store, file:PATH or postgres://… (default: $DATABASE_URL, or ${databaseUrl})
-  --dev              development mode: create a first token and write a readable log to the terminal
-  -h, --help         display this help
-
-Environment variables configure everything else; docs/configuration.md lists them.
-`;
-
-const variables = { host: 'HOST', port: 'PORT', database: 'DATABASE_URL' } as const;
-
-/** The parsed command line. */
-interface CommandLine {
-  /** The text to print instead of starting the server. */
-  readonly help: string | undefined;
+/** The options of the server. Those that name a variable take precedence over the environment. */
+export interface ServerOptions {
+  readonly host?: string;
+  readonly port?: string;
+  readonly database?: string;
   /** Whether to start in development mode. */
-  readonly dev: boolean;
-  /** The variables that the options set. They take precedence over the process environment. */
-  readonly environment: Readonly<Record<string, string>>;
+  readonly dev?: boolean;
 }
 
-/**
- * Parses the command line.
- * @param service - For the help.
- * @param args - Without the program and the script.
- * @throws ConfigError naming an unknown option or one without its value.
- */
-export function readCommandLine(service: Service, args: readonly string[]): CommandLine {
-  const { values } = parse(args);
-  const environment: Record<string, string> = {};
-  for (const name of ['host', 'port', 'database'] as const) {
-    const value = values[name];
-    if (value !== undefined) environment[variables[name]] = value;
-  }
-  return { help: values.help ? usage(service) : undefined, dev: values.dev ?? false, environment };
+/** Creates a command of a service, whose errors begin with the name of the service. */
+export function createCommand({ name }: Pick<Service, 'name'>, command = name): Command {
+  return new Command(command).showHelpAfterError('Run with --help for usage.').configureOutput({
+    outputError: (text, write) => {
+      write(text.replace(/^error: /, `${name}: `));
+    },
+  });
 }
 
-/** The command that runs a module of the service, for messages: with its path from the current folder. */
-export function nodeCommand(module: URL): string {
-  return `node ${relative('', fileURLToPath(module))}`;
+/** Adds the options of the server to a command. */
+export function addServerOptions(command: Command, { databaseUrl }: Service): Command {
+  return command
+    .description('run the server')
+    .option('--host <address>', `address to listen on (default: $HOST, or ${defaultAddress.host})`)
+    .option('--port <number>', `port to listen on (default: $PORT, or ${defaultAddress.port})`)
+    .option(
+      '--database <url>',
+      `URL of the store, file:PATH or postgres://… (default: $DATABASE_URL, or ${databaseUrl})`,
+    )
+    .option('--dev', 'development mode: create a first token and write a readable log to the terminal')
+    .addHelpText(
+      'after',
+      '\nEnvironment variables configure everything else; docs/configuration.md lists them.',
+    );
 }
 
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        host: { type: 'string' },
-        port: { type: 'string' },
-        database: { type: 'string' },
-        dev: { type: 'boolean' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    });
-  } catch (error) {
-    const [fault = ''] = (error as Error).message.split(/\. |\n/, 1);
-    throw new ConfigError(`${fault.replace(/\.$/, '')}. Run with --help for usage.`);
-  }
+/** Parses the command line of the server. Exits after the help, and if it is not valid. @param args - Without the script. */
+export function readCommandLine(service: Service, args: readonly string[]): ServerOptions {
+  return addServerOptions(createCommand(service, nodeCommand(service.program)), service)
+    .parse(args, { from: 'user' })
+    .opts();
 }

@@ -1,5 +1,5 @@
 // The command of a service: runs its server, manages access tokens, and migrates, backs up and queries a store.
-import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { CommanderError, InvalidArgumentError, type Command } from 'commander';
 import { ConfigError } from '../config.js';
 import type { Service } from '../definition.js';
 import { messageOf, StorageError } from '../storage/interface.js';
@@ -7,6 +7,7 @@ import { migrateStorage, pathOf } from '../storage/open.js';
 import { backUp } from '../storage/sqlite/backup.js';
 import { runSql } from '../storage/sqlite/sql-command.js';
 import { version } from '../version.js';
+import { addServerOptions, createCommand, type ServerOptions } from './command-line.js';
 import { CommandError, printJson, StoreCommands, type StoreOptions } from './store-commands.js';
 import { receiveSignals } from './signals.js';
 import { addTokenCommands } from './token-commands.js';
@@ -45,16 +46,11 @@ export async function runServiceCommand(
   }
 }
 
-function createProgram({ name, scopes, databaseUrl }: Service): Command {
-  return new Command(name)
+function createProgram(service: Service): Command {
+  const { name, scopes, databaseUrl } = service;
+  return createCommand(service)
     .description(`Runs the server of ${name}, and manages its access tokens and data.`)
     .version(version)
-    .showHelpAfterError('Run with --help for usage.')
-    .configureOutput({
-      outputError: (text, write) => {
-        write(text.replace(/^error: /, `${name}: `));
-      },
-    })
     .addHelpText(
       'after',
       `
@@ -75,18 +71,11 @@ Examples:
 }
 
 function addServeCommand(program: Command, service: Service, environment: NodeJS.ProcessEnv): void {
-  program
-    .command('serve')
-    .description(`run the server; "${service.name} serve --help" lists its options`)
-    // The server reads its own options (command-line.ts).
-    .helpOption(false)
-    .allowUnknownOption()
-    .allowExcessArguments()
-    .action(async (_options: unknown, { args }: Command) => {
-      // Only the server finishes its work when a signal ends it.
-      receiveSignals();
-      await (await import('./start.js')).startProcess(service, environment, args);
-    });
+  addServerOptions(program.command('serve'), service).action(async (options: ServerOptions) => {
+    // Only the server finishes its work when a signal ends it.
+    receiveSignals();
+    await (await import('./start.js')).startProcess(service, environment, options);
+  });
 }
 
 function addMigrateCommand(program: Command, commands: StoreCommands): void {

@@ -4,7 +4,6 @@ import { hostname } from 'node:os';
 import { createSecureContext } from 'node:tls';
 import type { FastifyBaseLogger, FastifyInstance, FastifyServerOptions } from 'fastify';
 import { ConfigError, misspelledVariables, type Config } from '../config.js';
-import type { Limits } from '../app.js';
 import type { Service } from '../definition.js';
 import type { Storage } from '../storage/interface.js';
 import type { Tls } from '../http/connection/server.js';
@@ -12,7 +11,7 @@ import { closeWithin } from '../http/connection/shutdown.js';
 import { openLog, openReadableLog } from '../observability/log-destination.js';
 import type { Metrics } from '../observability/metrics.js';
 import { openStorage, type OpenStorage, type StorageRole } from '../storage/open.js';
-import { deferEnd, interrupted, shutdownTimes } from './signals.js';
+import { deferEnd, interrupted } from './signals.js';
 import { connectionRoom, warnOfMemory } from './system-limits.js';
 
 /** The options that differ between the processes of a service. */
@@ -45,16 +44,12 @@ export async function openConfiguredStorage(
 ): Promise<OpenStorage> {
   const queued = await loadTraces(service);
   const writes = {
-    queueRows: config.WRITE_QUEUE_ROWS,
-    queueBytes: config.WRITE_QUEUE_BYTES,
-    batchRows: config.WRITE_BATCH_ROWS,
-    batchBytes: config.WRITE_BATCH_BYTES,
-    reserve: config.DATABASE_RESERVE_BYTES,
+    ...config.limits,
     observer: { ...metrics?.writes, ...(queued !== undefined && { queued }) },
   };
   const postgres = {
-    poolSize: config.DATABASE_POOL_SIZE,
-    timeout: config.DATABASE_TIMEOUT_SECONDS * 1000,
+    poolSize: config.limits.poolSize,
+    timeout: config.limits.databaseTimeout,
     prepared: config.DATABASE_PREPARED,
   };
   return openStorage(service, config.DATABASE_URL, writes, postgres, role);
@@ -131,18 +126,16 @@ export async function buildService(
       service,
       storage,
       worker: options.worker ?? 1,
-      openTimeout: config.OPEN_TIMEOUT_SECONDS * 1000,
       interruption: interrupted,
-      shutdownTime: shutdownTimes(config).patience,
       identityProvider: identityProvider(config),
       metrics,
       logger,
-      limits: limitsOf(config),
+      limits: { ...config.limits, maxConnections: maxConnectionsOf(config, 1) },
       plugins: {
         securityHeaders: config.SECURITY_HEADERS,
         compression: config.COMPRESSION,
         corsOrigins: config.CORS_ORIGINS,
-        maxEventLoopDelay: config.MAX_EVENT_LOOP_DELAY_MS,
+        maxEventLoopDelay: config.limits.maxEventLoopDelay,
       },
       trustedProxies: config.TRUST_PROXY,
       tls: readTls(config),
@@ -154,27 +147,9 @@ export async function buildService(
   }
 }
 
-function limitsOf(config: Config): Limits {
-  return {
-    bodyLimit: config.BODY_LIMIT_BYTES,
-    bodyBudget: config.BODY_BUDGET_BYTES,
-    listBudget: config.LIST_BUDGET_BYTES,
-    headerLimit: config.HEADER_LIMIT_BYTES,
-    requestTimeout: config.REQUEST_TIMEOUT_SECONDS * 1000,
-    keepAliveTimeout: config.KEEP_ALIVE_SECONDS * 1000,
-    stallTimeout: config.STALL_TIMEOUT_SECONDS * 1000,
-    maxConnections: maxConnectionsOf(config, 1),
-    rates: {
-      perSubject: config.RATE_LIMIT_PER_SUBJECT,
-      perAddress: config.RATE_LIMIT_PER_ADDRESS,
-      window: config.RATE_LIMIT_WINDOW_SECONDS * 1000,
-    },
-  };
-}
-
 /** How many connections a number of processes may have together, if each is to have descriptors left for files. */
-export function maxConnectionsOf({ MAX_CONNECTIONS, DATABASE_POOL_SIZE }: Config, processes: number): number {
-  return Math.min(MAX_CONNECTIONS, processes * connectionRoom(DATABASE_POOL_SIZE));
+export function maxConnectionsOf({ limits }: Config, processes: number): number {
+  return Math.min(limits.maxConnections, processes * connectionRoom(limits.poolSize));
 }
 
 /**
@@ -192,7 +167,7 @@ export function warnOfConfiguration(log: FastifyBaseLogger, config: Config, proc
     );
   }
   const maxConnections = maxConnectionsOf(config, processes);
-  if (maxConnections < config.MAX_CONNECTIONS) {
+  if (maxConnections < config.limits.maxConnections) {
     log.warn({ maxConnections }, 'MAX_CONNECTIONS is lowered to fit the limit of open files');
   }
   warnOfMemory(log, processes);

@@ -1,7 +1,6 @@
 // Receives what ends a process, signals or the supervisor's message, and ends it. Entry points load this before all else,
 // so that no signal is ignored or lost; so it must not load much.
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
-import type { Config } from '../config.js';
 import type { Service } from '../definition.js';
 import type { Storage } from '../storage/interface.js';
 import { workerVariable, type SupervisorMessage } from './worker-messages.js';
@@ -41,11 +40,6 @@ export function deferEnd(): void {
 export function onEnd(end: (reason: string) => void): void {
   handle = end;
   if (interrupted.aborted) end('interrupted');
-}
-
-/** The maximum durations of the phases of a shutdown, in ms. */
-export function shutdownTimes({ DRAIN_SECONDS, SHUTDOWN_SECONDS }: Config) {
-  return { drainTime: DRAIN_SECONDS * 1000, patience: SHUTDOWN_SECONDS * 1000 };
 }
 
 /** What a shutdown stops, in the process that owns the storage. */

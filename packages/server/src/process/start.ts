@@ -3,9 +3,9 @@ import '../node/fast-next-tick.js';
 import { readConfig, type Config } from '../config.js';
 import type { Service } from '../definition.js';
 import { shutDown } from '../http/connection/shutdown.js';
-import { readCommandLine } from './command-line.js';
+import type { ServerOptions } from './command-line.js';
 import { slotVariable, workerVariable, writerVariable } from './worker-messages.js';
-import { endOnSignal, interrupted, shutdownTimes } from './signals.js';
+import { endOnSignal, interrupted } from './signals.js';
 import { describeFault } from './start-errors.js';
 import { listen, openAdminListener, reportReady } from './listening.js';
 import {
@@ -20,15 +20,14 @@ import {
  * Starts this process. If it cannot, prints why to standard error, and exits with status 1.
  * @param service - The service to run.
  * @param environment - The environment of the process, to which the options of the command line are added.
- * @param args - Without the program and the script.
  */
 export async function startProcess(
   service: Service,
   environment: NodeJS.ProcessEnv,
-  args: readonly string[],
+  options: ServerOptions,
 ): Promise<void> {
   try {
-    await startAs(service, environment, args);
+    await startAs(service, environment, options);
   } catch (error) {
     if (interrupted.aborted) process.exit(0);
     console.error(describeFault(error, service));
@@ -39,15 +38,15 @@ export async function startProcess(
 async function startAs(
   service: Service,
   environment: NodeJS.ProcessEnv,
-  args: readonly string[],
+  { host, port, database, dev = false }: ServerOptions,
 ): Promise<void> {
-  const { help, dev, environment: given } = readCommandLine(service, args);
-  if (help !== undefined) {
-    process.stdout.write(help);
-    return;
-  }
   // Workers inherit the environment.
-  Object.assign(environment, given);
+  Object.assign(
+    environment,
+    host !== undefined && { HOST: host },
+    port !== undefined && { PORT: port },
+    database !== undefined && { DATABASE_URL: database },
+  );
   const config = readConfig(environment, service);
   // A reader that exits is no fault. Reading the property also makes a pipe or socket non-blocking, so that no warning
   // of Node.js waits for a reader that stalls.
@@ -73,7 +72,6 @@ async function serveAlone(service: Service, config: Config, dev: boolean): Promi
   const greet = dev ? (await import('./development-message.js')).greetDeveloper : undefined;
   const built = await buildService(service, config, metrics, { readable: dev });
   const { app, storage } = built;
-  const times = shutdownTimes(config);
   try {
     warnOfConfiguration(app.log, config, 1);
     const admin = openAdminListener(
@@ -89,9 +87,9 @@ async function serveAlone(service: Service, config: Config, dev: boolean): Promi
     await listen(app, ['HOST', config.HOST], ['PORT', config.PORT]);
     interrupted.throwIfAborted();
     reportReady(service, app.log, app.listeningOrigin);
-    endOnSignal({ service, log: app.log, storage, admin, stop: () => shutDown(app, times) });
+    endOnSignal({ service, log: app.log, storage, admin, stop: () => shutDown(app, config.limits) });
   } catch (error) {
-    await closeBoth(built, times.patience);
+    await closeBoth(built, config.limits.shutdownTime);
     throw error;
   }
   await greet?.(service, app.listeningOrigin, storage, config);

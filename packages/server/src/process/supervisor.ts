@@ -13,7 +13,7 @@ import { Acceptor } from './acceptor.js';
 import { connectionRoom } from './system-limits.js';
 import { greetDeveloper } from './development-message.js';
 import { slotVariable, workerVariable, writerVariable } from './worker-messages.js';
-import { endOnSignal, shutdownTimes } from './signals.js';
+import { endOnSignal } from './signals.js';
 import { listen, openAdminListener, reportReady } from './listening.js';
 import {
   loadMetrics,
@@ -86,7 +86,7 @@ export async function supervise(service: Service, config: Config, dev: boolean):
     .then(() => listen(acceptor, ['HOST', config.HOST], ['PORT', config.PORT]))
     .catch(async (error: unknown) => {
       // Those that serve close what they have opened.
-      await workers.end(shutdownTimes(config).patience + endGrace);
+      await workers.end(config.limits.shutdownTime + endGrace);
       await storage.close();
       throw error;
     });
@@ -113,13 +113,13 @@ async function createWorkers(
   config: Config,
   { count, fork, log, metrics }: WorkersParts,
 ) {
-  const room = connectionRoom(config.DATABASE_POOL_SIZE);
+  const room = connectionRoom(config.limits.poolSize);
   const workers: WorkerPool = new WorkerPool({
     count,
     maxConnections: room,
     fork,
-    timeout: config.WORKER_TIMEOUT_SECONDS * 1000,
-    startTime: leastStartTime + config.OPEN_TIMEOUT_SECONDS * 1000,
+    timeout: config.limits.workerTimeout,
+    startTime: leastStartTime + config.limits.openTimeout,
     log,
     replaced: (worker) => {
       gathered?.replace(worker);
@@ -130,7 +130,7 @@ async function createWorkers(
   });
   const limits = {
     waiting: Math.max(1, room - count * descriptorsPerWorker),
-    waitTime: config.REQUEST_TIMEOUT_SECONDS * 1000,
+    waitTime: config.limits.requestTimeout,
     total: maxConnectionsOf(config, count),
   };
   const rejections = new RejectionLog(() => log, metrics?.countRejection);
@@ -146,13 +146,13 @@ async function gatherMetrics({ registry }: Metrics, workers: WorkerPool, prefix:
 }
 
 async function stop(workers: WorkerPool, acceptor: Acceptor, config: Config): Promise<void> {
-  const { drainTime, patience } = shutdownTimes(config);
+  const { drainTime, shutdownTime } = config.limits;
   if (workers.open) {
     workers.drain();
     await drained(drainTime, () => acceptor.connections);
   }
   acceptor.close();
-  await workers.end(patience + endGrace);
+  await workers.end(shutdownTime + endGrace);
 }
 
 /**

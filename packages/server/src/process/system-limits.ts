@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import type { FastifyBaseLogger } from 'fastify';
-import { adminLimits } from '../defaults.js';
+import { adminLimits } from '../limits.js';
 
 const mebibyte = 2 ** 20;
 /** What each worker needs under load, in MiB (docs/containers.md). */

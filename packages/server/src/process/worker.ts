@@ -7,7 +7,7 @@ import { messageOf } from '../storage/interface.js';
 import { startTimeLimits } from '../node/http.js';
 import type { Metrics } from '../observability/metrics.js';
 import { logDescriptor, type SupervisorMessage, type WorkerMessage } from './worker-messages.js';
-import { interrupted, onEnd, shutdownTimes } from './signals.js';
+import { interrupted, onEnd } from './signals.js';
 import { describeFault } from './start-errors.js';
 import { buildService, checkBoth, closeBoth, loadMetrics, type BuiltService } from './configured-service.js';
 
@@ -69,7 +69,7 @@ class WorkerService {
     this.#built = built;
     this.#app = built.app;
     this.#metrics = metrics;
-    this.#patience = shutdownTimes(config).patience;
+    this.#patience = config.limits.shutdownTime;
   }
 
   start(): void {

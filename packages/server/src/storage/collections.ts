@@ -1,5 +1,5 @@
 // The collections of an open store: writes go into its queue, and pages are read by its engine.
-import { defaultTransactions } from '../defaults.js';
+import { transactionLimits } from '../limits.js';
 import {
   type Change,
   type Collection,
@@ -56,7 +56,7 @@ export function openCollections(
   committer: TransactionCommitter,
   { queueBytes: allBytes, transactions: limits, observer }: WriteLimits,
 ): OpenDocuments {
-  const turns = new Turns(defaultTransactions.waiting);
+  const turns = new Turns(transactionLimits.waiting);
   const collections = new Map(
     definitions.map((one) => [one, new DocumentCollection(one, groupCommit, readerOf(one), turns)]),
   );
@@ -151,7 +151,7 @@ class DocumentCollection implements Collection<Id> {
 
   async change(subject: string, id: Id, update: (text: string) => string): Promise<string | undefined> {
     if (!this.#ids.isValid(id)) throw this.#noId(id);
-    const deadline = performance.now() + defaultTransactions.time;
+    const deadline = performance.now() + transactionLimits.time;
     const key = documentKey({ collection: this.#definition, subject, id });
     const endOfDocument = await this.#turns.take(key, 'alone', deadline);
     try {
@@ -168,7 +168,7 @@ class DocumentCollection implements Collection<Id> {
   }
 
   async #change(subject: string, id: Id, update: (text: string) => string): Promise<string | undefined> {
-    for (let attempt = 0; attempt < defaultTransactions.attempts; attempt++) {
+    for (let attempt = 0; attempt < transactionLimits.attempts; attempt++) {
       const expected = await this.get(subject, id);
       if (expected === undefined) return undefined;
       const text = update(expected);

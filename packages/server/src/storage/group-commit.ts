@@ -1,5 +1,5 @@
 // Group commit: writes that arrive during a commit form the next batch, and each write has its own outcome.
-import { defaultWrites } from '../defaults.js';
+import { defaultLimits, type Limits } from '../limits.js';
 import { messageOf, type OutcomeOf, StorageError } from './interface.js';
 import type { TransactionLimits, TransactionOutcome } from './transactions.js';
 import { bytesOf, documentKey, type Committer, type WriteResult, type Write } from './writes.js';
@@ -46,11 +46,7 @@ interface WriteTrace {
 }
 
 /** The limits of the queue and of each batch, and an observer. Sizes are estimates of memory, in bytes. */
-export interface WriteLimits {
-  queueRows: number;
-  queueBytes: number;
-  batchRows: number;
-  batchBytes: number;
+export interface WriteLimits extends Pick<Limits, 'queueRows' | 'queueBytes' | 'batchRows' | 'batchBytes'> {
   /** The maximum age of a write when its batch starts, in ms; older writes are rejected. */
   maxAge: number;
   /** On SQLite: the free space that creates and replacements leave on the disk, in bytes. It has a default. */
@@ -61,7 +57,7 @@ export interface WriteLimits {
 }
 
 /** The limits that apply by default. */
-export const defaultWriteLimits: WriteLimits = { ...defaultWrites, maxAge: Infinity };
+export const defaultWriteLimits: WriteLimits = { ...defaultLimits, maxAge: Infinity };
 
 /** Settles the promise of a write. @param rows - The number of writes in its batch; 0 if it was in none. */
 type Settle = (result: WriteResult, rows: number) => void;

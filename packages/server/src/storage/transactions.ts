@@ -1,5 +1,5 @@
 // Transactions over the documents of one subject: what they have read must still hold when they are committed.
-import { defaultTransactions } from '../defaults.js';
+import { transactionLimits } from '../limits.js';
 import { within } from '../within.js';
 import {
   type Change,
@@ -96,7 +96,7 @@ export class Transactions {
     this.#definitions = definitions;
     this.#committer = committer;
     this.#turns = turns;
-    this.#limits = { ...defaultTransactions, ...limits };
+    this.#limits = { ...transactionLimits, ...limits };
     this.#observe = observe;
   }
 

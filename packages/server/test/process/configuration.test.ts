@@ -11,6 +11,8 @@ import { connect as connectTls } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import * as config from '../../dist/config.js';
+import { limitRows } from '../../dist/limits.js';
+import { shareLimits } from '../../dist/process/shared-limits.js';
 import { automaticWorkers } from '../../dist/process/system-limits.js';
 import { service } from '../../../../dist/service.js';
 import { temporaryFolder } from '../support/engines.js';
@@ -59,19 +61,51 @@ t.test(
     for (const program of ['main.js', 'cli.js'] as const) {
       const serve = program === 'cli.js' ? ['serve'] : [];
       const help = await run(program, [...serve, '--help'], {});
-      t.match(help, { code: 0, stderr: '', stdout: /^Usage: plant-store serve(.|\n)+--port <number>/ });
+      t.match(help, {
+        code: 0,
+        stderr: '',
+        stdout: /^Usage: (plant-store serve|node .*main\.js) \[options\](.|\n)+--port <number>/,
+      });
       t.strictSame(await run(program, [...serve, '--prot', '80'], {}), {
         code: 1,
         stdout: '',
-        stderr: "plant-store: Unknown option '--prot'. Run with --help for usage.\n",
+        stderr: "plant-store: unknown option '--prot'\n(Did you mean --port?)\nRun with --help for usage.\n",
       });
       t.match(await run(program, [...serve, 'extra'], {}), {
         code: 1,
-        stderr: "plant-store: Unexpected argument 'extra'. ",
+        stderr: /^plant-store: too many arguments/,
       });
     }
   },
 );
+
+t.test('each limit says what it is for several workers, which divide those that they share', (t) => {
+  const config = readConfig({});
+  for (const count of [2, 3]) {
+    const parts = shareLimits(config, count);
+    for (const { variable, workers, checkedIn } of limitRows) {
+      t.ok(existsSync(new URL(`../../src/${checkedIn}`, import.meta.url)), `${variable}: ${checkedIn}`);
+      const given = parts.flatMap(({ [variable]: part }) => (part === undefined ? [] : [Number(part)]));
+      const whole = config[variable] ?? 0;
+      if (typeof workers === 'string') t.strictSame(given, [], `${variable} is not divided`);
+      else t.equal(given.length, count, `${variable} is divided`);
+      const sum = given.reduce((all, part) => all + part, 0);
+      if (typeof workers === 'object' && 'sum' in workers) t.equal(sum, whole, variable);
+      else t.ok(sum <= whole, variable);
+    }
+  }
+  t.strictSame(
+    Object.entries(variables).flatMap(([name]) =>
+      /_(BYTES|ROWS|SECONDS|MS|CONNECTIONS|SIZE)$|_LIMIT_PER_/.test(name) &&
+      !limitRows.some(({ variable }) => variable === name)
+        ? [name]
+        : [],
+    ),
+    [],
+    'every variable that is a limit is in the table',
+  );
+  t.end();
+});
 
 t.test('WORKERS=auto starts one worker per core, but no more than the memory allows', (t) => {
   t.equal(automaticWorkers(8, Infinity), 8);

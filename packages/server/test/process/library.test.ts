@@ -36,7 +36,7 @@ t.test('it has nothing of another service in what it shows and stores', async (t
   t.match(await testForeignParts(t, { folder: dirname(main), path: '/books', store }), {
     metrics: /^library_\w+/m,
     '401 /books': /realm=\\"library\\"/,
-    'cli.js serve --help': /library serve .*node examples\/library\/dist\/main\.js \[options\]/,
+    'cli.js serve --help': /library serve \[options\]/,
   });
 });
 

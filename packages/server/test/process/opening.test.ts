@@ -207,7 +207,7 @@ t.test('whatever its close does, the process ends in time, and the store is clos
 async function build(open: Service['open'], openTimeout = 60_000) {
   const storage = await sharedStorage(engines[0]!);
   const { secret } = await issueToken(storage.tokens, { subject: 'opening', scopes, now: Date.now() });
-  return { app: await buildApp({ service: { ...service, open }, storage, openTimeout }), secret };
+  return { app: await buildApp({ service: { ...service, open }, storage, limits: { openTimeout } }), secret };
 }
 
 t.test(

@@ -66,4 +66,4 @@ const service = {
 
 const args = process.argv.slice(2);
 if (args[0] === 'token') await runServiceCommand(service, process.env, process.argv);
-else await startProcess(service, process.env, args);
+else await startProcess(service, process.env, {});

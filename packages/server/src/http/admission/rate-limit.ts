@@ -3,16 +3,14 @@ import { isIPv6 } from 'node:net';
 import type { FastifyInstance, FastifyRequest, FastifyReply, onRequestHookHandler } from 'fastify';
 import type { FastifyRateLimitStore, FastifyRateLimitStoreCtor } from '@fastify/rate-limit';
 import { ApiError } from '../../errors.js';
+import type { Limits } from '../../limits.js';
 import { WindowCounts } from './rate-limit-counts.js';
 
-/** Maximum number of requests per time window; 0 means unlimited. */
-export interface RateLimits {
-  perSubject: number;
-  /** Counted before authentication, for every path. An IPv6 address counts as its /64 network, and in its /48. */
-  perAddress: number;
-  /** The length of the fixed window, in ms. It starts with the first request. */
-  window: number;
-}
+/**
+ * Maximum number of requests per time window; 0 means unlimited. Those of an address are counted before authentication,
+ * for every path. The window starts with the first request.
+ */
+type RateLimits = Pick<Limits, 'ratePerSubject' | 'ratePerAddress' | 'rateWindow'>;
 
 /** A hook that counts a request, and rejects with ApiError `tooManyRequests` (429) above the limit. */
 export type RateLimitHook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
@@ -32,7 +30,7 @@ const addressesPerSite = 16;
  */
 export async function createRateLimits(
   app: FastifyInstance,
-  { perSubject, perAddress, window }: RateLimits,
+  { ratePerSubject: perSubject, ratePerAddress: perAddress, rateWindow: window }: RateLimits,
   monotonic: () => number,
 ): Promise<{ address?: RateLimitHook; subject?: RateLimitHook }> {
   if (perSubject === 0 && perAddress === 0) return {};

@@ -3,25 +3,18 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import { createServer as createHttpsServer } from 'node:https';
 import type { DropArgument, Socket } from 'node:net';
 import { writeError } from '../../errors.js';
+import type { Limits } from '../../limits.js';
 import { allowHalfOpen, closeBy, http, readThroughStream } from '../../node/http.js';
 import { respondToClientError } from './client-errors.js';
 import { connectionOf } from './connection.js';
 import { reportNothing } from './rejections.js';
 import { stayWithHttp, upgradeOptions } from './upgrade.js';
 
-/** Limits on what a connection may send and how long it may take. Lengths in bytes, times in ms. */
-export interface ServerLimits {
-  /** Maximum length of a request's header section. */
-  headerLimit: number;
-  /** Maximum time from a request's first byte to its last; also the limit for a TLS handshake. */
-  requestTimeout: number;
-  /** How long a connection may stay open without a request. */
-  keepAliveTimeout: number;
-  /** How long a client may go without reading any of its response. */
-  stallTimeout: number;
-  /** Maximum number of open connections; further ones are closed at once. */
-  maxConnections: number;
-}
+/** Limits on what a connection may send and how long it may take. The request timeout is also that of a TLS handshake. */
+type ServerLimits = Pick<
+  Limits,
+  'headerLimit' | 'requestTimeout' | 'keepAliveTimeout' | 'stallTimeout' | 'maxConnections'
+>;
 
 /** A certificate chain and its private key, in PEM. */
 export interface Tls {

@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
+import type { Limits } from '../../limits.js';
 import { stopListening } from '../../node/http.js';
 import { within } from '../../within.js';
 import { connectionOf } from './connection.js';
@@ -79,19 +80,14 @@ export function prepareShutdown(app: FastifyInstance): Promise<void> {
   return isCutOff;
 }
 
-/** The durations of a shutdown's phases, in ms. */
-export interface ShutdownTimes {
-  /** How long the service still accepts connections. */
-  drainTime: number;
-  /** How long requests and their responses may then take before they are cut off. */
-  patience: number;
-}
-
 /** Shuts the service down gracefully: clients reconnect elsewhere while it drains, then it closes. */
-export async function shutDown(app: FastifyInstance, { drainTime, patience }: ShutdownTimes): Promise<void> {
+export async function shutDown(
+  app: FastifyInstance,
+  { drainTime, shutdownTime }: Pick<Limits, 'drainTime' | 'shutdownTime'>,
+): Promise<void> {
   app.drain();
   await drained(drainTime, () => app.openConnections);
-  await closeWithin(app, patience);
+  await closeWithin(app, shutdownTime);
 }
 
 /**

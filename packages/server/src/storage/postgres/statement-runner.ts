@@ -1,5 +1,5 @@
 // Runs the statements of one process on PostgreSQL: keeps to deadlines, retries, and translates errors.
-import { defaultPostgres } from '../../defaults.js';
+import { defaultLimits } from '../../limits.js';
 import { StorageError, type StorageFailure } from '../interface.js';
 import type { ConnectionPurpose } from '../group-commit.js';
 import { Connections, type DatabaseConnection } from './connections.js';
@@ -45,11 +45,12 @@ export class StatementRunner {
    * @param onConnect - Called with each new connection; see Connections.
    */
   constructor(name: string, options: PostgresOptions, onConnect: (query: Query) => Promise<void>) {
-    const { url, poolSize, timeout, prepared } = { ...defaultPostgres, ...options };
-    this.size = poolSize;
+    const { poolSize, databaseTimeout } = defaultLimits;
+    const { url, poolSize: size = poolSize, timeout = databaseTimeout, prepared = true } = options;
+    this.size = size;
     this.limits = new TimeLimits(timeout);
     this.#preparation = new Preparation(prepared);
-    this.#reading = new Connections(url, name, poolSize, this.limits, onConnect);
+    this.#reading = new Connections(url, name, size, this.limits, onConnect);
     this.#writing = new Connections(url, name, 1, this.limits, onConnect);
     this.#transacting = new Connections(url, name, transactionConnections, this.limits, onConnect);
   }

@@ -545,8 +545,6 @@ t.test('the text of the pages read in one iteration of the event loop is bounded
   t.ok(most >= length && most < 4 * length, `${most} characters`);
 });
 
-const noRates = { perSubject: 0, perAddress: 0, window: 60_000 };
-
 /** The state of the rate limit in the headers of a response. */
 const rate = ({ headers }: HttpResponse) =>
   ['limit', 'remaining', 'reset'].map((name) => headers[`ratelimit-${name}`]).join(' ');
@@ -555,7 +553,7 @@ t.test('the requests of a subject per window are limited over all its tokens and
   const started = 1_000;
   let now = started;
   const { call, token, subject, issue } = await startService(t, engine, {
-    limits: { rates: { ...noRates, perSubject: 3 } },
+    limits: { ratePerSubject: 3 },
     // Not the system clock, which may be set back.
     monotonic: () => now,
   });
@@ -589,7 +587,7 @@ t.test('the requests of a subject per window are limited over all its tokens and
 });
 
 t.test('the requests of an address per window are limited, with or without a token', async (t) => {
-  const limits = { rates: { ...noRates, perAddress: 2, perSubject: 100 } };
+  const limits = { ratePerAddress: 2, ratePerSubject: 100 };
   const { call, token } = await startService(t, engine, { limits });
   const from = (forwarded: string) => ({ headers: { 'x-forwarded-for': forwarded } });
   const anonymous = await call('GET', '/plants', from('1.1.1.1'));
@@ -609,7 +607,7 @@ t.test('the addresses of an IPv6 site have sixteen times the limit of one togeth
   const started = 1_000;
   let now = started;
   const { call } = await startService(t, engine, {
-    limits: { rates: { ...noRates, perAddress: 3 } },
+    limits: { ratePerAddress: 3 },
     trustedProxies: ['127.0.0.1'],
     monotonic: () => now,
   });
@@ -662,7 +660,7 @@ t.test('counts of many keys: each is right, and a flood of new keys displaces no
 });
 
 t.test('every request of an address is counted', async (t) => {
-  const limits = { rates: { ...noRates, perAddress: 1 } };
+  const limits = { ratePerAddress: 1 };
   const requests = {
     'an unknown path': ['GET /nothing', 'Host: x', 404],
     'another method': ['PATCH /plants', 'Host: x', 405],
@@ -686,7 +684,7 @@ t.test('every request of an address is counted', async (t) => {
 t.test('preflights count for their address, and those above the limit are rejected', async (t) => {
   const origin = 'https://plants.example';
   const { call } = await startService(t, engine, {
-    limits: { rates: { ...noRates, perAddress: 2 } },
+    limits: { ratePerAddress: 2 },
     plugins: { corsOrigins: [origin] },
   });
   const asks = { origin, 'access-control-request-method': 'DELETE' };
@@ -700,7 +698,7 @@ t.test('preflights count for their address, and those above the limit are reject
 });
 
 t.test('the address of a client behind trusted proxies is the forwarded one', async (t) => {
-  const limits = { rates: { ...noRates, perAddress: 1 } };
+  const limits = { ratePerAddress: 1 };
   const { lines, logger } = captureLog();
   const behind = await startService(t, engine, {
     limits,

@@ -500,7 +500,7 @@ t.test('a request that arrives while the service shuts down gets its response', 
   kept.send(list);
   await kept.receive('GET', '/plants');
   const unused = await open();
-  const ended = shutDown(app, { drainTime: 0, patience: 10_000 });
+  const ended = shutDown(app, { drainTime: 0, shutdownTime: 10_000 });
   for (const connection of [kept, unused]) {
     connection.send(list);
     t.match(await connection.receive('GET', '/plants'), { status: 200, headers: { connection: 'close' } });
@@ -557,7 +557,7 @@ t.test('a shutdown that runs out of time disconnects readers, and logs it', asyn
   reader.send(listRequest(authorized));
   await once(reader.socket, 'data');
   reader.socket.pause();
-  await shutDown(app, { drainTime: 0, patience: 0 });
+  await shutDown(app, { drainTime: 0, shutdownTime: 0 });
   t.match(lines.slice(-2), [{ msg: /end of SHUTDOWN_SECONDS/ }, { msg: 'request broken off', status: 200 }]);
 });
 
