@@ -27,8 +27,9 @@ const text = `<!-- Written by "npm run generate" from packages/server/src/config
 
 # Configuration
 
-Every setting is an environment variable. All variables are validated at startup, and all errors are reported together.
-An empty value counts as unset. A variable whose name nearly matches one of these is logged as a likely typo.
+Every setting is an environment variable; the options \`--host\`, \`--port\` and \`--database\` take precedence over \`HOST\`, \`PORT\`
+and \`DATABASE_URL\`. At startup all are validated, and all errors reported together. An empty value counts as unset. A
+variable whose name nearly matches one of these is logged as a likely typo.
 
 To keep the settings in a file, write one \`NAME=value\` per line, without quotes or comments, and start the server with
 \`node --env-file=FILE dist/main.js\` or \`docker run --env-file FILE\`.
