@@ -67,7 +67,7 @@ async function record(chosen) {
       output += chunk.toString();
     });
     const [status] = await once(child, 'close');
-    // Lines that npm prints, and details of the line before, are left out.
+    // Without the lines of npm, the details of a line before, and the "yes" before what holds.
     const lines = output.split('\n').filter((line) => /^[^>\s]/.test(line));
     claim.last = {
       date: new Date().toISOString().slice(0, 10),
@@ -75,7 +75,12 @@ async function record(chosen) {
       machine: `${availableParallelism()} cores (${cpus()[0]?.model.trim()}), Linux ${release().split('-')[0]}`,
       node: process.versions.node,
       status: Number(status),
-      shown: lines.slice(-14).join('; ').replace(/\s+/g, ' ').slice(-1_000),
+      shown: lines
+        .map((line) => line.replace(/^yes /, '').trim())
+        .slice(-14)
+        .join('; ')
+        .replace(/\s+/g, ' ')
+        .slice(-1_000),
     };
     if (status !== 0) process.exitCode = 1;
     const style = await prettier.resolveConfig(ledger);

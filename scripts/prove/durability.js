@@ -86,12 +86,10 @@ async function prove() {
     const off = count(await traceServer(folder, 'unsynced', { script: self, args: ['serve'] }));
     const ignored = commands.reduce((sum, [, text]) => sum + count(text.replaceAll('sync(', 'ignored(')), 0);
 
-    console.log('acknowledged by        number   on disk before');
-    for (const [name, number, proven] of rows) {
-      console.log(`${String(name).padEnd(22)} ${String(number).padStart(6)} ${String(proven).padStart(16)}`);
-    }
+    const found = rows.map(([name, number, proven]) => `${proven} of ${number} (${name})`);
+    console.log(`on disk before they were acknowledged: ${found.join(', ')}`);
     console.log(
-      `controls (must be 0): a server without sync ${off}, commands whose syncs are ignored ${ignored}`,
+      `controls, which must be 0: ${off} without a sync, ${ignored} if the syncs of commands are ignored`,
     );
     if (rows.every(([, number, proven]) => number === proven) && off === 0 && ignored === 0) return;
     console.error('FAILED: durability is not proved.');

@@ -40,7 +40,7 @@ async function failOver(synchronous) {
     return found.length === 1 && found;
   });
   const [version] = await sql('SHOW server_version');
-  console.log(`primary and ${name} standby: ${version?.['server_version']}`);
+  console.log(`${synchronous ? '' : 'control: '}primary and ${name} standby: ${version?.['server_version']}`);
 
   const proxy = await startProxy(primary.port);
   await plantStore(proxy.url, 'migrate');
