@@ -8,7 +8,8 @@ import { TypedBody } from '../../dist/contract/raw-body.js';
 import { ApiError } from '../../dist/errors.js';
 import { plantErrors } from '../../../../dist/plants/errors.js';
 import { service } from '../../../../dist/service.js';
-import type { operations, operationSecurity } from '../support/garden/types.gen.js';
+import type { Documents } from '../../dist/documents.js';
+import type { $Read, $Write, operations, operationSecurity, Readable } from '../support/garden/types.gen.js';
 import type {
   operations as OrchardOperations,
   operationSecurity as OrchardSecurity,
@@ -1141,6 +1142,34 @@ t.test('handlers that contradict the contract do not compile', async (t) => {
   // @ts-expect-error -- the server reads If-None-Match itself
   const header: keyof Parameters<GardenHandlers['listSeeds']>[0]['headers'] = 'If-None-Match';
   t.ok([wrong, withoutHeader, wrongBody, wrongType, property, header]);
+});
+
+t.test('Readable is the type of what has fields that only responses have', (t) => {
+  interface Task {
+    name: $Read<string>;
+    title: string;
+    secret?: $Write<string>;
+  }
+  interface Given {
+    putTask: {
+      parameters: { path: { name: string } };
+      requestBody: { content: { 'application/json': Task } };
+      responses: { 200: { content: { 'application/json': Task } } };
+    };
+  }
+  const put =
+    (all: Documents<string, Readable<Task>>): Handlers<Given, { putTask: 'bearerAuth' }>['putTask'] =>
+    async ({ caller, params: { name }, body: { title } }) => {
+      const task = { name, title };
+      await all.write(caller.subject, name, { when: 'any', value: task });
+      return (await all.get(caller.subject, name)) ?? task;
+    };
+  // @ts-expect-error -- what the generated type has are marks, not values
+  const task: Task = { name: 'x', title: 'X' };
+  // @ts-expect-error -- only requests have it
+  const secret: Readable<Task> = { name: 'x', title: 'X', secret: 'y' };
+  t.ok([put, task, secret]);
+  t.end();
 });
 
 t.test(
