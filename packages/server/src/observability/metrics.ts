@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Caller } from '../contract/handlers.js';
 import type { Service } from '../definition.js';
-import { ApiError } from '../errors.js';
+import { ApiError, catalogue } from '../errors.js';
 import { rejectionReasons, type RejectionReason } from '../http/connection/rejections.js';
 import type { Verifier } from '../http/security/verifier.js';
 import { version } from '../version.js';
@@ -207,5 +207,5 @@ function createSpaceObserver(prefix: string, registers: Registry[]): Metrics['wr
 
 function outcomeOf(result: Caller | ApiError): string {
   if (!(result instanceof ApiError)) return 'accepted';
-  return result.kind === 'missingToken' ? 'missing' : 'invalid';
+  return result.code === catalogue.missingToken.code ? 'missing' : 'invalid';
 }

@@ -4,7 +4,7 @@ import type { Caller } from '../../contract/handlers.js';
 import type { SchemeUse } from '../../contract/security.js';
 import type { Operation } from '../../contract/operations.js';
 import type { Finding } from '../../contract/contract-text.js';
-import { ApiError } from '../../errors.js';
+import { ApiError, catalogue } from '../../errors.js';
 import type { VerifiedScheme, VerifiedSchemes } from './verifier.js';
 
 /** How callers authenticate. */
@@ -15,6 +15,10 @@ export interface AuthenticationOptions {
   /** All scopes that a caller can have; the contract may require no others. */
   scopes: readonly string[];
 }
+
+const { missingToken, invalidToken, insufficientScope } = catalogue;
+/** The later ones decide. */
+const ranks: readonly number[] = [missingToken.code, invalidToken.code, insufficientScope.code];
 
 type Admission = (request: FastifyRequest, reply: unknown, done: (error?: Error) => void) => void;
 
@@ -78,7 +82,7 @@ export function authenticate(
       request.caller = null;
       const all = failures.get(request) ?? [error];
       // Credentials that were sent must be valid; without any, an optional requirement is satisfied.
-      if (!isOptional || !all.every((one) => one instanceof ApiError && one.kind === 'missingToken')) {
+      if (!isOptional || !all.every((one) => one instanceof ApiError && one.code === missingToken.code)) {
         done(decisive(all, challenges));
         return;
       }
@@ -109,7 +113,7 @@ function challengesFor(security: Operation['security'], schemes: VerifiedSchemes
  * @param requiredScope - The scope that the schemes so far must grant together.
  */
 function admission(
-  { verify, challenge, takesBearer }: VerifiedScheme,
+  { verify, challenge, refusals, takesBearer }: VerifiedScheme,
   { scopes }: SchemeUse,
   { joins, requiredScope }: { joins: boolean; requiredScope: string | undefined },
 ): Admission {
@@ -123,7 +127,7 @@ function admission(
     if (missing !== undefined) {
       const text = takesBearer ? challenge(`error="insufficient_scope", scope="${missing}"`) : undefined;
       const headers = text === undefined ? {} : { 'www-authenticate': text };
-      return new ApiError('insufficientScope', { detail: missing, headers });
+      return new ApiError(refusals.insufficientScope, { detail: missing, headers });
     }
     request.caller = joined;
     return undefined;
@@ -154,9 +158,7 @@ function admission(
  */
 function decisive(failures: readonly Error[], challenges: readonly string[]): Error {
   const rank = (failure: Error) =>
-    !(failure instanceof ApiError) || failure.statusCode >= 500
-      ? 3
-      : (['missingToken', 'invalidToken', 'insufficientScope'] as unknown[]).indexOf(failure.kind);
+    !(failure instanceof ApiError) || failure.statusCode >= 500 ? 3 : ranks.indexOf(failure.code);
   const failure = failures.reduce((worst, next) => (rank(next) > rank(worst) ? next : worst));
   if (!(failure instanceof ApiError) || failure.statusCode !== 401 || challenges.length === 0) return failure;
   // That of the failure may have more parameters.

@@ -2,7 +2,7 @@
 import { secretTest } from '../../storage/access-token.js';
 import type { TokenRepository } from '../../storage/interface.js';
 import { createCachedVerifier } from './cached-verifier.js';
-import { challengeOf, readBearerToken } from './credentials.js';
+import { challengeOf, readBearerToken, refusalsOf } from './credentials.js';
 import type { Grant, KnowingVerifier } from './verifier.js';
 
 /** The dependencies of the bearer verifier. */
@@ -31,6 +31,7 @@ export function createBearerVerifier(options: BearerOptions): KnowingVerifier {
     ...options,
     read: readBearerToken,
     challenge: (parameters) => challengeOf({ kind: 'bearer' }, realm, parameters),
+    refusals: refusalsOf({ kind: 'bearer' }),
     canBeValid: (token) => verifyForeign !== undefined || isSecret(token),
     isSecret,
   });

@@ -3,13 +3,15 @@ import { ApiError } from '../../errors.js';
 import type { ReadCredential } from './credentials.js';
 import { GrantCache } from './grant-cache.js';
 import { TokenLookup, type TokenSources } from './token-lookup.js';
-import type { Grant, KnowingVerifier, Verifier } from './verifier.js';
+import type { Grant, KnowingVerifier, Refusals, Verifier } from './verifier.js';
 
 /** The dependencies of a verifier. */
 export interface CachedVerifierOptions extends TokenSources {
   read: ReadCredential;
   /** Returns the challenge for the credentials, with further parameters; undefined if there is none. */
   challenge: (parameters?: string) => string | undefined;
+  /** The errors of the scheme. */
+  refusals: Refusals;
   /** Whether a text has the form of a credential that can be valid. */
   canBeValid: (credential: string) => boolean;
   /** The time in milliseconds since the epoch, for the expiry of credentials. */
@@ -23,11 +25,11 @@ export interface CachedVerifierOptions extends TokenSources {
  * a flood of invented ones does not delay known callers.
  */
 export function createCachedVerifier(options: CachedVerifierOptions): KnowingVerifier {
-  const { read, challenge, canBeValid, now, monotonic } = options;
+  const { read, challenge, refusals, canBeValid, now, monotonic } = options;
   // Created once, so that a flood of requests without a valid credential costs little.
   const refusal = (kind: 'missingToken' | 'invalidToken', parameters?: string) => {
     const text = challenge(parameters);
-    return new ApiError(kind, text === undefined ? {} : { headers: { 'www-authenticate': text } });
+    return new ApiError(refusals[kind], text === undefined ? {} : { headers: { 'www-authenticate': text } });
   };
   /** RFC 6750 section 3.1: a request without a bearer token gets no error code. */
   const missing = refusal('missingToken');

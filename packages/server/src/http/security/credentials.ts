@@ -2,6 +2,8 @@
 import type { FastifyRequest } from 'fastify';
 import type { SecurityScheme } from '../../contract/security.js';
 import type { BasicCredential } from '../../contract/verifiers.js';
+import { catalogue } from '../../errors.js';
+import type { Refusals } from './verifier.js';
 import { parseCookies } from '../cookies.js';
 
 /** Returns the credential of a request as a text; null if it is malformed, and undefined if there is none. */
@@ -48,6 +50,36 @@ function keyReader({ name, in: place }: SecurityScheme & { kind: 'apiKey' }): Re
     const value = (values as Record<string, unknown>)[key];
     // A repeated key is ambiguous.
     return typeof value === 'string' && value !== '' ? value : null;
+  };
+}
+
+/** Returns the errors of a scheme: the messages of the catalogue speak of access tokens. */
+export function refusalsOf({ kind }: SecurityScheme): Refusals {
+  const entry = (of: keyof Refusals, message: string) => ({ code: catalogue[of].code, message });
+  if (kind === 'bearer' || kind === 'oauth2' || kind === 'openIdConnect')
+    return {
+      missingToken: 'missingToken',
+      invalidToken: 'invalidToken',
+      insufficientScope: 'insufficientScope',
+    };
+  const [missing, invalid, lacks] =
+    kind === 'apiKey'
+      ? [
+          'The API key is missing.',
+          'The API key is malformed, unknown, expired or revoked.',
+          'The API key lacks',
+        ]
+      : kind === 'basic'
+        ? [
+            'The user name and password are missing.',
+            'The user name or the password is wrong.',
+            'The user lacks',
+          ]
+        : ['The credentials are missing.', 'The credentials are not valid.', 'The caller lacks'];
+  return {
+    missingToken: entry('missingToken', missing),
+    invalidToken: entry('invalidToken', invalid),
+    insufficientScope: entry('insufficientScope', `${lacks} the scope that the operation needs.`),
   };
 }
 

@@ -6,7 +6,7 @@ import type { AnyVerifiers } from '../../contract/verifiers.js';
 import { secretTest } from '../../storage/access-token.js';
 import { createBearerVerifier, type BearerOptions } from './bearer.js';
 import { createCachedVerifier } from './cached-verifier.js';
-import { challengeOf, credentialReader, decodeBasic } from './credentials.js';
+import { challengeOf, credentialReader, decodeBasic, refusalsOf } from './credentials.js';
 import { askVerifier } from './service-verifier.js';
 import type { KnowingVerifier, VerifiedScheme, VerifiedSchemes, Verifier } from './verifier.js';
 
@@ -62,6 +62,7 @@ export function createSchemes(contract: Parts, options: SchemesOptions): Authent
         {
           verify: options.observe(verify),
           challenge: (parameters) => challengeOf(scheme, options.realm, parameters),
+          refusals: refusalsOf(scheme),
           takesBearer: takesBearer(scheme),
         },
       ]),
@@ -164,6 +165,7 @@ function serviceVerifier(
   return createCachedVerifier({
     read: credentialReader(scheme),
     challenge: (parameters) => challengeOf(scheme, realm, takesBearer(scheme) ? parameters : undefined),
+    refusals: refusalsOf(scheme),
     canBeValid: (credential) =>
       scheme.kind === 'basic' ? decodeBasic(credential) !== undefined : !(hidesOwn && isOwnToken(credential)),
     // None of its credentials is in the repository.

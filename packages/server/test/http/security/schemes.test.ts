@@ -240,7 +240,24 @@ t.test('a scope that a scheme without tokens does not grant is a 403 without a c
   const basic = () => ({ subject: 'alice' });
   const { get } = await start(t, { verifiers: { basic } });
   const both = { headers: { ...valid.key.headers, ...valid.basic.headers } };
-  t.match(await get('both', both), { status: 403, headers: { 'www-authenticate': undefined } });
+  t.match(await get('both', both), {
+    status: 403,
+    headers: { 'www-authenticate': undefined },
+    json: { error: 40300, message: /^The user lacks the scope that the operation needs: / },
+  });
+});
+
+t.test('errors speak of the credentials of the scheme', async (t) => {
+  const { get } = await start(t);
+  const messageOf = async (name: string, credential: object = {}) =>
+    ((await get(name, credential)).json as { message: string }).message;
+  const wrong = { headers: { 'x-key': 'x', authorization: `Basic ${base64('alice:x')}` } };
+  t.equal(await messageOf('admin'), 'The access token is missing.');
+  t.equal(await messageOf('key'), 'The API key is missing.');
+  t.equal(await messageOf('key', wrong), 'The API key is malformed, unknown, expired or revoked.');
+  t.equal(await messageOf('basic'), 'The user name and password are missing.');
+  t.equal(await messageOf('basic', wrong), 'The user name or the password is wrong.');
+  t.equal(await messageOf('digest'), 'The credentials are missing.');
 });
 
 t.test('malformed credentials are refused without asking the verifier', async (t) => {
