@@ -40,6 +40,7 @@ t.test('check reports all faults and warnings of a contract', async (t) => {
     'declared. Declare the status, its range or default.\n';
   t.strictSame(await check(weak), { code: 0, stdout: warning, stderr: '0 errors, 1 warning.\n' });
   t.match(await check(weak, '--strict'), { code: 1, stdout: warning });
+  t.match(await check(weak, '--none'), { code: 2, stderr: /unknown option '--none'/ });
   const lists: [string, string] = [
     "        '503':\n          $ref: '#/components/responses/ServiceUnavailable'\n",
     '',

@@ -2,7 +2,7 @@
 import { Command } from 'commander';
 import { defaultAddress } from '../config.js';
 import type { Service } from '../definition.js';
-import { nodeCommand } from './development-message.js';
+import { nodeCommand } from '../node-command.js';
 
 /** The options of the server. Those that name a variable take precedence over the environment. */
 export interface ServerOptions {
@@ -13,13 +13,22 @@ export interface ServerOptions {
   readonly dev?: boolean;
 }
 
-/** Creates a command of a service, whose errors begin with the name of the service. */
+/** The exit status of a command with wrong arguments. */
+const usageStatus = 2;
+
+/** Creates a command of a service, whose errors begin with the name of the service. Wrong arguments end the process. */
 export function createCommand({ name }: Pick<Service, 'name'>, command = name): Command {
-  return new Command(command).showHelpAfterError('Run with --help for usage.').configureOutput({
-    outputError: (text, write) => {
-      write(text.replace(/^error: /, `${name}: `));
-    },
-  });
+  return new Command(command)
+    .showHelpAfterError('Run with --help for usage.')
+    .configureOutput({
+      outputError: (text, write) => {
+        write(text.replace(/^error: /, `${name}: `));
+      },
+    })
+    .exitOverride(({ exitCode }) => {
+      // Help and the version are no failures.
+      process.exit(exitCode === 0 ? 0 : usageStatus);
+    });
 }
 
 /** Adds the options of the server to a command. */

@@ -1,7 +1,8 @@
 // The command of a service: runs its server, manages access tokens, and migrates, backs up and queries a store.
-import { CommanderError, InvalidArgumentError, type Command } from 'commander';
+import { InvalidArgumentError, type Command } from 'commander';
 import { ConfigError } from '../config.js';
 import type { Service } from '../definition.js';
+import { nodeCommand } from '../node-command.js';
 import { messageOf, StorageError } from '../storage/interface.js';
 import { migrateStorage, pathOf } from '../storage/open.js';
 import { backUp } from '../storage/sqlite/backup.js';
@@ -13,7 +14,8 @@ import { receiveSignals } from './signals.js';
 import { addTokenCommands } from './token-commands.js';
 
 /**
- * Runs the command that the arguments name. If it fails, prints why to standard error, and sets the exit status to 1.
+ * Runs the command that the arguments name. If it fails, prints why to standard error, and sets the exit status to 1;
+ * after wrong arguments, exits with 2.
  * @param environment - The environment of the process, to which the options of the server are added.
  * @param argv - The arguments of the process, with the program and the script.
  */
@@ -40,7 +42,7 @@ export async function runServiceCommand(
     const known =
       error instanceof CommandError || error instanceof ConfigError || error instanceof StorageError;
     // Node.js reports a bug in the program with its stack.
-    if (!known || error instanceof CommanderError) throw error;
+    if (!known) throw error;
     for (const line of error.message.split('\n')) console.error(`${service.name}: ${line}`);
     process.exitCode = 1;
   }
@@ -48,6 +50,7 @@ export async function runServiceCommand(
 
 function createProgram(service: Service): Command {
   const { name, scopes, databaseUrl } = service;
+  const command = nodeCommand(service.command);
   return createCommand(service)
     .description(`Runs the server of ${name}, and manages its access tokens and data.`)
     .version(version)
@@ -59,14 +62,14 @@ Environment:
   docs/configuration.md lists all variables.
 
 Examples:
-  $ ${name} serve --port 8080
-  $ ${name} token create alice
-  $ ${name} token create ci${scopes
+  $ ${command} serve --port 8080
+  $ ${command} token create alice
+  $ ${command} token create ci${scopes
     .slice(0, 1)
     .map((scope) => ` --scope ${scope}`)
     .join('')} --expires 90d
-  $ ${name} token list --state valid --json
-  $ DATABASE_URL=postgres://user@db.example/database ${name} migrate`,
+  $ ${command} token list --state valid --json
+  $ DATABASE_URL=postgres://user@db.example/database ${command} migrate`,
     );
 }
 

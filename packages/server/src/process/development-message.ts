@@ -1,9 +1,8 @@
 // The message that a developer sees when the server starts in development mode.
 import { networkInterfaces } from 'node:os';
-import { relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Config } from '../config.js';
 import type { ExampleRequest, Service } from '../definition.js';
+import { nodeCommand } from '../node-command.js';
 import type { Storage } from '../storage/interface.js';
 import { issueToken } from '../storage/access-token.js';
 import { describeStore } from '../storage/open.js';
@@ -71,9 +70,4 @@ function reachable(origin: string): string {
     .find((address) => address?.family === 'IPv4' && !address.internal);
   url.hostname = outside?.address ?? '127.0.0.1';
   return url.origin;
-}
-
-/** The command that runs a module of the service, for messages: with its path from the current folder. */
-export function nodeCommand(module: URL): string {
-  return `node ${relative('', fileURLToPath(module))}`;
 }

@@ -1,6 +1,7 @@
 // The commands that create, list, find, revoke and prune access tokens.
 import { text } from 'node:stream/consumers';
 import { InvalidArgumentError, Option, type Command } from 'commander';
+import { nodeCommand } from '../node-command.js';
 import type { Token } from '../storage/interface.js';
 import { hashSecret, isSubject, issueToken } from '../storage/access-token.js';
 import { CommandError, printJson, type StoreCommands, type StoreOptions } from './store-commands.js';
@@ -73,7 +74,7 @@ function addList(parent: Command, commands: StoreCommands): void {
         if (subject !== undefined || state !== undefined) console.error('No tokens match.');
         else
           console.error(
-            `There are no tokens. To create one, run: ${commands.service.name} token create SUBJECT`,
+            `There are no tokens. To create one, run: ${nodeCommand(commands.service.command)} token create SUBJECT`,
           );
       });
     });

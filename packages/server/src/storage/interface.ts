@@ -4,6 +4,8 @@
 export interface StoreDefinition {
   /** The name of the service, for messages. */
   readonly name: string;
+  /** The module of its command, for messages. */
+  readonly command?: URL | undefined;
   /** All collections of the service. */
   readonly collections: readonly CollectionDefinition[];
   /** The folder of its migrations, with a folder for each engine. */

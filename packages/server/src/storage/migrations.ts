@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { StorageError, type StoreDefinition } from './interface.js';
+import { nodeCommand } from '../node-command.js';
 import { isOlder, version as thisVersion } from '../version.js';
 
 /** One step from a schema to the next. */
@@ -24,8 +25,13 @@ export interface Migrated {
 export type AppliedMigration = Pick<Migration, 'version' | 'name' | 'oldestApplication'>;
 
 /** The migrations of a service, with its name and its collections. */
-export interface StoreSchema extends Pick<StoreDefinition, 'name' | 'collections'> {
+export interface StoreSchema extends Pick<StoreDefinition, 'name' | 'collections' | 'command'> {
   readonly migrations: readonly Migration[];
+}
+
+/** The command that migrates a store, for messages. */
+export function migrateCommand({ name, command }: Pick<StoreDefinition, 'name' | 'command'>): string {
+  return `"${command === undefined ? name : nodeCommand(command)} migrate"`;
 }
 
 /**
@@ -34,11 +40,11 @@ export interface StoreSchema extends Pick<StoreDefinition, 'name' | 'collections
  * @throws Error as loadMigrations does.
  */
 export function loadSchema(
-  { name, collections, migrations }: StoreDefinition,
+  { name, command, collections, migrations }: StoreDefinition,
   engine: 'sqlite' | 'postgres',
 ): StoreSchema {
   const folder = new URL(`./${engine}/`, migrations);
-  const schema = { name, collections, migrations: loadMigrations(folder) };
+  const schema = { name, command, collections, migrations: loadMigrations(folder) };
   if (schema.migrations.length > 0) return schema;
   const help = 'write them with "contract-server migrations"';
   throw new StorageError('unavailable', `there are no migrations in ${fileURLToPath(folder)}: ${help}`);

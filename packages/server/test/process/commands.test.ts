@@ -203,13 +203,14 @@ t.test('the command reports invalid usage in one line, and exits with a status',
   const finished = await Promise.all(cases.map(([args]) => run('cli.js', args, env)));
   for (const [i, [args, message]] of cases.entries()) {
     const { code, stdout, stderr } = finished[i]!;
-    t.not(code, 0, args.join(' '));
+    // A URL may also come from a variable.
+    t.equal(code, args.includes('--database') ? 1 : 2, args.join(' '));
     t.equal(stdout, '');
     t.match(stderr, /^plant-store: /);
     t.match(stderr, message);
     t.notMatch(stderr, / at .*:\d+:\d+/, 'without a stack');
   }
-  t.match(await run('cli.js', [], env), { code: 1, stderr: /^Usage: plant-store/ });
+  t.match(await run('cli.js', [], env), { code: 2, stderr: /^Usage: plant-store/ });
   const { file } = await newDatabase(t);
   await run('cli.js', ['migrate', '--database', `file:${file}`], {});
   const unknown = await run('cli.js', ['token', 'revoke', 'nothing', '--database', `file:${file}`], {});

@@ -67,12 +67,12 @@ t.test(
         stdout: /^Usage: (plant-store serve|node .*main\.js) \[options\](.|\n)+--port <number>/,
       });
       t.strictSame(await run(program, [...serve, '--prot', '80'], {}), {
-        code: 1,
+        code: 2,
         stdout: '',
         stderr: "plant-store: unknown option '--prot'\n(Did you mean --port?)\nRun with --help for usage.\n",
       });
       t.match(await run(program, [...serve, 'extra'], {}), {
-        code: 1,
+        code: 2,
         stderr: /^plant-store: too many arguments/,
       });
     }

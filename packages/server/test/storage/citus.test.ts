@@ -345,7 +345,7 @@ t.test('Citus', options, async (t) => {
     await migratePostgres(url);
     await runSql(url, "SELECT undistribute_table('tokens')");
     await t.rejects(openPostgres({ url, timeout }), {
-      message: /only partly distributed \(tokens\): run "plant-store migrate"/,
+      message: /only partly distributed \(tokens\): run "node dist\/cli\.js migrate"/,
     });
     await migratePostgres(url);
     await (await openPostgres({ url, timeout })).close();

@@ -1,5 +1,6 @@
 // How Citus distributes our tables, and where it stores the documents of a subject.
 import { StorageError, type StoreDefinition } from '../interface.js';
+import { migrateCommand } from '../migrations.js';
 import type { StatementRunner } from './statement-runner.js';
 import type { Query } from './query.js';
 
@@ -7,7 +8,7 @@ import type { Query } from './query.js';
 const maxSubjects = 100_000;
 
 /** The tables of a store. */
-type Tables = Pick<StoreDefinition, 'name' | 'collections'>;
+type Tables = Pick<StoreDefinition, 'name' | 'collections' | 'command'>;
 
 /**
  * How tables are distributed: by the hash of a column, all of them in the same way so that one node has everything of a
@@ -51,7 +52,7 @@ export async function isDistributed(query: Query, store: Tables): Promise<boolea
     const tables = wrong.map(([table]) => table).join(', ');
     throw new StorageError(
       'unavailable',
-      `the database is only partly distributed (${tables}): run "${store.name} migrate"`,
+      `the database is only partly distributed (${tables}): run ${migrateCommand(store)}`,
     );
   }
   return true;

@@ -13,6 +13,7 @@ import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../group-comm
 import {
   applyMigrations,
   loadSchema,
+  migrateCommand,
   pendingMigrations,
   requireCreations,
   selectApplied,
@@ -215,7 +216,7 @@ class PostgresStorage implements Storage {
     if (pending.length > 0) {
       throw new StorageError(
         'unavailable',
-        `the schema of the database is missing or out of date: run "${this.#schema.name} migrate"`,
+        `the schema of the database is missing or out of date: run ${migrateCommand(this.#schema)}`,
       );
     }
   }
