@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { Client } from 'pg';
 import t from 'tap';
 import { checkChanges } from '../support/document-model.js';
+import { repeatUntil } from '../support/wait.js';
 import {
   engines,
   enginesToTest,
@@ -763,6 +764,29 @@ for (const engine of enginesToTest) {
         t.equal(await tokens.prune(now), 4, 'whoever issued them');
       },
     );
+
+    t.test('tokens that have ended are deleted as fast as others are issued at the same time', async (t) => {
+      const { tokens } = await openEmptyStorage(t, engine);
+      let count = 0;
+      const issue = async (expiresAt: number) => {
+        const id = `${count++}`;
+        const token = { id, subject: 's', scopes: [], createdAt: 0, expiresAt, revokedAt: undefined };
+        await tokens.issue(token, createHash('sha256').update(id).digest());
+      };
+      const issueMany = (many: number, expiresAt: number) =>
+        Promise.all(Array.from({ length: many }, () => issue(expiresAt)));
+      const day = 86_400_000;
+      // They may be deleted soon, but not while they are issued.
+      let end = Date.now();
+      for (let stored = 0; stored < 200; stored = (await listTokens(tokens)).length) {
+        end = Math.max(end, Date.now()) + 1_000;
+        await issueMany(200, end - day);
+      }
+      await repeatUntil(() => Date.now() > end);
+      const { length } = await listTokens(tokens);
+      await issueMany(Math.ceil(length / 4), end + day);
+      t.equal((await listTokens(tokens)).length, Math.ceil(length / 4));
+    });
 
     t.test('tokens beyond one page are all listed and pruned', async (t) => {
       const { tokens } = await openEmptyStorage(t, engine);

@@ -1,8 +1,10 @@
 // Commits batches of writes to PostgreSQL.
 import { type CollectionDefinition, type Id, type Outcome, StorageError } from '../interface.js';
 import type { WriteObserver } from '../group-commit.js';
+import { tokenDocuments } from '../token-writes.js';
 import type { Committer, WriteResult, Write } from '../writes.js';
-import { isolateFailures } from './failures.js';
+import { bisect, isolateFailures, type Split } from './failures.js';
+import { issueTokens } from './issued-tokens.js';
 import type { StatementRunner } from './statement-runner.js';
 import { withPrivileges } from './privileges.js';
 import type { Row } from './query.js';
@@ -66,31 +68,38 @@ class Batch {
     const sorted = [...writes].sort(byKey);
     for (const [collection, statements] of this.#statements) {
       const own = sorted.filter((write) => write.collection === collection);
+      const split: Split<Write> = (some, error) => statements.split(some, error);
       const isDeletion = ({ when, text }: Write) => text === null && when !== 'equals';
       const inserts = own.filter(({ when }) => when === 'absent');
       const deletions = own.filter(isDeletion);
-      await this.#commit(statements, inserts, (some) => this.#insert(statements, some));
-      await this.#commit(statements, deletions, async (some) => {
+      await this.#commit(split, inserts, (some) => this.#insert(statements, some));
+      await this.#commit(split, deletions, async (some) => {
         this.#miss(this.#decide(some, await statements.delete(some, this.#deadline)));
       });
       if (inserts.length + deletions.length === own.length) continue;
       const changes = own.filter((write) => write.when !== 'absent' && !isDeletion(write));
       // A service that only creates and deletes does not need this privilege.
       const needed = () => [[collection.name, 'UPDATE'] as const];
-      await this.#commit(statements, changes, (some) =>
+      await this.#commit(split, changes, (some) =>
         withPrivileges(this.#runner, needed, () => this.#change(statements, some)),
       );
     }
+    const tokens = sorted.filter(({ collection }) => collection === tokenDocuments);
+    await this.#commit(bisect, tokens, async (some) => {
+      const taken = this.#decide(some, await issueTokens(this.#runner, some, this.#deadline));
+      for (const write of taken) this.#decisions.set(write, 'other');
+    });
     return writes.map((write) => this.#decisions.get(write));
   }
 
   /**
    * Commits writes of one kind. If some of them cannot be committed, only those fail.
+   * @param split - Splits writes that failed together.
    * @param attempt - Decides writes, except those whose documents another transaction has inserted, changed or deleted
    *   meanwhile. They are attempted again until the deadline.
    */
   async #commit(
-    statements: DocumentStatements,
+    split: Split<Write>,
     writes: readonly Write[],
     attempt: (writes: readonly Write[]) => Promise<void>,
   ): Promise<void> {
@@ -104,7 +113,7 @@ class Batch {
         if (!(error instanceof StorageError)) throw error;
         if (!this.#decisions.has(write)) this.#decisions.set(write, error);
       },
-      (parts, error) => statements.split(this.#undecided(parts), error),
+      (parts, error) => split(this.#undecided(parts), error),
     );
   }
 

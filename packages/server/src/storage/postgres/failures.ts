@@ -95,7 +95,7 @@ export function hadNoEffect(error: unknown, goesOn: boolean): boolean {
  * Splits items that failed together, so that some parts may succeed.
  * @returns At most one part if that cannot help.
  */
-type Split<T> = (
+export type Split<T> = (
   items: readonly T[],
   error: StorageError,
 ) => readonly (readonly T[])[] | Promise<readonly (readonly T[])[]>;

@@ -184,7 +184,7 @@ class PostgresStorage implements Storage {
     this.collection = opened.collection;
     this.transaction = opened.transaction;
     this.#closeCollections = opened.close;
-    this.tokens = new PostgresTokens(this.#runner);
+    this.tokens = new PostgresTokens(this.#runner, this.#groupCommit);
     this.broken = this.#committer.broken;
   }
 

@@ -1,16 +1,11 @@
 // The access tokens of the PostgreSQL engine.
 import { AsyncResource } from 'node:async_hooks';
-import { isTextEnd, isTextId, type Token, type TokenRepository } from '../interface.js';
-import {
-  keptFor,
-  listedTogether,
-  listInPages,
-  prunedTogether,
-  tokenColumns,
-  toToken,
-  toTokenRow,
-} from '../token-row.js';
+import type { GroupCommit } from '../group-commit.js';
+import { isTextEnd, isTextId, StorageError, type Token, type TokenRepository } from '../interface.js';
+import { keptFor, listedTogether, listInPages, tokenColumns, toToken, toTokenRow } from '../token-row.js';
+import { issuing } from '../token-writes.js';
 import { isolateFailures } from './failures.js';
+import { deleteFound } from './issued-tokens.js';
 import type { StatementRunner } from './statement-runner.js';
 import { withPrivileges } from './privileges.js';
 import type { Row } from './query.js';
@@ -32,25 +27,30 @@ const revocation = `UPDATE tokens SET revoked_at = coalesce(revoked_at, $2::bigi
 /** The tokens in the database. */
 export class PostgresTokens implements TokenRepository {
   readonly #runner: StatementRunner;
+  readonly #groupCommit: GroupCommit;
   #waiting: Lookup[] = [];
   /** Without this, a statement for several requests would belong to the trace of the first one. */
   readonly #ownContext = new AsyncResource('PostgresTokens');
 
-  constructor(runner: StatementRunner) {
+  /** @param groupCommit - Takes the tokens that handlers issue. */
+  constructor(runner: StatementRunner, groupCommit: GroupCommit) {
     this.#runner = runner;
+    this.#groupCommit = groupCommit;
   }
 
-  create(token: Token, hash: Uint8Array): Promise<void> {
-    return this.#insert(token, hash, null);
+  async create(token: Token, hash: Uint8Array): Promise<void> {
+    await this.#write(
+      'INSERT',
+      `INSERT INTO tokens (${tokenColumns}, hash)
+       SELECT $2, $3, $4, $5::bigint, $6::bigint, $7::bigint, $8::bytea WHERE ${begunInTime}`,
+      [...toTokenRow(token), hash],
+    );
   }
 
   async issue(token: Token & { readonly expiresAt: number }, hash: Uint8Array): Promise<void> {
-    const ended = await this.#runner.read(
-      `SELECT id FROM tokens WHERE prune_at <= $1 ORDER BY prune_at LIMIT ${prunedTogether}`,
-      [Date.now()],
-    );
-    if (ended.length > 0) await this.#delete(ended);
-    await this.#insert(token, hash, token.expiresAt + keptFor);
+    const outcome = await this.#groupCommit.write(issuing(token, hash));
+    if (outcome !== 'inserted')
+      throw new StorageError('unavailable', 'PostgreSQL: the id of the token is taken');
   }
 
   async listOf(subject: string, now: number): Promise<Token[]> {
@@ -137,27 +137,11 @@ export class PostgresTokens implements TokenRepository {
          ORDER BY id LIMIT ${prunedByCommand}`,
         [last, at],
       );
-      await this.#delete(found);
+      await deleteFound(this.#runner, found);
       deleted += found.length;
       last = found.length === prunedByCommand ? found.at(-1)?.[0] : undefined;
     }
     return deleted;
-  }
-
-  /** Deletes tokens that were found in another statement: on Citus, each node would find others. */
-  async #delete(found: readonly Row[]): Promise<void> {
-    await this.#write('DELETE', `DELETE FROM tokens WHERE id = ANY ($2::text[]) AND ${begunInTime}`, [
-      found.map(([id]) => id),
-    ]);
-  }
-
-  async #insert(token: Token, hash: Uint8Array, pruneAt: number | null): Promise<void> {
-    await this.#write(
-      'INSERT',
-      `INSERT INTO tokens (${tokenColumns}, hash, prune_at)
-       SELECT $2, $3, $4, $5::bigint, $6::bigint, $7::bigint, $8::bytea, $9::bigint WHERE ${begunInTime}`,
-      [...toTokenRow(token), hash, pruneAt],
-    );
   }
 
   #write(
