@@ -285,8 +285,12 @@ export type OperationResult<Operation> =
 export type Handlers<Operations, Security extends { [Id in keyof Operations]: unknown }> = {
   [Id in keyof Operations]: (
     request: OperationRequest<Operations[Id], Security[Id]>,
-  ) => Promise<OperationResult<Operations[Id]>>;
+  ) => Promise<OrVoid<OperationResult<Operations[Id]>>>;
 };
+
+/** To the compiler, a function that returns nothing returns void, unless it was written where a handler is expected. */
+// eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- as the result of a function
+type OrVoid<Result> = undefined extends Result ? Result | void : Result;
 
 type ErrorKey<Key> = StartingWith<'4' | '5' | 'default', Key>;
 

@@ -1119,6 +1119,10 @@ t.test('handlers that contradict the contract do not compile', async (t) => {
     // @ts-expect-error -- an operation without content has no body
     waterSeed: () => Promise.resolve({ wet: true }),
   };
+  const nothing = async (): Promise<void> => Promise.resolve();
+  const right: Partial<GardenHandlers> = { waterSeed: nothing };
+  // @ts-expect-error -- this one has content
+  const withoutBody: Partial<GardenHandlers> = { sowSeed: nothing };
   const withoutHeader: Partial<GardenHandlers> = {
     // @ts-expect-error -- 201 has a Location
     sowSeed: () => Promise.resolve({ status: 201, body: newSeed }),
@@ -1141,7 +1145,7 @@ t.test('handlers that contradict the contract do not compile', async (t) => {
   const property: keyof Parameters<GardenHandlers['sowSeed']>[0]['body'] = 'id';
   // @ts-expect-error -- the server reads If-None-Match itself
   const header: keyof Parameters<GardenHandlers['listSeeds']>[0]['headers'] = 'If-None-Match';
-  t.ok([wrong, withoutHeader, wrongBody, wrongType, property, header]);
+  t.ok([wrong, right, withoutBody, withoutHeader, wrongBody, wrongType, property, header]);
 });
 
 t.test('Readable is the type of what has fields that only responses have', (t) => {
