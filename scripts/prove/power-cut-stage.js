@@ -29,6 +29,7 @@ import { messageOf, outcomeOf, readOutcome } from './workers-model.js';
  * @property {number} [restoredPlants] - Their number.
  * @property {Token} [token] - A token in these files.
  * @property {number} [killAt] - The number of a thread's sync during which strace kills the process.
+ * @property {string} [server] - The program that serves, if not that of the service.
  * @property {boolean} [commands] - Whether to use the commands that change tokens, back up and migrate, while clients
  *   write.
  * @property {boolean} [migrates] - Whether to use "migrate" before the start, too.
@@ -46,6 +47,7 @@ const {
   service,
   root,
   workers,
+  server: program,
   restored,
   restoredPlants = 0,
   token,
@@ -57,6 +59,7 @@ const {
   requests,
 } = JSON.parse(process.argv[2] ?? '');
 const { main, command } = services[service];
+const script = program ?? main;
 const disk = join(root, 'disk');
 const store = join(disk, storePath);
 const environment = { DATABASE_URL: `file:${store}`, UV_USE_IO_URING: '0' };
@@ -91,7 +94,7 @@ if (workers > 0) await serve();
 
 async function serve() {
   const env = { ...environment, WORKERS: String(workers) };
-  const server = await startServer({ script: main, env }).catch(unlessKilled);
+  const server = await startServer({ script, env }).catch(unlessKilled);
   if (server === undefined) return;
   if (restored !== undefined) noteRestored('done');
   note('serve', 0, 'done');
@@ -110,7 +113,7 @@ function unlessKilled(error) {
 /** A start must refuse a store whose log was deleted; then the operator puts it back, and does not sync it. */
 async function refuseAndRepair() {
   const env = { ...environment, WORKERS: String(workers) };
-  const server = await startServer({ script: main, env }).catch(() => undefined);
+  const server = await startServer({ script, env }).catch(() => undefined);
   await server?.end();
   if (server !== undefined) throw new Error('a server has started without the log');
   if (!putLogBack(store)) throw new Error('a start was refused, but there is no log to put back');

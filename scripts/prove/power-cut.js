@@ -4,7 +4,9 @@ import { randomInt } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
+import { copyingLibraryOf, editedBuild, torn } from '../lib/edited-build.js';
 import { ReplayedDisk, writeImage } from '../lib/replayed-disk.js';
 import { backupFolder, Ledger } from './power-cut-ledger.js';
 import { makeScenarios, record } from './power-cut-scenarios.js';
@@ -68,8 +70,9 @@ WORKERS=2, whose lists are compared.
   killed store   the same with the files of a killed server: store.db and store.db-wal
   backup         the same with a file made by "plant-store backup"
 
-Each control ignores one kind of sync in the replay. Then at least one image must have lost data: otherwise the proof
-would not notice that the sync is missing.
+Each control ignores one kind of sync in the replay; in the last one, the server commits each write of a transaction by
+itself. Then at least one image must have lost data: otherwise the proof would not notice that the sync is missing, or
+that transactions are torn.
 
 The replay must end with the same files as the real run, byte for byte. A call that changes files and is not replayed
 ends the proof.
@@ -96,6 +99,7 @@ if (spawnSync('strace', ['-V']).error !== undefined) {
 
 async function prove() {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-'));
+  const build = editedBuild(fileURLToPath(new URL('../..', import.meta.url)), [torn]);
   const failures = [];
   try {
     const scenarios = await makeScenarios(folder);
@@ -134,8 +138,19 @@ async function prove() {
       report(name, run.events.filter(ignores).length, checked, found.length);
       if (found.length === 0) failures.push(`the control "${name}" has lost nothing`);
     }
+    const name = 'transactions, write by write';
+    const run = await record(
+      { name, service: 'transactions', stages: [{ workers: 1, server: copyingLibraryOf(build) }] },
+      requests,
+    );
+    const isTorn = (/** @type {string} */ fault) => fault.includes('half of a transaction');
+    const { checked, found } = await cutUntil(({ found }) => found.some(isTorn), run, few);
+    const lost = found.filter(isTorn).length;
+    report(name, run.events.length, checked, lost);
+    if (lost === 0) failures.push(`the control "${name}" has torn no transaction`);
   } finally {
     rmSync(folder, { recursive: true });
+    rmSync(build, { recursive: true });
   }
   for (const failure of failures.slice(0, 20)) console.error(failure);
   if (failures.length === 0) return;

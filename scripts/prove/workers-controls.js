@@ -1,29 +1,18 @@
 // The controls of prove:workers: builds in which a fix is taken back. A schedule that provokes the fault must fail.
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
+import { copyingLibraryOf, editedBuild, torn } from '../lib/edited-build.js';
 import { until } from '../lib/processes.js';
 import { killEverything } from './workers-ends.js';
 import { faults } from './workers-faults.js';
 import { Random } from './workers-random.js';
 import { Run } from './workers-run.js';
 
-/** A text of the build, and what takes its place. @typedef {{ file: string, text: string, by: string }} Edit */
-
 /**
  * @typedef {object} Control
  * @property {string} name
- * @property {readonly Edit[]} edits
+ * @property {readonly import('../lib/edited-build.js').Edit[]} edits
+ * @property {boolean} [transactions] - Whether writes are transactions.
  * @property {number} [workers] - Two by default.
  * @property {(run: Run, random: Random) => Promise<void>} provoke
  * @property {RegExp} expected - A violation that the fault must cause.
@@ -34,6 +23,9 @@ const attempts = 3;
 /** As short as the controls can wait. */
 const bound = 3;
 const death = { ...faults.killWorker, bound };
+
+/** Waits for a violation. @param {Run} run */
+const untilViolated = async (run) => void (await until(() => run.violations.length > 0, 60));
 
 /** @type {readonly Control[]} */
 const controls = [
@@ -47,8 +39,29 @@ const controls = [
       },
     ],
     workers: 1,
-    provoke: async (run) => void (await until(() => run.violations.length > 0, 60)),
+    provoke: untilViolated,
     expected: /^(lost|doubled|out of order): /,
+  },
+  {
+    name: 'a transaction is committed whatever has become of what it has read',
+    edits: [
+      {
+        file: 'storage/sqlite/packed-batches.js',
+        text: 'find(document) !== document.expected',
+        by: 'find(document) === false',
+      },
+    ],
+    transactions: true,
+    provoke: untilViolated,
+    expected: /^(lost|doubled|out of order): /,
+  },
+  {
+    name: 'each write of a transaction has a commit of its own',
+    edits: [torn],
+    transactions: true,
+    // A backup sees what a killed server would leave.
+    provoke: untilViolated,
+    expected: /half of a transaction/,
   },
   {
     name: 'workers open the store by its path, for writing',
@@ -107,9 +120,8 @@ export async function runControls(root) {
 async function runControl(control, root) {
   /** They run at the same time, and each prints at its end. */
   const lines = [`\ncontrol: ${control.name}`];
-  const folder = copyOf(root);
+  const folder = editedBuild(root, control.edits);
   try {
-    for (const edit of control.edits) apply(edit, folder);
     let failed = false;
     for (let seed = 1; !failed && seed <= attempts; seed++)
       failed = await failsAsExpected(control, folder, lines, new Random(seed));
@@ -131,7 +143,8 @@ async function runControl(control, root) {
 async function failsAsExpected(control, root, lines, random) {
   const print = (/** @type {string} */ line) => void lines.push(line);
   // What else the edited build does wrong does not count, and must not end the run before the expected fault shows.
-  const run = new Run(root, print, (what) => control.expected.test(what));
+  const server = control.transactions === true ? copyingLibraryOf(root) : undefined;
+  const run = new Run(root, print, (what) => control.expected.test(what), server);
   try {
     await run.begin('sqlite', control.workers ?? 2);
     // The write-ahead log then has acknowledged writes.
@@ -143,38 +156,4 @@ async function failsAsExpected(control, root, lines, random) {
     await run.abandon();
   }
   return run.violations.length > 0;
-}
-
-/** A copy of a build with what it needs. @param {string} root @returns {string} Its folder. */
-function copyOf(root) {
-  const folder = mkdtempSync(join(tmpdir(), 'prove-workers-control-'));
-  for (const name of [
-    'package.json',
-    'packages/server/package.json',
-    'packages/server/dist',
-    'examples/library',
-  ]) {
-    const filter = (/** @type {string} */ path) => !/\/(node_modules|dist-test)$/.test(path);
-    cpSync(join(root, name), join(folder, name), { recursive: true, filter });
-  }
-  mkdirSync(join(folder, 'node_modules'));
-  for (const name of readdirSync(join(root, 'node_modules')))
-    symlinkSync(
-      name === 'contract-server' ? join(folder, 'packages/server') : join(root, 'node_modules', name),
-      join(folder, 'node_modules', name),
-    );
-  return folder;
-}
-
-/** @param {Edit} edit @param {string} folder */
-function apply({ file, text, by }, folder) {
-  const path = join(folder, 'packages/server/dist', file);
-  const before = readFileSync(path, 'utf8');
-  if (before.split(text).length !== 2)
-    throw new Error(`a control must be adapted: ${file} has not once: ${text}`);
-  // As a function, since "$" has a meaning in a replacement.
-  writeFileSync(
-    path,
-    before.replace(text, () => by),
-  );
 }
