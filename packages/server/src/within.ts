@@ -1,5 +1,4 @@
 // Limits a wait.
-import { setTimeout as pause } from 'node:timers/promises';
 
 /**
  * Waits for a promise, but no longer than a limit.
@@ -7,11 +6,12 @@ import { setTimeout as pause } from 'node:timers/promises';
  * @param late - What to resolve with after that.
  */
 export function within<T, Late>(promise: Promise<T>, limit: number, late: Late): Promise<T | Late> {
-  const settled = new AbortController();
-  const timeout = pause(limit, late, { signal: settled.signal });
-  // The pause rejects when it is aborted, after the race is decided.
-  timeout.catch(() => undefined);
+  // Not node:timers/promises: each transaction would make, and throw away, the error of a timer that is aborted.
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<Late>((resolve) => {
+    timer = setTimeout(resolve, limit, late);
+  });
   return Promise.race([promise, timeout]).finally(() => {
-    settled.abort();
+    clearTimeout(timer);
   });
 }
