@@ -179,16 +179,19 @@ t.test('Citus', options, async (t) => {
       CollectionDefinition<'text'>,
     ];
     for (const subject of ['transactions a', 'transactions b', "c'\\"]) {
+      let mostRuns = 0;
       const numbers = stores.flatMap((storage) =>
-        Array.from({ length: 20 }, () =>
-          storage.transaction(subject, async (tx) => {
+        Array.from({ length: 20 }, () => {
+          let runs = 0;
+          return storage.transaction(subject, async (tx) => {
+            mostRuns = Math.max(mostRuns, ++runs);
             const total = tx.of(storage.collection(labels));
             const next = Number((await total.get('total')) ?? '0') + 1;
             await total.write('total', { when: 'any', text: `${next}` });
             await tx.of(storage.collection(beds)).write(BigInt(next), { when: 'absent', text: '{}' });
             return next;
-          }),
-        ),
+          });
+        }),
       );
       const sorted = (await Promise.all(numbers)).sort((a, b) => a - b);
       t.strictSame(
@@ -196,6 +199,7 @@ t.test('Citus', options, async (t) => {
         sorted.map((_, i) => i + 1),
       );
       t.equal(await first.collection(beds).count(subject, {}), numbers.length);
+      t.equal(mostRuns, 2, 'no other transaction can disturb the second run');
     }
     // Each writes what the other one has found absent.
     for (let round = 0; round < 20; round++) {
