@@ -10,7 +10,9 @@ import { systemPostgres } from '../../packages/server/test/support/postgres-clus
 import { service as library } from '../../examples/library/dist/service.js';
 import { copyingLibrary } from '../lib/copying-library.js';
 import { sum } from 'simple-statistics';
+import { startClients } from '../lib/clients.js';
 import { cpuTime } from '../lib/processes.js';
+import { send } from '../lib/request.js';
 import { medianInterval } from '../lib/statistics.js';
 import { putUnderLoad, requestText } from './load.js';
 import { alternate, processesOf, startMeasured } from './measure.js';
@@ -25,6 +27,7 @@ import { createRequest, startRound, workloads } from './workloads.js';
  * @property {import('./workloads.js').Target} target
  * @property {Record<string, () => readonly number[]>} parts
  * @property {() => Promise<unknown>} [prepare] - Runs before each round.
+ * @property {() => { end: () => Promise<void> }} [beside] - Starts other load for a round.
  */
 /** Returns the next request of a workload. @typedef {(target: import('./workloads.js').Target) => string | undefined} Next */
 
@@ -73,7 +76,6 @@ const cases = {
 
   /** A transaction of two documents, and two single writes, on SQLite and, where it is installed, on PostgreSQL. */
   async transactions() {
-    const cluster = await systemPostgres().catch(() => undefined);
     const firstIsbn = 9_780_000_000_000;
     let id = 0;
     /** @param {number} subjects @returns {Next} */
@@ -90,26 +92,37 @@ const cases = {
         body,
       });
     };
-    for (const engine of cluster === undefined ? ['SQLite'] : ['SQLite', 'PostgreSQL']) {
+    await onEngines(async (engine, start) => {
       const sides = [];
-      for (const copies of ['apart', 'together']) {
-        const url = `file:${join(folder, `${copies}.db`)}`;
-        const database = engine === 'SQLite' ? undefined : await cluster?.createServer(copies);
-        const program = { service: library, script: copyingLibrary };
-        const side = await startSide(
-          copies,
-          database?.url() ?? url,
-          manySubjects(copyingSubjects, 0),
-          { COPIES: copies },
-          program,
-        );
-        if (database !== undefined) side.parts['PostgreSQL'] = () => database.processes();
-        sides.push(side);
-      }
+      for (const copies of ['apart', 'together']) sides.push(await start(copies, copyingSubjects, copies));
       const requests = { 'one subject': create(1), [`${copyingSubjects} subjects`]: create(copyingSubjects) };
       await compare(`${engine}, a transaction to two writes`, sides, requests, [256, 16]);
-      await Promise.all(sides.map(({ server }) => server.end()));
-    }
+    });
+  },
+
+  /** Single writes of a subject, alone and while 16 clients of another change one document in transactions. */
+  async 'beside-transactions'() {
+    await onEngines(async (engine, start) => {
+      const sides = [];
+      for (const name of ['alone', 'beside']) sides.push(await start(name, 2, 'books'));
+      const { server, target } = /** @type {Side} */ (sides[1]);
+      const token = target.tokenOf('subject 1');
+      const book = { isbn: '9780141439600', title: 'Walden', author: 'Henry David Thoreau' };
+      await send(server.origin, { method: 'POST', path: '/books', token, body: JSON.stringify(book) });
+      const change = { method: 'PATCH', path: `/books/${book.isbn}`, token };
+      /** @type {Side} */ (sides[1]).beside = () =>
+        startClients(server.origin, 16, async ({ number, round, send }) => {
+          const { status, text } = await send({ ...change, body: `{"title":"${number} ${round}"}` });
+          if (status !== 200) throw new Error(`${status} ${text}`);
+        });
+      let copy = 0;
+      /** @type {Next} */
+      const create = ({ tokenOf }) => {
+        const body = JSON.stringify({ copy: ++copy, isbn: book.isbn, borrower: 'Ann', due: '2031-12-24' });
+        return requestText({ method: 'POST', path: '/loans', token: tokenOf('subject 0'), body });
+      };
+      await compare(`${engine}, beside transactions to alone`, sides, { create }, [256, 16]);
+    });
   },
 
   /** The cost of metrics. */
@@ -161,6 +174,29 @@ process.exit();
 /** @param {number} count @param {number} plants - Of each subject. */
 function manySubjects(count, plants) {
   return Array.from({ length: count }, (_, i) => ({ subject: `subject ${i}`, plants }));
+}
+
+/**
+ * Measures something on SQLite and, where it is installed, on PostgreSQL.
+ * @param {(engine: string, start: (name: string, subjects: number, copies: string) => Promise<Side>) => Promise<void>} work -
+ *   Is given what starts the server of copying-library.js on a store of its own.
+ */
+async function onEngines(work) {
+  const cluster = await systemPostgres().catch(() => undefined);
+  for (const engine of cluster === undefined ? ['SQLite'] : ['SQLite', 'PostgreSQL']) {
+    /** @type {Side[]} */
+    const sides = [];
+    await work(engine, async (name, subjects, copies) => {
+      const database = engine === 'SQLite' ? undefined : await cluster?.createServer(name);
+      const url = database?.url() ?? `file:${join(folder, `${name}.db`)}`;
+      const program = { service: library, script: copyingLibrary };
+      const side = await startSide(name, url, manySubjects(subjects, 0), { COPIES: copies }, program);
+      if (database !== undefined) side.parts['PostgreSQL'] = () => database.processes();
+      sides.push(side);
+      return side;
+    });
+    await Promise.all(sides.map(({ server }) => server.end()));
+  }
 }
 
 /** Some of the workloads of `npm run bench`. @param {string[]} names @returns {Record<string, Next>} */
@@ -231,13 +267,15 @@ async function compare(title, sides, requests, connections = [256], count = roun
 }
 
 /** Measures a side once. @param {Side} side @param {Next} next @param {number} connections */
-async function measure({ server: { port }, target, parts, prepare }, next, connections) {
+async function measure({ server: { port }, target, parts, prepare, beside }, next, connections) {
   await prepare?.();
+  const other = beside?.();
   startRound(target);
   const processes = Object.entries(parts).map(([part, list]) => ({ part, list: list() }));
   const before = processes.map(({ list }) => cpuTime(list));
   const load = { port, connections, time: roundTime, next: () => next(target) };
   const { requests, rate } = await putUnderLoad(load);
+  await other?.end();
   const cpu = Object.fromEntries(
     processes.map(({ part, list }, i) => [part, (cpuTime(list) - (before[i] ?? NaN)) / requests]),
   );

@@ -1,5 +1,6 @@
-// Checks that nobody starves who changes a contended document: 64 clients, each with one request after another. Fails if
-// one is refused, or if the least lucky client succeeds less than a third as often as the mean.
+// Checks that nobody starves who changes a contended document, or it and a copy in a transaction: 64 clients, each with one
+// request after another. Fails if one is refused, or if the least lucky client succeeds less than a third as often as the
+// mean.
 //
 //   npm run build && npm run build:services && node scripts/bench/contention.js
 import { setTimeout as pause } from 'node:timers/promises';
@@ -21,8 +22,8 @@ const postgres = await systemPostgres().catch(() => undefined);
 for (const engine of postgres === undefined ? ['SQLite'] : ['SQLite', 'PostgreSQL']) {
   for (const workers of [1, 2, 6]) {
     for (const [kind, script = ''] of [
-      ['transactions of two documents', copyingLibrary],
-      ['changes of one document', built('main.js')],
+      ['transactions', copyingLibrary],
+      ['changes', built('main.js')],
     ]) {
       const name = `${engine}, WORKERS=${workers}, ${kind}`;
       const database =

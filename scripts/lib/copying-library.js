@@ -1,6 +1,6 @@
 // The library of examples/library as a server whose writes change a document and a copy of it, in one transaction, or
-// with COPIES=apart in two single writes: for checks and measurements of transactions. Each write compares both first, so
-// that it returns 500 if half of a transaction has taken effect.
+// with COPIES=apart in two single writes, with COPIES=books only if it is a book: for checks and measurements of
+// transactions. Each write compares both first, so that it returns 500 if half of a transaction has taken effect.
 import { start } from 'contract-server/start';
 import { fileURLToPath } from 'node:url';
 
@@ -101,9 +101,10 @@ if (process.argv[1] === copyingLibrary)
       /** @type {Context['collection']} */
       const collection = (definition) => {
         const documents = context.collection(definition);
-        return process.env['COPIES'] === 'apart'
-          ? apart(documents)
-          : copied(documents, definition.id === 'text', context.transaction);
+        const copies = process.env['COPIES'];
+        if (copies === 'apart') return apart(documents);
+        if (copies !== undefined && copies !== 'together' && copies !== definition.name) return documents;
+        return copied(documents, definition.id === 'text', context.transaction);
       };
       return service.open({ ...context, collection });
     };
