@@ -93,6 +93,48 @@ t.test(
   },
 );
 
+t.test('of several who register one name at once, one gets it', async (t) => {
+  const { post } = await openLogin(t);
+  const given = Array.from({ length: 6 }, (_, i) => ({ ...body, password: `correct horse ${i}` }));
+  const statuses = (await Promise.all(given.map((one) => post('/users', one)))).map(({ status }) => status);
+  t.strictSame(statuses.toSorted(), [204, 409, 409, 409, 409, 409]);
+  const winner = given[statuses.indexOf(204)]!;
+  for (const one of given)
+    t.equal((await post('/sessions', one)).status, one === winner ? 200 : 403, 'nobody else logs in');
+});
+
+t.test('odd names and passwords are refused, or are exactly what they are', async (t) => {
+  const { post } = await openLogin(t);
+  const { password } = body;
+  const names = [
+    'al',
+    'a'.repeat(31),
+    'Alice',
+    'alice\n',
+    'alice\0',
+    '\tlogin',
+    '__proto__ ',
+    '\u00e4bc',
+    '',
+    1,
+    null,
+  ];
+  for (const name of names)
+    t.match(await post('/users', { name, password }), { status: 400 }, JSON.stringify(name));
+  for (const bad of ['short', 'x'.repeat(201), `${password}\ud800`, `${password}\0`, '', 1, null, [password]])
+    t.match(await post('/users', { name: 'alice', password: bad }), { status: 400 }, JSON.stringify(bad));
+  t.match(await post('/users', { ...body, user: 'x' }), { status: 400 }, 'nobody chooses a subject');
+
+  // The normal form makes the first one much longer.
+  for (const [i, one] of ['\ufdfa'.repeat(200), '\u{1f33f}'.repeat(200)].entries()) {
+    const name = `__proto__${i}`;
+    t.equal((await post('/users', { name, password: one })).status, 204);
+    const almost = `${Array.from(one).slice(0, -1).join('')}x`;
+    t.equal((await post('/sessions', { name, password: almost })).status, 403);
+    t.equal((await post('/sessions', { name, password: one })).status, 200);
+  }
+});
+
 t.test('passwords beyond those that may wait are refused before they take memory', async (t) => {
   const { post } = await openLogin(t);
   const names = Array.from({ length: 40 }, (_, i) => `user_${i}`);
