@@ -138,12 +138,11 @@ async function render() {
 
 # Evidence
 
-What was checked, with which command, and what it showed when. \`.ci/run\` repeats what is checked "on every change", some of it with
-fewer cases, and fails if a claim no longer holds. The rest was run by hand on machines with other work, so
-times and rates are pessimistic. **Outdated**: the code of the claim has changed since. A result names the commit of that code,
-or, from before commits were recorded, a version.
-\`npm run evidence -- WORD\` repeats the commands that contain the word, in a checkout without changes from which no
-server runs, and records their results here.
+What was checked, and what it showed when. \`.ci/run\` repeats what is checked "on every change", partly with fewer cases;
+the rest was run by hand on machines with other work, so times and rates are pessimistic. **Outdated**: the code of the
+claim has changed since the commit that the result names, or the version, before commits were recorded.
+\`npm run evidence -- WORD\` repeats the commands that contain the word, in a checkout without changes, and records their
+results here.
 
 ${machines.map((machine, i) => `- Machine ${i + 1}: ${machine}`).join('\n')}
 
