@@ -109,6 +109,12 @@ function machineOf({ machine, node }) {
   return machine === undefined ? [] : [`${machine}, Node.js ${node}`];
 }
 
+/** The beginning of what was shown, at the end of a part. @param {string} shown */
+function excerpt(shown) {
+  const most = 240;
+  return shown.length <= most ? shown : `${shown.slice(0, shown.lastIndexOf(';', most))}; …`;
+}
+
 /** @param {Claim} claim */
 function line(claim) {
   const { claim: text, command, always = false, engine, last } = claim;
@@ -118,7 +124,7 @@ function line(claim) {
     const { date, status = 0, shown } = last;
     const on = machineOf(last).map((machine) => `machine ${machines.indexOf(machine) + 1}`);
     const where = [date, age(claim, last), engine, ...on].filter(Boolean).join(', ');
-    parts.push(`${where}; ${status === 0 ? '' : `**failed (${status})**: `}${shown}`);
+    parts.push(`${where}; ${status === 0 ? '' : `**failed (${status})**: `}${excerpt(shown)}`);
   }
   return parts.join('  \n  ');
 }
@@ -142,7 +148,7 @@ What was checked, and what it showed when. \`.ci/run\` repeats what is checked "
 the rest was run by hand on machines with other work, so times and rates are pessimistic. **Outdated**: the code of the
 claim has changed since the commit that the result names, or the version, before commits were recorded.
 \`npm run evidence -- WORD\` repeats the commands that contain the word, in a checkout without changes, and records their
-results here.
+results; [evidence.json](evidence.json) has them in full.
 
 ${machines.map((machine, i) => `- Machine ${i + 1}: ${machine}`).join('\n')}
 
