@@ -70,7 +70,11 @@ export default tseslint.config(
   },
   mayNotImport('errors.ts', '.', 'The errors import no project code.'),
   mayNotImport('node/**', '.', 'What concerns Node.js alone imports no project code.'),
-  mayNotImport('{limits,subject-queue,within}.ts', '.', 'What all parts may import imports no project code.'),
+  mayNotImport(
+    '{limits,once-per-iteration,subject-queue,within}.ts',
+    '.',
+    'What all parts may import imports no project code.',
+  ),
   mayNotImport(
     'contract/**',
     `${processFiles}|http/|storage/|observability/`,

@@ -6,7 +6,7 @@ import { cruise } from 'dependency-cruiser';
 const design = new URL('../../DESIGN.md', import.meta.url);
 const source = 'packages/server/src/';
 /** Values and types that many parts import. */
-const common = ['limits', 'version', 'subject-queue', 'variable-types', 'within'];
+const common = ['limits', 'once-per-iteration', 'subject-queue', 'variable-types', 'version', 'within'];
 
 const { output } = await cruise(['src', 'packages/server/src', 'packages/client/src'], {
   tsPreCompilationDeps: true,

@@ -91,13 +91,15 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite through
         const { create, plants } = await startPlants(t, engine);
         await create({ id: 7, name: 'Ficus' });
         t.match(await create('{"name":"Ficus","id":7.0}'), error(40011, /already have exactly this plant/));
+        await create({ id: 8, name: 'Aloe', tag: 'dry' });
+        t.match(await create('{"tag":"dry","id":8,"name":"Aloe"}'), error(40011, /exactly this plant/));
         for (const body of [
           { id: 7, name: 'Ficus', tag: '' },
           { id: 7, name: 'ficus' },
         ]) {
           t.match(await create(body), error(40010, /different plant/));
         }
-        t.strictSame(await plants(), [{ name: 'Ficus' }]);
+        t.strictSame(await plants(), [{ name: 'Ficus' }, { name: 'Aloe', tag: 'dry' }]);
       },
     );
 

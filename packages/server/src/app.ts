@@ -1,7 +1,7 @@
 // The composition root: builds the service from its parts, without listening or reading the environment.
 import { readFileSync } from 'node:fs';
 import fastifyAuth from '@fastify/auth';
-import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
+import type { FastifyInstance, FastifyServerOptions } from 'fastify';
 import { loadContract, type Contract } from './contract/contract.js';
 import { createCallerTokens } from './caller-tokens.js';
 import type { Service } from './definition.js';
@@ -15,20 +15,17 @@ import { countRefused, createRateLimits } from './http/admission/rate-limit.js';
 import { startInOrder } from './http/connection/pipelining.js';
 import { createScheduler } from './http/admission/scheduler.js';
 import { createStreamTurns } from './http/admission/stream-turns.js';
-import { respondToClientError } from './http/connection/client-errors.js';
 import { checkHeaders } from './http/connection/host-and-expect.js';
-import { addRequestId, requestId } from './http/connection/request-id.js';
-import { createServer, type Tls } from './http/connection/server.js';
+import type { Tls } from './http/connection/server.js';
 import { prepareShutdown } from './http/connection/shutdown.js';
-import { settleUnreadBody } from './http/connection/unread-body.js';
+import { createHttpApp, finishResponses } from './http/app-base.js';
 import { createErrorRenderer } from './http/error-renderer.js';
 import { serveDocsPage } from './http/pages/docs-page.js';
 import { publishContract } from './http/pages/published-contract.js';
 import { Compiler } from './http/request/validation.js';
 import { createErrorHandler } from './http/response/error-handler.js';
-import { declareMediaType } from './http/response/media-type.js';
 import { registerRoutes } from './http/routing/routes.js';
-import { refuseUnknownRoutes, rewriteTarget } from './http/routing/path-and-method.js';
+import { refuseUnknownRoutes } from './http/routing/path-and-method.js';
 import type { IdentityProvider } from './http/security/jwt.js';
 import { createSchemes } from './http/security/schemes.js';
 import type { Metrics } from './observability/metrics.js';
@@ -150,33 +147,25 @@ function createApp(
   });
   const handleError = createErrorHandler(service.errors, write, observeError);
   const rejections = new RejectionLog(() => app.log, metrics?.countRejection);
-  const app: FastifyInstance = Fastify({
-    logger,
-    logController: new RequestLog(monotonic, () => storage.check()),
-    genReqId: requestId,
-    rewriteUrl: rewriteTarget,
-    trustProxy: trustedProxies.length > 0 && [...trustedProxies],
-    exposeHeadRoutes: false,
-    // http/request/ and http/response/ validate; loading Fastify's validator and serializer would delay the start.
-    schemaController: { compilersFactory: { buildValidator: refuseSchemas, buildSerializer: refuseSchemas } },
-    // A closing service still serves the requests that it has accepted.
-    return503OnClosing: false,
-    // The preClose hook waits until clients have read their responses, which can exceed Fastify's default timeout.
-    pluginTimeout: 0,
-    // The header limit already bounds paths, and the contract defines valid ids.
-    routerOptions: { maxParamLength: limits.headerLimit },
-    clientErrorHandler: (error, socket) => {
-      respondToClientError(error, socket, write, rejections.report);
+  const app: FastifyInstance = createHttpApp(
+    { limits, tls, handleError, write, report: rejections.report },
+    {
+      logger,
+      logController: new RequestLog(monotonic, () => storage.check()),
+      trustProxy: trustedProxies.length > 0 && [...trustedProxies],
+      exposeHeadRoutes: false,
+      // http/request/ and http/response/ validate; loading Fastify's validator and serializer would delay the start.
+      schemaController: {
+        compilersFactory: { buildValidator: refuseSchemas, buildSerializer: refuseSchemas },
+      },
+      // The preClose hook waits until clients have read their responses, which can exceed Fastify's default timeout.
+      pluginTimeout: 0,
+      // The header limit already bounds paths, and the contract defines valid ids.
+      routerOptions: { maxParamLength: limits.headerLimit },
     },
-    frameworkErrors: handleError,
-    serverFactory: (listener) => createServer(listener, limits, tls, write, rejections.report),
-    // serverFactory creates the server; this option only makes Fastify log the address with the right scheme.
-    ...(tls !== undefined && { https: {} }),
-  });
-  app.setErrorHandler(handleError);
+  );
   app.decorateRequest('caller', null);
   app.decorateRequest('bodyReservation', undefined);
-  app.decorateRequest('failure', undefined);
   app.addHook('onClose', (_app, done) => {
     rejections.close();
     done();
@@ -229,9 +218,7 @@ async function addSteps(
   });
 
   // The hooks run in this order (DESIGN.md, "The path of a request"). Optional modules are imported on demand, because
-  // every import delays startup.
-  // Every response has a request id, even if a later hook refuses the request.
-  app.addHook('onRequest', addRequestId);
+  // every import delays startup. The first one adds the request id (http/app-base.ts).
   metrics?.observeRequests(app);
   app.addHook('onRequest', startInOrder);
   const scheduler = createScheduler(isKnown);
@@ -251,11 +238,7 @@ async function addSteps(
   refuseUnknownRoutes(app);
   // Known callers are spared while unknown ones cause the lag.
   if (maxEventLoopDelay > 0) shedLoad(app, maxEventLoopDelay, scheduler.isPreferred, monotonic);
-  app.addHook('onSend', (request, reply, payload, done) => {
-    declareMediaType(reply);
-    settleUnreadBody(request, reply, reply.statusCode < 400 ? limits.bodyLimit : undefined);
-    done(null, payload);
-  });
+  finishResponses(app, limits.bodyLimit);
   // The remaining steps belong to the operation: authentication, body, validation and handler (http/routing/routes.ts).
   await app.register(fastifyAuth);
   await registerRoutes(app, {

@@ -1,16 +1,8 @@
 // The listener for operators, which serves liveness, readiness and metrics without authentication.
-import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
+import { addPlainSteps, createHttpApp } from '../http/app-base.js';
 import { adminLimits } from '../limits.js';
-import { startInOrder } from '../http/connection/pipelining.js';
-import { respondToClientError } from '../http/connection/client-errors.js';
-import { checkHeaders } from '../http/connection/host-and-expect.js';
-import { addRequestId, requestId } from '../http/connection/request-id.js';
-import { createServer } from '../http/connection/server.js';
-import { settleUnreadBody } from '../http/connection/unread-body.js';
-import { createErrorHandler } from '../http/response/error-handler.js';
-import { declareMediaType } from '../http/response/media-type.js';
-import { refuseUnknownRoutes, rewriteTarget } from '../http/routing/path-and-method.js';
 import { within } from '../within.js';
 
 /** What the admin listener reports. */
@@ -28,7 +20,12 @@ export interface AdminOptions {
 
 /** Builds the admin listener, which does not listen yet. */
 export async function buildAdminListener(options: AdminOptions): Promise<FastifyInstance> {
-  const app = createApp();
+  const app = createHttpApp({ limits: adminLimits }, { forceCloseConnections: true });
+  app.addHook('onRequest', (_request, reply, done) => {
+    reply.header('cache-control', 'no-store');
+    done();
+  });
+  addPlainSteps(app, adminLimits);
   app.get('/livez', (_request, reply) => reply.send({ status: 'alive' }));
   serveReadiness(app, options);
   app.get('/metrics', async (_request, reply) => {
@@ -36,38 +33,6 @@ export async function buildAdminListener(options: AdminOptions): Promise<Fastify
     return reply.type(registry.contentType).send(await registry.metrics());
   });
   await app.ready();
-  return app;
-}
-
-/** What a request passes before its route: the steps of src/app.ts that concern every HTTP server. */
-function createApp(): FastifyInstance {
-  const handleError = createErrorHandler();
-  const app: FastifyInstance = Fastify({
-    genReqId: requestId,
-    forceCloseConnections: true,
-    return503OnClosing: false,
-    rewriteUrl: rewriteTarget,
-    clientErrorHandler: (error, socket) => {
-      respondToClientError(error, socket);
-    },
-    frameworkErrors: handleError,
-    serverFactory: (listener) => createServer(listener, adminLimits),
-  });
-  app.setErrorHandler(handleError);
-  app.decorateRequest('failure', undefined);
-  app.addHook('onRequest', addRequestId);
-  app.addHook('onRequest', (_request, reply, done) => {
-    reply.header('cache-control', 'no-store');
-    done();
-  });
-  app.addHook('onRequest', startInOrder);
-  app.addHook('onRequest', checkHeaders(adminLimits.headerLimit));
-  refuseUnknownRoutes(app);
-  app.addHook('onSend', (request, reply, payload, done) => {
-    declareMediaType(reply);
-    settleUnreadBody(request, reply);
-    done(null, payload);
-  });
   return app;
 }
 

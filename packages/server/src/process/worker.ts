@@ -5,6 +5,7 @@ import type { Config } from '../config.js';
 import type { Service } from '../definition.js';
 import { messageOf } from '../storage/interface.js';
 import { startTimeLimits } from '../node/http.js';
+import { oncePerIteration } from '../once-per-iteration.js';
 import type { Metrics } from '../observability/metrics.js';
 import { logDescriptor, type SupervisorMessage, type WorkerMessage } from './worker-messages.js';
 import { interrupted, onEnd } from './signals.js';
@@ -63,7 +64,9 @@ class WorkerService {
   /** The number of the last connection that the supervisor has passed and that has arrived, or never will. */
   #received = 0;
   #open = 0;
-  #reports = false;
+  readonly #reportConnections = oncePerIteration(() => {
+    report({ kind: 'connections', open: this.#open, received: this.#received });
+  });
 
   constructor(built: BuiltService, metrics: Metrics | undefined, config: Config) {
     this.#built = built;
@@ -134,16 +137,6 @@ class WorkerService {
     this.#received = passed;
     this.#reportConnections();
     this.#leave('a connection did not reach it');
-  }
-
-  /** Once for all that happens in one iteration of the event loop. */
-  #reportConnections(): void {
-    if (this.#reports) return;
-    this.#reports = true;
-    setImmediate(() => {
-      this.#reports = false;
-      report({ kind: 'connections', open: this.#open, received: this.#received });
-    });
   }
 
   /** Leaves service: responses ask clients to reconnect, to another worker, and this process exits soon. */

@@ -1,5 +1,6 @@
 // Group commit: writes that arrive during a commit form the next batch, and each write has its own outcome.
 import { defaultLimits, type Limits } from '../limits.js';
+import { oncePerIteration } from '../once-per-iteration.js';
 import { messageOf, type OutcomeOf, StorageError } from './interface.js';
 import type { TransactionLimits, TransactionOutcome } from './transactions.js';
 import { bytesOf, documentKey, type Committer, type WriteResult, type Write } from './writes.js';
@@ -79,7 +80,10 @@ export class GroupCommit {
   #queuedBytes = 0;
   /** The totals of the batches in flight. */
   readonly #inFlight = { batches: 0, rows: 0, bytes: 0 };
-  #scheduled = false;
+  /** Deferred, so that the batch includes all writes of this iteration of the event loop. */
+  readonly #startSoon = oncePerIteration(() => {
+    this.#start();
+  });
   #closed = false;
   #whenIdle: (() => void)[] = [];
 
@@ -119,13 +123,7 @@ export class GroupCommit {
         reject(failure);
       };
       this.#queue.push({ write, bytes, since: performance.now(), settle, trace });
-      if (this.#scheduled || !this.#hasRoom()) return;
-      this.#scheduled = true;
-      // Deferred, so that the batch includes all writes of this iteration of the event loop.
-      setImmediate(() => {
-        this.#scheduled = false;
-        this.#start();
-      });
+      if (this.#hasRoom()) this.#startSoon();
     });
   }
 

@@ -206,8 +206,10 @@ for (const engine of enginesToTest) {
     t.test('pages of documents of any length are within bounds in both directions', async (t) => {
       const sizes = [
         ...Array.from({ length: 4_200 }, () => 10),
+        // The longest text that SQLite does not count as long, with one that it does.
         ...Array.from({ length: 600 }, () => 251),
         400,
+        // Enough of both kinds to fill a page with either.
         ...Array.from({ length: 600 }, (_, i) => (i % 2 === 0 ? 251 : 500)),
         700_000,
         300_000,

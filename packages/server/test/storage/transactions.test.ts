@@ -13,6 +13,7 @@ import {
 } from '../../dist/storage/interface.js';
 import type { TransactionLimits } from '../../dist/storage/transactions.js';
 import { openStorage } from '../../dist/storage/open.js';
+import { changesTo, expectedOutcome } from '../support/document-model.js';
 import { type Engine, engines, enginesToTest } from '../support/engines.js';
 import { garden } from '../support/garden/store.js';
 import { outcomeOf } from '../support/store.js';
@@ -35,12 +36,7 @@ const storeOf = (engine: Engine) => {
 };
 
 const text = fc.constantFrom('{"a":1}', '{"a":2}', `{"a":"${'é'.repeat(300)}"}`);
-const textOrNull = fc.option(text, { nil: null });
-const change: fc.Arbitrary<Change> = fc.oneof(
-  fc.record({ when: fc.constant('absent' as const), text }),
-  fc.record({ when: fc.constantFrom('present' as const, 'any' as const), text: textOrNull }),
-  fc.record({ when: fc.constant('equals' as const), expected: text, text: textOrNull }),
-);
+const change = changesTo(text);
 const place = fc.oneof(
   fc.record({
     collection: fc.constant(beds as CollectionDefinition),
@@ -396,17 +392,6 @@ for (const engine of enginesToTest) {
       });
     }
   });
-}
-
-/** The outcome of a change, by what is stored. */
-function expectedOutcome(change: Change, stored: string | undefined): string {
-  if (stored === undefined)
-    return change.text !== null && (change.when === 'absent' || change.when === 'any')
-      ? 'inserted'
-      : 'missing';
-  if (change.text === stored) return 'same';
-  if (change.when === 'absent' || (change.when === 'equals' && change.expected !== stored)) return 'other';
-  return change.text === null ? 'deleted' : 'replaced';
 }
 
 /** What one request did: what it has read and written, by id, or the outcome of a single write. */

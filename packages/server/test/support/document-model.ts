@@ -4,12 +4,16 @@ import type { Change, Collection, Id, IdRange, Outcome, PageRange } from '../../
 
 // The last is long enough that its page is read differently.
 const text = fc.constantFrom('{"name":"a"}', '{"name":"é\\\\"}', `{"name":"${'x'.repeat(600)}"}`);
-const textOrNull = fc.option(text, { nil: null });
-const change: fc.Arbitrary<Change> = fc.oneof(
-  fc.record({ when: fc.constant('absent' as const), text }),
-  fc.record({ when: fc.constantFrom('present' as const, 'any' as const), text: textOrNull }),
-  fc.record({ when: fc.constant('equals' as const), expected: text, text: textOrNull }),
-);
+/** Changes of a document to one of some texts. */
+export function changesTo(text: fc.Arbitrary<string>): fc.Arbitrary<Change> {
+  const textOrNull = fc.option(text, { nil: null });
+  return fc.oneof(
+    fc.record({ when: fc.constant('absent' as const), text }),
+    fc.record({ when: fc.constantFrom('present' as const, 'any' as const), text: textOrNull }),
+    fc.record({ when: fc.constant('equals' as const), expected: text, text: textOrNull }),
+  );
+}
+const change = changesTo(text);
 
 /** Ranges whose ends are among some ids, on either side of which there may be none. */
 export function rangesOf<I extends Id>(ids: readonly I[]): fc.Arbitrary<IdRange<I>> {
@@ -41,7 +45,7 @@ export function isInRange<I extends Id>(
 }
 
 /** The outcome of a change, by what is stored: 'inserted', 'replaced' and 'deleted' if it has an effect. */
-function expectedOutcome(change: Change, stored: string | undefined): Outcome {
+export function expectedOutcome(change: Change, stored: string | undefined): Outcome {
   if (stored === undefined) {
     return change.text !== null && (change.when === 'absent' || change.when === 'any')
       ? 'inserted'

@@ -1,6 +1,7 @@
 // Schedules requests in each iteration of the event loop: known callers first, then at most as many others.
 import { AsyncResource } from 'node:async_hooks';
 import type { FastifyRequest, onRequestHookHandler } from 'fastify';
+import { oncePerIteration } from '../../once-per-iteration.js';
 
 /** How many requests of unknown callers start per iteration while none of known callers is expected. */
 const maxUnknown = 64;
@@ -30,22 +31,15 @@ export interface Scheduler {
 export function createScheduler(isKnown: (request: FastifyRequest) => boolean): Scheduler {
   const known: (() => void)[] = [];
   const unknown: (() => void)[] = [];
-  let scheduled = false;
   /** The iterations since the last one with a known caller. */
   let since = expectedWithin;
-  const scheduleNext = () => {
-    if (scheduled || known.length + unknown.length === 0) return;
-    scheduled = true;
-    setImmediate(startNext);
-  };
-  const startNext = () => {
+  const startSoon = oncePerIteration(() => {
     since = known.length > 0 ? 0 : since + 1;
     const share = since < expectedWithin ? Math.max(minUnknown, known.length) : maxUnknown;
     const starting = [...known.splice(0), ...unknown.splice(0, Math.min(share, maxUnknown))];
-    scheduled = false;
-    scheduleNext();
+    if (unknown.length > 0) startSoon();
     for (const start of starting) start();
-  };
+  });
   return {
     schedule: (request, _reply, done) => {
       // Otherwise all requests would start in the async context of the first.
@@ -53,7 +47,7 @@ export function createScheduler(isKnown: (request: FastifyRequest) => boolean): 
       (isKnown(request) ? known : unknown).push(() => {
         if (!request.raw.socket.destroyed) context.runInAsyncScope(done);
       });
-      scheduleNext();
+      startSoon();
     },
     isPreferred: (request) => unknown.length > 0 && isKnown(request),
   };

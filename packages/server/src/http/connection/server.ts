@@ -11,7 +11,7 @@ import { reportNothing } from './rejections.js';
 import { stayWithHttp, upgradeOptions } from './upgrade.js';
 
 /** Limits on what a connection may send and how long it may take. The request timeout is also that of a TLS handshake. */
-type ServerLimits = Pick<
+export type ServerLimits = Pick<
   Limits,
   'headerLimit' | 'requestTimeout' | 'keepAliveTimeout' | 'stallTimeout' | 'maxConnections'
 >;

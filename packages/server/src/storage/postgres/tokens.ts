@@ -1,5 +1,6 @@
 // The access tokens of the PostgreSQL engine.
 import { AsyncResource } from 'node:async_hooks';
+import { oncePerIteration } from '../../once-per-iteration.js';
 import type { GroupCommit } from '../group-commit.js';
 import { isTextEnd, isTextId, StorageError, type Token, type TokenRepository } from '../interface.js';
 import { keptFor, listedTogether, listInPages, tokenColumns, toToken, toTokenRow } from '../token-row.js';
@@ -31,6 +32,7 @@ export class PostgresTokens implements TokenRepository {
   #waiting: Lookup[] = [];
   /** Without this, a statement for several requests would belong to the trace of the first one. */
   readonly #ownContext = new AsyncResource('PostgresTokens');
+  readonly #findSoon = oncePerIteration(() => void this.#findWaiting());
 
   /** @param groupCommit - Takes the tokens that handlers issue. */
   constructor(runner: StatementRunner, groupCommit: GroupCommit) {
@@ -79,10 +81,8 @@ export class PostgresTokens implements TokenRepository {
 
   find(hashes: readonly Uint8Array[]): Promise<(Token | undefined)[]> {
     return new Promise((resolve, reject) => {
-      if (this.#waiting.push({ hashes, resolve, reject }) > 1) return;
-      this.#ownContext.runInAsyncScope(() => {
-        setImmediate(() => void this.#findWaiting());
-      });
+      this.#waiting.push({ hashes, resolve, reject });
+      this.#ownContext.runInAsyncScope(this.#findSoon);
     });
   }
 

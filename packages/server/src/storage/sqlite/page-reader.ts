@@ -7,6 +7,7 @@ import type { Bounds, CollectionReader } from '../collections.js';
 import { idRules, type IdRules } from '../ids.js';
 import { bytesTogether, countTime, enoughBytes, pageBytes, pageRows } from '../page-size.js';
 import { afterAccepting } from '../../node/accepting.js';
+import { oncePerIteration } from '../../once-per-iteration.js';
 import { SubjectQueue } from '../../subject-queue.js';
 
 /** The part of `pageBytes` that long documents may use together. Short ones may use the rest. */
@@ -38,8 +39,9 @@ export class SqlitePageReader {
   // Keeps the database open as long as its statements, which do not reference it themselves.
   readonly #database: DatabaseSyncInstance;
   readonly #requests = new SubjectQueue<ReadRequest>();
-  /** Whether a call of `#readRequested` is due. */
-  #isDue = false;
+  readonly #readSoon = oncePerIteration(() => {
+    this.#readRequested();
+  });
 
   constructor(database: DatabaseSyncInstance) {
     this.#database = database;
@@ -86,22 +88,12 @@ export class SqlitePageReader {
 
   #add(request: ReadRequest): void {
     this.#requests.add(request);
-    this.#readSoon(setImmediate);
+    this.#readSoon();
   }
 
   /** Resolves when everything that was requested has been read. */
   async drain(): Promise<void> {
     while (this.#requests.size > 0) await nextIteration();
-  }
-
-  /** @param defer - Calls a function later. */
-  #readSoon(defer: (action: () => void) => void): void {
-    if (this.#isDue) return;
-    this.#isDue = true;
-    defer(() => {
-      this.#isDue = false;
-      this.#readRequested();
-    });
   }
 
   /** Reads what was requested in one transaction, which saves locking for each page and keeps the CPU caches warm. */
@@ -122,7 +114,7 @@ export class SqlitePageReader {
     // SQLite has already rolled back after an I/O error.
     if (this.#database.isOpen && this.#database.isTransaction) this.#database.exec('COMMIT');
     if (text >= delayingText) this.#readSoon(afterAccepting);
-    else if (this.#requests.size > 0) this.#readSoon(setImmediate);
+    else if (this.#requests.size > 0) this.#readSoon();
   }
 }
 

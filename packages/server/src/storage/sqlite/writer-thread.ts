@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
+import { oncePerIteration } from '../../once-per-iteration.js';
 import { type CollectionDefinition, type Id, messageOf, type Outcome } from '../interface.js';
 import { outcomeOf, type Write } from '../writes.js';
 import {
@@ -160,6 +161,9 @@ export class BatchCommitter {
   readonly #tables: ReadonlyMap<CollectionDefinition, Table>;
   readonly #makeToken: (write: Write) => Outcome;
   #waiting: WaitingBatch[] = [];
+  readonly #commitSoon = oncePerIteration(() => {
+    this.commit();
+  });
 
   constructor(
     database: DatabaseSyncInstance,
@@ -176,10 +180,8 @@ export class BatchCommitter {
 
   /** Adds a batch, and commits it with those of all processes that have arrived. */
   add(batch: WaitingBatch): void {
-    if (this.#waiting.push(batch) > 1) return;
-    setImmediate(() => {
-      this.commit();
-    });
+    this.#waiting.push(batch);
+    this.#commitSoon();
   }
 
   /** Commits all batches that wait. */

@@ -236,7 +236,9 @@ t.test('invented tokens wait in a queue, for a limited time; known tokens do not
   onHeld = () => undefined;
   const first = Array.from({ length: 4 }, () => status(madeUp()));
   const waiting = Array.from({ length: 100 }, () => status(madeUp()));
-  t.equal(await status(token), 200);
+  // Beside a known caller, few of the others start in one iteration of the event loop: all of them must wait by then.
+  for (let started = 0; started < first.length + waiting.length; started += 4)
+    t.equal(await status(token), 200);
   now += 5_001;
   release();
   t.strictSame(new Set(await Promise.all(first)), new Set([401]));

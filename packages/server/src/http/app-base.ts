@@ -1,0 +1,83 @@
+// What every HTTP server of a process has in common: that of the service, and the admin listener.
+import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
+import { writeError } from '../errors.js';
+import { respondToClientError } from './connection/client-errors.js';
+import { checkHeaders } from './connection/host-and-expect.js';
+import { startInOrder } from './connection/pipelining.js';
+import { reportNothing } from './connection/rejections.js';
+import { addRequestId, requestId } from './connection/request-id.js';
+import { createServer, type ServerLimits, type Tls } from './connection/server.js';
+import { settleUnreadBody } from './connection/unread-body.js';
+import { createErrorHandler } from './response/error-handler.js';
+import { declareMediaType } from './response/media-type.js';
+import { refuseUnknownRoutes, rewriteTarget } from './routing/path-and-method.js';
+
+/** How a server differs from others. */
+interface BaseOptions {
+  limits: ServerLimits;
+  tls?: Tls | undefined;
+  /** Turns what is thrown into a response. */
+  handleError?: ReturnType<typeof createErrorHandler>;
+  /** Writes the bodies of errors. */
+  write?: typeof writeError;
+  /** Learns of what no request handles. */
+  report?: typeof reportNothing;
+}
+
+/**
+ * Creates a server, and what turns everything that is thrown into a response. Its only step so far gives every response a
+ * request id, even if a later one refuses the request.
+ * @param options - More options of Fastify.
+ */
+export function createHttpApp(
+  {
+    limits,
+    tls,
+    handleError = createErrorHandler(),
+    write = writeError,
+    report = reportNothing,
+  }: BaseOptions,
+  options: FastifyServerOptions = {},
+): FastifyInstance {
+  const app: FastifyInstance = Fastify({
+    ...options,
+    genReqId: requestId,
+    rewriteUrl: rewriteTarget,
+    // A closing server still serves the requests that it has accepted.
+    return503OnClosing: false,
+    clientErrorHandler: (error, socket) => {
+      respondToClientError(error, socket, write, report);
+    },
+    frameworkErrors: handleError,
+    serverFactory: (listener) => createServer(listener, limits, tls, write, report),
+    // serverFactory creates the server; this option only makes Fastify log the address with the right scheme.
+    ...(tls !== undefined && { https: {} }),
+  });
+  app.setErrorHandler(handleError);
+  app.decorateRequest('failure', undefined);
+  app.addHook('onRequest', addRequestId);
+  return app;
+}
+
+/** Adds the steps that a request needs that comes from nobody in particular. The server of the service has more between. */
+export function addPlainSteps(
+  app: FastifyInstance,
+  { headerLimit }: Pick<ServerLimits, 'headerLimit'>,
+): void {
+  app.addHook('onRequest', startInOrder);
+  app.addHook('onRequest', checkHeaders(headerLimit));
+  refuseUnknownRoutes(app);
+  finishResponses(app);
+}
+
+/**
+ * Adds the last step of responses.
+ * @param bodyLimit - Maximum length of a body that a successful request leaves unread and that is discarded, in bytes.
+ */
+export function finishResponses(app: FastifyInstance, bodyLimit?: number): void {
+  app.addHook('onSend', (request, reply, payload, done) => {
+    declareMediaType(reply);
+    settleUnreadBody(request, reply, reply.statusCode < 400 ? bodyLimit : undefined);
+    done(null, payload);
+  });
+}
