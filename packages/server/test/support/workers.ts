@@ -1,11 +1,12 @@
 // A service of several processes for a test, from dist, and clients that keep to one of them.
-import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { Agent } from 'node:http';
 import type { Test } from 'tap';
 import { engines } from './engines.js';
 import { send, startServer, type HttpResponse, type ServerProcess } from './processes.js';
 import { repeatUntil } from './wait.js';
+
+export { childrenOf } from '../../../../scripts/lib/processes.js';
 
 /** What a test lacks that looks at processes. */
 export const noProc = process.platform === 'linux' ? undefined : 'only Linux shows processes in /proc';
@@ -20,16 +21,6 @@ export const startWorkers = (t: Test, env: Record<string, string> = {}, ...args:
 /** The processes of the workers that serve or have served, the oldest first. */
 export const workersOf = ({ log }: ServerProcess) =>
   log.flatMap(({ workerPid }) => (typeof workerPid === 'number' ? [workerPid] : []));
-
-/** The processes that a process has created and that it has not waited for (Linux). */
-export function childrenOf(pid: number): number[] {
-  try {
-    const listed = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1');
-    return listed.split(' ').filter(Boolean).map(Number);
-  } catch {
-    return [];
-  }
-}
 
 /** Whether a process lives; one that has ended and has not been waited for does not. */
 export const lives = async (pid: number) => {

@@ -4,7 +4,7 @@
 // FUZZ_REQUESTS sets the number of requests (1,500 by default, 5,000 in CI), and FUZZ_SEED repeats a run.
 import fc from 'fast-check';
 import { strict as assert } from 'node:assert';
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { until } from '../../support/wait.js';
@@ -22,6 +22,7 @@ import {
   type Script,
   type WireRequest,
 } from '../../support/wire-scripts.js';
+import { memoryOf } from '../../../../../scripts/lib/processes.js';
 import { allErrors } from '../../../../../dist/plants/errors.js';
 
 const requests = Number(process.env['FUZZ_REQUESTS'] ?? (process.env['CI'] === 'true' ? 5_000 : 1_500));
@@ -241,13 +242,6 @@ const remove = (plant: number): WireRequest => ({
   close: false,
 });
 
-/** The memory of a process, in MiB; undefined if the system does not provide it. */
-async function memoryOf(pid: number | undefined): Promise<number | undefined> {
-  const status = await readFile(`/proc/${pid}/status`, 'latin1').catch(() => '');
-  const kibibytes = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1];
-  return kibibytes === undefined ? undefined : Number(kibibytes) / 1024;
-}
-
 const pemFile = join(await temporaryFolder(t), 'tls.pem');
 if (tls) await writeFile(pemFile, tls.cert);
 const start = (limits: Record<string, string>) =>
@@ -279,7 +273,7 @@ async function checkServer(): Promise<void> {
   // Large bodies that wait too long are logged as errors, but are no fault of the server.
   const faults = server.faults.filter((line) => !line.includes('"kind":"overloaded"'));
   assert.deepEqual(faults, [], 'the server has logged an error');
-  most = Math.max(most, (await memoryOf(server.child.pid)) ?? 0);
+  most = Math.max(most, memoryOf(server.child.pid ?? 0));
   assert.ok(most < memoryLimit, `the server has taken ${most} MiB`);
 }
 
