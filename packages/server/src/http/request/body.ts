@@ -8,7 +8,7 @@ import type { MemoryBudget, Reservation } from '../admission/memory-budget.js';
 import type { BodyFormat } from '../../contract/body.js';
 import { parseExactJson } from '../../contract/exact-json.js';
 import { parseForm } from './forms.js';
-import { findExcess, unboundedLength } from './json-bounds.js';
+import { findExcess, nothingRead, unboundedLength } from './json-bounds.js';
 
 /** Maximum number of bytes that Node reads from a connection at a time. */
 const chunkLength = 64 * 1024;
@@ -229,10 +229,12 @@ function parseBody(body: Buffer, format: BodyFormat, maxDepth: number): unknown 
 /**
  * Parses JSON with exact integers (see parseExactJson).
  * @param name - What it is, if not the body.
+ * @param read - What has been read of the same body.
  * @throws ApiError when it is not JSON (RFC 8259), or nested or filled beyond limits.
  */
-export function parseJson(text: string, maxDepth: number, name?: string): unknown {
-  const excess = text.length > unboundedLength ? findExcess(text, maxDepth) : undefined;
+export function parseJson(text: string, maxDepth: number, name?: string, read = nothingRead()): unknown {
+  read.length += text.length;
+  const excess = read.length > unboundedLength ? findExcess(text, maxDepth, read) : undefined;
   if (excess !== undefined)
     throw new ApiError('invalidBody', { detail: name ? `of ${name}: ${excess}` : excess });
   try {

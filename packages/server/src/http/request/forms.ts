@@ -8,8 +8,8 @@ import { ApiError } from '../../errors.js';
 import type { Part } from './multipart.js';
 import { addTo, createTextReader, readerOf, toValues, type ParseJson, type Values } from './texts.js';
 
-/** The maximum number of fields in a form. */
-const maxFields = 10_000;
+/** The maximum number of fields in a form: a JSON body may have as many properties. */
+const maxFields = 5_000;
 
 /**
  * Parses application/x-www-form-urlencoded (WHATWG URL, section 5). The parsers of Node.js replace what is not UTF-8, and

@@ -2,7 +2,7 @@
 // and the time that it takes.
 import { endOfString } from '../../contract/exact-json.js';
 
-/** Texts up to this length, in bytes, are cheap to parse whatever they contain. */
+/** Texts up to this length together, in bytes, are cheap to parse whatever they contain. */
 export const unboundedLength = 10_000;
 /** Maximum number of values and keys together in a longer text. */
 const maxValuesAndKeys = 10_000;
@@ -14,15 +14,25 @@ const piece = /["[\]{}]|[^\s,:"[\]{}]+/g;
 /** Matches what follows a key. */
 const colon = /[ \t\n\r]*:/y;
 
+/** What has been read of several texts that have the limits together, such as the fields of a form. */
+export interface ReadJson {
+  length: number;
+  values: number;
+}
+
+export function nothingRead(): ReadJson {
+  return { length: 0, values: 0 };
+}
+
 /**
  * Checks a JSON text, well-formed or not, against the limits. The cost is bounded by the number of values and keys,
  * apart from native searches through strings and white space.
  * @param maxDepth - Maximum nesting of arrays and objects.
+ * @param read - What has been read of other texts that count, too.
  * @returns A human-readable description of the excess; undefined when the text is within the limits.
  */
-export function findExcess(text: string, maxDepth: number): string | undefined {
+export function findExcess(text: string, maxDepth: number, read = nothingRead()): string | undefined {
   let depth = 0;
-  let count = 0;
   piece.lastIndex = 0;
   while (piece.test(text)) {
     const last = text[piece.lastIndex - 1];
@@ -40,7 +50,7 @@ export function findExcess(text: string, maxDepth: number): string | undefined {
     } else if ((last === '[' || last === '{') && ++depth > maxDepth) {
       return `it may be nested at most ${maxDepth} levels deep`;
     }
-    if (++count > maxValuesAndKeys) {
+    if (++read.values > maxValuesAndKeys) {
       return `it may contain at most ${maxValuesAndKeys} values and keys`;
     }
   }

@@ -20,12 +20,20 @@ const maxParts = 1_000;
 const maxHeaders = 16_384;
 const headerCost = 32;
 
+let last: Promise<unknown> = Promise.resolve();
+
 /**
- * Parses a body.
+ * Parses a body, after those that came before: while it is parsed, each part takes much more memory than its bytes.
  * @param contentType - The Content-Type of the request.
  * @throws ApiError that names the first part that is not valid.
  */
-export async function parseMultipart(body: Buffer, contentType: string): Promise<Part[]> {
+export function parseMultipart(body: Buffer, contentType: string): Promise<Part[]> {
+  const parsed = last.then(() => parse(body, contentType));
+  last = parsed.catch(() => undefined);
+  return parsed;
+}
+
+async function parse(body: Buffer, contentType: string): Promise<Part[]> {
   const boundary = parseMediaType(contentType).parameters.get('boundary') ?? '';
   // RFC 2046 section 5.1.1.
   if (!/^[\w'()+,./:=? -]{0,69}[\w'()+,./:=?-]$/.test(boundary))

@@ -12,6 +12,7 @@ import { parseJson } from './body.js';
 import { createConverter } from './conversion.js';
 import type { ValueSource } from './fault-messages.js';
 import { createFormReader } from './forms.js';
+import { nothingRead } from './json-bounds.js';
 import { createTextReader, type Values } from './texts.js';
 import { createValidator, type Compiler } from './validation.js';
 
@@ -156,8 +157,15 @@ function contentChecker(
   const isForm = format === 'form' || format === 'multipart';
   const check = partChecker(compiler, 'invalidBody', format === 'json' ? 'json' : 'text', schema);
   if (!isForm) return check;
-  const read = createFormReader(content, (text, name) => parseJson(text, maxDepth, `the JSON of ${name}`));
-  return (data) => check(read(data));
+  // A form is read without interruption.
+  let found = nothingRead();
+  const read = createFormReader(content, (text, name) =>
+    parseJson(text, maxDepth, `the JSON of ${name}`, found),
+  );
+  return (data) => {
+    found = nothingRead();
+    return check(read(data));
+  };
 }
 
 /** Returns the function that gives path parameters the names of the contract. */
