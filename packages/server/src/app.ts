@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import fastifyAuth from '@fastify/auth';
 import type { FastifyInstance, FastifyServerOptions } from 'fastify';
-import { loadContract, type Contract } from './contract/contract.js';
+import type { Contract } from './contract/contract.js';
+import { loadChecked } from './http/checked-contract.js';
 import { createCallerTokens } from './caller-tokens.js';
 import type { Service } from './definition.js';
 import type { ObserveError } from './errors.js';
@@ -96,7 +97,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { service, storage, worker = 1, interruption } = options;
   const { openTimeout: limit, shutdownTime: patience } = { ...defaultLimits, ...options.limits };
   const contract =
-    options.contract ?? loadContract(readFileSync(service.contract), service.renderError !== undefined);
+    options.contract ?? loadChecked(readFileSync(service.contract), service.renderError !== undefined);
   const compiler = new Compiler(contract.document);
   const app = createApp(options, contract, compiler);
   const cutOff = prepareShutdown(app);

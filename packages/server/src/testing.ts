@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildApp } from './app.js';
-import { loadContract } from './contract/contract.js';
+import { loadChecked } from './http/checked-contract.js';
 import { parseExactJson } from './contract/exact-json.js';
 import type { Service } from './definition.js';
 import { UndeclaredResponseError, type ObserveError } from './errors.js';
@@ -92,7 +92,7 @@ export async function openTestService(
     for (const closer of closers.splice(0).reverse()) await closer();
   };
   try {
-    const contract = loadContract(await readFile(service.contract), service.renderError !== undefined);
+    const contract = loadChecked(await readFile(service.contract), service.renderError !== undefined);
     if (databaseUrl !== undefined) await migrateStorage(service, databaseUrl);
     const storage = await openStorage(service, databaseUrl ?? `file:${join(folder, 'test.db')}`);
     closers.push(() => storage.close());

@@ -1,10 +1,12 @@
 // Finds everything that the server would say about a contract.
 import { readFileSync } from 'node:fs';
 import { ConfigError } from '../config.js';
-import { loadContract, type Contract } from '../contract/contract.js';
-import { ContractError, formatFinding, type Finding } from '../contract/contract-text.js';
+import type { Contract } from '../contract/contract.js';
+import { ContractError, formatFinding, inOrder } from '../contract/contract-text.js';
+import type { Finding } from '../contract/finding.js';
+import { loadChecked } from '../http/checked-contract.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
-import { Compiler, findWrongDefaults } from '../http/request/validation.js';
+import { Compiler, findWrongDefaults, findWrongExamples } from '../http/request/validation.js';
 
 /** What is wrong with a contract, and the contract if nothing is. */
 export interface Checked {
@@ -20,13 +22,14 @@ export interface Checked {
  */
 export function checkContract(file: string, hasOwnErrors: boolean): Checked {
   try {
-    const contract = loadContract(readFileSync(file), hasOwnErrors);
-    const { document, defaults, warnings } = contract;
+    const contract = loadChecked(readFileSync(file), hasOwnErrors);
+    const { document, defaults, examples } = contract;
     const compiler = new Compiler(document);
     const faults = [
       ...findWrongDefaults(compiler, defaults),
       ...(hasOwnErrors ? [] : findUnfitErrors(compiler, contract)),
     ];
+    const warnings = inOrder([...contract.warnings, ...findWrongExamples(compiler, examples)]);
     return { faults, warnings, contract };
   } catch (error) {
     if (error instanceof ContractError) return error;

@@ -1,6 +1,7 @@
 // A node of a contract: reads what is there, follows references, and reports faults where they are.
 import leven from 'leven';
-import type { Finding, Path, ContractText } from './contract-text.js';
+import type { Path, ContractText } from './contract-text.js';
+import type { Finding } from './finding.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -152,7 +153,7 @@ export class ContractNode {
     const written = `#/components/${kind}/${near ?? 'Name'}`;
     const fix =
       near !== undefined && written !== text
-        ? `Write ${written}`
+        ? `Write ${written}${near === name ? '' : `, or add ${name} to components/${kind}`}`
         : `Add it to components/${kind}, or refer to another, as in #/components/${kind}/Name`;
     this.at('$ref').fault(`${text} refers to nothing`, fix);
     return this.#nothing;
@@ -175,11 +176,11 @@ export class ContractNode {
    * @param elsewhere - What to do about other fields that authors write here, by their names, separated by spaces.
    */
   allow(names: string, elsewhere: Readonly<Record<string, string>> = {}): void {
+    const known = names.split(' ');
     if (!this.isObject) {
-      this.#refuse('an object', 'Write an object here');
+      this.#refuse('an object', `Write an object here, as in { ${known[0]!}: … }`);
       return;
     }
-    const known = names.split(' ');
     const unknown = Object.keys(this.value as Fields).filter((name) => !known.includes(name));
     const rest = unknown.find((name) => this.#text.isRest(this.at(name).path));
     if (rest !== undefined) {

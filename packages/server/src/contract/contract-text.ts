@@ -13,6 +13,8 @@ import {
   type Pair,
   type YAMLParseError,
 } from 'yaml';
+import type { Finding } from './finding.js';
+import type { Sample } from './schema.js';
 
 /** The steps from the root of a document to a value. */
 export type Path = readonly (string | number)[];
@@ -20,16 +22,9 @@ export type Path = readonly (string | number)[];
 /** How many steps there are to a component, as in /components/schemas/Bed. */
 const componentDepth = 3;
 
-/** What is wrong with a contract, or worth a warning, and where. */
-export interface Finding {
-  /** A JSON Pointer (RFC 6901); empty for the whole document. */
-  readonly pointer: string;
-  /** The place in the file; both count from 1. */
-  readonly line: number;
-  readonly column: number;
-  readonly message: string;
-  /** What to write instead. */
-  readonly fix: string;
+interface Unchecked {
+  readonly document: object;
+  readonly defaults: readonly Sample[];
 }
 
 /** The contract has faults; the message lists all of them, one per line. */
@@ -37,11 +32,14 @@ export class ContractError extends Error {
   override readonly name = 'ContractError';
   readonly faults: readonly Finding[];
   readonly warnings: readonly Finding[];
+  /** The document and its defaults, if these have not been checked yet. */
+  readonly unchecked: Unchecked | undefined;
 
-  constructor(faults: readonly Finding[], warnings: readonly Finding[]) {
+  constructor(faults: readonly Finding[], warnings: readonly Finding[], unchecked?: Unchecked) {
     super(['The contract cannot be served:', ...faults.map(formatFinding)].join('\n'));
     this.faults = faults;
     this.warnings = warnings;
+    this.unchecked = unchecked;
   }
 }
 
@@ -87,7 +85,7 @@ const mistakes: readonly [ErrorCode, RegExp, message: string, fix: string][] = [
     'Write the whole text in double quotes',
   ],
   ['BAD_SCALAR_START', /^/, 'a text cannot begin with this character', 'Write the text in quotes'],
-  ['DUPLICATE_KEY', /^/, 'the name is there twice', 'Leave one out'],
+  ['DUPLICATE_KEY', /^/, 'the name is there twice', 'Leave one out, or write in one what is in both'],
   ['MULTIPLE_DOCS', /^/, 'another document begins here', 'Write one document in each file'],
 ];
 
@@ -165,8 +163,14 @@ export class ContractText {
   }
 
   /** @throws ContractError if there are faults. */
-  throwFaults(): void {
-    if (this.#faults.size > 0) throw new ContractError(sorted(this.#faults), this.warnings);
+  throwFaults(defaults: readonly Sample[] = []): void {
+    const unchecked = { document: this.value as object, defaults };
+    if (this.#faults.size > 0)
+      throw new ContractError(
+        sorted(this.#faults),
+        this.warnings,
+        defaults.length > 0 ? unchecked : undefined,
+      );
   }
 
   /** Describes a finding, without adding it. */
@@ -226,5 +230,10 @@ function add(
 }
 
 function sorted(findings: ReadonlyMap<string, Finding>): Finding[] {
-  return [...findings.values()].sort((a, b) => a.line - b.line || a.column - b.column);
+  return inOrder([...findings.values()]);
+}
+
+/** Findings by their places in the file. */
+export function inOrder(findings: readonly Finding[]): Finding[] {
+  return [...findings].sort((a, b) => a.line - b.line || a.column - b.column);
 }

@@ -6,9 +6,10 @@ import { ContractNode } from './contract-node.js';
 import type { BodyFormat } from './body.js';
 import { jsonTypes, type MediaType } from './media-type.js';
 import { Schemas } from './schema-normalizer.js';
-import type { Default } from './schema.js';
+import type { Sample } from './schema.js';
 import { depthOf } from './shape.js';
-import { ContractText, type Finding, type Path } from './contract-text.js';
+import { ContractText, type Path } from './contract-text.js';
+import type { Finding } from './finding.js';
 
 /** The parts of an OpenAPI document that the project reads itself. */
 export interface OpenApiDocument {
@@ -34,8 +35,10 @@ export interface Contract {
   readonly bodyDepth: number;
   /** The path prefixes of the servers. */
   readonly basePaths: readonly string[];
-  /** The schemas of requests that have defaults, which are filled in as they are. */
-  readonly defaults: readonly Default[];
+  /** The defaults of requests, which are filled in as they are. */
+  readonly defaults: readonly Sample[];
+  /** The examples of JSON and of parameters. */
+  readonly examples: readonly Sample[];
   /** The places of defaults that handlers may have to fill in. */
   readonly unfilled: readonly Path[];
   /** What is served in another way than a reader of the contract may expect. */
@@ -46,7 +49,7 @@ export interface Contract {
  * Reads a contract.
  * @param bytes - An OpenAPI 3.0 or 3.1 document in YAML or JSON.
  * @param hasOwnErrors - Whether the service renders errors itself; otherwise the server's form is expected.
- * @throws ContractError with all faults: what is not valid, and what this server does not support.
+ * @throws ContractError with all faults but wrong defaults: what is not valid, and what this server does not support.
  */
 export function loadContract(bytes: Buffer, hasOwnErrors = false): Contract {
   const text = new ContractText(isUtf8(bytes) ? bytes.toString('utf8') : '');
@@ -61,7 +64,7 @@ export function loadContract(bytes: Buffer, hasOwnErrors = false): Contract {
   const securitySchemes = readSchemes(components);
   const schemas = new Schemas(is30);
   const operations = readOperations({ document, schemes: securitySchemes, schemas, is30, hasOwnErrors });
-  text.throwFaults();
+  text.throwFaults(schemas.defaults);
   warnUnused(components);
   const bodies = operations.flatMap(({ body }) => body?.contents ?? []);
   return {
@@ -83,6 +86,7 @@ export function loadContract(bytes: Buffer, hasOwnErrors = false): Contract {
     bodyDepth: Math.max(0, ...bodies.map(({ schema }) => depthOf(schema.shape))),
     basePaths: [...new Set(operations.flatMap(({ basePaths }) => basePaths))],
     defaults: schemas.defaults,
+    examples: schemas.examples,
     unfilled: schemas.unfilled,
     warnings: text.warnings,
   };
@@ -151,6 +155,10 @@ function checkDocument(document: ContractNode, is30: boolean): void {
   const newer = is30 ? '' : ' webhooks jsonSchemaDialect';
   const elsewhere = {
     'schemas responses parameters requestBodies headers securitySchemes': 'Write it in components',
+    definitions:
+      'Write what is in it in components/schemas, to which references are #/components/schemas/Name',
+    securityDefinitions: 'Write what is in it in components/securitySchemes',
+    'host basePath schemes': 'Write servers, as in servers: [{ url: https://example.org/v1 }]',
   };
   document.allow(`openapi info servers paths components security tags externalDocs${newer}`, elsewhere);
   const kinds = 'schemas responses parameters examples requestBodies headers securitySchemes links callbacks';

@@ -7,7 +7,7 @@ import { scopeExtension, type ContractNode } from './contract-node.js';
 import { readBody, type Body } from './body.js';
 import { declares, readResponses, statusOf, type ErrorContents, type Result } from './responses.js';
 import type { Schemas } from './schema-normalizer.js';
-import type { Finding } from './contract-text.js';
+import type { Finding } from './finding.js';
 
 /** An operation in the normal form. */
 export interface Operation {
@@ -128,6 +128,10 @@ function readOperation({ method, path, route, item, node }: Given, surroundings:
   node.allow(
     'operationId tags summary description externalDocs deprecated servers parameters requestBody responses security ' +
       `callbacks ${scopeExtension}`,
+    {
+      consumes: 'Write the media types in content of requestBody',
+      produces: 'Write the media types in content of the responses',
+    },
   );
   if (surroundings.is30) node.require('responses', 'Write responses with a success status');
   const security = readSecurity(node, surroundings);

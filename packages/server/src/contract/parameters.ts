@@ -1,6 +1,6 @@
 // Reads the parameters of an operation, and the template of its path.
 import { checkName, keywordsInSchema } from './schema-keywords.js';
-import type { ContractNode } from './contract-node.js';
+import { nearest, type ContractNode } from './contract-node.js';
 import { anySchema, type Schema } from './schema.js';
 import type { Schemas } from './schema-normalizer.js';
 import { anything, typeNames, type Shape, type TypeName } from './shape.js';
@@ -121,6 +121,7 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
   const schema = node.has('schema') ? schemas.normalize(node.at('schema'), 'text') : anySchema;
   checkText(node.at('schema'), schema, at);
   checkEnum(node.at('schema'), schema);
+  schemas.addExamples(node, schema);
   return { name, in: at, required, schema: asText(schema), ...readForm(node, schema.shape, at) };
 }
 
@@ -131,13 +132,12 @@ export function readForm(node: ContractNode, shape: Shape, where: ParameterPlace
   if (isObject) for (const style of ['spaceDelimited', 'pipeDelimited']) separators.delete(style);
   const names = [...separators.keys(), ...(isObject && where === 'query' ? ['deepObject'] : [])];
   const style = node.text('style') ?? names[0]!;
-  if (!names.includes(style))
-    node
-      .at('style')
-      .fault(
-        `the style ${style} is not supported here`,
-        `Write ${names.join(' or ')}, or for the same URLs type: string, and read the text in the handler`,
-      );
+  if (!names.includes(style)) {
+    const near = nearest(style, names);
+    const fix =
+      near ?? `${names.join(' or ')}, or for the same URLs type: string, and read the text in the handler`;
+    node.at('style').fault(`the style ${style} is not supported here`, `Write ${fix}`);
+  }
   if (style === 'deepObject') return { kind: 'deep', separator: undefined };
   const isRepeated = where === 'query' && (node.flag('explode') ?? style === 'form');
   return {

@@ -112,12 +112,12 @@ function readSchemas(node: ContractNode, { use, normalize }: Context): Partial<D
       node.at(keyword).fault('allows no value', 'List the alternatives');
   }
   for (const keyword of named) {
-    const schemas = node.entries(keyword).map(([name, part]) => {
+    const schemas = node.entries(keyword).flatMap(([name, part]) => {
       checkName(part, name);
-      if (keyword === 'patternProperties') checkPattern(part, name, use);
+      if (keyword === 'patternProperties' && !checkPattern(part, name, use)) return [];
       const schema = normalize(part);
       const isAbsent = keyword === 'properties' && schema.refused;
-      return [name, isAbsent ? { refused: schema.refused, shape: absent } : schema] as const;
+      return [[name, isAbsent ? { refused: schema.refused, shape: absent } : schema] as const];
     });
     if (node.has(keyword)) draft[keyword] = Object.fromEntries(schemas);
   }
@@ -197,10 +197,10 @@ function readNumbers(node: ContractNode, is30: boolean): Partial<Draft> {
   };
   const multipleOf = node.number('multipleOf');
   if (multipleOf !== undefined && isInteger) checkExact(node.at('multipleOf'), multipleOf, false);
-  if (multipleOf !== undefined && multipleOf <= 0) {
+  const isAbove = multipleOf !== undefined && multipleOf > 0;
+  if (node.has('multipleOf') && !isAbove)
     node.at('multipleOf').fault('must be above 0', 'Write a positive number');
-  }
-  return { ...bound('minimum'), ...bound('maximum'), ...(multipleOf !== undefined && { multipleOf }) };
+  return { ...bound('minimum'), ...bound('maximum'), ...(isAbove && { multipleOf }) };
 }
 
 /** Reads the only values that are allowed. */
@@ -225,10 +225,6 @@ export function checkValues(node: ContractNode, types: readonly TypeName[] | und
       `no value of the type ${types.join(', ')} equals it`,
       'Write a text in quotes, or correct the type',
     );
-  if (node.has('default') && isWrong(node.at('default').value))
-    node
-      .at('default')
-      .fault(`the default is not of the type ${types.join(', ')}`, 'Write a value that the schema allows');
 }
 
 /** Warns of keywords that say nothing about values of the given types. */
@@ -299,6 +295,13 @@ function slownessOfPattern(pattern: string): string | undefined {
   return text === undefined ? 'it can match in too many ways' : `it takes too long to match the text ${text}`;
 }
 
+function fixOfPattern(pattern: string): string {
+  const start = pattern.startsWith('^') ? 'Let' : 'Begin it with ^, and let';
+  return effortOf(pattern).isEndless
+    ? 'Separate what is repeated by a character that must be there, as in ^\\w+(\\s\\w+)*$'
+    : `${start} repetitions that follow each other match different characters, as in ^[^@]+@[^@]+$`;
+}
+
 /** Checks a pattern of requests, of the server's errors or of names; returns whether it is one. */
 function checkPattern(node: ContractNode, pattern: string, use: Use): boolean {
   const fault = faultOfPattern(pattern);
@@ -308,9 +311,6 @@ function checkPattern(node: ContractNode, pattern: string, use: Use): boolean {
   }
   const slowness = use === 'error' ? undefined : slownessOfPattern(pattern);
   if (slowness === undefined) return true;
-  node.fault(
-    `${pattern} is too slow: ${slowness}`,
-    'Begin it with ^, and let repetitions that follow each other match different characters, as in ^[^@]+@[^@]+$',
-  );
+  node.fault(`${pattern} is too slow: ${slowness}`, fixOfPattern(pattern));
   return true;
 }

@@ -8,8 +8,8 @@ import {
   resolve,
   nothing,
   partsOf,
-  type Default,
   type Draft,
+  type Sample,
   type Schema,
   type Use,
 } from './schema.js';
@@ -53,8 +53,9 @@ export class Schemas {
   readonly #shapes = new ShapeGraph();
   /** Checks of shapes, which are known only when all schemas are. */
   readonly #checks: (() => void)[] = [];
-  /** The schemas of requests that have defaults, their own or those of a part. */
-  readonly defaults: Default[] = [];
+  /** The defaults of requests, those of a schema or of a part of it. */
+  readonly defaults: Sample[] = [];
+  readonly examples: Sample[] = [];
   /** The places of defaults that are not filled in, at least not everywhere. */
   readonly unfilled: Path[] = [];
 
@@ -69,7 +70,9 @@ export class Schemas {
     if (node.value === true) return anySchema;
     if (node.value === false) return nothing;
     if (!node.isObject) {
-      node.fault('must be a schema', 'Write an object with a type, or leave it out');
+      const type = typeNames.find((name) => name === node.value);
+      const fix = type === undefined ? 'an object with a type, or leave it out' : `type: ${type} in it`;
+      node.fault('must be a schema', `Write ${fix}`);
       return anySchema;
     }
     const found = this.#known[use].get(node.value);
@@ -171,6 +174,7 @@ export class Schemas {
     if (referenced !== undefined) draft.allOf = [referenced, ...(draft.allOf ?? [])];
     if (isLeftOut(node, use) || draft.allOf?.some((part) => part.refused)) draft.refused = true;
     draft.shape = this.#shapes.shapeOf(draft, this.#originOf(node, use));
+    if (use !== 'error') this.addExamples(node, draft);
     this.#checks.push(() => {
       this.#checkRequired(node, draft);
       checkEvaluation(node, draft);
@@ -230,7 +234,19 @@ export class Schemas {
     // What a request must not contain is not filled in.
     if (!isOfRequests(use) || schema.refused || schema.shape.default === undefined) return;
     const place = node.has('default') ? node.at('default') : node;
-    this.defaults.push({ schema, find: (message, fix) => place.find(message, fix) });
+    this.defaults.push(sampleOf(schema, place, schema.shape.default));
+  }
+
+  /** Remembers the examples that are next to a schema, or in it. */
+  addExamples(owner: ContractNode, schema: Schema): void {
+    const all = owner.quiet.at('examples');
+    const named = all.isObject ? owner.quiet.entries('examples') : [];
+    const found = [
+      owner.at('example'),
+      ...(Array.isArray(all.value) ? owner.list('examples') : []),
+      ...named.map(([, example]) => example.target('examples').at('value')),
+    ];
+    for (const one of found) if (one.value !== undefined) this.examples.push(sampleOf(schema, one));
   }
 
   #types(node: ContractNode): readonly TypeName[] | undefined {
@@ -293,6 +309,10 @@ function checkEvaluation(node: ContractNode, schema: Schema): void {
     const fix = 'Describe items only by items and prefixItems, and not in alternatives or conditions';
     node.at('unevaluatedItems').fault('unevaluatedItems is not supported with these schemas', fix);
   }
+}
+
+function sampleOf(schema: Schema, place: ContractNode, value = place.value): Sample {
+  return { schema, value, find: (message, fix) => place.find(message, fix) };
 }
 
 function mapsByUse(): Record<Use, Map<unknown, Schema>> {

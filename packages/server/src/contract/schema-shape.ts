@@ -21,9 +21,12 @@ export function ownShape(schema: Schema): OwnShape | undefined {
   const isText = schema.enum?.every((value) => typeof value === 'string') === true;
   const names = [...Object.values(patternProperties), ...describing(schema.unevaluatedProperties)];
   const places = [...prefixItems, ...describing(schema.unevaluatedItems)];
-  const says =
-    type ?? number ?? schema.binary ?? schema.properties ?? schema.required ?? items ?? schema.default;
-  if ((says ?? schema.additionalProperties ?? names[0] ?? places[0]) === undefined && !isText)
+  const says = type ?? number ?? schema.binary ?? schema.properties ?? schema.required ?? items;
+  if (
+    (says ?? schema.additionalProperties ?? names[0] ?? places[0]) === undefined &&
+    !isText &&
+    schema.default === undefined
+  )
     return undefined;
   return {
     types: type ?? (isText ? ['string'] : undefined),

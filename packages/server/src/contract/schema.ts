@@ -1,5 +1,5 @@
 // The normal form of a schema.
-import type { Finding } from './contract-text.js';
+import type { Finding } from './finding.js';
 import { anything, type NumberForm, type Shape, type TypeName } from './shape.js';
 
 /** Where a schema is used; URLs and headers contain only text. The server has errors of its own, so theirs describes. */
@@ -61,10 +61,11 @@ export interface Schema
   readonly shape: Shape;
 }
 
-/** A schema of requests that has a default. */
-export interface Default {
+/** A value in the contract that its schema must allow: a default, or an example. */
+export interface Sample {
   readonly schema: Schema;
-  /** Describes what is wrong with the default, and where it is in the contract. */
+  readonly value: unknown;
+  /** Describes what is wrong with it, and where it is in the contract. */
   readonly find: (message: string, fix: string) => Finding;
 }
 

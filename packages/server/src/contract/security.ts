@@ -68,8 +68,9 @@ function readScheme(node: ContractNode): SecurityScheme | undefined {
 
 function undefinedFix(name: string, known: readonly string[]): string {
   const near = nearest(name, known);
-  const example = `${name}: { type: http, scheme: bearer }`;
-  return near === undefined ? `Add it to components/securitySchemes, as in ${example}` : `Write ${near}`;
+  if (near !== undefined) return `Write ${near}`;
+  const others = known.length === 0 ? 'Add' : `Write ${known.join(' or ')}, or add`;
+  return `${others} it to components/securitySchemes, as in ${name}: { type: http, scheme: bearer }`;
 }
 
 /**
@@ -97,7 +98,7 @@ export function readRequirements(
           .at(name)
           .fault(
             `${name} is not a security scheme of the contract`,
-            undefinedFix(name, Object.keys(schemes)),
+            undefinedFix(name, Object.keys(components.at('securitySchemes').value ?? {})),
           );
       } else if (scopes.length > 0 && !isOfOauth && !takesRoles) {
         requirement.at(name).fault(`${name} cannot have scopes`, `Write ${scopeExtension} in the operation`);

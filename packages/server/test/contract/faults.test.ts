@@ -1,13 +1,17 @@
 // What a contract may not contain prevents startup, and what is served in another way than one may expect is a warning:
 // each with its place and a remedy, and all of them in docs/contract.md.
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import t from 'tap';
 import { buildApp } from '../../dist/app.js';
 import { contract } from '../support/contract-check.js';
+import { checkContract } from '../../dist/cli/check.js';
 import { loadContract } from '../../dist/contract/contract.js';
-import { ContractError, type Finding } from '../../dist/contract/contract-text.js';
+import { loadChecked } from '../../dist/http/checked-contract.js';
+import { ContractError } from '../../dist/contract/contract-text.js';
+import type { Finding } from '../../dist/contract/finding.js';
 import { partOf, type Edits } from '../support/edited.js';
-import { engines, sharedStorage } from '../support/engines.js';
+import { engines, sharedStorage, temporaryFolder } from '../support/engines.js';
 import {
   createGarden,
   gardenBytes,
@@ -63,6 +67,7 @@ const version31: Edits = {
 /** The schema of describeGarden's response. */
 const aboutSchema = '/paths/~1about/get/responses/200/content/application~1json/schema';
 
+const integer = 'it must be an integer from -9007199254740991 to 9007199254740991';
 const soil = { $ref: '#/components/schemas/Soil' };
 
 /** Returns what is nested in itself some times. */
@@ -353,10 +358,14 @@ const refused: Record<string, Case[]> = {
   ],
   'an empty `enum`': [[field({ type: 'string', enum: [] }), 'allows no value', '/enum']],
   'a `default` of another type than its schema, or one that it does not allow': [
-    [field({ type: 'integer', default: '5' }), 'the default is not of the type integer', '/default'],
+    [
+      field({ type: 'integer', default: '5' }),
+      `the default does not match its schema: ${integer}, not a string: write the digits without quotes`,
+      '/default',
+    ],
     [
       field({ type: 'integer', maximum: 3, default: 5, 'x-note': 'kept' }),
-      'the default does not match its schema: it must be an integer from -9007199254740991 to 3',
+      `the default does not match its schema: ${integer.replace(/to .*/, 'to 3')}`,
       '/default',
       'Write a value that the schema allows',
     ],
@@ -368,6 +377,11 @@ const refused: Record<string, Case[]> = {
     [
       field({ type: 'object', required: ['n'], properties: { n: { type: 'integer' } }, default: { m: 1 } }),
       'the default does not match its schema: n is missing',
+      '/default',
+    ],
+    [
+      { ...field({ ...soil, default: null }), ...version31 },
+      'the default does not match its schema: it must be one of clay, loam, sand; it must be a string, not null',
       '/default',
     ],
     [
@@ -444,6 +458,18 @@ const refused: Record<string, Case[]> = {
       'a+b is too slow: it takes too long to match the text "a" 100000 times, then "0"',
       '/schema/pattern',
     ],
+    ...Object.entries({
+      '^a+a+$': [
+        '100000 times, then "0"',
+        'Let repetitions that follow each other match different characters',
+      ],
+      '^(a+)+$': ['100 times, then "0"', 'Separate what is repeated by a character that must be there'],
+    }).map(([pattern, [text = '', fix = '']]): Case => [
+      field({ type: 'string', pattern }),
+      `${pattern} is too slow: it takes too long to match the text "a" ${text}`,
+      '/pattern',
+      `${fix}, as in ${pattern.includes('(') ? '^\\w+(\\s\\w+)*$' : '^[^@]+@[^@]+$'}`,
+    ]),
     [
       field({ type: 'string', pattern: '(' }),
       'Invalid regular expression: /(/u: Unterminated group',
@@ -481,6 +507,12 @@ const refused: Record<string, Case[]> = {
       replaceBed({ security: [{ magic: [] }] }),
       'magic is not a security scheme of the contract',
       '/security/0/magic',
+    ],
+    [
+      replaceBed({ security: [{ api_key: [] }] }),
+      'api_key is not a security scheme of the contract',
+      '/security/0/api_key',
+      'Write apiKey',
     ],
     [scheme({ type: 'mutualTLS' }), 'the security scheme "mutualTLS" is not supported'],
     [scheme({ type: 'apiKey', in: 'body', name: 'X' }), 'an apiKey is in a header, query or cookie'],
@@ -1046,6 +1078,27 @@ const slips: [piece: string | undefined, written: string, message: string, versi
     'components:\n  securitySchemes:\n    key: { type: bearer }\n',
     '38:5 the security scheme "bearer" is not supported. Write type: http and scheme: bearer.',
   ],
+  [
+    '        201: { description: Created }',
+    '        201: Created',
+    '15:9 must be an object. Write an object here, as in { description: … }.',
+  ],
+  [
+    'components:\n',
+    'definitions: {}\ncomponents:\n',
+    '36:1 definitions is not supported here. Write what is in it in components/schemas, to which references are #/components/schemas/Name.',
+  ],
+  [
+    'summary: Creates a task',
+    'consumes: [application/json]',
+    '8:7 consumes is not supported here. Write the media types in content of requestBody.',
+  ],
+  ['title:\n          type: string', 'title: string', '49:9 must be a schema. Write type: string in it.'],
+  [
+    'in: path\n',
+    'in: path\n          style: simpl\n',
+    '24:11 the style simpl is not supported here. Write simple.',
+  ],
   ['        201:', '        2xx:', '15:9 2xx is not a status. Write 2XX.'],
   [
     '      properties:\n        title:\n          type: string\n',
@@ -1117,6 +1170,68 @@ t.test('a slip is one fault where the author must write, with a remedy that fits
   t.strictSame(messagesOf(Buffer.from(`\ufeff${tasks}`, 'utf16le')), [
     '1:1 the text is not UTF-8. Save the file as UTF-8.',
   ]);
+});
+
+t.test('a wrong default is reported together with other faults', (t) => {
+  const text = tasks
+    .replace('type: boolean', 'type: boolean\n          patern: x')
+    .replace('required: [title]', 'required: [title]\n      default: { title: 1 }')
+    .replace('title:\n          type: string', 'title:\n          type: [string]\n          pattern: "("');
+  try {
+    loadChecked(Buffer.from(text.replace('3.0.3', '3.1.0')), false);
+    t.fail('no fault');
+  } catch (error) {
+    t.match((error as ContractError).faults, [
+      { line: 48, message: 'the default does not match its schema: title must be a string, not a number' },
+      { line: 52, message: /Unterminated group/ },
+      { line: 55, message: 'patern is not supported here' },
+    ]);
+  }
+  t.end();
+});
+
+t.test('an example that its schema does not allow is a warning of the check', async (t) => {
+  const file = join(await temporaryFolder(t), 'openapi.yaml');
+  const check = async (edits: (text: string) => string) => {
+    await writeFile(file, edits(tasks));
+    const { faults, warnings } = checkContract(file, false);
+    t.strictSame(faults, []);
+    return warnings.map(({ line, message, fix }) => `${line} ${message}. ${fix}.`);
+  };
+  t.strictSame(await check((text) => text), []);
+  const wrong = 'the example does not match its schema. Correct one of them:';
+  const found = await check((text) =>
+    text
+      .replace('required: [title]', 'required: [title]\n      example: { done: true }')
+      .replace('type: boolean', 'type: boolean\n          readOnly: true\n          example: 1')
+      .replace('      requestBody:\n        content:\n          application/json:\n', (piece) =>
+        [
+          `${piece}            examples:`,
+          '              good: { value: { title: a, done: true } }',
+          '              bad: { value: [] }',
+          '              named: { $ref: "#/components/examples/Bad" }\n',
+        ].join('\n'),
+      )
+      .replace('in: path\n', 'in: path\n          example: 5\n')
+      .replace('components:\n', 'components:\n  examples: { Bad: { value: { title: 2 } } }\n'),
+  );
+  t.strictSame(found, [
+    `14 ${wrong} it must be an object, not an array.`,
+    `28 ${wrong} it must be a string, not a number.`,
+    `42 ${wrong} title must be a string, not a number.`,
+    `54 ${wrong} title is missing.`,
+    `61 ${wrong} it must be true or false, not a number.`,
+  ]);
+  t.strictSame(
+    await check((text) =>
+      text.replace(
+        'type: boolean',
+        'type: integer\n          format: int64\n          example: 9223372036854775807',
+      ),
+    ),
+    [],
+    'an integer that the parser rounds',
+  );
 });
 
 t.test('a reference that leads nowhere is one fault', async (t) => {

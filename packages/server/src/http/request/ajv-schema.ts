@@ -35,6 +35,8 @@ export interface RewriteOptions {
   readonly counted?: 'all faults' | 'first fault' | undefined;
   /** Whether responses are checked; otherwise, requests. */
   readonly isResponse?: boolean;
+  /** Whether examples are checked, which may have what only requests or only responses have. */
+  readonly isExample?: boolean;
   /** Whether a schema of the contract has properties that are only in requests, or only in responses. */
   readonly hasRefused: boolean;
 }
@@ -175,6 +177,7 @@ export class Rewriter {
     const part = (one: Schema) =>
       this.#use({ schema: one, context: [...context, resolve(one)], isTest }, '$ref');
     const property = (one: Schema, name: string) => {
+      if (one.refused && this.#options.isExample) return {};
       if (one.refused) return { refused: this.#options.isResponse ? 'write-only' : 'read-only' };
       return inside(
         one,

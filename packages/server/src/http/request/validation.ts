@@ -3,8 +3,8 @@
 import { Ajv, str, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { exactJson } from '../../contract/json-text.js';
-import type { Finding } from '../../contract/contract-text.js';
-import type { Default, Schema } from '../../contract/schema.js';
+import type { Finding } from '../../contract/finding.js';
+import type { Sample, Schema } from '../../contract/schema.js';
 import { allSchemas, isRecursive } from '../../contract/schema-walk.js';
 import { UploadedFile } from '../../contract/raw-body.js';
 import { Rewriter, type BytesRule, type RewriteOptions } from './ajv-schema.js';
@@ -48,8 +48,8 @@ export class Compiler {
 
   /** Schemas that are rewritten in the same way share the schemas that they refer to. */
   #rewriterOf(purpose: Purpose, ajv: Ajv | Ajv2020): Rewriter {
-    const { source, counted, isResponse = false } = purpose;
-    const key = [ajv.opts.allErrors, source, counted, isResponse].join();
+    const { source, counted, isResponse = false, isExample = false } = purpose;
+    const key = [ajv.opts.allErrors, source, counted, isResponse, isExample].join();
     const known = this.#rewriters.get(key);
     if (known !== undefined) return known;
     const options = {
@@ -199,13 +199,42 @@ function compileEagerly(validate: (data: unknown) => unknown): void {
 }
 
 /** Finds the defaults that their schemas do not allow: they would be filled in without a check. */
-export function findWrongDefaults(compiler: Compiler, defaults: readonly Default[]): Finding[] {
-  return defaults.flatMap(({ schema, find }) => {
-    const validate = compiler.compile(schema, { source: 'json' });
-    if (validate(schema.shape.default)) return [];
+export function findWrongDefaults(compiler: Compiler, defaults: readonly Sample[]): Finding[] {
+  return findUnfit(compiler, defaults, {}, (fault) => [
+    `the default does not match its schema: ${fault}`,
+    'Write a value that the schema allows',
+  ]);
+}
+
+/** Finds the examples that their schemas do not allow, in requests or responses. */
+export function findWrongExamples(compiler: Compiler, examples: readonly Sample[]): Finding[] {
+  // The parser has rounded some integers.
+  const exactly = examples.filter(({ value }) => !hasRounded(value));
+  const found = findUnfit(compiler, exactly, { isExample: true }, (fault) => [
+    'the example does not match its schema',
+    `Correct one of them: ${fault}`,
+  ]);
+  // A schema may be that of requests and responses.
+  return [...new Map(found.map((finding) => [finding.pointer, finding])).values()];
+}
+
+function findUnfit(
+  compiler: Compiler,
+  samples: readonly Sample[],
+  purpose: Partial<Purpose>,
+  describeFault: (fault: string) => [message: string, fix: string],
+): Finding[] {
+  return samples.flatMap(({ schema, value, find }) => {
+    const validate = compiler.compile(schema, { source: 'json', ...purpose });
+    if (validate(value)) return [];
     const fault = describe(validate.errors ?? [], 'json', numericFaults);
-    return find(`the default does not match its schema: ${fault}`, 'Write a value that the schema allows');
+    return find(...describeFault(fault.replaceAll(': send ', ': write ')));
   });
+}
+
+function hasRounded(value: unknown): boolean {
+  if (typeof value === 'object' && value !== null) return Object.values(value).some(hasRounded);
+  return Number.isInteger(value) && !Number.isSafeInteger(value);
 }
 
 /**

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fast
 import type { Caller } from '../../contract/handlers.js';
 import type { SchemeUse } from '../../contract/security.js';
 import type { Operation } from '../../contract/operations.js';
-import type { Finding } from '../../contract/contract-text.js';
+import type { Finding } from '../../contract/finding.js';
 import { ApiError, catalogue } from '../../errors.js';
 import type { VerifiedScheme, VerifiedSchemes } from './verifier.js';
 

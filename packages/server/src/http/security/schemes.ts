@@ -1,5 +1,5 @@
 // Decides who verifies each security scheme of the contract: the built-in verifier, or one of the service.
-import type { Finding } from '../../contract/contract-text.js';
+import type { Finding } from '../../contract/finding.js';
 import type { Contract } from '../../contract/contract.js';
 import type { SecurityScheme } from '../../contract/security.js';
 import type { AnyVerifiers } from '../../contract/verifiers.js';

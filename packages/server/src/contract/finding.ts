@@ -1,0 +1,13 @@
+// What is said about a contract.
+
+/** What is wrong with a contract, or worth a warning, and where. */
+export interface Finding {
+  /** A JSON Pointer (RFC 6901); empty for the whole document. */
+  readonly pointer: string;
+  /** The place in the file; both count from 1. */
+  readonly line: number;
+  readonly column: number;
+  readonly message: string;
+  /** What to write instead. */
+  readonly fix: string;
+}
