@@ -278,7 +278,7 @@ t.test('nothing is overwritten, and what cannot become a service is one message'
   const faulty = await writeContract(t, '3.0.3', 'paths: { /tasks: { get: {} } }\n');
   t.match(await refuse('tasks', faulty, '1 error, 3 warnings.\n'), / error: \/paths\/~1tasks\/get: /);
   t.match(await run(command, ['new', 'tasks'], {}), {
-    code: 1,
+    code: 2,
     stderr: /required option '--contract <file>'/,
   });
   t.strictSame(await readdir(folder), ['used']);

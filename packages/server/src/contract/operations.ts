@@ -74,7 +74,7 @@ export function readOperations(surroundings: Surroundings): Operation[] {
     if (ids.has(operationId))
       (node.has('operationId') ? node.at('operationId') : node).fault(
         `the operationId ${operationId} is also that of ${ids.get(operationId)!}`,
-        'Write another one; generated clients have methods of that name',
+        'Write another one in one of them; generated clients have methods of that name',
       );
     else ids.set(operationId, `${method} ${operation.path}`);
     // Without the names of the parameters; a colon is written twice.

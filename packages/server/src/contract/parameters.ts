@@ -72,7 +72,7 @@ export function readParameters(
     const fix = path.split('/').includes(`:${name}`)
       ? `Write {${name}} in the path instead of :${name}`
       : missing.length > 0
-        ? `Write {${name}} in the path instead of {${missing.join('}, {')}}: the URLs stay`
+        ? `Write {${name}} in the path instead of {${missing.join('}, {')}}, or change the name here: the URLs stay`
         : `Write {${name}} in the path, or leave it out`;
     places.get(`path ${name}`)!.fault(`the path parameter ${name} is not in the path`, fix);
   }

@@ -257,7 +257,8 @@ function checkContains(node: ContractNode): void {
 function readCount(node: ContractNode, keyword: string): [string, number][] {
   const value = node.number(keyword);
   if (value === undefined) return [];
-  if (!Number.isSafeInteger(value) || value < 0) node.at(keyword).fault('must be a count', 'Write 0 or more');
+  if (!Number.isSafeInteger(value) || value < 0)
+    node.at(keyword).fault('must be a count', 'Write 0 or more, or leave it out');
   return node.has('contains') || !keyword.endsWith('Contains') ? [[keyword, value]] : [];
 }
 
@@ -298,7 +299,7 @@ function slownessOfPattern(pattern: string): string | undefined {
 function fixOfPattern(pattern: string): string {
   const start = pattern.startsWith('^') ? 'Let' : 'Begin it with ^, and let';
   return effortOf(pattern).isEndless
-    ? 'Separate what is repeated by a character that must be there, as in ^\\w+(\\s\\w+)*$'
+    ? 'Separate what is repeated by a character that must be there, as in ^\\w+(\\s\\w+)*$, and let no two alternatives match the same text'
     : `${start} repetitions that follow each other match different characters, as in ^[^@]+@[^@]+$`;
 }
 

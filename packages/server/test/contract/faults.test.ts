@@ -367,7 +367,7 @@ const refused: Record<string, Case[]> = {
       field({ type: 'integer', maximum: 3, default: 5, 'x-note': 'kept' }),
       `the default does not match its schema: ${integer.replace(/to .*/, 'to 3')}`,
       '/default',
-      'Write a value that the schema allows',
+      'Write a value that the schema allows, or leave it out; what requests without a value mean changes',
     ],
     [
       field({ type: 'string', nullable: true, enum: ['a', null], default: 'b' }),
@@ -468,7 +468,7 @@ const refused: Record<string, Case[]> = {
       field({ type: 'string', pattern }),
       `${pattern} is too slow: it takes too long to match the text "a" ${text}`,
       '/pattern',
-      `${fix}, as in ${pattern.includes('(') ? '^\\w+(\\s\\w+)*$' : '^[^@]+@[^@]+$'}`,
+      `${fix}, as in ${pattern.includes('(') ? '^\\w+(\\s\\w+)*$, and let no two alternatives match the same text' : '^[^@]+@[^@]+$'}`,
     ]),
     [
       field({ type: 'string', pattern: '(' }),
@@ -1035,7 +1035,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     'name: id',
     'name: taskId',
-    '22:11 the path parameter taskId is not in the path. Write {taskId} in the path instead of {id}: the URLs stay.',
+    '22:11 the path parameter taskId is not in the path. Write {taskId} in the path instead of {id}, or change the name here: the URLs stay.',
   ],
   [
     '/tasks/{id}:',
@@ -1066,7 +1066,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     'operationId: getTask',
     'operationId: createTask',
-    '20:7 the operationId createTask is also that of POST /tasks. Write another one; generated clients have methods of that name.',
+    '20:7 the operationId createTask is also that of POST /tasks. Write another one in one of them; generated clients have methods of that name.',
   ],
   [
     'security: []',

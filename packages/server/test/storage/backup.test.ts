@@ -172,7 +172,7 @@ t.test('a relative name of a backup may have "file:" before it', async (t) => {
     t.match(backup(name, database), again, 'without it, the name is the same');
   }
   t.match(backup('file://host/copy.db', 'plants.db'), {
-    status: 1,
+    status: 2,
     stderr: /command-argument .* is invalid .* File URL host/,
   });
 });

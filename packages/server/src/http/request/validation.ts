@@ -202,7 +202,7 @@ function compileEagerly(validate: (data: unknown) => unknown): void {
 export function findWrongDefaults(compiler: Compiler, defaults: readonly Sample[]): Finding[] {
   return findUnfit(compiler, defaults, {}, (fault) => [
     `the default does not match its schema: ${fault}`,
-    'Write a value that the schema allows',
+    'Write a value that the schema allows, or leave it out; what requests without a value mean changes',
   ]);
 }
 
