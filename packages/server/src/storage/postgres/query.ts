@@ -76,11 +76,14 @@ export class Preparation {
     );
   }
 
-  /** A hash of the text, because a pooler may assign a session in which another process has prepared statements. */
+  /**
+   * The command, by which traces show it, and a hash of the text, because a pooler may assign a session in which another
+   * process has prepared statements.
+   */
   #nameOf(text: string): string {
     let name = this.#names.get(text);
     if (name === undefined) {
-      name = createHash('sha256').update(text).digest('base64url');
+      name = `${/\w+/.exec(text)?.[0]}_${createHash('sha256').update(text).digest('base64url')}`;
       this.#names.set(text, name);
     }
     return name;
