@@ -85,8 +85,8 @@ function addFind(parent: Command, commands: StoreCommands): void {
     .add(parent, 'find')
     .description('show the token whose secret is on standard input: whom it belongs to, and its id')
     .action(async (options: StoreOptions) => {
-      // An argument would be in the list of processes and in the history of the shell.
-      const secret = (await text(process.stdin)).trim();
+      // An argument would be in the list of processes and in the history of the shell. Logs have it with its scheme.
+      const secret = (await text(process.stdin)).trim().replace(/^Bearer +/i, '');
       await commands.withStorage(options, async ({ tokens }) => {
         const [token] = await tokens.find([hashSecret(secret)]);
         if (token === undefined) throw new CommandError('no token has this secret, or it was pruned');

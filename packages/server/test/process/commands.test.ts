@@ -62,7 +62,7 @@ t.test('token create, list, revoke and prune work while the server runs', async 
     return { stdout, stderr };
   };
   t.strictSame(JSON.parse((await find(`${String(made['token'])}\n`, '--json')).stdout), bob);
-  t.match(await find(token), { stdout: new RegExp(`\\n${id} +alice `), stderr: store });
+  t.match(await find(`Bearer ${token}`), { stdout: new RegExp(`\\n${id} +alice `), stderr: store });
   t.strictSame(await find('pst_0'), {
     stdout: '',
     stderr: `${store}plant-store: no token has this secret, or it was pruned\n`,
