@@ -27,7 +27,7 @@ import prettier from 'prettier';
  * @property {string} topic
  * @property {string} claim - It begins with the promise of README.md, in bold, if it is one.
  * @property {string} command - `npm …`, `node …` or `scripts/…`, which is run and recorded, or a link to the steps.
- * @property {boolean} [always] - Whether .ci/run checks it on every change.
+ * @property {true | string} [always] - Whether .ci/run checks it on every change; a string says how it differs there.
  * @property {string[]} about - The files and folders of the code.
  * @property {string} [engine]
  * @property {Result} [last]
@@ -117,9 +117,10 @@ function excerpt(shown) {
 
 /** @param {Claim} claim */
 function line(claim) {
-  const { claim: text, command, always = false, engine, last } = claim;
+  const { claim: text, command, always, engine, last } = claim;
   const how = /^(npm|node|npx|scripts|\w+=|systemd)/.test(command) ? `\`${command}\`` : command;
-  const parts = [`- ${text}. ${how}${always ? ' on every change' : ''}`];
+  const when = always === undefined ? '' : ' on every change';
+  const parts = [`- ${text}. ${how}${when}${typeof always === 'string' ? `, ${always}` : ''}`];
   if (last !== undefined) {
     const { date, status = 0, shown } = last;
     const on = machineOf(last).map((machine) => `machine ${machines.indexOf(machine) + 1}`);
@@ -144,9 +145,10 @@ async function render() {
 
 # Evidence
 
-What was checked, and what it showed when. \`.ci/run\` repeats what is checked "on every change", partly with fewer cases;
+What was checked, and what it showed when. \`.ci/run\` repeats what is checked "on every change";
 the rest was run by hand on machines with other work, so times and rates are pessimistic. **Outdated**: the code of the
-claim has changed since the commit that the result names, or the version, before commits were recorded.
+claim has changed since the commit that the result names, or the version, before commits were recorded; 1.0.0 and
+1.1.0 were never released.
 \`npm run evidence -- WORD\` repeats the commands that contain the word, in a checkout without changes, and records their
 results; [evidence.json](evidence.json) has them in full.
 
