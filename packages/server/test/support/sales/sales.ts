@@ -54,7 +54,8 @@ export async function openSales({ log }: Pick<ServiceContext, 'log'>, url: strin
       // On PostgreSQL, several workers that create the same table at once would fail.
       if (isPostgres) await sql`SELECT pg_advisory_xact_lock(20261124)`.execute(transaction);
       await sql`CREATE TABLE IF NOT EXISTS sales (
-        id text PRIMARY KEY, seller text NOT NULL, product text NOT NULL, cents bigint NOT NULL
+        seller text NOT NULL, id text NOT NULL, product text NOT NULL, cents bigint NOT NULL,
+        PRIMARY KEY (seller, id)
       )`.execute(transaction);
     });
   } catch (error) {
@@ -63,12 +64,12 @@ export async function openSales({ log }: Pick<ServiceContext, 'log'>, url: strin
   }
   return {
     handlers: {
-      /** Repeating it is no second sale, since the client chooses the id. */
+      /** Repeating it is no second sale, since the client chooses the id; nor is another sale with an id of the seller. */
       addSale: async ({ caller, body }: { caller: Caller; body: Sale }) => {
         await database
           .insertInto('sales')
           .values({ ...body, seller: caller.subject })
-          .onConflict((conflict) => conflict.column('id').doNothing())
+          .onConflict((conflict) => conflict.columns(['seller', 'id']).doNothing())
           .execute();
       },
       reportSales: async () => {
