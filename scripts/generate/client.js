@@ -1,19 +1,17 @@
 // Generates what the client knows of the service: how each operation is sent, what its responses contain, the error codes,
 // and how exact JSON is written; with --check, only verifies that the files are current. Needs "npm run build".
-import { readFileSync, writeFileSync } from 'node:fs';
-import { relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import prettier from 'prettier';
+import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { allErrors } from '../../dist/plants/errors.js';
+import { writeGenerated } from '../lib/generated.js';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
-const folder = new URL('../../packages/client/src/', import.meta.url);
+const read = (/** @type {string} */ file) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+const folder = 'packages/client/src/';
 const methods = ['get', 'put', 'post', 'delete', 'patch'];
 /** The keywords of a schema that the client checks. It ignores all others, so that a new release breaks no client. */
 const keywords = ['type', 'nullable', 'required', 'properties', 'items'];
 
-const contract = parse(readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8'));
+const contract = parse(read('openapi.yaml'));
 /** @type {Record<string, object>} */
 const shapes = {};
 
@@ -25,10 +23,8 @@ const shapes = {};
 function shapeOf(schema) {
   if (schema.$ref !== undefined) {
     const name = schema.$ref.replace('#/components/schemas/', '');
-    if (shapes[name] === undefined) {
-      shapes[name] = {};
-      Object.assign(shapes[name], shapeOf(contract.components.schemas[name]));
-    }
+    // It may refer to itself.
+    if (shapes[name] === undefined) Object.assign((shapes[name] = {}), shapeOf(resolve(schema)));
     return { $ref: name };
   }
   return Object.fromEntries(
@@ -73,8 +69,8 @@ for (const [path, item] of Object.entries(contract.paths)) {
 }
 
 const codes = Object.fromEntries(Object.entries(allErrors).map(([name, { code }]) => [name, code]));
-await write(
-  'operations.gen.ts',
+await writeGenerated(
+  `${folder}operations.gen.ts`,
   `// Generated from openapi.yaml by "npm run generate"; do not edit.
 import type { operations as Contract } from './types.gen.js';
 
@@ -108,22 +104,7 @@ export const errorCodes = ${JSON.stringify(codes)} as const;
 `,
 );
 const jsonText = 'packages/server/src/contract/json-text.ts';
-await write(
-  'json-text.gen.ts',
-  `// Copied from ${jsonText} by "npm run generate"; do not edit.\n${readFileSync(`${root}${jsonText}`, 'utf8')}`,
+await writeGenerated(
+  `${folder}json-text.gen.ts`,
+  `// Copied from ${jsonText} by "npm run generate"; do not edit.\n${read(jsonText)}`,
 );
-
-/** Writes a file of the client, or verifies that it is current. @param {string} name @param {string} source */
-async function write(name, source) {
-  const target = fileURLToPath(new URL(name, folder));
-  const text = await prettier.format(source, {
-    ...(await prettier.resolveConfig(target)),
-    parser: 'typescript',
-  });
-  if (!process.argv.includes('--check')) {
-    writeFileSync(target, text);
-  } else if (readFileSync(target, 'utf8') !== text) {
-    console.error(`${relative(root, target)} is out of date: run "npm run generate".`);
-    process.exitCode = 1;
-  }
-}

@@ -1,8 +1,7 @@
 // Writes docs/configuration.md, the reference of all environment variables, from the built packages/server/src/config.ts and limits.ts.
-import { writeFileSync } from 'node:fs';
-import prettier from 'prettier';
 import { variables } from '../../packages/server/dist/config.js';
 import { service } from '../../dist/service.js';
+import { writeGenerated } from '../lib/generated.js';
 
 /** The heading before a variable, in the order of packages/server/src/config.ts. @type {Record<string, string>} */
 const sections = {
@@ -23,7 +22,9 @@ const entries = Object.entries(variables).map(([name, { default: fixed, desc }])
   const known = String(value ?? '');
   return `${heading}- \`${name}\`${known && ` (default \`${known}\`)`}: ${desc}.`;
 });
-const text = `<!-- Written by "npm run generate" from packages/server/src/config.ts and limits.ts; do not edit. -->
+await writeGenerated(
+  'docs/configuration.md',
+  `<!-- Written by "npm run generate" from packages/server/src/config.ts and limits.ts; do not edit. -->
 
 # Configuration
 
@@ -34,7 +35,5 @@ variable whose name nearly matches one of these is logged as a likely typo.
 To keep the settings in a file, write one \`NAME=value\` per line, without quotes or comments, and start the server with
 \`node --env-file=FILE dist/main.js\` or \`docker run --env-file FILE\`.
 ${entries.join('\n')}
-`;
-const file = new URL('../../docs/configuration.md', import.meta.url);
-const style = await prettier.resolveConfig(file);
-writeFileSync(file, await prettier.format(text, { ...style, parser: 'markdown' }));
+`,
+);

@@ -6,10 +6,10 @@
 //   node scripts/generate/evidence.js WORD       runs the commands that contain the word, records what they show, and writes the page
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { availableParallelism, cpus, release } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import prettier from 'prettier';
+import { check, writeGenerated } from '../lib/generated.js';
 
 /**
  * What a command has shown. Results from before commits were recorded have a version instead.
@@ -34,27 +34,19 @@ import prettier from 'prettier';
  */
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const ledger = new URL('../../docs/evidence.json', import.meta.url);
-const page = new URL('../../docs/evidence.md', import.meta.url);
+const ledger = 'docs/evidence.json';
 /** @type {Claim[]} */
-const claims = JSON.parse(await readFile(ledger, 'utf8'));
+const claims = JSON.parse(await readFile(`${root}${ledger}`, 'utf8'));
 
 /** The machines of the results, which the page numbers. @type {string[]} */
 let machines = [];
 
 const [word] = process.argv.slice(2);
-if (word === '--check') {
-  // Without the commits of the results, their age cannot be compared.
-  const commits = claims.flatMap(({ last }) => last?.commit ?? []);
-  const hasAll = commits.every((commit) => git('cat-file', '-e', `${commit}^{commit}`).status === 0);
-  if (hasAll && (await readFile(page, 'utf8')) !== (await render())) {
-    console.error('docs/evidence.md is out of date: run "node scripts/generate/evidence.js"');
-    process.exitCode = 1;
-  }
-} else {
-  if (word !== undefined) await record(claims.filter(({ command }) => command.includes(word)));
-  await writeFile(page, await render());
-}
+if (word !== undefined && !check) await record(claims.filter(({ command }) => command.includes(word)));
+const commits = claims.flatMap(({ last }) => last?.commit ?? []);
+const hasAll = commits.every((commit) => git('cat-file', '-e', `${commit}^{commit}`).status === 0);
+// Without the commits of the results, their age cannot be compared.
+if (hasAll || !check) await writeGenerated('docs/evidence.md', render());
 
 /** Runs the commands, and keeps what they show. @param {Claim[]} chosen */
 async function record(chosen) {
@@ -83,11 +75,7 @@ async function record(chosen) {
         .slice(-1_000),
     };
     if (status !== 0) process.exitCode = 1;
-    const style = await prettier.resolveConfig(ledger);
-    await writeFile(
-      ledger,
-      await prettier.format(JSON.stringify(claims, undefined, 2), { ...style, parser: 'json' }),
-    );
+    await writeGenerated(ledger, JSON.stringify(claims, undefined, 2));
   }
 }
 
@@ -130,8 +118,8 @@ function line(claim) {
   return parts.join('  \n  ');
 }
 
-/** @returns {Promise<string>} The page. */
-async function render() {
+/** Returns the page. */
+function render() {
   machines = [...new Set(claims.flatMap(({ last }) => (last === undefined ? [] : machineOf(last))))];
   const topics = [...new Set(claims.map(({ topic }) => topic))];
   const sections = topics.map(
@@ -141,7 +129,7 @@ async function render() {
         .map(line)
         .join('\n')}`,
   );
-  const text = `<!-- Written by "node scripts/generate/evidence.js" from docs/evidence.json; do not edit. -->
+  return `<!-- Written by "node scripts/generate/evidence.js" from docs/evidence.json; do not edit. -->
 
 # Evidence
 
@@ -156,6 +144,4 @@ ${machines.map((machine, i) => `- Machine ${i + 1}: ${machine}`).join('\n')}
 
 ${sections.join('\n\n')}
 `;
-  const style = await prettier.resolveConfig(page);
-  return prettier.format(text, { ...style, parser: 'markdown' });
 }

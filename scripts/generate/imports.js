@@ -1,7 +1,8 @@
 // Checks that no source file imports itself through others, imports of types included, and draws into DESIGN.md which part
 // of the server imports which; with --check, only verifies that the drawing is current.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { cruise } from 'dependency-cruiser';
+import { writeGenerated } from '../lib/generated.js';
 
 const design = new URL('../../DESIGN.md', import.meta.url);
 const source = 'packages/server/src/';
@@ -49,10 +50,5 @@ const arrows = [...imports].flatMap(([from, all]) =>
 );
 const title = '  accTitle: Which part of the server imports which';
 const drawing = ['```mermaid', 'flowchart TD', title, ...arrows.sort(), '```'].join('\n');
-const before = readFileSync(design, 'utf8');
-const after = before.replace(/```mermaid\nflowchart TD\n[^]*?```/, drawing);
-if (!process.argv.includes('--check')) writeFileSync(design, after);
-else if (after !== before) {
-  console.error('DESIGN.md is out of date: run "npm run generate"');
-  process.exitCode = 1;
-}
+const text = readFileSync(design, 'utf8').replace(/```mermaid\nflowchart TD\n[^]*?```/, drawing);
+await writeGenerated('DESIGN.md', text);
