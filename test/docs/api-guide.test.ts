@@ -225,7 +225,7 @@ t.test(
     const clone = join(await temporaryFolder(t), 'clone');
     // What the steps before have made is there; only what the page changes is copied.
     const parts = ['package.json', 'tsconfig.json', 'openapi.yaml', 'src', 'packages/server'].concat(
-      ['scripts/generate', 'scripts/lib', 'scripts/build-services.js'],
+      ['scripts/generate', 'scripts/lib', 'scripts/build.js'],
       ['examples/library/tsconfig.json', 'examples/library/src'],
     );
     for (const part of parts) await cp(join(root, part), join(clone, part), { recursive: true });
