@@ -5,33 +5,53 @@ import { maxParts, readPattern, type Part } from './pattern-parts.js';
 
 /** What matching a pattern takes at worst. */
 export interface Effort {
-  /** The greatest number of steps for each character of a text; Infinity if it is too great or has no bound. */
+  /** The number of steps for each character of any text, at most; Infinity if it is too great or has no bound. */
   readonly steps: number;
-  /** If the steps are Infinity: a text that takes long, for a person to read; undefined if none was found. */
-  readonly text?: string | undefined;
-  /** Whether a text of this kind takes very long although it is short: the steps double with every repetition. */
-  readonly isEndless?: boolean;
+  /** Whether that holds only for texts within the maximum length. */
+  readonly isWithin?: boolean;
+  /** If the steps are Infinity: a text that takes long, unless none was found. */
+  readonly slow?: SlowText | undefined;
 }
 
+/** A text that takes long to match. */
+export interface SlowText {
+  /** For a person to read. */
+  readonly text: string;
+  /** The steps that it takes, if there is a maximum length. */
+  readonly steps: number;
+  /** Whether texts of this kind take very long although they are short: the steps double with every repetition. */
+  readonly isEndless: boolean;
+}
+
+/** The maximum number of checks in one body, of about a microsecond each before V8 has optimized them. */
+export const maxChecks = 30_000;
+/** How many steps take as long as a check. */
+export const stepsPerCheck = 1_000;
 /** The greatest number of steps that are accepted: longer texts also count as more checks. */
 const maxSteps = 5_000;
-/** Bounds the time that looking at a pattern takes. */
-const maxWork = 4_000_000;
+/** The greatest number of steps of one text whose length is limited: of those in a body, with room for others. */
+const maxStepsWithin = maxChecks * stepsPerCheck * 0.9;
+/** Bounds the time that looking at a pattern takes, and at all texts within a length. */
+const [maxWork, maxWorkWithin] = [4_000_000, 400_000_000];
 /** The length of the texts that are shown, unless a short one takes so many steps. */
 const [shownLength, endless] = [100_000, 1e9];
 
 const efforts = new Map<string, Effort>();
 
-/** @param pattern - Must be valid with the u flag (ECMA-262 section 22.2.1). */
-export function effortOf(pattern: string): Effort {
-  let effort = efforts.get(pattern);
-  if (effort === undefined) efforts.set(pattern, (effort = findEffort(pattern)));
+/**
+ * @param pattern - Must be valid with the u flag (ECMA-262 section 22.2.1).
+ * @param maxLength - The greatest number of characters of the texts that are matched.
+ */
+export function effortOf(pattern: string, maxLength = Infinity): Effort {
+  const key = `${maxLength} ${pattern}`;
+  let effort = efforts.get(key);
+  if (effort === undefined) efforts.set(key, (effort = findEffort(pattern, maxLength)));
   return effort;
 }
 
-function findEffort(pattern: string): Effort {
+function findEffort(pattern: string, maxLength: number): Effort {
   try {
-    return new Machine(pattern).effort();
+    return new Machine(pattern).effort(maxLength);
   } catch (error) {
     if (error instanceof TooLarge) return { steps: Infinity };
     throw error;
@@ -43,10 +63,19 @@ class TooLarge extends Error {}
 
 /** In how many ways the engine may have read a text, by the node that it compares with the next character. */
 type Ways = ReadonlyMap<number, number>;
+const none: Ways = new Map();
 /** A character that stands for all that match the same atoms, and whether it matches each of them. */
 interface Letter {
   readonly text: string;
   readonly matches: readonly boolean[];
+}
+/** The letters of a text that takes long, of which some are repeated. */
+interface Repeated {
+  readonly before: readonly Letter[];
+  readonly unit: readonly Letter[];
+  readonly end: Letter;
+  /** The power of the length with which the steps grow. */
+  readonly degree: number;
 }
 /** A text, as its last letter and the text before it, and its ways. */
 interface Followed {
@@ -83,13 +112,63 @@ class Machine {
   }
 
   /** Follows all texts; if there are too many, only one whose characters match everything, which has more ways. */
-  effort(): Effort {
+  effort(maxLength: number): Effort {
     const letters = this.#letters.filter((one) => !this.#letters.some((other) => isLess(one, other)));
     const found = this.#explore(letters);
     if (found.isAll && found.most.steps <= maxSteps) return { steps: found.most.steps };
     const any = this.#explore([{ text: '', matches: this.#atoms.map(() => true) }]);
     if (any.isAll && any.most.steps <= maxSteps) return { steps: any.most.steps };
-    return { steps: Infinity, ...this.#slowText(found.most) };
+    const steps = this.#stepsWithin(maxLength, letters);
+    if (steps < Infinity) return { steps, isWithin: true };
+    return { steps, slow: this.#slowText(found.most, maxLength) };
+  }
+
+  /**
+   * Follows all texts up to a length. Those after which the same nodes are compared are one text, which has the most ways
+   * to each node.
+   * @returns The number of steps for each character, at most; Infinity if a text takes too many.
+   */
+  #stepsWithin(maxLength: number, letters: readonly Letter[]): number {
+    const states = [{ read: this.#first, start: 0 }];
+    const known = new Map([[keyOf(this.#first), states[0]!]]);
+    const moves: { start: number; later: Float64Array; additions: number[] }[] = [];
+    let [size, work] = [this.#first.size, 0];
+    for (const { read, start } of states) {
+      for (const letter of letters) {
+        const after = this.#read(read, letter);
+        let state = known.get(keyOf(after));
+        if (state === undefined) {
+          known.set(keyOf(after), (state = { read: after, start: size }));
+          states.push(state);
+          size += after.size;
+        }
+        const nodes = [...state.read.keys()];
+        const additions = [...read.keys()].flatMap((node, i) =>
+          [...this.#from(node, letter)].flatMap(([next, times]) => [start + i, nodes.indexOf(next), times]),
+        );
+        const later = Float64Array.from(nodes, (node) => this.#later.get(node) ?? 0);
+        moves.push({ start: state.start, later, additions });
+        work += nodes.length + additions.length;
+      }
+      if (work * maxLength > maxWorkWithin) return Infinity;
+    }
+    const after = new Float64Array(this.#next.length);
+    let total = 0;
+    let ways = new Float64Array(size);
+    ways.set([...this.#first.values()]);
+    for (let length = 0; ; length++) {
+      total += Math.max(...states.map(({ read, start }) => sum(ways.subarray(start, start + read.size))));
+      if (total > maxStepsWithin) return Infinity;
+      if (length >= maxLength) return total / (length + 1);
+      const next = ways.slice();
+      for (const { start, later, additions } of moves) {
+        after.set(later);
+        for (let i = 0; i < additions.length; i += 3)
+          after[additions[i + 1]!]! += ways[additions[i]!]! * additions[i + 2]!;
+        for (let i = 0; i < later.length; i++) if (after[i]! > next[start + i]!) next[start + i] = after[i]!;
+      }
+      ways = next;
+    }
   }
 
   /** Follows texts, those with the most ways first, until one has too many ways, or there are no others. */
@@ -103,7 +182,7 @@ class Machine {
       if (most.steps > maxSteps || this.#work > maxWork) return { most, isAll: false };
       for (const letter of letters) {
         const ways = this.#read(before.ways, letter);
-        const key = [...ways.keys()].sort((a, b) => a - b).join();
+        const key = keyOf(ways);
         const others = known.get(key) ?? [];
         this.#work += others.length * ways.size;
         // Whatever follows has no more ways than after the other text.
@@ -116,18 +195,24 @@ class Machine {
     return { most, isAll: true };
   }
 
-  #read(before: Ways, { matches }: Letter): Ways {
+  #read(before: Ways, letter: Letter): Ways {
     const ways = new Map(this.#later);
     for (const [node, count] of before) {
-      const atom = this.#atomOf[node];
-      if (atom === undefined || !matches[atom]!) continue;
-      let after = this.#after.get(node);
-      if (after === undefined) this.#after.set(node, (after = this.#reach(this.#next[node]![0]!, false)));
+      const after = this.#from(node, letter);
       this.#work += after.size;
       for (const [next, times] of after) ways.set(next, (ways.get(next) ?? 0) + count * times);
     }
     this.#work += before.size + ways.size;
     return ways;
+  }
+
+  /** The ways from a node to the next characters, if it matches a letter. */
+  #from(node: number, { matches }: Letter): Ways {
+    const atom = this.#atomOf[node];
+    if (atom === undefined || !matches[atom]!) return none;
+    let after = this.#after.get(node);
+    if (after === undefined) this.#after.set(node, (after = this.#reach(this.#next[node]![0]!, false)));
+    return after;
   }
 
   /** The ways from a node to the next characters. A repetition of nothing ends, as it does in the engine. */
@@ -156,27 +241,27 @@ class Machine {
   }
 
   /** Finds a text that takes long: it repeats a part of the given one, and ends so that the pattern does not match. */
-  #slowText(followed: Followed): Pick<Effort, 'text' | 'isEndless'> | undefined {
+  #slowText(followed: Followed, maxLength: number): SlowText | undefined {
     const read: Letter[] = [];
     for (let one = followed; one.letter !== undefined; one = one.before!) read.unshift(one.letter);
-    const none: readonly Letter[] = [];
+    // The first one is the simplest; with a maximum length, more steps count.
+    const slack = maxLength < Infinity ? 1 / 20 : 1 / 4;
     // A first character that matches nothing keeps an anchored alternative from matching.
-    for (const first of [none, ...this.#letters.map((letter) => [letter])]) {
-      let best: { degree: number; text: string } | undefined;
+    for (const first of [[], ...this.#letters.map((letter) => [letter])]) {
+      let best: Repeated | undefined;
       for (let start = 0; start < Math.min(read.length, 16); start++) {
         for (let length = 1; length <= Math.min(read.length - start, 20); length++) {
           const found = this.#repeat([...first, ...read.slice(0, start)], read.slice(start, start + length));
-          // The first one is the simplest.
-          if (found !== undefined && found.degree > (best?.degree ?? 0) + 1 / 4) best = found;
+          if (found !== undefined && found.degree > (best?.degree ?? 0) + slack) best = found;
         }
       }
-      if (best !== undefined) return { text: best.text, isEndless: best.degree === Infinity };
+      if (best !== undefined) return this.#write(best, maxLength);
     }
     return undefined;
   }
 
   /** How fast the steps grow with the number of repetitions, unless the pattern matches or they do not grow. */
-  #repeat(before: readonly Letter[], unit: readonly Letter[]): { degree: number; text: string } | undefined {
+  #repeat(before: readonly Letter[], unit: readonly Letter[]): Repeated | undefined {
     this.#work = 0;
     let ways = this.#first;
     let [steps, times, half] = [0, 0, 0];
@@ -194,17 +279,28 @@ class Machine {
     }
     const isEndless = steps >= endless;
     if (!isEndless && (half === 0 || stepsOf(ways) <= half)) return undefined;
-    const count = isEndless ? 100 : Math.floor(shownLength / unit.length);
     const end = this.#letters.reduce((a, b) =>
       this.#stepsAfter(ways, b) < this.#stepsAfter(ways, a) ? b : a,
     );
+    const degree = isEndless ? Infinity : Math.log(steps) / Math.log(before.length + times * unit.length);
+    return { before, unit, end, degree };
+  }
+
+  #write({ before, unit, end, degree }: Repeated, maxLength: number): SlowText {
+    const isEndless = degree === Infinity;
+    const length = Math.min(shownLength, maxLength - 1) - before.length;
+    const count = Math.min(isEndless ? 100 : Infinity, Math.floor(length / unit.length));
+    let [ways, steps] = [this.#first, 0];
+    const counted = maxLength < Infinity ? before.length + count * unit.length : 0;
+    for (let i = 0; i < counted && steps < endless; i++) {
+      ways = this.#read(ways, before[i] ?? unit[(i - before.length) % unit.length]!);
+      steps += stepsOf(ways);
+    }
     const [first, repeated, last] = [before, unit, [end]].map((letters) =>
       JSON.stringify(letters.map(({ text }) => text).join('')),
     );
-    return {
-      degree: isEndless ? Infinity : Math.log(steps) / Math.log(before.length + times * unit.length),
-      text: `${before.length > 0 ? `${first}, then ` : ''}${repeated} ${count} times, then ${last}`,
-    };
+    const text = `${before.length > 0 ? `${first}, then ` : ''}${repeated} ${count} times, then ${last}`;
+    return { text, steps, isEndless };
   }
 
   #stepsAfter(ways: Ways, letter: Letter): number {
@@ -251,9 +347,18 @@ class Machine {
 }
 
 function stepsOf(ways: Ways): number {
-  let steps = 0;
-  for (const count of ways.values()) steps += count;
-  return steps;
+  return sum(ways.values());
+}
+
+function sum(counts: Iterable<number>): number {
+  let total = 0;
+  for (const count of counts) total += count;
+  return total;
+}
+
+/** A text that is the same for ways to the same nodes. */
+function keyOf(ways: Ways): string {
+  return [...ways.keys()].sort((a, b) => a - b).join();
 }
 
 /** Whether one has no more ways than the other, by the same nodes. */

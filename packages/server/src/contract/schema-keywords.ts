@@ -114,7 +114,7 @@ function readSchemas(node: ContractNode, { use, normalize }: Context): Partial<D
   for (const keyword of named) {
     const schemas = node.entries(keyword).flatMap(([name, part]) => {
       checkName(part, name);
-      if (keyword === 'patternProperties' && !checkPattern(part, name, use)) return [];
+      if (keyword === 'patternProperties' && !checkPattern(part, name, undefined, use)) return [];
       const schema = normalize(part);
       const isAbsent = keyword === 'properties' && schema.refused;
       return [[name, isAbsent ? { refused: schema.refused, shape: absent } : schema] as const];
@@ -137,8 +137,9 @@ function checkMapping(discriminator: ContractNode): void {
 
 function readTexts(node: ContractNode, { use, types }: Context): Partial<Draft> {
   const pattern = node.text('pattern');
+  const [, maxLength] = readCount(node, 'maxLength')[0] ?? [];
   const check = use === 'response' ? checkResponsePattern : checkPattern;
-  const isUsable = pattern !== undefined && check(node.at('pattern'), pattern, use);
+  const isUsable = pattern !== undefined && check(node.at('pattern'), pattern, maxLength, use);
   const format = node.text('format') ?? '';
   const isOfNumbers = types?.some((type) => numberFormats[type]?.includes(format));
   const isChecked = textFormats.includes(format) && (types?.includes('string') ?? true);
@@ -273,8 +274,8 @@ function checkExact(node: ContractNode, value: number, isBound: boolean): void {
 }
 
 /** Warns of a pattern that is not applied to texts in responses; returns whether it is applied. */
-function checkResponsePattern(node: ContractNode, pattern: string): boolean {
-  const fault = faultOfPattern(pattern) ?? slownessOfPattern(pattern);
+function checkResponsePattern(node: ContractNode, pattern: string, maxLength: number | undefined): boolean {
+  const fault = faultOfPattern(pattern) ?? slownessOfPattern(pattern, maxLength);
   if (fault === undefined) return true;
   node.warn(`${pattern} is not checked in responses: ${fault}`, 'Write a simpler one, or leave it out');
   return false;
@@ -290,28 +291,34 @@ function faultOfPattern(pattern: string): string | undefined {
   return /\(\?[a-z-]+:/.test(pattern) ? 'flags inside a pattern are not supported' : undefined;
 }
 
-function slownessOfPattern(pattern: string): string | undefined {
-  const { steps, text } = effortOf(pattern);
+function slownessOfPattern(pattern: string, maxLength: number | undefined): string | undefined {
+  const { steps, slow } = effortOf(pattern, maxLength);
   if (steps < Infinity) return undefined;
-  return text === undefined ? 'it can match in too many ways' : `it takes too long to match the text ${text}`;
+  if (slow === undefined) return 'it can match in too many ways';
+  const millions = slow.steps < 1e9 ? Math.round(slow.steps / 1e6) : 'more than 1000';
+  return maxLength === undefined
+    ? `it takes too long to match the text ${slow.text}`
+    : `even within maxLength, it takes ${millions} million comparisons to match the text ${slow.text}`;
 }
 
-function fixOfPattern(pattern: string): string {
-  const start = pattern.startsWith('^') ? 'Let' : 'Begin it with ^, and let';
-  return effortOf(pattern).isEndless
-    ? 'Separate what is repeated by a character that must be there, as in ^\\w+(\\s\\w+)*$, and let no two alternatives match the same text'
+function fixOfPattern(pattern: string, maxLength: number | undefined): string {
+  const start = pattern.startsWith('^') ? 'let' : 'begin it with ^, and let';
+  const length = `Write a ${maxLength === undefined ? 'maxLength next to it' : 'smaller maxLength'}, or`;
+  const fix = effortOf(pattern).slow?.isEndless
+    ? 'separate what is repeated by a character that must be there, as in ^\\w+(\\s\\w+)*$, and let no two alternatives match the same text'
     : `${start} repetitions that follow each other match different characters, as in ^[^@]+@[^@]+$`;
+  return `${length} ${fix}; either refuses texts that clients may send now`;
 }
 
 /** Checks a pattern of requests, of the server's errors or of names; returns whether it is one. */
-function checkPattern(node: ContractNode, pattern: string, use: Use): boolean {
+function checkPattern(node: ContractNode, pattern: string, maxLength: number | undefined, use: Use): boolean {
   const fault = faultOfPattern(pattern);
   if (fault !== undefined) {
     node.fault(fault, 'Write a regular expression of ECMAScript, with the flag u');
     return false;
   }
-  const slowness = use === 'error' ? undefined : slownessOfPattern(pattern);
+  const slowness = use === 'error' ? undefined : slownessOfPattern(pattern, maxLength);
   if (slowness === undefined) return true;
-  node.fault(`${pattern} is too slow: ${slowness}`, fixOfPattern(pattern));
+  node.fault(`${pattern} is too slow: ${slowness}`, fixOfPattern(pattern, maxLength));
   return true;
 }

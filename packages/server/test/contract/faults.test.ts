@@ -461,14 +461,14 @@ const refused: Record<string, Case[]> = {
     ...Object.entries({
       '^a+a+$': [
         '100000 times, then "0"',
-        'Let repetitions that follow each other match different characters',
+        'let repetitions that follow each other match different characters',
       ],
-      '^(a+)+$': ['100 times, then "0"', 'Separate what is repeated by a character that must be there'],
+      '^(a+)+$': ['100 times, then "0"', 'separate what is repeated by a character that must be there'],
     }).map(([pattern, [text = '', fix = '']]): Case => [
       field({ type: 'string', pattern }),
       `${pattern} is too slow: it takes too long to match the text "a" ${text}`,
       '/pattern',
-      `${fix}, as in ${pattern.includes('(') ? '^\\w+(\\s\\w+)*$, and let no two alternatives match the same text' : '^[^@]+@[^@]+$'}`,
+      `Write a maxLength next to it, or ${fix}, as in ${pattern.includes('(') ? '^\\w+(\\s\\w+)*$, and let no two alternatives match the same text' : '^[^@]+@[^@]+$'}; either refuses texts that clients may send now`,
     ]),
     [
       field({ type: 'string', pattern: '(' }),

@@ -5,9 +5,10 @@ import t from 'tap';
 import { loadContract } from '../../dist/contract/contract.js';
 import { ContractError } from '../../dist/contract/contract-text.js';
 import { effortOf } from '../../dist/contract/pattern.js';
+import { Compiler, createResponseValidator, createValidator } from '../../dist/http/request/validation.js';
 
-/** The fault of a contract whose parameter has a pattern. */
-function faultOf(pattern: string): string | undefined {
+/** A contract whose parameter has a schema. */
+function contractOf(schema: object) {
   const document = {
     openapi: '3.1.0',
     info: { title: 'Patterns', version: '1' },
@@ -16,14 +17,19 @@ function faultOf(pattern: string): string | undefined {
       '/': {
         get: {
           operationId: 'get',
-          parameters: [{ name: 'q', in: 'query', schema: { type: 'string', pattern } }],
+          parameters: [{ name: 'q', in: 'query', schema }],
           responses: { 200: { description: 'OK' } },
         },
       },
     },
   };
+  return loadContract(Buffer.from(JSON.stringify(document)));
+}
+
+/** The fault of a contract whose parameter has a pattern. */
+function faultOf(pattern: string, maxLength?: number): string | undefined {
   try {
-    loadContract(Buffer.from(JSON.stringify(document)));
+    contractOf({ type: 'string', pattern, maxLength });
     return undefined;
   } catch (error) {
     if (error instanceof ContractError) return error.faults[0]!.message;
@@ -98,6 +104,44 @@ t.test('a pattern that only looks slow is accepted', async (t) => {
   for (const pattern of patterns) t.equal(faultOf(pattern), undefined, pattern);
 });
 
+t.test('with maxLength, a pattern is judged by the texts of this length', async (t) => {
+  const between = '(\\{question\\}[\\s\\S]*?\\{content\\}|\\{content\\}[\\s\\S]*?\\{question\\})';
+  for (const [pattern, accepted, refused] of [
+    [between, 5_000, 30_000],
+    ['^.+@.+$', 5_000, 10_000],
+    ['^.*.*.*x$', 200, 1_000],
+    ['^(a+)+$', 15, 30],
+  ] as const) {
+    t.equal(faultOf(pattern, accepted), undefined, pattern);
+    const fault = faultOf(pattern, refused) ?? 'none';
+    const start = `${pattern} is too slow: even within maxLength, it takes `;
+    t.equal(fault.slice(0, start.length), start);
+    t.match(fault, / million comparisons to match the text /);
+    t.ok(textIn(fault).length <= refused, fault);
+  }
+});
+
+t.test('a text that is longer than maxLength is not matched, since that could take very long', async (t) => {
+  const slow = { type: 'string', pattern: '^(?:a+)+$', maxLength: 15 };
+  const fault = 'must have at most 15 characters';
+  for (const [schema, value, message] of [
+    [slow, 'a', undefined],
+    [slow, 'aa!', 'must match pattern "^(?:a+)+$"'],
+    [slow, `${'a'.repeat(100)}!`, fault],
+    [{ ...slow, type: ['string', 'integer'] }, `${'a'.repeat(100)}!`, fault],
+    [{ type: 'object', propertyNames: slow }, { [`${'a'.repeat(100)}!`]: '' }, fault],
+    [{ oneOf: [slow, { type: 'boolean' }] }, `${'a'.repeat(100)}!`, fault],
+  ] as const) {
+    const { document, operations } = contractOf(schema);
+    const given = operations[0]!.parameters[0]!.schema;
+    for (const create of [createValidator, createResponseValidator]) {
+      const found = create(new Compiler(document), given, 'json')(value);
+      if (message === undefined) t.equal(found, undefined);
+      else t.ok(found?.includes(message), `${found}`);
+    }
+  }
+});
+
 t.test('a pattern is refused if its parts are too many, or if it has flags inside', async (t) => {
   for (const pattern of [`^${'(?:|a?)'.repeat(20)}b$`, '(?<=^.*)b']) {
     t.equal(faultOf(pattern), `${pattern} is too slow: it can match in too many ways`);
@@ -161,7 +205,8 @@ const { random } = fc.letrec<{ random: Random }>((tie) => ({
 }));
 
 t.test('no text takes more steps than a pattern is said to take', async () => {
-  const texts = fc.array(fc.constantFrom('a', 'b', '\n'), { maxLength: 14 }).map((chars) => chars.join(''));
+  const maxLength = 14;
+  const texts = fc.array(fc.constantFrom('a', 'b', '\n'), { maxLength }).map((chars) => chars.join(''));
   fc.assert(
     fc.property(
       random,
@@ -171,7 +216,8 @@ t.test('no text takes more steps than a pattern is said to take', async () => {
       (...values) => {
         const [one, isAnchored, hasEnd, samples] = values;
         const pattern = `${isAnchored ? '^' : ''}(?:${one.text})${hasEnd ? '$' : ''}`;
-        const { steps } = effortOf(pattern);
+        const [{ steps }, within] = [effortOf(pattern), effortOf(pattern, maxLength)];
+        if (within.steps > steps) throw new Error(`${pattern} takes more steps within a length`);
         for (const text of samples) {
           [matched.text, matched.steps] = [text, 0];
           const isFound = Array.from({ length: isAnchored ? 1 : text.length + 1 }, (_, start) => start).some(
@@ -179,7 +225,7 @@ t.test('no text takes more steps than a pattern is said to take', async () => {
           );
           if (isFound !== new RegExp(pattern, 'u').test(text)) throw new Error(`another match of ${text}`);
           // What a repetition at the end takes is at most two steps more for each character.
-          const limit = (steps + 2) * (text.length + 1);
+          const limit = (within.steps + 2) * (text.length + 1);
           if (matched.steps > limit)
             throw new Error(`${matched.steps} steps for ${JSON.stringify(text)}, not ${limit}`);
         }

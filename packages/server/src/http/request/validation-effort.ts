@@ -1,5 +1,5 @@
 // Bounds the time that validation takes, where one value can cause many checks or many faults.
-import { effortOf } from '../../contract/pattern.js';
+import { effortOf, maxChecks, stepsPerCheck } from '../../contract/pattern.js';
 import {
   combiningKeywords,
   isNothing,
@@ -12,8 +12,6 @@ import { isRecursive } from '../../contract/schema-walk.js';
 import { unknownDepth } from '../../contract/shape.js';
 import { ApiError } from '../../errors.js';
 
-/** The maximum number of checks in one body, of about a microsecond each before V8 has optimized them. */
-const maxChecks = 30_000;
 /** A text of this length counts as another value, since it takes time to match. */
 const textLength = 64;
 /** The keywords whose schemas apply to each item or name. */
@@ -47,7 +45,7 @@ export function weigh(schema: Schema, allErrors: boolean): Weight {
       sum((schema.enum ?? []).map((value) => (typeof value === 'object' ? 1 / 4 : 1 / 64))) +
       sum(Object.values(dependentRequired).map((names) => 2 * names.length)) +
       sum(Object.values(schema.shape.properties).map((shape) => weighDefault(shape.default))),
-    text: schemas + (schema.pattern === undefined ? 0 : weighPattern(schema.pattern)),
+    text: schemas + (schema.pattern === undefined ? 0 : weighPattern(schema.pattern, schema.maxLength)),
     each:
       partsOf(schema, ofEach).length +
       // Items that are texts are compared quickly.
@@ -58,8 +56,8 @@ export function weigh(schema: Schema, allErrors: boolean): Weight {
 }
 
 /** The weight of the steps that a pattern takes for each `textLength`. That of most patterns is in a check. */
-function weighPattern(pattern: string): number {
-  return Math.floor(effortOf(pattern).steps / 10);
+function weighPattern(pattern: string, maxLength?: number): number {
+  return Math.floor((effortOf(pattern, maxLength).steps * textLength) / stepsPerCheck);
 }
 
 function weighDefault(value: unknown): number {
