@@ -2,9 +2,8 @@
 import { execFileSync } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { cpus, release, totalmem, type } from 'node:os';
-import { fileURLToPath } from 'node:url';
-import prettier from 'prettier';
 import { median } from 'simple-statistics';
+import { writeGenerated } from '../lib/generated.js';
 import { medianInterval, spread } from '../lib/statistics.js';
 
 /**
@@ -35,37 +34,17 @@ const docs = new URL('../../docs/', import.meta.url);
  * @returns {boolean} Whether a change makes creates, lists or deletes slower.
  */
 export function printReport(report) {
-  const results = resultRows(report);
   const ratios = ratioRows(report);
-  for (const connections of report.connectionCounts) {
-    /** @type {Record<string, (row: Row) => string>} */
-    const figures = {
-      'Requests per second': (row) => `${rate(row)} ± ${row['± %']}%`,
-      'Latency: median / 99th percentile, in ms': (row) =>
-        `${number(row['median ms'])} / ${number(row['p99 ms'])}`,
-      'Server CPU per request, in µs': (row) => number(row['server CPU µs/request']),
-    };
-    for (const [title, show] of Object.entries(figures))
-      console.log(
-        `### ${title}, at ${connections} connections\n${byServer(report, results, connections, show)}`,
-      );
-  }
-  console.log(`† The generator used more than ${100 * busyGenerator}% of a core and may be the bottleneck.`);
-  console.log(`### Start and memory\n${byServer({ ...report, workloads: [] }, [], 0, String, startOf)}`);
+  console.table(resultRows(report));
+  console.table(report.results.map((result) => ({ server: result.server.name, ...startOf(result) })));
   const slower = ratios.filter(
     ({ kind, workload, high }) =>
       kind === 'before' && /^(create|list|delete)/.test(String(workload)) && Number(high) < target,
   );
   if (ratios.length > 0) {
-    console.log(`## Ratios
-The rate of one server divided by that of the other in the same round, likewise of the times that they take to start: the
+    console.log(`The rate of one server divided by that of the other in the same round, likewise of the times that they take to start: the
 median of the rounds, and an interval that contains the true median with a confidence of about 95 %.`);
-    const rows = ratios.map((row) => [
-      `${row['server']} to ${row['other']}`,
-      ...[`${row['workload']} ${row['connections']}`, `${row['ratio']}`, `${row['low']} to ${row['high']}`],
-      slower.includes(row) ? 'SLOWER' : '',
-    ]);
-    console.log(table(['', 'workload, connections', 'ratio', 'interval', ''], rows));
+    console.table(ratios.map((row) => ({ ...row, '': slower.includes(row) ? 'SLOWER' : '' })));
   }
   return slower.length > 0;
 }
@@ -77,11 +56,9 @@ export async function writeReport(report) {
   await mkdir(folder, { recursive: true });
   await writeFile(new URL('results.csv', folder), csv(results));
   await writeFile(new URL('ratios.csv', folder), csv(ratios));
-  const file = new URL('benchmarks.md', docs);
-  const [head] = (await readFile(file, 'utf8')).split(mark);
+  const [head] = (await readFile(new URL('benchmarks.md', docs), 'utf8')).split(mark);
   const text = `${head}${mark}\n\n${pageTables(report, results, ratios)}\n\n${await conditions(report)}\n`;
-  const style = await prettier.resolveConfig(fileURLToPath(file));
-  await writeFile(file, await prettier.format(text, { ...style, parser: 'markdown' }));
+  await writeGenerated('docs/benchmarks.md', text);
 }
 
 /**
@@ -127,6 +104,14 @@ xychart-beta horizontal
   bar [${bars.map(thousands).join(', ')}]
 \`\`\``;
     });
+  const latencies = report.results.map((result) => [
+    result.server.name,
+    ...workloads.map(({ name: workload }) => {
+      const row = find(results, { server: result.server.name, workload, connections: most });
+      return row === undefined ? '–' : number(row['p99 ms']);
+    }),
+    ...Object.values(startOf(result)),
+  ]);
   return `## Ratios
 
 ${table(['', ...workloads.map(({ name }) => name), 'start'], rows)}
@@ -135,7 +120,7 @@ ${charts.join('\n\n')}
 
 ## Latency, start and memory
 
-${byServer({ ...report, workloads }, results, most, (row) => number(row['p99 ms']), startOf)}`;
+${table(['', ...workloads.map(({ name }) => name), 'start, ms', 'memory, MiB'], latencies)}`;
 }
 
 /** Formats a number with three significant digits. @param {string | number | undefined} value */
@@ -148,37 +133,10 @@ function thousands(row) {
   return rounded(Number(row['requests/s']) / 1_000);
 }
 
-/** @param {Row} row */
-function rate(row) {
-  return number(row['requests/s']) + (row['generator may limit'] === 'yes' ? '†' : '');
-}
-
 /** @param {readonly string[]} head @param {readonly (readonly string[])[]} rows */
 function table(head, rows) {
   const lines = [head, head.map((_, i) => (i === 0 ? '---' : '---:')), ...rows];
   return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-}
-
-/**
- * A table with a row for each server and a column for each workload, at one number of connections.
- * @param {Pick<Report, 'results' | 'workloads'>} report
- * @param {readonly Row[]} rows
- * @param {number} connections
- * @param {(row: Row) => string} show
- * @param {(result: Result) => Record<string, string>} more - Further columns.
- */
-function byServer({ results, workloads }, rows, connections, show, more = () => ({})) {
-  const body = results.map((result) => ({
-    '': result.server.name,
-    ...Object.fromEntries(
-      workloads.map(({ name: workload }) => {
-        const row = find(rows, { server: result.server.name, workload, connections });
-        return [workload, row === undefined ? '–' : show(row)];
-      }),
-    ),
-    ...more(result),
-  }));
-  return table(Object.keys(body[0] ?? {}), body.map(Object.values));
 }
 
 /** How long a server takes to start, and its largest memory. @param {Result} result */
@@ -224,13 +182,13 @@ function ratioRows({ results }) {
   const named = (/** @type {string | undefined} */ name) =>
     results.find(({ server }) => server.name === name);
   /**
-   * @param {Result} own @param {Result} other @param {string} workload @param {number | string} connections
+   * @param {Result} own @param {Result} other @param {Pick<Row, 'workload' | 'connections'>} what
    * @param {readonly number[]} values - By round. @param {readonly number[]} others
    */
-  const row = (own, other, workload, connections, values, others) => {
+  const row = (own, other, what, values, others) => {
     const { median, low, high } = medianInterval(values.map((value, i) => value / (others[i] ?? NaN)));
     return {
-      ...{ server: own.server.name, other: other.server.name, workload, connections },
+      ...{ server: own.server.name, other: other.server.name, ...what },
       ...{ ratio: median.toFixed(2), low: low.toFixed(2), high: high.toFixed(2), kind: other.server.kind },
     };
   };
@@ -239,21 +197,18 @@ function ratioRows({ results }) {
     if (reference === undefined) return [];
     const [own, other] = result.server.kind === 'ours' ? [result, reference] : [reference, result];
     return own.measurements.map(({ workload, connections, samples }, i) => {
-      const others = other.measurements[i]?.samples ?? [];
-      return row(
-        own,
-        other,
-        workload,
-        connections,
-        samples.map(({ rate }) => rate),
-        others.map(({ rate }) => rate),
+      const [values = [], others = []] = [samples, other.measurements[i]?.samples].map((list) =>
+        list?.map(({ rate }) => rate),
       );
+      return row(own, other, { workload, connections }, values, others);
     });
   });
   const fastify = named('Fastify');
   const stores = results.filter(({ server }) => ['ours', 'before'].includes(server.kind));
   const starts = stores.flatMap((store) =>
-    fastify === undefined ? [] : [row(store, fastify, 'start', '', store.startTimes, fastify.startTimes)],
+    fastify === undefined
+      ? []
+      : [row(store, fastify, { workload: 'start', connections: '' }, store.startTimes, fastify.startTimes)],
   );
   return [...rates, ...starts];
 }

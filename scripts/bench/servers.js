@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DatabaseSync } from '@photostructure/sqlite';
-import { Client } from 'pg';
+import { runSql } from '../../packages/server/test/support/postgres-cluster.js';
 import { fillStore } from './store.js';
 import { seed } from './workloads.js';
 
@@ -12,7 +12,6 @@ import { seed } from './workloads.js';
  * @property {string} name
  * @property {'floor' | 'peer' | 'foreign' | 'ours' | 'before'} kind - A foreign one is of another ecosystem.
  * @property {string} [comparedWith] - The name of the Plant Store that it is compared with.
- * @property {string} durability - Where a plant is stored when a create returns.
  * @property {(folder: string) => Promise<Prepared>} prepare - Creates its store, in the folder if it is a file.
  *
  * @typedef {object} Prepared
@@ -29,65 +28,52 @@ const twoWorkers = { WORKERS: '2' };
  * @returns {Server[]}
  */
 export function allServers(against) {
-  const earlier = against && join(against, 'dist/main.js');
   const url = process.env['BENCH_POSTGRES_URL'];
   return [
-    {
-      name: 'Fastify',
-      kind: 'floor',
-      comparedWith: onSqlite,
-      durability: 'nothing is stored',
-      prepare: async () => ({
-        options: { script: beside('floors/fastify.js') },
-        tokenOf: (subject) => subject,
-      }),
-    },
-    peer('express + express-openapi-validator', 'express.js'),
-    peer('Hono + zod-openapi', 'hono.js'),
-    peer('fastify-openapi-glue, plain', 'glue.js', { PEER_STORE: './store.js' }),
-    {
-      ...peer('axum + rusqlite (Rust)', 'axum.js', { PEER_PROGRAM: 'rusqlite' }),
-      kind: 'foreign',
-      durability: 'on disk, group commit',
-    },
-    ...(earlier === undefined
-      ? []
-      : [
-          before('Plant Store before', onSqlite, earlier),
-          before('Plant Store before, 2 workers', `${onSqlite}, 2 workers`, earlier, twoWorkers),
-        ]),
+    { ...peer('Fastify', 'floors/fastify.js', {}, async () => ({})), kind: 'floor' },
+    peer('express + express-openapi-validator', 'peers/express.js'),
+    peer('Hono + zod-openapi', 'peers/hono.js'),
+    peer('fastify-openapi-glue, plain', 'peers/glue.js', { PEER_STORE: './store.js' }),
+    { ...peer('axum + rusqlite (Rust)', 'peers/axum.js', { PEER_PROGRAM: 'rusqlite' }), kind: 'foreign' },
+    ...(against === undefined ? [] : earlier(join(against, 'dist/main.js'))),
     plantStore(onSqlite, inFile),
     { ...plantStore(`${onSqlite}, 2 workers`, inFile, twoWorkers), comparedWith: onSqlite },
     ...(url === undefined ? [] : serversOn(url)),
   ];
 }
 
+/** The servers of another Plant Store. @param {string} script @returns {Server[]} */
+function earlier(script) {
+  return ['', ', 2 workers'].map((name) => ({
+    ...plantStore(`Plant Store before${name}`, inFile, name === '' ? {} : twoWorkers, script),
+    kind: 'before',
+    comparedWith: onSqlite + name,
+  }));
+}
+
 /** The servers on PostgreSQL. @param {string} url @returns {Server[]} */
 function serversOn(url) {
-  const inSchema = () => createSchema(url);
   /** @param {string} name @param {string} program @param {Record<string, string>} env @returns {Server} */
   const peerOnPostgres = (name, program, env) => ({
-    ...peer(name, program, env, async () => ({
-      DATABASE_URL: await fillPeerSchema(await createSchema(url)),
-    })),
+    ...peer(name, program, env, () => createPeerSchema(url)),
     comparedWith: onPostgres,
   });
   return [
     {
-      ...peerOnPostgres('axum + sqlx on PostgreSQL (Rust)', 'axum.js', { PEER_PROGRAM: 'sqlx' }),
+      ...peerOnPostgres('axum + sqlx on PostgreSQL (Rust)', 'peers/axum.js', { PEER_PROGRAM: 'sqlx' }),
       kind: 'foreign',
     },
-    peerOnPostgres('fastify-openapi-glue, plain, on PostgreSQL', 'glue.js', {
+    peerOnPostgres('fastify-openapi-glue, plain, on PostgreSQL', 'peers/glue.js', {
       PEER_STORE: './postgres-store.js',
     }),
-    { ...plantStore(onPostgres, inSchema), comparedWith: onSqlite },
+    { ...plantStore(onPostgres, () => createSchema(url)), comparedWith: onSqlite },
   ];
 }
 
 /**
  * An alternative, in which the token of a subject is its name.
  * @param {string} name
- * @param {string} program - In peers/.
+ * @param {string} program - In this folder.
  * @param {Record<string, string>} [env]
  * @param {(folder: string) => Promise<Record<string, string>>} [createStore] - Returns the environment that names it.
  * @returns {Server}
@@ -97,9 +83,8 @@ function peer(name, program, env = {}, createStore = createPeerFile) {
     name,
     kind: 'peer',
     comparedWith: onSqlite,
-    durability: 'on disk, one commit per create',
     prepare: async (folder) => ({
-      options: { script: beside(`peers/${program}`), env: { ...env, ...(await createStore(folder)) } },
+      options: { script: beside(program), env: { ...env, ...(await createStore(folder)) } },
       tokenOf: (subject) => subject,
     }),
   };
@@ -109,40 +94,20 @@ function peer(name, program, env = {}, createStore = createPeerFile) {
  * @param {string} name
  * @param {(folder: string) => string | Promise<string>} createUrl
  * @param {Record<string, string>} [env]
+ * @param {string} [script] - Of another Plant Store.
  * @returns {Server}
  */
-function plantStore(name, createUrl, env = {}) {
+function plantStore(name, createUrl, env = {}, script) {
   return {
     name,
     kind: 'ours',
-    durability: 'on disk, group commit',
     prepare: async (folder) => {
       const url = await createUrl(folder);
       const tokens = await fillStore(url, seed);
       return {
-        options: { env: { DATABASE_URL: url, ...env } },
+        options: { env: { DATABASE_URL: url, ...env }, ...(script !== undefined && { script }) },
         tokenOf: (subject) => /** @type {string} */ (tokens.get(subject)),
       };
-    },
-  };
-}
-
-/**
- * @param {string} name
- * @param {string} comparedWith
- * @param {string} script
- * @param {Record<string, string>} [env]
- * @returns {Server}
- */
-function before(name, comparedWith, script, env) {
-  const server = plantStore(name, inFile, env);
-  return {
-    ...server,
-    kind: 'before',
-    comparedWith,
-    prepare: async (folder) => {
-      const { options, ...rest } = await server.prepare(folder);
-      return { options: { ...options, script }, ...rest };
     },
   };
 }
@@ -158,42 +123,25 @@ function inFile(folder) {
 /** Creates an empty schema; returns the URL of a database in which it is the only one. @param {string} url */
 async function createSchema(url) {
   const schema = `bench_${++stores}`;
-  await query(url, `DROP SCHEMA IF EXISTS ${schema} CASCADE; CREATE SCHEMA ${schema}`);
+  await runSql(url, `DROP SCHEMA IF EXISTS ${schema} CASCADE; CREATE SCHEMA ${schema}`);
   const own = new URL(url);
   own.searchParams.set('options', `-c search_path=${schema}`);
   return own.href;
 }
 
-/**
- * Creates the table of the peers on PostgreSQL, and fills it.
- * @param {string} url
- * @returns {Promise<string>} The URL.
- */
-async function fillPeerSchema(url) {
-  await query(
-    url,
+/** Creates the table of a peer on PostgreSQL, in a schema of its own, and fills it. @param {string} url */
+async function createPeerSchema(url) {
+  const own = await createSchema(url);
+  await runSql(
+    own,
     `CREATE TABLE plants (
-       subject text COLLATE "C", id bigint, name text NOT NULL, tag text, PRIMARY KEY (subject, id))`,
+       subject text COLLATE "C", id bigint, name text NOT NULL, tag text, PRIMARY KEY (subject, id));
+     INSERT INTO plants SELECT subject, -id, 'Monstera deliciosa', 'indoor'
+       FROM json_to_recordset('${JSON.stringify(seed)}') AS seed (subject text, plants int),
+         generate_series(1, plants) AS id;
+     ANALYZE plants`,
   );
-  await query(
-    url,
-    `INSERT INTO plants SELECT subject, -id, 'Monstera deliciosa', 'indoor'
-     FROM unnest($1::text[], $2::int[]) AS seed (subject, plants), generate_series(1, plants) AS id`,
-    [seed.map(({ subject }) => subject), seed.map(({ plants }) => plants)],
-  );
-  await query(url, 'ANALYZE plants');
-  return url;
-}
-
-/** @param {string} url @param {string} text @param {unknown[]} [values] */
-async function query(url, text, values) {
-  const client = new Client(url);
-  await client.connect();
-  try {
-    await client.query(text, values);
-  } finally {
-    await client.end();
-  }
+  return { DATABASE_URL: own };
 }
 
 /** Creates the file of a peer on SQLite, and fills it. @param {string} folder */

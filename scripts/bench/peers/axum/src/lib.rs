@@ -1,5 +1,5 @@
 // The HTTP part of the Rust peers, with axum. Each program in bin/ has a store.
-use std::{env, future::Future, io::Read, sync::Arc, thread};
+use std::{collections::HashSet, env, future::Future, io::Read, sync::Arc, thread};
 
 use axum::{
     extract::{
@@ -45,9 +45,8 @@ impl<E: std::error::Error> From<E> for Broken {
     }
 }
 
-/// Where a program keeps its plants. A subject's token is its name.
+/// Where a program keeps its plants.
 pub trait Store: Clone + Send + Sync + 'static {
-    fn subject_of(&self, token: &str) -> Option<Arc<str>>;
     /// Lists plants by id, all of them without a limit.
     fn list(
         &self,
@@ -88,8 +87,9 @@ fn broken(_: Broken) -> Failure {
     failure(StatusCode::SERVICE_UNAVAILABLE, 50300, "the store failed")
 }
 
-async fn authenticate<S: Store>(
-    State(store): State<S>,
+/// A subject's token is its name.
+async fn authenticate(
+    State(subjects): State<Arc<HashSet<Arc<str>>>>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -97,7 +97,7 @@ async fn authenticate<S: Store>(
         .headers()
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok()?.get(7..));
-    match token.and_then(|token| store.subject_of(token)) {
+    match token.and_then(|token| subjects.get(token).cloned()) {
         Some(subject) => {
             request.extensions_mut().insert(subject);
             next.run(request).await
@@ -146,7 +146,10 @@ async fn delete_plant<S: Store>(
 }
 
 /// Serves a store on HOST and PORT until the standard input ends.
-pub async fn serve<S: Store>(store: S) -> Result<(), Box<dyn std::error::Error>> {
+pub async fn serve<S: Store>(
+    store: S,
+    subjects: HashSet<Arc<str>>,
+) -> Result<(), Box<dyn std::error::Error>> {
     thread::spawn(|| {
         let _ = std::io::stdin().read(&mut [0]);
         std::process::exit(0);
@@ -155,8 +158,8 @@ pub async fn serve<S: Store>(store: S) -> Result<(), Box<dyn std::error::Error>>
         .route("/plants", get(list_plants::<S>).post(create_plant::<S>))
         .route("/plants/{id}", delete(delete_plant::<S>))
         .layer(middleware::from_fn_with_state(
-            store.clone(),
-            authenticate::<S>,
+            Arc::new(subjects),
+            authenticate,
         ))
         .with_state(store);
     let address = format!("{}:{}", env::var("HOST")?, env::var("PORT")?);

@@ -1,5 +1,5 @@
 // rusqlite: reads on every core, and one thread that commits writes in groups, as a Rust expert would do it.
-use std::{cell::RefCell, collections::HashSet, env, sync::Arc, thread};
+use std::{cell::RefCell, env, sync::Arc, thread};
 
 use peer::{serve, Broken, NewPlant, Plant, Store};
 use rusqlite::{params, Connection};
@@ -71,15 +71,12 @@ fn write_all(mut database: Connection, mut writes: mpsc::Receiver<Write>) {
 }
 
 #[derive(Clone)]
-struct Sqlite {
-    subjects: Arc<HashSet<Arc<str>>>,
-    writes: mpsc::Sender<Write>,
-}
+struct Sqlite(mpsc::Sender<Write>);
 
 impl Sqlite {
     async fn write(&self, subject: Arc<str>, change: Change) -> Result<bool, Broken> {
         let (done, changed) = oneshot::channel();
-        self.writes
+        self.0
             .send(Write {
                 subject,
                 change,
@@ -91,10 +88,6 @@ impl Sqlite {
 }
 
 impl Store for Sqlite {
-    fn subject_of(&self, token: &str) -> Option<Arc<str>> {
-        self.subjects.get(token).cloned()
-    }
-
     async fn list(&self, subject: Arc<str>, limit: Option<u32>) -> Result<Vec<Plant>, Broken> {
         READER.with_borrow_mut(|reader| {
             let database = match reader {
@@ -133,9 +126,5 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .collect::<Result<_, _>>()?;
     let (writes, queue) = mpsc::channel(20_000);
     thread::spawn(move || write_all(database, queue));
-    serve(Sqlite {
-        subjects: Arc::new(subjects),
-        writes,
-    })
-    .await
+    serve(Sqlite(writes), subjects).await
 }

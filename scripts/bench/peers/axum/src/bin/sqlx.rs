@@ -1,26 +1,19 @@
 // sqlx on PostgreSQL, as its documentation shows: a pool of 10, prepared statements, and a transaction for each write.
-use std::{collections::HashSet, env, sync::Arc};
+use std::{env, sync::Arc};
 
 use peer::{serve, Broken, NewPlant, Plant, Store};
 use sqlx::{postgres::PgPoolOptions, PgPool, Row};
 
 #[derive(Clone)]
-struct Postgres {
-    subjects: Arc<HashSet<Arc<str>>>,
-    pool: PgPool,
-}
+struct Postgres(PgPool);
 
 impl Store for Postgres {
-    fn subject_of(&self, token: &str) -> Option<Arc<str>> {
-        self.subjects.get(token).cloned()
-    }
-
     async fn list(&self, subject: Arc<str>, limit: Option<u32>) -> Result<Vec<Plant>, Broken> {
         let rows =
             sqlx::query("SELECT name, tag FROM plants WHERE subject = $1 ORDER BY id LIMIT $2")
                 .bind(subject.as_ref())
                 .bind(limit.map(i64::from))
-                .fetch_all(&self.pool)
+                .fetch_all(&self.0)
                 .await?;
         rows.iter()
             .map(|row| {
@@ -33,14 +26,13 @@ impl Store for Postgres {
     }
 
     async fn create(&self, subject: Arc<str>, plant: NewPlant) -> Result<bool, Broken> {
-        let done =
-            sqlx::query("INSERT INTO plants VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING")
-                .bind(subject.as_ref())
-                .bind(plant.id)
-                .bind(plant.name)
-                .bind(plant.tag)
-                .execute(&self.pool)
-                .await?;
+        let done = sqlx::query("INSERT INTO plants VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING")
+            .bind(subject.as_ref())
+            .bind(plant.id)
+            .bind(plant.name)
+            .bind(plant.tag)
+            .execute(&self.0)
+            .await?;
         Ok(done.rows_affected() == 1)
     }
 
@@ -48,7 +40,7 @@ impl Store for Postgres {
         let done = sqlx::query("DELETE FROM plants WHERE subject = $1 AND id = $2")
             .bind(subject.as_ref())
             .bind(id)
-            .execute(&self.pool)
+            .execute(&self.0)
             .await?;
         Ok(done.rows_affected() == 1)
     }
@@ -66,9 +58,5 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .iter()
         .map(|row| row.try_get::<String, _>(0).map(Arc::from))
         .collect::<Result<_, _>>()?;
-    serve(Postgres {
-        subjects: Arc::new(subjects),
-        pool,
-    })
-    .await
+    serve(Postgres(pool), subjects).await
 }
