@@ -92,7 +92,9 @@ function readFormat(given: Content, schemas: Schemas, is30: boolean): BodyConten
   const { value } = schemaNode.target('schemas');
   const { type, format, contentMediaType } = (value ?? {}) as Partial<Record<string, unknown>>;
   const isEmpty = typeof value === 'object' && value !== null && Object.keys(value).length === 0;
-  if (type !== 'string' && !isEmpty && format !== 'binary' && contentMediaType === undefined)
+  const isScalar =
+    range.type === 'text/plain' && ['boolean', 'integer', 'number'].some((one) => one === type);
+  if (type !== 'string' && !isScalar && !isEmpty && format !== 'binary' && contentMediaType === undefined)
     return undefined;
   const schema = schemas.normalize(schemaNode, 'request');
   return { ...given, schema, format: schema.binary || isEmpty ? 'bytes' : 'text', ...none };

@@ -58,7 +58,7 @@ type RequestContent<T> = T extends { content: infer Content }
   ? { [Type in keyof Content]: BodyOf<Type, Content[Type]> }[keyof Content]
   : undefined;
 
-/** A form or JSON; or else bytes or a text. */
+/** A form or JSON; or else bytes, or a text or what it stands for. */
 type BodyOf<Type, Given> = Type extends `multipart/form-data${'' | `;${string}`}`
   ? Without<'$read', Given, UploadedFile>
   : Type extends FormType | JsonType<Type>
@@ -71,7 +71,7 @@ type BodyOf<Type, Given> = Type extends `multipart/form-data${'' | `;${string}`}
       ? Uint8Array
       : Given extends UploadedFile
         ? Uint8Array
-        : Extract<Given, string>;
+        : Extract<Given, string | number | bigint | boolean>;
 type FormType = `application/x-www-form-urlencoded${'' | `;${string}`}`;
 
 type Parameters<Operation, Location extends 'path' | 'query' | 'header' | 'cookie'> = Operation extends {

@@ -207,6 +207,16 @@ t.test('writeNote takes a text, and replacePhoto bytes', async (t) => {
   t.match(large, error(40005, 'at most 1048576 bytes'));
 });
 
+t.test('measureTree takes a number as a text', async (t) => {
+  const measure = (body: string) =>
+    callOrchard('PUT', '/v1/orchard/trees/1/height', { headers: { 'content-type': 'text/plain' }, body });
+  t.equal((await measure('9007199254740993')).text, '9007199254740993');
+  const fault = 'it must be an integer from 0 to 9223372036854775807';
+  for (const text of ['-1', '1.5', ' 1', '"1"', '[1]', '9223372036854775808', 'true'])
+    t.match(await measure(text), { status: 400, json: { error: 40002, message: RegExp(fault) } }, text);
+  t.match(await measure(''), error(40004, 'The body is missing'));
+});
+
 t.test('uploadPhotos reads fields and files, with names, types and bytes', async (t) => {
   const bytes = Buffer.from([0, 13, 10, 45, 45, 99, 255]);
   const { status, text } = await upload([

@@ -13,7 +13,7 @@ import { createConverter } from './conversion.js';
 import type { ValueSource } from './fault-messages.js';
 import { createFormReader } from './forms.js';
 import { nothingRead } from './json-bounds.js';
-import { createTextReader, type Values } from './texts.js';
+import { createTextReader, readerOf, type Values } from './texts.js';
 import { createValidator, type Compiler } from './validation.js';
 
 /** What a handler receives. */
@@ -156,7 +156,11 @@ function contentChecker(
   const { format, schema } = content;
   const isForm = format === 'form' || format === 'multipart';
   const check = partChecker(compiler, 'invalidBody', format === 'json' ? 'json' : 'text', schema);
-  if (!isForm) return check;
+  if (!isForm) {
+    const read =
+      format === 'text' ? readerOf({ ...content.otherField, name: '', shape: schema.shape }) : undefined;
+    return read === undefined ? check : (data) => check(read(data));
+  }
   // A form is read without interruption.
   let found = nothingRead();
   const read = createFormReader(content, (text, name) =>
