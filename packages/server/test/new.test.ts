@@ -276,7 +276,14 @@ t.test('nothing is overwritten, and what cannot become a service is one message'
     );
   await refuse('tasks', join(folder, 'none.yaml'), /^contract-server: ENOENT.*\n$/);
   const faulty = await writeContract(t, '3.0.3', 'paths: { /tasks: { get: {} } }\n');
-  t.match(await refuse('tasks', faulty, '1 error, 3 warnings.\n'), / error: \/paths\/~1tasks\/get: /);
+  t.match(
+    await refuse(
+      'tasks',
+      faulty,
+      '1 error, 3 warnings. What depends on an error is not checked yet: more may follow.\n',
+    ),
+    / error: \/paths\/~1tasks\/get: /,
+  );
   t.match(await run(command, ['new', 'tasks'], {}), {
     code: 2,
     stderr: /required option '--contract <file>'/,

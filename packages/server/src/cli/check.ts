@@ -8,7 +8,7 @@ import { loadChecked } from '../http/checked-contract.js';
 import { createErrorRenderer } from '../http/error-renderer.js';
 import { Compiler, findWrongDefaults, findWrongExamples } from '../http/request/validation.js';
 
-/** What is wrong with a contract, and the contract if nothing is. */
+/** What is wrong with a contract, and the contract if it could be read. */
 export interface Checked {
   readonly faults: readonly Finding[];
   readonly warnings: readonly Finding[];
@@ -55,7 +55,11 @@ function findUnfitErrors(compiler: Compiler, { operations }: Contract): Finding[
  * message are one line, with the first place.
  * @param isVerbose - Whether each warning is a line of its own.
  */
-export function printFindings(file: string, { faults, warnings }: Checked, isVerbose = false): void {
+export function printFindings(
+  file: string,
+  { faults, warnings, contract }: Checked,
+  isVerbose = false,
+): void {
   const print = (kind: string, finding: Finding, more = '') => {
     console.log(`${file}:${formatFinding(finding).replace(' ', ` ${kind}: `)}${more}`);
   };
@@ -67,7 +71,8 @@ export function printFindings(file: string, { faults, warnings }: Checked, isVer
     print('warning', first!, others.length === 0 ? '' : ` (And at ${count(others.length, 'other place')}.)`);
   }
   const hint = isVerbose || messages.length === warnings.length ? '' : ' "check --verbose" lists all.';
-  console.error(`${count(faults.length, 'error')}, ${count(warnings.length, 'warning')}.${hint}`);
+  const rest = contract === undefined ? ' What depends on an error is not checked yet: more may follow.' : '';
+  console.error(`${count(faults.length, 'error')}, ${count(warnings.length, 'warning')}.${rest}${hint}`);
 }
 
 function count(number: number, name: string): string {

@@ -66,11 +66,14 @@ export function readBody(
   const names = others.map(({ name }) => name).join(', ');
   const fix = names.startsWith('multipart/')
     ? 'Write multipart/form-data: clients must then send that'
-    : 'Write schema with type: string, and read the text in the handler (bytes with format: binary)';
+    : textFix;
   if (others.length > 0 && contents.length === 0) content.fault(`${names} is not supported`, fix);
-  else if (others.length > 0) content.warn(`${names} is not served`, 'Leave it out');
+  else if (others.length > 0) content.warn(`${names} is refused`, textFix);
   return { required: body.flag('required') === true, contents };
 }
+
+const textFix =
+  'Write schema with type: string (for bytes, with format: binary), and read it in the handler: requests stay the same';
 
 /** Returns what a body of a media type is; undefined if it cannot be served. */
 function readFormat(given: Content, schemas: Schemas, is30: boolean): BodyContent | undefined {
@@ -126,10 +129,17 @@ function readFields({ node }: Content, shape: Shape, format: 'form' | 'multipart
       if (isObject) checkProperties(place, one);
       return { name, ...readForm(given, one, 'query') };
     }
-    if (isStyled) given.fault('style and explode are not supported here', 'Leave them out');
+    if (isStyled)
+      given.fault(
+        'style and explode are not supported here',
+        'Leave them out: clients must then send each item as a part of its own',
+      );
     if (form.kind === 'plain') checkReadable(place, one, `the field ${name}: `);
     if (form.kind === 'file' && format === 'form')
-      place.fault(`the field ${name} is a file`, 'Write multipart/form-data, or format: byte');
+      place.fault(
+        `the field ${name} is a file`,
+        'Write multipart/form-data, or format: byte: clients must then send that',
+      );
     return { name, ...form, ...(listed && { mediaTypes: listed.map((range) => ({ range })) }) };
   };
   const { additional } = shape;

@@ -150,11 +150,10 @@ export class ContractNode {
     const text = this.scalar('$ref')!;
     const name = unescape(text.split(/[/#]/).at(-1)!);
     const near = this.#component(kind, name);
-    const written = `#/components/${kind}/${near ?? 'Name'}`;
+    const written = `#/components/${kind}/${near}`;
+    const other = near === undefined ? '' : `, or write ${written} if that is what you mean`;
     const fix =
-      near !== undefined && written !== text
-        ? `Write ${written}${near === name ? '' : `, or add ${name} to components/${kind}`}`
-        : `Add it to components/${kind}, or refer to another, as in #/components/${kind}/Name`;
+      near === name && written !== text ? `Write ${written}` : `Add ${name} to components/${kind}${other}`;
     this.at('$ref').fault(`${text} refers to nothing`, fix);
     return this.#nothing;
   }

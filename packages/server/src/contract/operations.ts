@@ -74,7 +74,7 @@ export function readOperations(surroundings: Surroundings): Operation[] {
     if (ids.has(operationId))
       (node.has('operationId') ? node.at('operationId') : node).fault(
         `the operationId ${operationId} is also that of ${ids.get(operationId)!}`,
-        'Write another one in one of them; generated clients have methods of that name',
+        'Write another one in one of them: it is the name of a method in generated clients, which then changes',
       );
     else ids.set(operationId, `${method} ${operation.path}`);
     // Without the names of the parameters; a colon is written twice.
@@ -82,7 +82,10 @@ export function readOperations(surroundings: Surroundings): Operation[] {
     const verbs = method === 'GET' ? ['GET', 'HEAD'] : [method];
     const keys = basePaths.flatMap((base) => verbs.map((verb) => `${verb} ${base}${form}`));
     if (keys.some((key) => routes.has(key)))
-      node.fault('another path with this method matches the same URLs', 'Leave one out');
+      node.fault(
+        'another path with this method matches the same URLs',
+        'Leave one out: no request is for one alone',
+      );
     for (const key of keys) routes.add(key);
     return operation;
   });
@@ -93,7 +96,7 @@ function readPath(path: string, item: ContractNode, surroundings: Surroundings) 
   item.allow(`summary description servers parameters $ref ${verbs}`, {
     'operationId requestBody responses security tags':
       'Write it in an operation such as get, with more indentation',
-    query: 'Write post',
+    query: 'Write post: clients must then send POST',
   });
   if (path.includes('#')) {
     const fix = 'Describe it in the operation of the path before the #, or leave it out';
@@ -138,7 +141,12 @@ function readOperation({ method, path, route, item, node }: Given, surroundings:
   const requiredScope = node.text(scopeExtension);
   const needsCaller = security.length > 0 && security.every((requirement) => requirement.length > 0);
   if (requiredScope !== undefined && !needsCaller) {
-    node.at(scopeExtension).fault('an operation that needs no caller cannot require a scope', 'Leave it out');
+    node
+      .at(scopeExtension)
+      .fault(
+        'an operation that needs no caller cannot require a scope',
+        'Leave it out, or write security: clients must then authenticate',
+      );
   }
   if (node.text('operationId') === '')
     node.at('operationId').fault('must not be empty', 'Write a name, or leave it out');

@@ -72,8 +72,8 @@ export function readParameters(
     const fix = path.split('/').includes(`:${name}`)
       ? `Write {${name}} in the path instead of :${name}`
       : missing.length > 0
-        ? `Write {${name}} in the path instead of {${missing.join('}, {')}}, or change the name here: the URLs stay`
-        : `Write {${name}} in the path, or leave it out`;
+        ? `Write name: ${missing.join(' or ')}, as in the path: the URLs stay`
+        : `Leave it out, or write {${name}} in the path: clients must then use other URLs`;
     places.get(`path ${name}`)!.fault(`the path parameter ${name} is not in the path`, fix);
   }
   for (const name of isComplete && extra.length === 0 ? missing : []) {
@@ -102,12 +102,12 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
   checkName(node, name);
   const at = where as ParameterPlace;
   if (at === 'header' && reservedHeaders.includes(name.toLowerCase())) {
-    node.warn(`OpenAPI ignores a parameter ${name}`, 'Leave it out: the server reads this header itself');
+    const fix = 'Leave it out: the server reads this header itself, Authorization as security says';
+    node.warn(`OpenAPI ignores a parameter ${name}`, fix);
     return undefined;
   }
   if (node.has('content')) {
-    const fix = 'Write schema with type: string, and parse the text in the handler';
-    node.at('content').fault('content is not supported here', fix);
+    node.at('content').fault('content is not supported here', textFix);
     return undefined;
   }
   node.require('schema', 'Write schema with a type');
@@ -160,7 +160,7 @@ function checkSpread(operation: ContractNode, parameters: readonly Parameter[]):
   if (twice !== undefined)
     operation.fault(
       `the name ${twice} in the query could belong to several parameters`,
-      'Rename one, or write style: deepObject; clients must then send other queries',
+      'Rename one, or write style: deepObject: clients must then send other queries',
     );
 }
 
@@ -170,7 +170,7 @@ function asText(schema: Schema): Schema {
   return { ...schema, type: ['string'], shape: { ...schema.shape, types: ['string'] } };
 }
 
-const textFix = 'Write type: string, and read the text in the handler: requests stay the same';
+const textFix = 'Write schema with type: string, and read the text in the handler: requests stay the same';
 
 /** Checks that a text can be read in only one way. */
 function checkText(node: ContractNode, { shape }: Schema, where: ParameterPlace): void {
@@ -181,7 +181,7 @@ function checkText(node: ContractNode, { shape }: Schema, where: ParameterPlace)
     return;
   }
   if (where === 'cookie' && types[0] === 'array')
-    node.fault('an array in a cookie is not supported', 'Write type: string, and split it in the handler');
+    node.fault('an array in a cookie is not supported', textFix);
   checkReadable(node, shape);
 }
 
@@ -197,7 +197,7 @@ export function checkProperties(node: ContractNode, { properties, additional }: 
   }
 }
 
-const nestedFix = 'Write type: string, with the JSON of the object, or a body';
+const nestedFix = 'Write type: string, with the JSON of the object, or a body: clients must then send that';
 
 /** The types that a text stands for; without any, it is a string. */
 function textTypes({ types = ['string'] }: Shape): readonly TypeName[] {
@@ -216,16 +216,19 @@ export function checkReadable(node: ContractNode, shape: Shape, name = ''): void
   const isOf = (type: TypeName) => read.includes(type) && !(type === 'integer' && read.includes('number'));
   const possible = typeNames.filter(isOf);
   if (types.length > 1 && types.some(isContainer))
-    node.fault(`${name}a text could be ${types.join(' or ')}`, 'Write one of these types');
+    node.fault(
+      `${name}a text could be ${types.join(' or ')}`,
+      'Write one of these types: requests of the others are then refused, but an array may be a single item',
+    );
   else if (isArray && read.some(isContainer))
     node.fault(
-      `${name}the items are arrays or objects`,
-      'Write type: string for the JSON of each item, or a body',
+      `${name}the items are arrays or objects, which OpenAPI does not say how to write`,
+      'Write type: string, for each item or for all as clients send them, and read the text in the handler',
     );
   else if (possible.length > 1)
     node.warn(
       `${name}a text is of the first of these types that it can be: ${possible.join(', ')}`,
-      'Write one type if that matters',
+      'Write one type if that matters: texts of the others are then refused',
     );
 }
 
@@ -259,7 +262,7 @@ export function readRoute(node: ContractNode, path: string): Route {
   const names: Record<string, string> = {};
   for (const name of namesOf(path)) {
     if (Object.hasOwn(names, name))
-      node.fault(`the path parameter ${name} is there twice`, 'Give each parameter its own name');
+      node.fault(`the path parameter ${name} is there twice`, 'Give each its own name: the URLs stay');
     const plain = /^\w+$/.test(name) ? name : `p${Object.keys(names).length}_${name.replaceAll(/\W/g, '_')}`;
     names[name] = plain;
   }
@@ -269,7 +272,7 @@ export function readRoute(node: ContractNode, path: string): Route {
       ? `Write /${path}`
       : path.includes('?')
         ? 'End it before the ?, and write a parameter with in: query for each name after it'
-        : "Separate parameters in it, and use only letters, digits and -._~:@!$&'+=,;";
+        : "Let clients use another, with separate parameters, and only letters, digits and -._~:@!$&'+=,;";
     node.fault('a path of this form is not supported', fix);
   }
   return { path: segments.join('/'), names };

@@ -244,7 +244,10 @@ function readResponse(
   const isEmpty = ['204', '205', '304'].includes(key);
   const at = node.at('content');
   if (isEmpty && node.has('content'))
-    at.warn(`${key} has no content: it is not sent`, 'Leave content out, or declare 200');
+    at.warn(
+      `${key} has no content: it is not sent`,
+      'Leave content out, or declare 200: clients then get that status',
+    );
   const contents = isEmpty ? [] : readContent(node, schemas, use);
   const content = contentOf(contents);
   const range = contents.find((one) => !one.isJson && isRange(one.range))?.name;

@@ -64,7 +64,8 @@ export function checkKeywords(node: ContractNode, is30: boolean): void {
 
 /** Refuses the one name that JavaScript cannot handle like any other. */
 export function checkName(node: ContractNode, name: string): void {
-  if (name === '__proto__') node.fault('the name __proto__ is not supported', 'Write another name');
+  if (name === '__proto__')
+    node.fault('the name __proto__ is not supported', 'Write another name, which clients must then send');
 }
 
 /** What a reader of keywords needs beside the node of the schema. */
@@ -224,7 +225,7 @@ export function checkValues(node: ContractNode, types: readonly TypeName[] | und
   for (const one of node.list('enum').filter(({ value }) => isWrong(value)))
     one.warn(
       `no value of the type ${types.join(', ')} equals it`,
-      'Write a text in quotes, or correct the type',
+      'Write the value, or the type, that clients send; a text is in quotes',
     );
 }
 
@@ -239,7 +240,10 @@ function warnWithoutEffect(node: ContractNode, types: readonly TypeName[] | unde
     for (const name of keywords.split(' ').filter(isGiven)) {
       node
         .at(name)
-        .warn(`${name} has no effect on the type ${types.join(', ')}`, 'Leave it out, or correct the type');
+        .warn(
+          `${name} has no effect on the type ${types.join(', ')}`,
+          'Leave it out, or write the type that clients send',
+        );
     }
   }
 }
@@ -269,7 +273,7 @@ function checkExact(node: ContractNode, value: number, isBound: boolean): void {
   if (isBound && Math.abs(value) >= 2 ** 63) return;
   node.fault(
     'is an integer that programs round',
-    'Leave it out: the format gives the range, and the handler can check more',
+    'Leave the keyword out, and check the value in the handler',
   );
 }
 

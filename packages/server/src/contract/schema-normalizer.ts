@@ -1,6 +1,6 @@
 // Turns the schemas of OpenAPI 3.0 and 3.1 into one normal form, without references.
 import { checkKeywords, checkValues, onlyDescribes, readKeywords } from './schema-keywords.js';
-import type { ContractNode } from './contract-node.js';
+import { nearest, type ContractNode } from './contract-node.js';
 import type { Path } from './contract-text.js';
 import {
   anySchema,
@@ -127,7 +127,7 @@ export class Schemas {
     if (this.#is30) {
       node.warn(
         `OpenAPI 3.0 ignores what is next to $ref (${siblings.join(', ')})`,
-        'Write allOf with the reference, and the rest next to it',
+        'Leave that out, or write allOf with the reference, and the rest next to it, which then has an effect',
       );
       return target;
     }
@@ -283,13 +283,16 @@ export class Schemas {
   }
 
   #checkRequired(node: ContractNode, { shape, allOf }: Schema): void {
-    const missing = shape.required.find((name) => !Object.hasOwn(shape.properties, name));
-    if (missing === undefined || shape.additional !== false) return;
+    const names = Object.keys(shape.properties);
+    const missing = shape.required.find((name) => !names.includes(name));
+    if (missing === undefined) return;
+    const near = nearest(missing, names);
     const at = allOf === undefined ? node.at('required') : node;
-    at.fault(
-      `requires ${missing}, which is not one of its properties`,
-      'Add the property, or do not require it',
-    );
+    const message = `requires ${missing}, which is not one of its properties`;
+    const fix =
+      near === undefined ? 'Add the property, or do not require it' : `Write ${near}, or add the property`;
+    if (shape.additional === false) at.fault(message, fix);
+    else if (near !== undefined) at.warn(message, fix);
   }
 }
 

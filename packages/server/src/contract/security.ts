@@ -60,7 +60,7 @@ function readScheme(node: ContractNode): SecurityScheme | undefined {
     const scheme = type?.toLowerCase() === 'basic' ? 'basic' : 'bearer';
     const fix = isHttp
       ? `Write type: http and scheme: ${scheme}`
-      : 'Write type: http, apiKey, oauth2 or openIdConnect';
+      : 'Write type: http, apiKey, oauth2 or openIdConnect: clients must then authenticate so';
     node.fault(`the security scheme ${JSON.stringify(type ?? null)} is not supported`, fix);
   }
   return undefined;
@@ -69,8 +69,7 @@ function readScheme(node: ContractNode): SecurityScheme | undefined {
 function undefinedFix(name: string, known: readonly string[]): string {
   const near = nearest(name, known);
   if (near !== undefined) return `Write ${near}`;
-  const others = known.length === 0 ? 'Add' : `Write ${known.join(' or ')}, or add`;
-  return `${others} it to components/securitySchemes, as in ${name}: { type: http, scheme: bearer }`;
+  return `Add it to components/securitySchemes, as in ${name}: { type: http, scheme: bearer }`;
 }
 
 /**

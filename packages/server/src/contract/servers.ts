@@ -28,7 +28,12 @@ export function readBasePaths(owner: ContractNode): string[] {
       ? new URL(url, 'http://localhost/').pathname
       : undefined;
     if (base === undefined || !/^(\/[\w.~+@!$&',;=-]+)*\/*$/.test(base)) {
-      server.at('url').fault(`${url} has no usable path`, 'Write a URL whose path has no special characters');
+      server
+        .at('url')
+        .fault(
+          `${url} has no usable path`,
+          'Write a URL whose path has no special characters, which clients must then use',
+        );
     }
     return (base ?? '').replace(/\/+$/, '');
   });

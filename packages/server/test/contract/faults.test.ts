@@ -117,7 +117,7 @@ const refused: Record<string, Case[]> = {
       { [`/paths/${path}`]: { get: about } },
       'a path of this form is not supported',
       '',
-      "Separate parameters in it, and use only letters, digits and -._~:@!$&'+=,;",
+      "Let clients use another, with separate parameters, and only letters, digits and -._~:@!$&'+=,;",
     ]),
     [{ '/paths/beds': { get: about } }, 'a path of this form is not supported', '', 'Write /beds'],
   ],
@@ -175,13 +175,13 @@ const refused: Record<string, Case[]> = {
       parameter({ in: 'header', schema: { type: 'object' } }),
       'an object is not supported here',
       '/schema',
-      'Write type: string, and read the text in the handler: requests stay the same',
+      'Write schema with type: string, and read the text in the handler: requests stay the same',
     ],
     [
       parameter({ schema: { type: 'object', properties: { a: { type: 'object' } } }, style: 'deepObject' }),
       'the property a: an object is not supported here',
       '/schema',
-      'Write type: string, with the JSON of the object, or a body',
+      'Write type: string, with the JSON of the object, or a body: clients must then send that',
     ],
     ...[{ schema: { type: 'object', properties: { 'q[a]': text } } }, { schema: text, name: 'q[a]' }].map(
       (other): Case => [
@@ -196,7 +196,7 @@ const refused: Record<string, Case[]> = {
         },
         'the name q[a] in the query could belong to several parameters',
         '',
-        'Rename one, or write style: deepObject; clients must then send other queries',
+        'Rename one, or write style: deepObject: clients must then send other queries',
       ],
     ),
     [
@@ -213,13 +213,13 @@ const refused: Record<string, Case[]> = {
         parameter({ schema: { oneOf: [text, { type: 'array', items: text }] } }),
         'a text could be string or array',
         '/schema',
-        'Write one of these types',
+        'Write one of these types: requests of the others are then refused, but an array may be a single item',
       ],
       ...['array', 'object'].map((type): Case => [
         parameter({ schema: { type: 'array', items: { type, items: {} } } }),
-        'the items are arrays or objects',
+        'the items are arrays or objects, which OpenAPI does not say how to write',
         '/schema',
-        'Write type: string for the JSON of each item, or a body',
+        'Write type: string, for each item or for all as clients send them, and read the text in the handler',
       ]),
       ...[{ enum: [true, false] }, { type: 'array', items: { enum: ['a', 1] } }].map((schema): Case => [
         parameter({ schema }),
@@ -239,7 +239,7 @@ const refused: Record<string, Case[]> = {
       parameter({ content: { 'application/json': {} } }),
       'content is not supported here',
       '/content',
-      'Write schema with type: string, and parse the text in the handler',
+      'Write schema with type: string, and read the text in the handler: requests stay the same',
     ],
   ],
   'arrays in cookies': [
@@ -247,7 +247,7 @@ const refused: Record<string, Case[]> = {
       parameter({ in: 'cookie', schema: { type: 'array', items: text } }),
       'an array in a cookie is not supported',
       '/schema',
-      'Write type: string, and split it in the handler',
+      'Write schema with type: string, and read the text in the handler: requests stay the same',
     ],
   ],
   'a body on GET, in 3.1': [
@@ -260,7 +260,7 @@ const refused: Record<string, Case[]> = {
     [
       ...Object.entries({
         'application/xml':
-          'Write schema with type: string, and read the text in the handler (bytes with format: binary)',
+          'Write schema with type: string (for bytes, with format: binary), and read it in the handler: requests stay the same',
         'multipart/mixed': 'Write multipart/form-data: clients must then send that',
         'multipart/*': 'Write multipart/form-data: clients must then send that',
       }).map(([type, fix]): Case => {
@@ -275,7 +275,7 @@ const refused: Record<string, Case[]> = {
       form({ type: 'object', properties: { a: { type: 'string', format: 'binary' } } }),
       'the field a is a file',
       '/schema',
-      'Write multipart/form-data, or format: byte',
+      'Write multipart/form-data, or format: byte: clients must then send that',
     ],
     [
       form(
@@ -296,7 +296,7 @@ const refused: Record<string, Case[]> = {
       form({ type: 'object', properties: { a: text } }, { a: { explode: false } }, 'multipart/form-data'),
       'style and explode are not supported here',
       '/encoding/a',
-      'Leave them out',
+      'Leave them out: clients must then send each item as a part of its own',
     ],
   ],
   'a media type that is declared twice': [
@@ -681,7 +681,7 @@ const warned: Record<string, Case[]> = {
           'application/xml': { schema: error },
         },
       },
-      'application/xml is not served',
+      'application/xml is refused',
     ],
   ],
   '`encoding` of a body that is not a form, and headers of its fields': [
@@ -722,6 +722,13 @@ const warned: Record<string, Case[]> = {
       field({ type: 'string', uniqueItems: true }),
       'uniqueItems has no effect on the type string',
       '/uniqueItems',
+    ],
+  ],
+  'a required property that an open object lacks, with nearly the name of another': [
+    [
+      field({ type: 'object', required: ['totals'], properties: { total: {} } }),
+      'requires totals, which is not one of its properties',
+      '/required',
     ],
   ],
   'a value in `enum` of another type than its schema': [
@@ -1025,7 +1032,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     "schema:\n                $ref: '#/components/schemas/Task'",
     "schema:\n                $ref: '#/components/schemas/Job'",
-    '33:17 #/components/schemas/Job refers to nothing. Add it to components/schemas, or refer to another, as in #/components/schemas/Name.',
+    '33:17 #/components/schemas/Job refers to nothing. Add Job to components/schemas.',
   ],
   [
     '        - name: id\n          in: path\n          required: true\n          schema:\n            type: string\n',
@@ -1035,7 +1042,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     'name: id',
     'name: taskId',
-    '22:11 the path parameter taskId is not in the path. Write {taskId} in the path instead of {id}, or change the name here: the URLs stay.',
+    '22:11 the path parameter taskId is not in the path. Write name: id, as in the path: the URLs stay.',
   ],
   [
     '/tasks/{id}:',
@@ -1066,7 +1073,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     'operationId: getTask',
     'operationId: createTask',
-    '20:7 the operationId createTask is also that of POST /tasks. Write another one in one of them; generated clients have methods of that name.',
+    '20:7 the operationId createTask is also that of POST /tasks. Write another one in one of them: it is the name of a method in generated clients, which then changes.',
   ],
   [
     'security: []',
@@ -1144,9 +1151,14 @@ const slips: [piece: string | undefined, written: string, message: string, versi
     '3.1.0',
   ],
   [
+    "schema:\n                $ref: '#/components/schemas/Task'",
+    "schema:\n                $ref: '#/components/schemas/Tasks'",
+    '33:17 #/components/schemas/Tasks refers to nothing. Add Tasks to components/schemas, or write #/components/schemas/Task if that is what you mean.',
+  ],
+  [
     'application/json:\n            schema:\n              $ref: ',
     'application/xml:\n            schema:\n              $ref: ',
-    '10:9 application/xml is not supported. Write schema with type: string, and read the text in the handler (bytes with format: binary).',
+    '10:9 application/xml is not supported. Write schema with type: string (for bytes, with format: binary), and read it in the handler: requests stay the same.',
   ],
 ];
 
