@@ -32,7 +32,6 @@ const share = 1 / 20;
  * @property {string} results - The folder for the files' output.
  * @property {Limits} limits
  * @property {import('./test-report.js').Report} report
- * @property {AbortSignal} [signal] - When it is aborted, no other file is started.
  */
 
 /**
@@ -51,7 +50,6 @@ export async function runFiles(files, run) {
   }, run.limits.interval * 1_000);
   const work = async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      if (run.signal?.aborted) return;
       const file = new TestFile(next, run);
       running.add(file);
       await file.ended();
@@ -89,20 +87,17 @@ class TestFile {
     this.#child = spawn(process.execPath, [...run.nodeOptions, script], {
       // Without a time limit of tap's own.
       env: { ...marked(run.mark, this.#mark), TAP_TIMEOUT: '0', ...run.env },
-      stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe'],
       // Ctrl+C is for the runner alone.
       detached: process.platform !== 'win32',
     });
     const results = join(run.results, `${name}.tap`);
     mkdirSync(dirname(results), { recursive: true });
-    const [, output, errors, current] = /** @type {import('node:stream').Readable[]} */ (
-      /** @type {unknown} */ (this.#child.stdio)
-    );
-    if (!output || !errors || !current) throw new Error('a pipe to a test is missing');
-    output.pipe(createWriteStream(results));
-    run.report.begin(name, output, current);
-    output.on('data', () => (this.#spoke = true));
-    errors.setEncoding('utf8').on('data', (text) => {
+    const { stdout, stderr } = this.#child;
+    stdout.pipe(createWriteStream(results));
+    run.report.begin(name, stdout);
+    stdout.on('data', () => (this.#spoke = true));
+    stderr.setEncoding('utf8').on('data', (text) => {
       this.#spoke = true;
       this.#errors += text;
     });

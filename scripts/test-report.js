@@ -1,6 +1,5 @@
 // The output of `npm test`: which files there are and run, one line for each that has ended, all failures with the command
 // that repeats each, and the reasons for skipped tests.
-import { createInterface } from 'node:readline';
 import { Parser } from 'tap-parser';
 import { stringify } from 'yaml';
 
@@ -11,7 +10,6 @@ const silence = 20_000;
  * What is known of a test file that has begun.
  * @typedef {object} State
  * @property {number} begin - In ms.
- * @property {string[]} path - The names of the file, and of the test that runs now and its parents, from the outside in.
  * @property {Parser} parser - Of its output.
  */
 
@@ -66,15 +64,17 @@ export class Report {
    * Begins a file.
    * @param {string} file - Its path.
    * @param {import('node:stream').Readable} output - Its output, in TAP.
-   * @param {import('node:stream').Readable} current - Which test is running, of test-current.js.
    */
-  begin(file, output, current) {
-    const parser = new Parser();
-    const state = { begin: Date.now(), path: [file], parser };
-    this.#running.set(file, state);
+  begin(file, output) {
+    const parser = new Parser({ name: file });
+    this.#running.set(file, { begin: Date.now(), parser });
     output.pipe(parser);
-    createInterface(current).on('line', (line) => (state.path = [file, ...JSON.parse(line)]));
-    this.#watch(parser, [file]);
+    // Of tests in a test, without the result of the outer one.
+    parser.on('result', ({ ok, fullname, skip, diag }) => {
+      if (skip) this.#skipped.set(String(skip), [...(this.#skipped.get(String(skip)) ?? []), file]);
+      else if (!ok) this.#fail(fullname, diag ? stringify(diag, { lineWidth: 0 }) : '');
+    });
+    parser.on('bailout', (reason) => this.#fail(file, `bailed out: ${reason}`));
     parser.on('comment', (comment) => {
       // The numbers of all assertions of the file.
       if (!comment.startsWith('# {')) return;
@@ -96,7 +96,7 @@ export class Report {
     const ok = status === 0 && state.parser.results?.ok === true;
     // What fails in a test is reported by then.
     if (faults.length > 0 || (!ok && (typeof status === 'string' || !this.#failed.has(file)))) {
-      this.#fail(state.path, [...faults, `The process ended with ${status}.`].join('\n'));
+      this.#fail(file, [...faults, `The process ended with ${status}.`].join('\n'));
     }
     this.#running.delete(file);
     this.#ended++;
@@ -107,23 +107,10 @@ export class Report {
   /** Says which files run, if nothing has been said for a while. */
   remind() {
     if (Date.now() - this.#spoke < silence) return;
-    this.print(`     ${this.#progress()} still running:\n${this.#listRunning()}`);
-  }
-
-  /** Says what was running when a signal arrived; nothing that follows is of interest. @param {string} signal */
-  interrupt(signal) {
-    this.print(`\nInterrupted by ${signal}; all processes are being ended.\n`);
-    if (this.#running.size > 0) this.print(`These files were running:\n${this.#listRunning()}`);
-    this.#write = () => undefined;
-  }
-
-  #listRunning() {
-    return [...this.#running]
-      .map(([file, { begin, path }]) => {
-        const seconds = Math.round((Date.now() - begin) / 1000);
-        return `       ${[`${file} (${seconds} s)`, ...path.slice(1)].join(' > ')}\n`;
-      })
-      .join('');
+    const running = [...this.#running].map(
+      ([file, { begin }]) => `       ${file} (${Math.round((Date.now() - begin) / 1000)} s)\n`,
+    );
+    this.print(`     ${this.#progress()} still running:\n${running.join('')}`);
   }
 
   /** Prints the totals. @returns {boolean} Whether all is well. */
@@ -150,36 +137,13 @@ export class Report {
     return `${String(this.#ended).padStart(String(this.#count).length)}/${this.#count}`;
   }
 
-  /**
-   * Reports failures and skips in a test.
-   * @param {Parser} test
-   * @param {string[]} path - The names of the file, of the test and its parents, from the outside in.
-   */
-  #watch(test, path) {
-    /** The last nested test, whose result follows and adds no information. @type {Parser | undefined} */
-    let inner;
-    test.on('child', (child) => {
-      inner = child;
-      this.#watch(child, [...path, child.name]);
-    });
-    test.on('assert', ({ ok, name, skip, diag }) => {
-      const results = inner !== undefined && inner.name === name ? inner.results : undefined;
-      const known = results !== undefined && results !== null && !results.ok && results.count > 0;
-      inner = undefined;
-      const [file = ''] = path;
-      if (skip) this.#skipped.set(String(skip), [...(this.#skipped.get(String(skip)) ?? []), file]);
-      if (!ok && !known) this.#fail([...path, name], diag ? stringify(diag, { lineWidth: 0 }) : '');
-    });
-    test.on('bailout', (reason) => this.#fail(path, `bailed out: ${reason}`));
-  }
-
-  /** @param {string[]} path @param {string} reason */
+  /** @param {string} path - The names of the file, of the test and its parents, from the outside in. @param {string} reason */
   #fail(path, reason) {
-    const [file = '', test] = path;
+    const [file = '', test] = path.split(' > ');
     // Of tests that are nested, the outermost can be run alone.
     const command = repeatCommand(file, test);
     this.#failed.add(file);
     this.#repeat.add(command);
-    this.print(`not ok: ${path.join(' > ')}\n${indent(`${reason.trimEnd()}\nrepeat with: ${command}`)}`);
+    this.print(`not ok: ${path}\n${indent(`${reason.trimEnd()}\nrepeat with: ${command}`)}`);
   }
 }

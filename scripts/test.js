@@ -32,18 +32,12 @@ const packages = ['', 'packages/server/', 'packages/client/', ...services].filte
 /** What is kept of the last run. */
 const results = '.tap';
 /** Tests use Node.js's mock timers, which are experimental. */
-const nodeOptions = [
-  '--enable-source-maps',
-  '--disable-warning=ExperimentalWarning',
-  '--import=./scripts/test-current.js',
-];
+const nodeOptions = ['--enable-source-maps', '--disable-warning=ExperimentalWarning'];
 /** More files at a time than cores of a small machine: much of what they do is waiting for other processes. */
 const defaultJobs = 3;
 
 /** Of all processes that this one starts. */
 const mark = randomUUID();
-/** Aborted by a signal to this process. */
-const interrupted = new AbortController();
 /** @param {string} text */
 const positive = (text) => {
   if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError('It must be a number from 1 on.');
@@ -98,18 +92,6 @@ async function main() {
   const folder = createTemporaryFolder();
   const watchdog = startWatchdog(folder);
   const report = new Report(files.length);
-  for (const [signal, number] of /** @type {const} */ ([
-    ['SIGINT', 2],
-    ['SIGTERM', 15],
-    ['SIGHUP', 1],
-  ])) {
-    process.once(signal, async () => {
-      interrupted.abort();
-      report.interrupt(signal);
-      await watchdog.end();
-      process.exit(128 + number);
-    });
-  }
   try {
     return await buildAndRun(files, report, folder);
   } finally {
@@ -145,7 +127,6 @@ async function buildAndRun(files, report, folder) {
       results,
       limits: { ...defaultLimits, processor: options.cpu * 60 },
       report,
-      signal: interrupted.signal,
     },
   );
   const isWell = [report.summarize(), await types].every(Boolean);

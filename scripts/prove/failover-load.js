@@ -32,6 +32,7 @@ export function startLoad(origins, tokens) {
   meter.beginFault([]);
   return {
     load,
+    meter,
     /** Ends the load, and compares all plants. @returns {Promise<number>} The number of broken promises. */
     async finish() {
       await load.end();

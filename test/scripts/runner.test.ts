@@ -28,7 +28,7 @@ async function runFixture(t: Test, name: string, limits: Partial<typeof defaultL
   await runFiles([{ name: 'test/fixture.test.ts', script }], {
     mark: randomUUID(),
     jobs: 1,
-    nodeOptions: ['--import=./scripts/test-current.js'],
+    nodeOptions: [],
     env: { TAP_GREP: `^${name}`, PID_FILE: pidFile },
     results: folder,
     limits: { ...defaultLimits, ...limits },
@@ -56,13 +56,8 @@ t.test('a process that a test leaves behind is ended', linux, async (t) => {
   t.match(printed, /^ok {3}1\/1 test\/fixture\.test\.ts \(/);
 });
 
-for (const { name, limits, reason, test = name } of [
-  {
-    name: 'hangs',
-    limits: { interval: 0.2, stall: 3 },
-    reason: 'No progress for 3 s',
-    test: 'hangs > inside',
-  },
+for (const { name, limits, reason } of [
+  { name: 'hangs', limits: { interval: 0.2, stall: 3 }, reason: 'No progress for 3 s' },
   {
     name: 'loops',
     // More than the processes need to start on a slow machine.
@@ -74,8 +69,8 @@ for (const { name, limits, reason, test = name } of [
   t.test(`a test that ${name}: the report says so, and all its processes are ended`, linux, async (t) => {
     const { printed, isWell } = await runFixture(t, name, limits);
     t.notOk(isWell);
-    t.match(printed, `not ok: test/fixture.test.ts > ${test}\n    ${reason}`);
-    t.match(printed, `    repeat with: npm test -- test/fixture.test.ts '--grep=^${name}$'\n`);
+    t.match(printed, `not ok: test/fixture.test.ts\n    ${reason}`);
+    t.match(printed, '    repeat with: npm test -- test/fixture.test.ts\n');
   });
 }
 
