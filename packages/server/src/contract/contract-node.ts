@@ -183,7 +183,10 @@ export class ContractNode {
     const unknown = Object.keys(this.value as Fields).filter((name) => !known.includes(name));
     const rest = unknown.find((name) => this.#text.isRest(this.at(name).path));
     if (rest !== undefined) {
-      this.at(rest).fault(`a comma ends the text before "${rest}"`, 'Write the whole text in quotes');
+      this.at(rest).fault(
+        `a comma ends the text before "${rest}"`,
+        'Write the whole text in quotes, or a list in [ ]',
+      );
       return;
     }
     for (const name of unknown) {

@@ -86,7 +86,10 @@ export function readParameters(
 function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefined {
   node.allow(
     'name in description required deprecated schema example examples style explode allowReserved allowEmptyValue content',
-    { [keywordsInSchema]: 'Write it in schema', collectionFormat: 'Write style and explode' },
+    {
+      [keywordsInSchema]: 'Write it in schema',
+      collectionFormat: 'Write explode: false for csv, and true for multi',
+    },
   );
   if (!node.isObject) return undefined;
   node.require('name', 'Write the name');
@@ -110,7 +113,7 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
     node.at('content').fault('content is not supported here', textFix);
     return undefined;
   }
-  node.require('schema', 'Write schema with a type');
+  if (!node.has('type')) node.require('schema', 'Write schema with a type');
   if (node.flag('allowEmptyValue') === true) {
     node
       .at('allowEmptyValue')

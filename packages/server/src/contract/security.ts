@@ -69,7 +69,9 @@ function readScheme(node: ContractNode): SecurityScheme | undefined {
 function undefinedFix(name: string, known: readonly string[]): string {
   const near = nearest(name, known);
   if (near !== undefined) return `Write ${near}`;
-  return `Add it to components/securitySchemes, as in ${name}: { type: http, scheme: bearer }`;
+  const others =
+    known.length === 0 ? 'Add' : `Write ${known.join(' or ')} if callers authenticate so, or add`;
+  return `${others} it to components/securitySchemes, as in ${name}: { type: http, scheme: bearer }`;
 }
 
 /**

@@ -982,7 +982,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     'description: Created',
     'description: Created, not done, queued',
-    '15:38 a comma ends the text before "not done". Write the whole text in quotes.',
+    '15:38 a comma ends the text before "not done". Write the whole text in quotes, or a list in [ ].',
   ],
   [
     "        200:\n          description: The task\n          content:\n            application/json:\n              schema:\n                $ref: '#/components/schemas/Task'\n",
