@@ -126,7 +126,6 @@ function warnUnused(components: ContractNode): void {
 function readVersion(document: ContractNode): boolean {
   const version = document.scalar('openapi');
   const swagger = document.scalar('swagger');
-  const isPostman = document.at('info').has('_postman_id') || document.has('item');
   const needed = 'Write openapi: 3.0.3 or openapi: 3.1.0';
   const fix = 'Give the OpenAPI document of the API; it begins with openapi: 3.0.3 or openapi: 3.1.0';
   if (version !== undefined) {
@@ -139,11 +138,6 @@ function readVersion(document: ContractNode): boolean {
     document.at('swagger').fault(`Swagger ${swagger} is not supported`, convert);
   } else if (document.value === null || document.value === undefined) {
     document.fault('the file is empty', fix);
-  } else if (isPostman) {
-    document.fault(
-      'this is a Postman collection',
-      'Convert it: npx --package=postman-to-openapi p2o FILE -f openapi.yaml',
-    );
   } else {
     document.fault('this is not an OpenAPI document: it has no openapi', fix);
   }

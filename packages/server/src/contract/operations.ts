@@ -96,7 +96,6 @@ function readPath(path: string, item: ContractNode, surroundings: Surroundings) 
   item.allow(`summary description servers parameters $ref ${verbs}`, {
     'operationId requestBody responses security tags':
       'Write it in an operation such as get, with more indentation',
-    query: 'Write post: clients must then send POST',
   });
   if (path.includes('#')) {
     const fix = 'Describe it in the operation of the path before the #, or leave it out';

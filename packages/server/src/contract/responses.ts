@@ -67,13 +67,6 @@ export interface Responses {
 /** The headers that the server sets on success, in lower case; `listHeaders` on lists only. */
 const serverHeaders = ['x-request-id'];
 const listHeaders = ['cache-control', 'etag'];
-/** Headers that the server sets on its own errors in addition to X-Request-Id, in lower case, by status. */
-const errorHeaders: Readonly<Record<string, readonly string[]>> = {
-  401: ['www-authenticate'],
-  403: ['www-authenticate'],
-  429: ['retry-after', 'ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset'],
-  503: ['retry-after'],
-};
 /** Statuses that any operation can return, besides that of requests that are not valid. */
 const everyOperation = [429, 500, 503];
 
@@ -180,7 +173,13 @@ export function readResponses(
   const fallback = failures.find(({ result }) => result.key === 'default')?.result;
   const isError = (result: Result) => hasOwnErrors || isErrorBody(result);
   if (results.length === 0 && fallback && !isError(fallback)) results.push(fallback);
-  else for (const failure of failures) checkError(failure, isError);
+  else {
+    const message = 'errors of the server have another body: an integer "error" and a text "message"';
+    const fix =
+      'Render errors as declared, by renderError; or, if there are no clients yet, declare these two';
+    for (const { node: failure, result } of failures)
+      if (result.contents.length > 0 && !isError(result)) failure.at('content').warn(message, fix);
+  }
   if (results.length === 0) {
     const success = 'success is 200, without content';
     if (!operation.has('responses'))
@@ -266,24 +265,6 @@ function readResponse(
     handlerHeaders: headers.filter((name) => !set.includes(name.toLowerCase())),
   };
   return { node, result, headers };
-}
-
-/** Warns if the server's own errors are not what a response declares. */
-function checkError({ node, result, headers }: ReadResponse, isError: (result: Result) => boolean): void {
-  if (result.contents.length > 0 && !isError(result)) {
-    const message = 'errors of the server have another body: an integer "error" and a text "message"';
-    node
-      .at('content')
-      .warn(
-        message,
-        'Render errors as declared, by renderError; or, if there are no clients yet, declare these two',
-      );
-  }
-  const set = [...serverHeaders, ...(errorHeaders[result.key] ?? [])];
-  for (const name of headers) {
-    if (set.includes(name.toLowerCase()) || result.key === 'default') continue;
-    node.at('headers').at(name).warn('errors of the server do not have this header', 'Leave it out');
-  }
 }
 
 /** Whether a response accepts the body of the server's errors: an integer `error` and a text `message`. */

@@ -660,13 +660,6 @@ const warned: Record<string, Case[]> = {
       .map((schema): object => ({ 'application/json': { schema } }))
       .concat({ 'application/problem+json': {} })
       .map((content): Case => [{ [`${failed}/content`]: content }, otherBody]),
-  'an error response header that the server does not set': [
-    [
-      { [`${failed}/headers`]: { 'X-Cause': { schema: text } } },
-      'errors of the server do not have this header',
-      '/X-Cause',
-    ],
-  ],
   'media types other than JSON, next to a JSON type, in an error': [
     [
       { [`${failed}/content`]: { 'application/json': { schema: error }, 'text/plain': {} } },
@@ -925,11 +918,6 @@ const slips: [piece: string | undefined, written: string, message: string, versi
     undefined,
     "swagger: '2.0'\npaths: {}",
     '1:1 Swagger 2.0 is not supported. Convert it to OpenAPI 3.0: npx swagger2openapi --yaml --outfile openapi.yaml FILE.',
-  ],
-  [
-    undefined,
-    '{ "info": { "_postman_id": "1", "name": "Tasks" }, "item": [] }',
-    '1:1 this is a Postman collection. Convert it: npx --package=postman-to-openapi p2o FILE -f openapi.yaml.',
   ],
   [
     undefined,
