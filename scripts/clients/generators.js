@@ -1,9 +1,12 @@
 // The generators whose clients are tried, each as how its client is generated, compiled and run.
 import { execFile } from 'node:child_process';
-import { cp } from 'node:fs/promises';
+import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
+import openapiTS, { astToString } from 'openapi-typescript';
+import ts from 'typescript';
 
 export const root = new URL('../..', import.meta.url).pathname;
 const contract = join(root, 'openapi.yaml');
@@ -12,7 +15,6 @@ const contract = join(root, 'openapi.yaml');
  * A generator. Its folder beside this file has the program for the round trip.
  * @typedef {object} Generator
  * @property {string} version
- * @property {string[]} needs - The commands without which it cannot run.
  * @property {(folder: string, version: string) => Promise<unknown>} build - Generates the client in a copy of that
  *   folder, and compiles it and the program.
  * @property {(folder: string) => string[]} run - The command that makes the round trip.
@@ -22,7 +24,6 @@ const contract = join(root, 'openapi.yaml');
 export const generators = {
   'openapi-python-client': {
     version: '0.29.1',
-    needs: ['python3'],
     async build(folder, version) {
       const bin = join(folder, 'venv/bin');
       const pip = (/** @type {string} */ name) =>
@@ -40,7 +41,6 @@ export const generators = {
   },
   java: {
     version: '7.17.0',
-    needs: ['java', 'javac', 'mvn'],
     async build(folder, version) {
       const jars = dirname(folder);
       const artifact = `org.openapitools:openapi-generator-cli:${version}`;
@@ -57,7 +57,6 @@ export const generators = {
   },
   'oapi-codegen': {
     version: 'v2.8.2',
-    needs: ['go'],
     async build(folder, version) {
       const tool = `github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@${version}`;
       const options = ['-generate', 'types,client', '-package', 'plants', '-o', 'plants/plants.gen.go'];
@@ -72,7 +71,6 @@ export const generators = {
   },
   'hey-api': {
     version: '0.94.0',
-    needs: ['npx'],
     async build(folder, version) {
       const packages = ['-p', `@hey-api/openapi-ts@${version}`, '-p', 'typescript@5'];
       const plugins = ['@hey-api/typescript', '@hey-api/sdk', '@hey-api/transformers'];
@@ -84,10 +82,14 @@ export const generators = {
   },
   'openapi-fetch': {
     version: "of package-lock.json, with openapi-typescript's types",
-    needs: [],
     async build(folder) {
-      await linkOwnPackages(folder);
-      await command(folder, ['node', 'generate.mjs'], { CONTRACT: contract });
+      // Its option for bigint needs a program.
+      const types = await openapiTS(pathToFileURL(contract), {
+        transform: ({ format }) =>
+          format === 'int64' ? ts.factory.createKeywordTypeNode(ts.SyntaxKind.BigIntKeyword) : undefined,
+      });
+      await mkdir(join(folder, 'client'));
+      await writeFile(join(folder, 'client/types.ts'), astToString(types));
       await buildTypeScript(folder);
     },
     run: () => ['node', 'round-trip.mjs'],
@@ -117,7 +119,8 @@ export async function command(folder, [program = '', ...argv], env) {
  * @param {string} folder
  */
 async function buildTypeScript(folder) {
-  await linkOwnPackages(folder);
+  await cp(join(root, 'package.json'), join(folder, 'package.json'));
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
   await cp(join(root, 'scripts/clients/exact-body.ts'), join(folder, 'exact-body.ts'));
   const options =
     '--noEmit --strict --skipLibCheck --target es2023 --lib es2023,dom,dom.iterable ' +
@@ -131,10 +134,4 @@ async function buildTypeScript(folder) {
     platform: 'node',
     format: 'esm',
   });
-}
-
-/** Lets what runs in the folder import this project's own packages. @param {string} folder */
-async function linkOwnPackages(folder) {
-  await cp(join(root, 'package.json'), join(folder, 'package.json'));
-  await command(folder, ['ln', '-sfn', join(root, 'node_modules'), 'node_modules']);
 }

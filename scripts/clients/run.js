@@ -33,13 +33,8 @@ try {
  * @param {string} name
  * @param {import('./generators.js').Generator} generator
  */
-async function examine(name, { needs, version, build, run }) {
+async function examine(name, { version, build, run }) {
   const folder = join(workshop, name);
-  for (const tool of needs) {
-    // Each of them understands one of the two.
-    const asks = ['sh', '-c', `${tool} --version || ${tool} version`];
-    if ((await command(root, asks).catch(() => undefined)) === undefined) return { 'not run: no': tool };
-  }
   await cp(join(root, 'scripts/clients', name), folder, { recursive: true });
   const result = { compiles: false, 'exact ids': false, 'typed errors': false };
   try {

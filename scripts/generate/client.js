@@ -8,35 +8,30 @@ import { writeGenerated } from '../lib/generated.js';
 const read = (/** @type {string} */ file) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
 const folder = 'packages/client/src/';
 const methods = ['get', 'put', 'post', 'delete', 'patch'];
-/** The keywords of a schema that the client checks. It ignores all others, so that a new release breaks no client. */
-const keywords = ['type', 'nullable', 'required', 'properties', 'items'];
 
 const contract = parse(read('openapi.yaml'));
 /** @type {Record<string, object>} */
 const shapes = {};
 
 /**
- * Returns the part of a schema that the client checks.
+ * Returns the part of a schema that the client checks. It ignores the rest, so that a new release breaks no client.
  * @param {any} schema
  * @returns {object}
  */
 function shapeOf(schema) {
+  const { type, nullable, required, properties, items } = schema;
   if (schema.$ref !== undefined) {
     const name = schema.$ref.replace('#/components/schemas/', '');
     // It may refer to itself.
     if (shapes[name] === undefined) Object.assign((shapes[name] = {}), shapeOf(resolve(schema)));
     return { $ref: name };
   }
-  return Object.fromEntries(
-    keywords.filter((name) => schema[name] !== undefined).map((name) => [name, valueOf(name, schema[name])]),
-  );
-}
-
-/** @param {string} keyword @param {any} value */
-function valueOf(keyword, value) {
-  if (keyword === 'items') return shapeOf(value);
-  if (keyword !== 'properties') return value;
-  return Object.fromEntries(Object.entries(value).map(([name, schema]) => [name, shapeOf(schema)]));
+  const named = Object.entries(properties ?? {}).map(([name, property]) => [name, shapeOf(property)]);
+  return {
+    ...{ type, nullable, required },
+    properties: properties && Object.fromEntries(named),
+    items: items && shapeOf(items),
+  };
 }
 
 /** @param {any} object - An object of the contract, or a reference to one. */
