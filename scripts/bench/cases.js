@@ -1,54 +1,34 @@
-// Measures one question each: two sides under the same load alternately, as ratios with intervals of about 95 %, and the CPU
-// time of each part per request.
+// Measures or checks one question each. Most compare two sides under the same load alternately, as ratios with intervals of
+// about 95 %, and with the CPU time of each part per request. Those with PostgreSQL need Debian's.
 //
-//   npm run build && node scripts/bench/cases.js NAME
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+//   npm run build && npm run build:services && node scripts/bench/cases.js NAME
 import { setTimeout as pause } from 'node:timers/promises';
+import { Client } from 'pg';
+import { max, mean, min, sum } from 'simple-statistics';
 import { systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
-import { service as library } from '../../examples/library/dist/service.js';
-import { copyingLibrary } from '../lib/copying-library.js';
-import { sum } from 'simple-statistics';
 import { startClients } from '../lib/clients.js';
-import { cpuTime } from '../lib/processes.js';
+import { memoryOf, signalAll } from '../lib/processes.js';
 import { send } from '../lib/request.js';
-import { medianInterval } from '../lib/statistics.js';
 import { putUnderLoad, requestText } from './load.js';
-import { alternate, processesOf, startMeasured } from './measure.js';
-import { fillStore } from './store.js';
-import { createRequest, startRound, workloads } from './workloads.js';
+import { compare, manySubjects, onEngines, startSide } from './sides.js';
+import { createRequest, workloads } from './workloads.js';
 
-/**
- * What is compared: a server, and the processes of each part.
- * @typedef {object} Side
- * @property {string} name
- * @property {import('./measure.js').ServerProcess} server
- * @property {import('./workloads.js').Target} target
- * @property {Record<string, () => readonly number[]>} parts
- * @property {() => Promise<unknown>} [prepare] - Runs before each round.
- * @property {() => { end: () => Promise<void> }} [beside] - Starts other load for a round.
- */
-/** Returns the next request of a workload. @typedef {(target: import('./workloads.js').Target) => string | undefined} Next */
+/** @typedef {import('./sides.js').Side} Side */
+/** @typedef {import('./sides.js').Next} Next */
 
-const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
-const rounds = 7;
-const roundTime = 1_500;
 const copyingSubjects = 200;
 const writer = [{ subject: 'writer', plants: 1 }];
+const book = { isbn: '9780141439600', title: 'Walden', author: 'Henry David Thoreau' };
 
 /** @type {Record<string, () => Promise<void>>} */
 const cases = {
   /** Group commit, and one commit for each create, on SQLite and, where it is installed, on PostgreSQL. */
   async 'group-commit'() {
-    const single = { WRITE_BATCH_ROWS: '1' };
-    await compare('SQLite, groups to one by one', await twoSides(writer, single, {}), named('create'));
-    const cluster = await systemPostgres().catch(() => undefined);
-    if (cluster === undefined) return;
-    const sides = [];
-    for (const [name, env] of Object.entries({ single, groups: {} }))
-      sides.push(await startSide(name, (await cluster.createServer(name)).url(), writer, env));
-    await compare('PostgreSQL, groups to one by one', sides, named('create'));
+    await onEngines(async (engine, start) => {
+      const single = await start('single', writer, { env: { WRITE_BATCH_ROWS: '1' } });
+      const sides = [single, await start('groups', writer)];
+      await compare(`${engine}, groups to one by one`, sides, named('create'));
+    });
   },
 
   /** What fast-next-tick.ts brings after a garbage collection while the service was idle. */
@@ -63,8 +43,7 @@ const cases = {
       register(${JSON.stringify(`data:text/javascript,${encodeURIComponent(hook)}`)})`);
     const sides = [];
     for (const [name, options] of Object.entries({ without: [collects, leavesOut], with: [collects] })) {
-      const url = `file:${join(folder, `${name}.db`)}`;
-      const side = await startSide(name, url, writer, { NODE_OPTIONS: options.join(' ') });
+      const side = await startSide(name, writer, { env: { NODE_OPTIONS: options.join(' ') } });
       side.prepare = async () => {
         side.server.child.kill('SIGUSR2');
         await pause(200);
@@ -80,11 +59,7 @@ const cases = {
     let id = 0;
     /** @param {number} subjects @returns {Next} */
     const create = (subjects) => (target) => {
-      const body = JSON.stringify({
-        isbn: `${firstIsbn + ++id}`,
-        title: 'Walden',
-        author: 'Henry David Thoreau',
-      });
+      const body = JSON.stringify({ ...book, isbn: `${firstIsbn + ++id}` });
       return requestText({
         method: 'POST',
         path: '/books',
@@ -94,7 +69,8 @@ const cases = {
     };
     await onEngines(async (engine, start) => {
       const sides = [];
-      for (const copies of ['apart', 'together']) sides.push(await start(copies, copyingSubjects, copies));
+      for (const copies of ['apart', 'together'])
+        sides.push(await start(copies, manySubjects(copyingSubjects, 0), { copies }));
       const requests = { 'one subject': create(1), [`${copyingSubjects} subjects`]: create(copyingSubjects) };
       await compare(`${engine}, a transaction to two writes`, sides, requests, [256, 16]);
     });
@@ -104,15 +80,12 @@ const cases = {
   async 'beside-transactions'() {
     await onEngines(async (engine, start) => {
       const sides = [];
-      for (const name of ['alone', 'beside']) sides.push(await start(name, 2, 'books'));
-      const { server, target } = /** @type {Side} */ (sides[1]);
-      const token = target.tokenOf('subject 1');
-      const book = { isbn: '9780141439600', title: 'Walden', author: 'Henry David Thoreau' };
-      await send(server.origin, { method: 'POST', path: '/books', token, body: JSON.stringify(book) });
-      const change = { method: 'PATCH', path: `/books/${book.isbn}`, token };
-      /** @type {Side} */ (sides[1]).beside = () =>
-        startClients(server.origin, 16, async ({ number, round, send }) => {
-          const { status, text } = await send({ ...change, body: `{"title":"${number} ${round}"}` });
+      for (const name of ['alone', 'beside'])
+        sides.push(await start(name, manySubjects(2, 0), { copies: 'books' }));
+      const changed = /** @type {Side} */ (sides[1]);
+      const startChanges = await createBook(changed, 'subject 1');
+      changed.beside = () =>
+        startChanges(16, (_, { status, text }) => {
           if (status !== 200) throw new Error(`${status} ${text}`);
         });
       let copy = 0;
@@ -125,9 +98,92 @@ const cases = {
     });
   },
 
+  /**
+   * Whether nobody starves who changes a contended document, or it and a copy in a transaction: 64 clients, each with one
+   * request after another. Fails if one is refused, or if the least lucky client succeeds less than a third as often as
+   * the mean.
+   */
+  async contention() {
+    /** Long enough for a client to have many turns, in ms. */
+    const time = 10_000;
+    await onEngines(async (engine, start) => {
+      for (const WORKERS of ['1', '2', '6']) {
+        for (const [kind, copies] of Object.entries({ transactions: 'together', changes: 'none' })) {
+          const side = await start(`${kind}-${WORKERS}`, manySubjects(1, 0), { env: { WORKERS }, copies });
+          /** By client. @type {number[]} */
+          const counts = Array(64).fill(0);
+          /** Responses that are no success. @type {Set<string>} */
+          const refusals = new Set();
+          const startChanges = await createBook(side, 'subject 0');
+          const load = startChanges(counts.length, (number, { status, text }) => {
+            if (status === 200) counts[number] = Number(counts[number]) + 1;
+            else refusals.add(`${status} ${text}`);
+          });
+          await pause(time);
+          await load.end();
+          await side.server.end();
+          const [least, middle, most] = [min(counts), mean(counts), max(counts)];
+          const isFair = refusals.size === 0 && least >= middle / 3;
+          if (!isFair) process.exitCode = 1;
+          console.log(
+            `${engine}, WORKERS=${WORKERS}, ${kind}: ${Math.round(sum(counts) / (time / 1_000))}/s; least ` +
+              `${(least / middle).toFixed(2)} and most ${(most / middle).toFixed(2)} of the mean` +
+              (isFair ? '' : ' NOT FAIR'),
+          );
+          for (const what of refusals) console.log(`  ${what}`);
+        }
+      }
+    });
+  },
+
+  /** Whether the service responds in time, and keeps its memory, while PostgreSQL stalls for 10 s under 64 connections. */
+  async stalls() {
+    const stall = 10_000;
+    const timeout = 6;
+    const database = await (await systemPostgres()).createServer('stalls');
+    const env = { DATABASE_TIMEOUT_SECONDS: `${timeout}` };
+    const { server, target } = await startSide('stalls', writer, { env, database });
+    const memory = () => memoryOf(Number(server.child.pid));
+    /** Creates plants. @param {number} time - In ms. */
+    const load = async (time) => {
+      const next = () => createRequest(target.tokenOf('writer'), ++target.created);
+      // A tenth of what Retry-After asks for.
+      const plan = { port: server.port, connections: 64, time, next, pause: 100 };
+      const { requests, seconds, slowest, others } = await putUnderLoad(plan);
+      return { rate: (requests - sum(Object.values(others))) / seconds, slowest, others };
+    };
+    const locker = new Client(database.url());
+    await locker.connect();
+    const signal = async (/** @type {NodeJS.Signals} */ name) => signalAll(database.processes(), name);
+    const stalls = {
+      'its processes are stopped': { begin: () => signal('SIGSTOP'), end: () => signal('SIGCONT') },
+      'the table is locked': {
+        begin: () => locker.query('BEGIN; LOCK TABLE plants IN ACCESS EXCLUSIVE MODE'),
+        end: () => locker.query('COMMIT'),
+      },
+    };
+    for (const [how, { begin, end }] of Object.entries(stalls)) {
+      const before = await load(3_000);
+      const memoryBefore = memory();
+      await begin();
+      const stalled = load(stall + timeout * 1_000);
+      await pause(stall);
+      const highest = memory();
+      await end();
+      const { slowest, others } = await stalled;
+      const after = await load(3_000);
+      console.log(
+        `${how}: slowest response ${(slowest / 1_000).toFixed(2)} s, due within ${timeout} s; errors ` +
+          `${JSON.stringify(others)}; memory ${Math.round(memoryBefore)} MiB before, ${Math.round(highest)} MiB at the ` +
+          `end of the stall; throughput afterwards / before: ${(after.rate / before.rate).toFixed(2)}`,
+      );
+    }
+  },
+
   /** The cost of metrics. */
   async metrics() {
-    const sides = await twoSides(writer, {}, { OPS_PORT: '0' });
+    const without = await startSide('without', writer);
+    const sides = [without, await startSide('with', writer, { env: { OPS_PORT: '0' } })];
     await compare('with metrics to without', sides, named('create', 'list-1'), [64], 9);
   },
 
@@ -136,7 +192,7 @@ const cases = {
     const sides = [];
     for (const plants of [10, 10_000]) {
       const name = `${plants * 1_000} plants`;
-      sides.push(await startSide(name, `file:${join(folder, `${name}.db`)}`, manySubjects(1_000, plants)));
+      sides.push(await startSide(name, manySubjects(1_000, plants)));
     }
     /** The plants that were created and not deleted. @type {Map<object, { token: string, id: number }[]>} */
     const created = new Map(sides.map(({ target }) => [target, []]));
@@ -165,39 +221,9 @@ try {
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;
-} finally {
-  await rm(folder, { recursive: true, force: true });
 }
 // Ends all servers, too.
 process.exit();
-
-/** @param {number} count @param {number} plants - Of each subject. */
-function manySubjects(count, plants) {
-  return Array.from({ length: count }, (_, i) => ({ subject: `subject ${i}`, plants }));
-}
-
-/**
- * Measures something on SQLite and, where it is installed, on PostgreSQL.
- * @param {(engine: string, start: (name: string, subjects: number, copies: string) => Promise<Side>) => Promise<void>} work -
- *   Is given what starts the server of copying-library.js on a store of its own.
- */
-async function onEngines(work) {
-  const cluster = await systemPostgres().catch(() => undefined);
-  for (const engine of cluster === undefined ? ['SQLite'] : ['SQLite', 'PostgreSQL']) {
-    /** @type {Side[]} */
-    const sides = [];
-    await work(engine, async (name, subjects, copies) => {
-      const database = engine === 'SQLite' ? undefined : await cluster?.createServer(name);
-      const url = database?.url() ?? `file:${join(folder, `${name}.db`)}`;
-      const program = { service: library, script: copyingLibrary };
-      const side = await startSide(name, url, manySubjects(subjects, 0), { COPIES: copies }, program);
-      if (database !== undefined) side.parts['PostgreSQL'] = () => database.processes();
-      sides.push(side);
-      return side;
-    });
-    await Promise.all(sides.map(({ server }) => server.end()));
-  }
-}
 
 /** Some of the workloads of `npm run bench`. @param {string[]} names @returns {Record<string, Next>} */
 function named(...names) {
@@ -206,78 +232,24 @@ function named(...names) {
   );
 }
 
-/** @param {Iterable<{ subject: string, plants: number }>} seed @param {Record<string, string>[]} envs */
-function twoSides(seed, ...envs) {
-  return Promise.all(
-    envs.map((env) => {
-      const name = Object.entries(env).flat().join('=') || 'defaults';
-      return startSide(name, `file:${join(folder, `${name}.db`)}`, seed, env);
-    }),
-  );
-}
-
 /**
- * @param {string} name @param {string} url @param {Iterable<{ subject: string, plants: number }>} seed
- * @param {Record<string, string>} [env]
- * @param {{ service?: import('contract-server').Service, script?: string }} [program] - The Plant Store by default.
- * @returns {Promise<Side>}
+ * Creates a book, and returns what starts clients that change it.
+ * @param {Side} side @param {string} subject
+ * @returns {Promise<(count: number, onResponse: (client: number, response: import('../lib/request.js').Response) => void) =>
+ *   ReturnType<typeof startClients>>}
  */
-async function startSide(name, url, seed, env = {}, { service, ...options } = {}) {
-  const tokens = await fillStore(url, seed, service);
-  const server = await startMeasured({
-    env: { DATABASE_URL: url, LOG_LEVEL: 'silent', ...env },
-    ...options,
+async function createBook({ server: { origin }, target }, subject) {
+  const token = target.tokenOf(subject);
+  const { status } = await send(origin, {
+    method: 'POST',
+    path: '/books',
+    token,
+    body: JSON.stringify(book),
   });
-  const tokenOf = (/** @type {string} */ subject) => String(tokens.get(subject));
-  const target = { tokenOf, created: 0, deleted: 0, random: 1 };
-  return { name, server, target, parts: { service: () => processesOf(server) } };
-}
-
-/**
- * Compares two sides under each workload, with each number of connections.
- * @param {string} title
- * @param {Side[]} sides
- * @param {Record<string, Next>} requests
- * @param {readonly number[]} [connections]
- * @param {number} [count] - Of the rounds.
- */
-async function compare(title, sides, requests, connections = [256], count = rounds) {
-  console.log(title);
-  for (const many of connections) {
-    for (const [workload, next] of Object.entries(requests)) {
-      const [first = [], second = []] = await alternate(count, sides, (side) => measure(side, next, many));
-      /** @param {(one: typeof first[0]) => number} of */
-      const ratio = (of) => {
-        const ratios = second.map((one, i) => of(one) / of(/** @type {typeof one} */ (first[i])));
-        const { median, low, high } = medianInterval(ratios);
-        return `${median.toFixed(2)} (${low.toFixed(2)} to ${high.toFixed(2)})`;
-      };
-      /** @param {typeof first} all @param {(one: typeof first[0]) => number} of */
-      const middle = (all, of) => Math.round(medianInterval(all.map(of)).median);
-      const cpu = (/** @type {typeof first[0]} */ one) => sum(Object.values(one.cpu));
-      console.log(`${workload} at ${many}: rate ${ratio(({ rate }) => rate)}, CPU per request ${ratio(cpu)}`);
-      for (const [i, all] of [first, second].entries()) {
-        const parts = Object.keys(all[0]?.cpu ?? {}).map(
-          (part) => `${part} ${middle(all, (one) => one.cpu[part] ?? NaN)} µs`,
-        );
-        console.log(`  ${sides[i]?.name}: ${middle(all, ({ rate }) => rate)}/s; ${parts.join(', ')}`);
-      }
-    }
-  }
-}
-
-/** Measures a side once. @param {Side} side @param {Next} next @param {number} connections */
-async function measure({ server: { port }, target, parts, prepare, beside }, next, connections) {
-  await prepare?.();
-  const other = beside?.();
-  startRound(target);
-  const processes = Object.entries(parts).map(([part, list]) => ({ part, list: list() }));
-  const before = processes.map(({ list }) => cpuTime(list));
-  const load = { port, connections, time: roundTime, next: () => next(target) };
-  const { requests, rate } = await putUnderLoad(load);
-  await other?.end();
-  const cpu = Object.fromEntries(
-    processes.map(({ part, list }, i) => [part, (cpuTime(list) - (before[i] ?? NaN)) / requests]),
-  );
-  return { rate, cpu };
+  if (status !== 201) throw new Error(`the book was not created: ${status}`);
+  const change = { method: 'PATCH', path: `/books/${book.isbn}`, token };
+  return (count, onResponse) =>
+    startClients(origin, count, async ({ number, round, send }) => {
+      onResponse(number, await send({ ...change, body: `{"title":"${number} ${round}"}` }));
+    });
 }

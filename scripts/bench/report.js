@@ -42,7 +42,7 @@ export function printReport(report) {
       kind === 'before' && /^(create|list|delete)/.test(String(workload)) && Number(high) < target,
   );
   if (ratios.length > 0) {
-    console.log(`The rate of one server divided by that of the other in the same round, likewise of the times that they take to start: the
+    console.log(`The rate of one server divided by that of the other in the same round, likewise of the times to start: the
 median of the rounds, and an interval that contains the true median with a confidence of about 95 %.`);
     console.table(ratios.map((row) => ({ ...row, '': slower.includes(row) ? 'SLOWER' : '' })));
   }
@@ -66,7 +66,7 @@ export async function writeReport(report) {
  * @param {Pick<Report, 'connectionCounts' | 'workloads' | 'results'>} report
  * @param {readonly Row[]} results @param {readonly Row[]} ratios
  */
-export function pageTables(report, results, ratios) {
+function pageTables(report, results, ratios) {
   const [most = 0] = report.connectionCounts;
   const workloads = report.workloads.filter(({ name }) => !left.includes(name));
   const rates = ratios.filter(({ workload }) => workload !== 'start');
