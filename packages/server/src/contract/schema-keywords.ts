@@ -305,13 +305,14 @@ function slownessOfPattern(pattern: string, maxLength: number | undefined): stri
     : `even within maxLength, it takes ${millions} million comparisons to match the text ${slow.text}`;
 }
 
-function fixOfPattern(pattern: string, maxLength: number | undefined): string {
+/** @param isName - Whether names are matched, for which there is no maximum length. */
+function fixOfPattern(pattern: string, maxLength: number | undefined, isName: boolean): string {
   const start = pattern.startsWith('^') ? 'let' : 'begin it with ^, and let';
-  const length = `Write a ${maxLength === undefined ? 'maxLength next to it' : 'smaller maxLength'}, or`;
-  const fix = effortOf(pattern).slow?.isEndless
+  const length = maxLength === undefined ? 'a maxLength next to it' : 'a smaller maxLength';
+  const other = effortOf(pattern).slow?.isEndless
     ? 'separate what is repeated by a character that must be there, as in ^\\w+(\\s\\w+)*$, and let no two alternatives match the same text'
     : `${start} repetitions that follow each other match different characters, as in ^[^@]+@[^@]+$`;
-  return `${length} ${fix}; either refuses texts that clients may send now`;
+  return `${isName ? 'Rewrite it:' : `Write ${length}, or`} ${other}; texts that clients may send now are then refused`;
 }
 
 /** Checks a pattern of requests, of the server's errors or of names; returns whether it is one. */
@@ -323,6 +324,7 @@ function checkPattern(node: ContractNode, pattern: string, maxLength: number | u
   }
   const slowness = use === 'error' ? undefined : slownessOfPattern(pattern, maxLength);
   if (slowness === undefined) return true;
-  node.fault(`${pattern} is too slow: ${slowness}`, fixOfPattern(pattern, maxLength));
+  const isName = node.value !== pattern;
+  node.fault(`${pattern} is too slow: ${slowness}`, fixOfPattern(pattern, maxLength, isName));
   return true;
 }

@@ -468,7 +468,7 @@ const refused: Record<string, Case[]> = {
       field({ type: 'string', pattern }),
       `${pattern} is too slow: it takes too long to match the text "a" ${text}`,
       '/pattern',
-      `Write a maxLength next to it, or ${fix}, as in ${pattern.includes('(') ? '^\\w+(\\s\\w+)*$, and let no two alternatives match the same text' : '^[^@]+@[^@]+$'}; either refuses texts that clients may send now`,
+      `Write a maxLength next to it, or ${fix}, as in ${pattern.includes('(') ? '^\\w+(\\s\\w+)*$, and let no two alternatives match the same text' : '^[^@]+@[^@]+$'}; texts that clients may send now are then refused`,
     ]),
     [
       field({ type: 'string', pattern: '(' }),
@@ -479,6 +479,7 @@ const refused: Record<string, Case[]> = {
       { [aboutSchema]: { type: 'object', patternProperties: { 'a+b': {} } }, ...version31 },
       'a+b is too slow: it takes too long to match the text "a" 100000 times, then "0"',
       '/patternProperties/a+b',
+      'Rewrite it: begin it with ^, and let repetitions that follow each other match different characters, as in ^[^@]+@[^@]+$; texts that clients may send now are then refused',
     ],
   ],
   'an integer that programs round, as a bound of int64 or in `enum`': [
