@@ -23,16 +23,13 @@
 
 /** An event of a history. @template {{ act: string }} Operation @typedef {{ begins: boolean, request: Request<Operation> }} Event */
 
-/** How many of the last writes are tried to explain what no order explains. */
-const tried = 6;
-
 /**
  * The history of a register. Requests overlap as they like; one without a known outcome may have taken effect, or may do
  * so at any later time. What is settled is forgotten, but for the possibilities that it leaves.
  * @template {{ act: string }} Operation
  */
 export class Register {
-  /** What was wrong, if the responses contradict each other. @type {{ kind: Fault, text: string, reported: boolean } | undefined} */
+  /** What was wrong, if the responses contradict each other. @type {string | undefined} */
   fault;
   #apply;
   /** @type {Possibility<Operation>[]} */
@@ -43,11 +40,6 @@ export class Register {
   /** How many requests have ended since then without a known outcome. */
   #unknown = 0;
   #begun = 0;
-  /** The last states that were certain, and the last writes. */
-  /** @type {State[]} */
-  #earlier = [];
-  /** @type {Operation[]} */
-  #written = [];
 
   /** @param {Apply<Operation>} apply @param {State} state - The first one. */
   constructor(apply, state) {
@@ -112,11 +104,6 @@ export class Register {
     if (this.#onTheirWay > 0 || this.fault !== undefined) return;
     const { possible, failed } = follow(this.#possible, this.#events, this.#apply);
     if (failed !== undefined) this.fault = this.#explain(failed);
-    const { state } = this;
-    if (state !== undefined && state !== this.#earlier.at(-1)) this.#earlier.push(state);
-    this.#written.push(...this.#events.flatMap(({ begins, request }) => (begins ? request.operation : [])));
-    this.#earlier = this.#earlier.slice(-tried);
-    this.#written = this.#written.slice(-tried);
     this.#possible = possible.filter((one) => !possible.some((other) => permitsMore(other, one)));
     this.#events = [];
     this.#unknown = 0;
@@ -124,25 +111,15 @@ export class Register {
 
   /** @param {Request<Operation>} failed */
   #explain(failed) {
-    const explained = (/** @type {Possibility<Operation>[]} */ possible) =>
-      follow(possible, this.#events, this.#apply).failed === undefined;
-    const again = this.#written.map((operation, i) => ({ number: -1 - i, operation, outcome: undefined }));
-    const lost = [null, ...this.#earlier].map((state) => ({ state, left: new Set() }));
-    const doubled = this.#possible.map(({ state, left }) => ({ state, left: new Set([...left, ...again]) }));
-    /** @type {Fault} */
-    const kind = explained(lost) ? 'lost' : explained(doubled) ? 'doubled' : 'out of order';
     const events = this.#events.map(
       ({ begins, request }) => `${begins ? 'begins' : 'ends'} ${textOf(request)}`,
     );
     const known = this.#possible.map(
       ({ state, left }) => `${state}${left.size > 0 ? ` and ${left.size} open` : ''}`,
     );
-    const text = `no order explains ${textOf(failed)}; before it: ${known.join(' or ')}; then: ${events.join('; ')}`;
-    return { kind, text, reported: false };
+    return `no order explains ${textOf(failed)}; before it: ${known.join(' or ')}; then: ${events.join('; ')}`;
   }
 }
-
-/** How responses can contradict each other. @typedef {'lost' | 'doubled' | 'out of order'} Fault */
 
 /** @param {Request<{ act: string }>} request */
 function textOf({ operation, outcome }) {

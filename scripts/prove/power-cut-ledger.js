@@ -161,8 +161,7 @@ export class Ledger {
     if (request === undefined) this.#requests.set(number, register.begin(JSON.parse(rest)));
     else if (state === 'none') register.withdraw(request);
     else register.end(request, state === 'done' ? rest : undefined);
-    if (register.fault !== undefined)
-      throw new Error(`${register.fault.kind}: ${key}: ${register.fault.text}`);
+    if (register.fault !== undefined) throw new Error(`${key}: ${register.fault}`);
   }
 
   /** @param {string} key @returns {Document} */

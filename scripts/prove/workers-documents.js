@@ -15,6 +15,8 @@ export class Document {
   /** When its state may last have changed, by the subject's clock; infinite while a write is on its way. */
   changed = 0;
   writes = 0;
+  /** Whether it has been said that the responses contradict each other. */
+  isReported = false;
 
   /** @param {Collection} collection @param {string | number} id */
   constructor(collection, id) {
@@ -118,9 +120,9 @@ export class Subject {
 }
 
 /** What is wrong with a document. It is reported once. @param {Document} document */
-export function faultOf({ register, collection, id }) {
-  const { fault } = register;
-  if (fault === undefined || fault.reported) return [];
-  fault.reported = true;
-  return [`${fault.kind}: ${collection}/${id}: ${fault.text}`];
+export function faultOf(document) {
+  const { register, collection, id, isReported } = document;
+  if (register.fault === undefined || isReported) return [];
+  document.isReported = true;
+  return [`${collection}/${id}: ${register.fault}`];
 }

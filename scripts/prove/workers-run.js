@@ -6,7 +6,7 @@ import { until } from '../lib/processes.js';
 import { Commands } from './workers-commands.js';
 import { Subject } from './workers-documents.js';
 import { Load } from './workers-load.js';
-import { kinds, Meter, perKind } from './workers-meter.js';
+import { kinds, Meter } from './workers-meter.js';
 import { World } from './workers-world.js';
 
 /** @typedef {import('./workers-faults.js').Fault} Fault */
@@ -18,8 +18,6 @@ import { World } from './workers-world.js';
 const patience = 180;
 /** How many broken promises are printed. */
 const mostPrinted = 12;
-/** How many of the last faults are printed if one breaks a promise. */
-const lastFaults = 8;
 
 /**
  * The names of the subjects, and how many books and loans their clients use at a time: many, so that lists have several
@@ -31,21 +29,15 @@ const inUse = {
   few: { books: 2, loans: 2 },
 };
 
-/** What happened to one kind of fault. @typedef {{ times: number, longest: PerKind }} Tally */
-
 /** A server, its clients, and what they have seen. */
 export class Run {
   /** What broke a promise. @type {string[]} */
   violations = [];
-  /** @type {Map<string, Tally>} */
-  tallies = new Map();
   meter = new Meter();
   /** The clients, which run from `begin` on. @type {Load | undefined} */
   load;
   /** The operator, who does the same. @type {Commands | undefined} */
   commands;
-  /** @type {string[]} */
-  #history = [];
   #begin = performance.now();
   #print;
   #counts;
@@ -116,7 +108,7 @@ export class Run {
     const recovered = await this.#recover(name, bound);
     this.#allow500(false);
     const longest = this.meter.endFault(recovered);
-    this.#report(fault.name, name, longest, failures);
+    this.#report(name, longest, failures);
     await pause(random.integer(100, 500));
   }
 
@@ -191,7 +183,7 @@ export class Run {
     const times = `${seconds(ended - begun)} s, and start with ${workers} workers: ${seconds(performance.now() - ended)} s`;
     this.meter.repaired();
     const recovered = await this.#recover(end.name, patience);
-    this.#report(end.name, `${end.name}: ${times}`, this.meter.endFault(recovered), failures);
+    this.#report(`${end.name}: ${times}`, this.meter.endFault(recovered), failures);
     await this.load?.verify();
   }
 
@@ -218,9 +210,8 @@ export class Run {
     this.#world.remove();
   }
 
-  /** Prints what led to a violation. */
+  /** Prints what led to a violation, besides the faults. */
   explain() {
-    this.#print(['the last faults:', ...this.#history.slice(-lastFaults)].join('\n  '));
     this.#print(['the last lines of the log:', ...this.#world.lines].join('\n  '));
   }
 
@@ -246,17 +237,11 @@ export class Run {
     return false;
   }
 
-  /** @param {string} kind @param {string} what @param {PerKind} longest @param {number} failures - Before the fault. */
-  #report(kind, what, longest, failures) {
-    const tally = this.tallies.get(kind) ?? { times: 0, longest: perKind(0) };
-    tally.times++;
-    for (const request of kinds) tally.longest[request] = Math.max(tally.longest[request], longest[request]);
-    this.tallies.set(kind, tally);
+  /** @param {string} what @param {PerKind} longest @param {number} failures - Before the fault. */
+  #report(what, longest, failures) {
     const silences = kinds.map((request) => `${request} ${seconds(longest[request])} s`).join(', ');
     const failed = this.meter.failed - failures;
-    const line = `${this.#time()} ${what}: without ${silences}; failed requests: ${failed}`;
-    this.#history.push(line);
-    this.#print(line);
+    this.#print(`${this.#time()} ${what}: without ${silences}; failed requests: ${failed}`);
   }
 
   #time() {
@@ -265,7 +250,7 @@ export class Run {
 }
 
 /** A time in s, from ms. @param {number} milliseconds */
-export function seconds(milliseconds) {
+function seconds(milliseconds) {
   return (milliseconds / 1_000).toFixed(2);
 }
 

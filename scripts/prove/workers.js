@@ -8,7 +8,7 @@ import { runControls } from './workers-controls.js';
 import { endGracefully, ends } from './workers-ends.js';
 import { faults } from './workers-faults.js';
 import { Random } from './workers-random.js';
-import { Run, seconds } from './workers-run.js';
+import { Run } from './workers-run.js';
 
 /** How many faults the server must survive before it is ended. */
 const faultsPerRound = 4;
@@ -112,21 +112,14 @@ function deck(values, random, applies) {
 }
 
 /** @param {Run} run */
-function report({ tallies, load, commands, meter, violations }) {
+function report({ load, commands, meter, violations }) {
   if (load === undefined || commands === undefined) return;
-  console.log(`\n${'fault'.padEnd(61)} times   longest time without a write, get, list`);
-  for (const [name, { times, longest }] of tallies) {
-    const silences = [longest.write, longest.get, longest.list].map((time) => `${seconds(time)} s`);
-    console.log(`${name.padEnd(61)} ${String(times).padStart(5)}   ${silences.join('  ')}`);
-  }
   const { write, get, list } = meter.successes;
-  const count = (/** @type {string} */ kind) => violations.filter((what) => what.startsWith(kind)).length;
   console.log(`
 ${options.engine}, workers: ${options.workers}
 requests: ${write} writes, ${get} gets and ${list} lists got their responses; ${meter.failed} failed
 acknowledged writes: ${load.acknowledged}, of which ${load.renewals} renewals; they leave ${load.present} documents
 other writes: ${load.refused} refused without effect, ${load.unknown} with unknown outcome
 commands: ${commands.succeeded} succeeded, ${commands.failed} failed during a fault
-acknowledged: ${load.acknowledged}, lost: ${count('lost')}, doubled: ${count('doubled')}, out of order: ${count('out of order')}
-seed ${seed}: ${violations.length === 0 ? 'every promise was kept' : `${violations.length} violations`}`);
+seed ${seed}: ${violations.length === 0 ? 'none was lost, doubled or out of order; every promise was kept' : `${violations.length} violations`}`);
 }

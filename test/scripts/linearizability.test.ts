@@ -116,32 +116,6 @@ t.test('any history has a fault exactly if no order explains it', async () => {
   );
 });
 
-t.test('faults are distinguished', async (t) => {
-  /** One after the other. */
-  const follow = (...sent: (readonly [Operation, string | undefined])[]) =>
-    check(sent.map(([operation, outcome], i) => ({ operation, outcome, begin: 2 * i, end: 2 * i + 1 }))).fault
-      ?.kind;
-  t.equal(follow([write('a'), 'ok'], [read, 'missing']), 'lost');
-  t.equal(follow([write('a'), 'ok'], [append, 'a+'], [read, 'a']), 'lost');
-  t.equal(
-    follow([write('a'), 'ok'], [append, 'a+'], [append, 'a+']),
-    'lost',
-    'an update that another overwrites',
-  );
-  t.equal(follow([write('a'), 'ok'], [append, 'a+'], [read, 'a++']), 'doubled');
-  t.equal(follow([write('a'), 'ok'], [read, 'b']), 'out of order', 'a value that nobody wrote');
-  t.equal(
-    follow([write('a'), 'ok'], [write('b'), undefined], [read, 'a'], [read, 'b']),
-    undefined,
-    'a late effect',
-  );
-  t.equal(
-    follow([write('a'), 'ok'], [write('b'), undefined], [read, 'b'], [read, 'a']),
-    'lost',
-    'and one undone',
-  );
-});
-
 t.test('requests without a known outcome count as unsettled while others are on their way', (t) => {
   const register = new Register<Operation>(apply, null);
   const [one, other, read] = [

@@ -455,7 +455,7 @@ async function checkHistory(t: Test, stores: readonly Storage[], subject: string
   await Promise.all(
     Array.from({ length: 5 }, (_, number) => client(stores[number % stores.length]!, number)),
   );
-  t.equal(register.fault?.text, undefined);
+  t.equal(register.fault, undefined);
 }
 
 /** The effect of an operation on all documents, and its outcome. */
