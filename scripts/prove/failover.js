@@ -3,6 +3,7 @@
 // while must report what it has lost. Needs "npm run build" and PostgreSQL's server programs.
 import { createServer, connect } from 'node:net';
 import { performance } from 'node:perf_hooks';
+import { pipeline } from 'node:stream';
 import getPort from 'get-port';
 import { runSql, systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
 import { plantStore, startServer } from '../../packages/server/test/support/server-process.js';
@@ -97,28 +98,17 @@ async function startProxy(port) {
   const address = await getPort({ host: '127.0.0.1' });
   let target = port;
   /** @type {Set<import('node:net').Socket>} */
-  const sockets = new Set();
+  const clients = new Set();
   const server = createServer((client) => {
-    const database = connect(target, '127.0.0.1');
-    for (const [from, to] of /** @type {const} */ ([
-      [client, database],
-      [database, client],
-    ])) {
-      sockets.add(from);
-      from.pipe(to);
-      from.on('error', () => undefined);
-      from.on('close', () => {
-        sockets.delete(from);
-        to.destroy();
-      });
-    }
+    clients.add(client);
+    pipeline(client, connect(target, '127.0.0.1'), client, () => clients.delete(client));
   }).listen(address, '127.0.0.1');
   return {
     url: `postgres://postgres@127.0.0.1:${address}/postgres`,
     /** From now on it leads elsewhere; all clients must reconnect. @param {number} port */
     redirect: (port) => {
       target = port;
-      for (const socket of sockets) socket.destroy();
+      for (const client of clients) client.destroy();
     },
     close: () => server.close(),
   };

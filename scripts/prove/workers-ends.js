@@ -1,8 +1,9 @@
-// How prove:workers ends the supervisor, and what must be so afterwards. The server is then started again.
+// How prove:workers ends the supervisor, and what must be so afterwards. The server is then started again. Signals during a
+// start, and a second one, are tested in packages/server/test/process.
 import { linkSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { signalAll, until } from '../lib/processes.js';
+import { until } from '../lib/processes.js';
 import { faults } from './workers-faults.js';
 
 /** @typedef {import('./workers-world.js').World} World */
@@ -31,21 +32,8 @@ export const endGracefully = {
     process.kill(world.supervisor, random.pick(signals));
     const status = await world.exited(patience);
     if (status !== 0) throw new Error(`a graceful end had the status ${status}`);
-    checkLeftovers(world);
-  },
-};
-
-/** @type {End} */
-const endTwice = {
-  name: 'end the supervisor by two signals',
-  run: async (world, random) => {
-    process.kill(world.supervisor, random.pick(signals));
-    await pause(random.integer(0, 100));
-    // The first one may have ended it.
-    signalAll([world.supervisor], random.pick(signals));
-    const status = await allExit(world);
-    if (status !== 0 && status !== 1) throw new Error(`an end by two signals had the status ${status}`);
-    checkLeftovers(world);
+    const left = world.leftovers();
+    if (left.length > 0) throw new Error(`left after the end: ${left.join(', ')}`);
   },
 };
 
@@ -64,22 +52,6 @@ export const killEverything = {
   run: async (world) => {
     world.kill();
     await allExit(world);
-  },
-};
-
-/** @type {End} */
-const interruptStart = {
-  name: 'end the supervisor by a signal while it starts',
-  run: async (world, random) => {
-    await endGracefully.run(world, random);
-    world.launch(world.workers);
-    await pause(random.integer(0, 1_500));
-    const signal = random.pick(signals);
-    process.kill(world.supervisor, signal);
-    const status = await allExit(world);
-    // Until Node.js has started, a signal ends the process.
-    if (status !== 0 && status !== signal) throw new Error(`an end while it starts had the status ${status}`);
-    checkLeftovers(world);
   },
 };
 
@@ -122,10 +94,8 @@ const during = (name, fault, end) => ({
 /** All of them. */
 export const ends = [
   endGracefully,
-  endTwice,
   killSupervisor,
   killEverything,
-  interruptStart,
   deleteLog,
   during('while the database is away', faults.moveDatabase, killSupervisor),
   during('while the store is away', faults.moveStore, killEverything),
@@ -134,19 +104,9 @@ export const ends = [
   during("while the log's reader stalls", faults.stallLog, endGracefully),
 ];
 
-/**
- * Waits until the supervisor and then its workers have ended.
- * @param {World} world
- * @returns The status or the signal.
- */
+/** Waits until the supervisor and then its workers have ended. @param {World} world */
 async function allExit(world) {
-  const status = await world.exited(patience);
-  if (await until(() => world.processes().length === 0, patience)) return status;
+  await world.exited(patience);
+  if (await until(() => world.processes().length === 0, patience)) return;
   throw new Error(`processes run ${patience} s after their supervisor: ${world.leftovers().join(', ')}`);
-}
-
-/** @param {World} world */
-function checkLeftovers(world) {
-  const left = world.leftovers();
-  if (left.length > 0) throw new Error(`left after the end: ${left.join(', ')}`);
 }
