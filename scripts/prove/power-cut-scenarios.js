@@ -7,13 +7,11 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { issueToken } from '../../packages/server/dist/storage/access-token.js';
 import { service } from '../../dist/service.js';
 import { loadSchema } from '../../packages/server/dist/storage/migrations.js';
 import { backUp } from '../../packages/server/dist/storage/sqlite/backup.js';
 import { readTrace, traceOptions } from '../lib/file-trace.js';
 import { ReplayedDisk } from '../lib/replayed-disk.js';
-import { tokenColumns, toTokenRow } from '../../packages/server/dist/storage/token-row.js';
 import { openStore } from '../lib/store.js';
 import { subject } from './power-cut-ledger.js';
 import { longName } from './workers-model.js';
@@ -48,7 +46,6 @@ export async function makeScenarios(folder) {
   const old = join(folder, 'old.db');
 
   const storage = await openStore(`file:${stopped}`);
-  const token = await issue(storage.tokens);
   const creates = Array.from({ length: restoredPlants }, (_, id) =>
     storage.plants.create(subject, BigInt(id), { name: longName(`Plant ${id}`) }),
   );
@@ -59,12 +56,12 @@ export async function makeScenarios(folder) {
   backUp(service, `file:${stopped}`, copied);
   await storage.close();
 
-  const oldToken = await makeOldStore(old);
+  makeOldStore(old);
 
   /** @param {string} name @param {number} workers @param {Record<string, string>} files @returns {Scenario} */
   const restored = (name, workers, files) => ({
     ...{ name, service: 'plants' },
-    stages: [{ workers, restored: files, restoredPlants, token }],
+    stages: [{ workers, restored: files, restoredPlants }],
   });
   const killedTwice = (/** @type {number} */ workers, migrates = false) => [
     { workers, killAt: 60 },
@@ -86,7 +83,7 @@ export async function makeScenarios(folder) {
     {
       ...{ name: 'older store', service: 'plants' },
       stages: [
-        { workers: 0, restored: { 'store.db': old }, restoredPlants, token: oldToken },
+        { workers: 0, restored: { 'store.db': old }, restoredPlants },
         { workers: 2, killAt: 7 },
         { workers: 2 },
       ],
@@ -97,11 +94,8 @@ export async function makeScenarios(folder) {
   ];
 }
 
-/**
- * Makes a store with the first schema, and returns its token.
- * @param {string} file
- */
-async function makeOldStore(file) {
+/** Makes a store with the first schema. @param {string} file */
+function makeOldStore(file) {
   const [first] = loadSchema(service, 'sqlite').migrations;
   if (first === undefined) throw new Error('there are no migrations');
   const { version, name, oldestApplication, sql } = first;
@@ -115,28 +109,7 @@ async function makeOldStore(file) {
   for (let id = 0; id < restoredPlants; id++)
     insert.run(id, JSON.stringify({ name: longName(`Plant ${id}`) }));
   database.exec('COMMIT');
-  const insertToken = database.prepare(
-    `INSERT INTO tokens (${tokenColumns}, hash) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-  );
-  const token = await issue({
-    create: async (one, hash) => void insertToken.run(...toTokenRow(one), hash),
-  });
   database.close();
-  return token;
-}
-
-/**
- * @param {Pick<import('../../packages/server/dist/storage/interface.js').TokenRepository, 'create'>} tokens
- * @returns {Promise<import('./power-cut-stage.js').Token>}
- */
-async function issue(tokens) {
-  const { token, secret } = await issueToken(tokens, {
-    prefix: service.tokenPrefix,
-    subject,
-    scopes: service.scopes,
-    now: Date.now(),
-  });
-  return { id: token.id, token: secret };
 }
 
 /**

@@ -27,7 +27,6 @@ import { messageOf, outcomeOf, readOutcome } from './workers-model.js';
  * @property {Record<string, string>} [restored] - The files that the operator copies to the folder of the store before
  *   the start, by name. They must contain plants with consecutive ids from 0.
  * @property {number} [restoredPlants] - Their number.
- * @property {Token} [token] - A token in these files.
  * @property {number} [killAt] - The number of a thread's sync during which strace kills the process.
  * @property {string} [server] - The program that serves, if not that of the service.
  * @property {boolean} [commands] - Whether to use the commands that change tokens, back up and migrate, while clients
@@ -50,7 +49,6 @@ const {
   server: program,
   restored,
   restoredPlants = 0,
-  token,
   killAt,
   commands,
   migrates,
@@ -150,7 +148,6 @@ function noteRestored(state) {
     const text = state === 'begun' ? `{"act":"create","value":${name}}` : `200 ${name}`;
     return entry('document', `plants/${id}`, state, `${id} ${text}`);
   });
-  if (state === 'done' && token !== undefined) lines.push(entry('issue', token.id, state, token.token));
   record(lines.join(''));
 }
 
@@ -163,7 +160,7 @@ function sync(path) {
 
 /** @param {string} origin */
 async function use(origin) {
-  const secret = ledger.secret ?? token?.token ?? (await issue()).token;
+  const secret = ledger.secret ?? (await issue()).token;
   const client = await startClient(origin, secret);
   let commanding = commands === true;
   let left = requests;
