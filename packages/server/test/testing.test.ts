@@ -155,18 +155,17 @@ t.test(
       200: { description: 'Open.', content: json },
       201: { description: 'Made.', content: { ...json, 'text/csv': {} } },
     };
+    const download = (operationId: string, content: object) => ({
+      get: { operationId, responses: { 200: { description: 'All.', content } } },
+    });
     const contract = {
       openapi: '3.1.0',
       info: { title: 'Doors', version: '1' },
       security: [],
       paths: {
         '/door': { get: { operationId: 'getDoor', responses } },
-        '/list': {
-          get: {
-            operationId: 'getList',
-            responses: { 200: { description: 'All.', content: { 'text/csv': {} } } },
-          },
-        },
+        '/list': download('getList', { 'text/csv': {} }),
+        '/sheet': download('getSheet', { 'text/csv': {}, 'text/plain': {} }),
       },
     };
     await writeFile(join(folder, 'openapi.yaml'), JSON.stringify(contract));
@@ -182,7 +181,7 @@ t.test(
       ...service,
       contract: pathToFileURL(join(folder, 'openapi.yaml')),
       errors,
-      open: () => ({ handlers: { getDoor: handler, getList: handler } }),
+      open: () => ({ handlers: { getDoor: handler, getList: handler, getSheet: handler } }),
     });
     t.teardown(() => doors.close());
     const ask = (path: string, does: () => unknown) => {
@@ -218,6 +217,11 @@ t.test(
         () => ({ status: 201, body: new TypedBody('image/png', 'x') }),
         'getDoor does not declare image/png, which its handler returned: ' +
           'return a body of the type application/json or text/csv, or declare it',
+      ],
+      [
+        '/sheet',
+        () => 'x',
+        'getSheet declares several media types, or a range: its handler must return a TypedBody',
       ],
       [
         '/door',

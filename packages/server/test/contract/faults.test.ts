@@ -87,10 +87,7 @@ const exploding = Object.fromEntries(
 
 /** Cases of each item of docs/contract.md that prevents startup; they may name what to write instead. */
 const refused: Record<string, Case[]> = {
-  'a version other than 3.0 and 3.1': [
-    [{ '/openapi': '3.2.0' }, 'the version 3.2.0 is not supported'],
-    [{ '/swagger': '2.0', '/openapi': undefined }, 'Swagger 2.0 is not supported'],
-  ],
+  'a version other than 3.0 and 3.1': [[{ '/openapi': '3.2.0' }, 'the version 3.2.0 is not supported']],
   'a field that OpenAPI does not have, or an extension whose name is nearly `x-required-scope`': [
     [replaceBed({ response: {} }), 'response is not supported here', '/response'],
     [replaceBed({ 'x-required-scop': 'a' }), 'x-required-scop is not supported here', '/x-required-scop'],
@@ -108,7 +105,6 @@ const refused: Record<string, Case[]> = {
   ],
   'a `$ref` to another file or to nothing': [
     [field({ $ref: 'other.yaml#/Bed' }), 'other.yaml#/Bed is outside of this document', '/$ref'],
-    [field({ $ref: '#/components/schemas/Bad' }), '#/components/schemas/Bad refers to nothing', '/$ref'],
     [field({ $ref: `#${extra}` }), `#${extra} refers to nothing`, '/$ref'],
     [{ [listBeds]: { $ref: 'beds.yaml' } }, 'beds.yaml is outside of this document', '/$ref'],
   ],
@@ -119,7 +115,6 @@ const refused: Record<string, Case[]> = {
       '',
       "Let clients use another, with separate parameters, and only letters, digits and -._~:@!$&'+=,;",
     ]),
-    [{ '/paths/beds': { get: about } }, 'a path of this form is not supported', '', 'Write /beds'],
   ],
   'a server URL whose path has special characters, such as `:`': ['/v1:beta', '/{version}'].map(
     (url): Case => [
@@ -130,11 +125,6 @@ const refused: Record<string, Case[]> = {
   ),
   'a path parameter that is declared but not in the path, or the reverse': [
     [replaceBed({ parameters: undefined }), 'the path parameter bed is not declared'],
-    [
-      { '/paths/~1about/get': { ...about, parameters: putOperation['parameters'] } },
-      'the path parameter bed is not in the path',
-      '/parameters/0',
-    ],
   ],
   'a parameter that is declared twice': [
     [parameter({ name: 'shady', schema: text }), 'the parameter query shady is declared twice'],
@@ -148,11 +138,6 @@ const refused: Record<string, Case[]> = {
     [parameter({ name: '__proto__', schema: text }), 'the name __proto__ is not supported'],
   ],
   'an operationId or a path and method that is not unique': [
-    [
-      replaceBed({ operationId: 'getBed' }),
-      'the operationId getBed is also that of GET /beds/{bed}',
-      '/operationId',
-    ],
     [replaceBed({ operationId: '' }), 'must not be empty', '/operationId'],
     [
       { '/paths/~1beds~1{id}': { put: { ...putOperation, operationId: 'b', parameters: [id] } } },
@@ -205,7 +190,6 @@ const refused: Record<string, Case[]> = {
       '/style',
     ],
     [parameter({}), 'schema is missing'],
-    [parameter({ in: 'body', schema: {} }), 'in is missing or not valid', '/in'],
   ],
   'a parameter that may be an array or something else, or has arrays or objects as items, or an `enum` of other values than texts without a type':
     [
@@ -337,19 +321,10 @@ const refused: Record<string, Case[]> = {
   ],
   'keywords that JSON Schema does not have': [
     [field({ type: 'string', patern: 'x' }), 'patern is not supported here', '/patern'],
-    [field({ type: 'text' }), '"text" is not a type', '/type'],
-    [field({ type: ['string', 'null'] }), 'OpenAPI 3.0 has one type', '/type'],
-    [
-      field({ type: 'number', exclusiveMinimum: 1 }),
-      'exclusiveMinimum has another form in OpenAPI 3.0',
-      '/exclusiveMinimum',
-    ],
     [field({ type: 'string', minLength: -1 }), 'must be a count', '/minLength'],
     [field({ type: 'array' }), 'items is missing'],
-    [field({ type: 'object', required: true }), 'must be an array', '/required'],
     [{ '/info': 'x' }, 'must be an object'],
     [field({ type: 'number', multipleOf: 0 }), 'must be above 0', '/multipleOf'],
-    [field('string'), 'must be a schema'],
     [
       field({ type: 'object', additionalProperties: null }),
       'must be true, false or a schema',
@@ -501,14 +476,8 @@ const refused: Record<string, Case[]> = {
   'a status that is not one of HTTP': [
     [replaceBed({ responses: undefined }), 'responses is missing'],
     [{ [`${responses}/600`]: { description: 'x' } }, '600 is not a status'],
-    [{ [`${responses}/4xx`]: { description: 'x' } }, '4xx is not a status'],
   ],
   'a security scheme that is not defined or not supported': [
-    [
-      replaceBed({ security: [{ magic: [] }] }),
-      'magic is not a security scheme of the contract',
-      '/security/0/magic',
-    ],
     [
       replaceBed({ security: [{ api_key: [] }] }),
       'api_key is not a security scheme of the contract',
@@ -903,7 +872,10 @@ components:
         message: { type: string }
 `;
 
-/** What authors write by mistake: a piece of the contract above and what they write instead, or all; and the message. */
+/**
+ * What authors write by mistake: a piece of the contract above and what they write instead, or all; and the message, which
+ * no case above repeats.
+ */
 const slips: [piece: string | undefined, written: string, message: string, version?: string][] = [
   [
     undefined,

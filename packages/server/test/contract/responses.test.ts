@@ -16,7 +16,7 @@ import { createSerializer } from '../../dist/http/response/serializer.js';
 import { service } from '../../../../dist/service.js';
 import { engines, sharedStorage } from '../support/engines.js';
 import type { Edits } from '../support/edited.js';
-import { error, loadEdited, orchard, orchardDocument } from '../support/garden/garden.js';
+import { loadEdited, orchard, orchardDocument } from '../support/garden/garden.js';
 import { parseResponses } from '../support/http-responses.js';
 import { captureLog, startListening, startService } from '../support/service.js';
 import { repeatUntil } from '../support/wait.js';
@@ -512,41 +512,6 @@ t.test('bytes arrive unchanged, and photographTree says which of several types i
     const { headers, rawPayload } = await app.inject({ url: `/v1/orchard${path}`, headers: { host: 'x' } });
     t.equal(headers['content-type'], type);
     t.strictSame(rawPayload, body, path);
-  }
-});
-
-t.test('a body or media type that is not declared is a 500, and the log says why', async (t) => {
-  const { lines, logger } = captureLog('warn');
-  let body: unknown;
-  const returned = () => Promise.resolve(body);
-  const handlers = { ...orchard.handlers, exportTrees: returned, getTree: returned };
-  const one = await startService(t, engine, { ...orchard, handlers, logger });
-  const contract = loadEdited(orchardDocument, {
-    '/paths/~1trees/get/responses/200/content/text~1plain': {},
-  });
-  const two = await startService(t, engine, { ...orchard, contract, handlers, logger });
-  const notRaw = 'a body of the type text/csv is text, bytes or a stream of these, not';
-  const gif = new TypedBody('image/gif', 'x');
-  const csv = new TypedBody('text/csv', 'x');
-  const cases: [typeof one, path: string, unknown, message: string][] = [
-    [one, '/trees', { a: 1 }, `${notRaw} object`],
-    [one, '/trees', undefined, `${notRaw} undefined`],
-    [one, '/trees', null, `${notRaw} null`],
-    [one, '/trees', 1, `${notRaw} number`],
-    [one, '/trees', gif, 'exportTrees does not declare image/gif, which its handler'],
-    [one, '/trees/a', csv, 'getTree does not declare text/csv, which its handler'],
-    [
-      two,
-      '/trees',
-      'x',
-      'exportTrees declares several media types, or a range: its handler must return a TypedBody',
-    ],
-  ];
-  for (const [{ call }, path, given, message] of cases) {
-    body = given;
-    lines.length = 0;
-    t.match(await call('GET', `/v1/orchard${path}`), error(50000, 'The server failed'), message);
-    t.match(lines, [{ err: { message } }]);
   }
 });
 

@@ -409,6 +409,11 @@ t.test(
       { status: 503 },
       'not the 401 of the next one',
     );
+    t.match(
+      await get('optional', { headers: { 'x-key': secret } }),
+      { status: 503 },
+      'nor is the caller taken for one without credentials',
+    );
     const log = JSON.stringify(lines);
     for (const form of [secret, encodeURIComponent(secret), base64(`alice:${secret}`)])
       t.notOk(log.includes(JSON.stringify(form).slice(1, -1)), form);
