@@ -50,12 +50,6 @@ t.test('values beside the end of a range of texts come next to it: no id is betw
   );
 });
 
-t.test('values beside the end of a range of integers are the next integers', async (t) => {
-  const { following, preceding } = idRules.int64;
-  t.strictSame([following(maxId), preceding(minId)], [undefined, undefined]);
-  t.strictSame([following(-1n), preceding(minId + 1n)], [0n, minId]);
-});
-
 t.test('the range of a prefix has the ids that begin with it, and no others', async (t) => {
   fc.assert(
     fc.property(anyText, textId, (prefix, id) => {
@@ -116,7 +110,8 @@ for (const engine of enginesToTest) {
     let subjects = 0;
 
     t.test('pages and numbers of integers have the ends of their range', async (t) => {
-      const ids = [minId, minId + 1n, -1n, 0n, 1n, 5n, maxId - 1n, maxId];
+      // Among them two that a double takes for one.
+      const ids = [minId, minId + 1n, -1n, 0n, 1n, 5n, 2n ** 53n, 2n ** 53n + 1n, maxId - 1n, maxId];
       await store(
         beds,
         'ends',
@@ -133,9 +128,9 @@ for (const engine of enginesToTest) {
           ]) {
             const expected = ids.filter((id) => isInRange(range, id, byValue));
             const what = Object.entries(range).join(' ');
-            const up = await beds.page('ends', { ...range, limit: 9 });
+            const up = await beds.page('ends', { ...range, limit: 20 });
             t.strictSame(up, { json: expected.join(), count: expected.length, next: undefined }, what);
-            const down = await beds.page('ends', { ...range, limit: 9, descending: true });
+            const down = await beds.page('ends', { ...range, limit: 20, descending: true });
             t.equal(down.json, expected.toReversed().join(), `${what}, descending`);
             t.equal(down.next, undefined);
             t.equal(await beds.count('ends', range), expected.length, what);

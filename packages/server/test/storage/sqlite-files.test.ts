@@ -321,11 +321,6 @@ for (const version of ['this version', '3a9d40b']) {
     return { ...store, left };
   };
 
-  t.test(`what a killed server of ${version} left is removed if it is in place elsewhere`, async (t) => {
-    const store = await killed(t);
-    await opensWith(t, store, 1);
-  });
-
   t.test(`what a killed server of ${version} left prevents no start after a command`, async (t) => {
     const store = await killed(t);
     const script = `const { DatabaseSync } = require('@photostructure/sqlite');
@@ -455,16 +450,6 @@ t.test('a log that SQLite deletes while a command opens the store is not missed'
   openWhole(store.file, false, open).close();
   await opensWith(t, store, 1);
 });
-
-t.test(
-  'a start with several processes follows "migrate" on the store of a killed one, which closes the log',
-  async (t) => {
-    const store = await killedStore(t);
-    t.match(await run('cli.js', ['migrate'], { DATABASE_URL: store.url }), { code: 0 });
-    t.notOk((await readdir(store.folder)).includes('plants.db-wal'));
-    await opensWith(t, store, 1);
-  },
-);
 
 t.test(
   'a power failure after a command that closes the log of a killed server prevents no start',

@@ -236,28 +236,6 @@ t.test('missing migrations are applied once, in order', async (t) => {
   t.throws(load, /0011_silent.sql does not name the oldest application/);
 });
 
-t.test(
-  'a store of a release without the index of long plants gets the index, and keeps its plants',
-  async (t) => {
-    const url = `file:${await newFile(t)}`;
-    const old = await openStorage(url);
-    const names = [10, 300_000, 10].map((length) => 'x'.repeat(length));
-    for (const [i, name] of names.entries()) await old.plants.create('s', BigInt(i), { name });
-    await old.close();
-    const database = new DatabaseSync(url);
-    database.exec(`DROP INDEX long_plants; DROP INDEX tokens_by_subject; DROP INDEX tokens_by_end;
-      ALTER TABLE tokens DROP COLUMN prune_at; DELETE FROM migrations WHERE version >= 2`);
-    database.close();
-    const storage = await openStorage(url);
-    t.teardown(() => storage.close());
-    const pages = await readPages(storage.plants, 's');
-    t.strictSame(
-      pages.map(({ json }) => json).filter((json) => json !== ''),
-      names.map((name) => JSON.stringify({ name })),
-    );
-  },
-);
-
 const MiB = 1024 * 1024;
 
 /** A writer on a disk whose free space the test decides. */
