@@ -118,29 +118,6 @@ t.test('HEAD returns the headers and no body, for errors too', async (t) => {
   t.equal(await connection.rest(), '');
 });
 
-t.test('pipelined requests take effect in their order', async (t) => {
-  const { open, authorized } = await startListening(t);
-  const connection = await open();
-  const remove = `DELETE /plants/1 HTTP/1.1\r\n${authorized}\r\n`;
-  const list = listRequest(authorized);
-  const create = createRequest(authorized, '{"id":1,"name":"a"}');
-  connection.send(create + remove + list + remove + create + list + create);
-  const statuses: unknown[] = [];
-  for (const [method, url] of [
-    ['POST', '/plants'],
-    ['DELETE', '/plants/1'],
-    ['GET', '/plants'],
-    ['DELETE', '/plants/1'],
-    ['POST', '/plants'],
-    ['GET', '/plants'],
-    ['POST', '/plants'],
-  ] as const) {
-    const response = await connection.receive(method, url);
-    statuses.push(method === 'GET' ? response?.text : response?.status);
-  }
-  t.strictSame(statuses, [200, 204, '[]', 404, 200, '[{"name":"a"}]', 400]);
-});
-
 t.test('a failed connection sends its pending responses, one error, and closes', async (t) => {
   const creates: (() => void)[] = [];
   let onCreate: () => void = () => undefined;

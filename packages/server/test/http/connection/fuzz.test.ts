@@ -311,23 +311,6 @@ async function findRoom(): Promise<void> {
   });
 }
 
-t.test('a client that has half-closed its connection receives all responses', async (t) => {
-  t.strictSame(
-    await statuses(create() + `GET /nowhere HTTP/1.1\r\n${authorized}\r\n` + create()),
-    [200, 404, 200],
-  );
-});
-
-t.test(
-  'the error for what is no request follows the responses before it, and closes the connection',
-  async (t) => {
-    const connect = 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n';
-    t.strictSame(await statuses(create() + create() + connect), [200, 200, 404]);
-    t.strictSame(await statuses(`${create()}nonsense\r\n\r\n${'x'.repeat(60_000)}`), [200, 400]);
-    t.strictSame(await statuses(`GET / HTTP/1.1\r\nX: ${'x'.repeat(60_000)}`), [431]);
-  },
-);
-
 t.test(
   'a request that does not wait for its body gets one response, even when the body breaks off',
   async (t) => {

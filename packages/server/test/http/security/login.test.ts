@@ -4,7 +4,6 @@ import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
-import ts from 'typescript';
 import { buildApp } from '../../../dist/app.js';
 import { completeMigrations } from '../../../dist/cli/migrations.js';
 import { migrateStorage, openStorage } from '../../../dist/storage/open.js';
@@ -12,9 +11,7 @@ import { openTestService } from '../../../dist/testing.js';
 import { emptyDatabase, temporaryFolder } from '../../support/engines.js';
 import { isPassword } from '../../support/login/passwords.js';
 import { serviceIn } from '../../support/login/service.js';
-import { startServer } from '../../support/processes.js';
-import { until } from '../../support/wait.js';
-import { clientsOf, stores } from '../../support/workers.js';
+import { stores } from '../../support/workers.js';
 
 const page = await readFile(new URL('../../../docs/login.md', import.meta.url), 'utf8');
 const folder = await mkdtemp(join(await temporaryFolder(t), 'login-'));
@@ -182,56 +179,4 @@ for (const { name, options } of stores) {
       }
     },
   );
-
-  t.test(`a token is refused by every worker after the logout: ${name}`, options, async (t) => {
-    const url = isPostgres ? await emptyDatabase(t) : `file:${join(await temporaryFolder(t), 'tasks.db')}`;
-    if (isPostgres) await migrateStorage(service, url);
-    const server = await startServer(t, {
-      script: await program(),
-      env: { WORKERS: '2', DATABASE_URL: url },
-    });
-    const post = (path: string) =>
-      fetch(server.origin + path, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      });
-    t.equal((await post('/users')).status, 204);
-    const { token } = (await (await post('/sessions')).json()) as { token: string };
-    const clients = clientsOf(t, server, token);
-    // A request that does nothing: the caller is authenticated before the query is looked at.
-    const ask = async (client: (typeof clients)[number]) =>
-      (await client.send('DELETE', '/sessions/current?unknown=1')).status;
-    // Both workers know the token then, and would accept it for a while.
-    for (const client of clients) t.equal(await ask(client), 400);
-    t.equal((await clients[0]!.send('DELETE', '/sessions/current')).status, 204);
-    // How soon, the test with a clock of its own shows.
-    for (const client of clients)
-      await until(
-        () => ask(client),
-        (status) => status === 401,
-      );
-    const next = (await (await post('/sessions')).json()) as { token: string };
-    for (const client of clientsOf(t, server, next.token))
-      t.equal(await ask(client), 400, 'the next login works in both at once');
-    t.equal(await server.end(), 0);
-  });
-}
-
-/** Compiles the service into the folder, and returns the path of its program. */
-async function program(): Promise<string> {
-  const dist = new URL('../../../dist/', import.meta.url).href;
-  const compilerOptions = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 };
-  for (const name of ['passwords', 'login', 'service']) {
-    const code = await readFile(new URL(`../../../test/support/login/${name}.ts`, import.meta.url), 'utf8');
-    const { outputText } = ts.transpileModule(code.replace('../../../dist/', dist), { compilerOptions });
-    await writeFile(join(folder, `${name}.js`), outputText);
-  }
-  await writeFile(join(folder, 'package.json'), '{ "type": "module" }');
-  const main = join(folder, 'main.js');
-  await writeFile(
-    main,
-    `import { start } from '${dist}start.js'; await start(() => import('./service.js'));`,
-  );
-  return main;
 }
