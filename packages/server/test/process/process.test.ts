@@ -12,7 +12,6 @@ import t, { type Test } from 'tap';
 import { surviveKills } from '../support/crashes.js';
 import { temporaryFolder } from '../support/engines.js';
 import {
-  create,
   fillStore,
   list,
   logMuch,
@@ -76,20 +75,6 @@ t.test('acknowledged writes survive SIGKILL at any moment', async (t) => {
   const store = await fillStore(t, 0, String);
   const kill = ({ child }: ServerProcess) => Promise.resolve(!child.kill('SIGKILL'));
   await surviveKills(t, { ...store, kill });
-});
-
-t.test('the log has a complete line for every request, up to the last', async (t) => {
-  const { env, token } = await fillStore(t, 0, String);
-  const server = await startServer(t, { env });
-  const closed = once(server.child, 'close');
-  const bodies = Array.from({ length: 300 }, (_, i) => JSON.stringify({ id: i, name: `Plant ${i}` }));
-  await Promise.all(bodies.map((body) => create(server, token, body)));
-  t.equal(await server.end('SIGTERM'), 0);
-  await closed;
-  const requests = server.log.filter(({ msg }) => msg === 'request');
-  t.equal(new Set(requests.map(({ requestId }) => requestId)).size, 300);
-  t.equal(requests.length, 300);
-  t.match(server.log.at(-1), { msg: 'plant-store has shut down' });
 });
 
 t.test(

@@ -109,17 +109,6 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   });
 }
 
-t.test('a signal ends a process that starts, also with PID 1', namespaces, async (t) => {
-  const database = await silentDatabase(t);
-  const { pid, ended } = await launch(t, { DATABASE_URL: database.url }, ['unshare', '--pid', '--fork']);
-  await database.connected;
-  const [first = 0] = childrenOf(pid);
-  t.teardown(async () => (await lives(first)) && process.kill(first, 'SIGKILL'));
-  t.match(readFileSync(`/proc/${first}/status`, 'latin1'), /^NSpid:\t\d+\t1$/m);
-  process.kill(first, 'SIGTERM');
-  t.strictSame(await ended, [0, null]);
-});
-
 t.test('nothing is loaded before signals are handled but what handles them', async (t) => {
   // The coverage that Node.js writes when it exits names all modules that it has loaded.
   const exit = "process.on('newListener', (event) => event === 'SIGTERM' && process.exit(7))";

@@ -6,7 +6,7 @@ import { mock } from 'node:test';
 import t, { type Test } from 'tap';
 import { Acceptor } from '../../dist/process/acceptor.js';
 import type { SupervisorMessage, WorkerMessage } from '../../dist/process/worker-messages.js';
-import { describeFault, WorkerStartError } from '../../dist/process/start-errors.js';
+import { describeFault } from '../../dist/process/start-errors.js';
 import { SupervisedWorker, type Child, type WorkerEvents } from '../../dist/process/supervised-worker.js';
 import { WorkerPool, type WorkerPoolOptions } from '../../dist/process/worker-pool.js';
 import { service } from '../../../../dist/service.js';
@@ -326,14 +326,6 @@ for (const [name, ...plan] of [
   });
 }
 
-t.test('the start fails with what the worker reports', async (t) => {
-  const { workers, started, children } = startAll({ count: 1 });
-  children[0]?.say({ kind: 'failed', reason: 'plant-store: PORT: in use' });
-  children[0]?.exit(1);
-  await t.rejects(started, new WorkerStartError('plant-store: PORT: in use'));
-  workers.kill();
-});
-
 t.test('a worker that cannot be created is tried again, after longer and longer pauses', async (t) => {
   const { now, pass } = controlTime(t);
   const replaced: (number | undefined)[] = [];
@@ -525,25 +517,6 @@ t.test('connections on their way to a worker that ends are closed', async (t) =>
   t.ok(lost.destroyed);
 });
 
-t.test('a worker that does not serve in time is killed and replaced, also at the first start', async (t) => {
-  const { now, pass } = controlTime(t);
-  const { workers, started, children } = startAll({ timeout: 30_000, now });
-  children[0]?.say({ kind: 'serving' });
-  for (let i = 0; i < 5; i++) {
-    await pass(6_000);
-    children[0]?.say({ kind: 'alive' });
-  }
-  t.strictSame(children[1]?.signals, []);
-  await pass(6_000);
-  t.strictSame(children[1]?.signals, ['SIGKILL']);
-  t.strictSame(children[0]?.signals, [], 'the one that serves and responds stays');
-  children[1]?.exit(null, 'SIGKILL');
-  await pass(100);
-  children[2]?.say({ kind: 'serving' });
-  await started;
-  t.equal(workers.serving().length, 2);
-});
-
 t.test('a worker that does not respond is killed, and not before it has missed five checks', async (t) => {
   const { now, pass } = controlTime(t);
   const { workers, started, children } = startAll({ count: 1, timeout: 1_000, now });
@@ -581,28 +554,4 @@ t.test('the end waits for all, also for those that start, and in the end kills a
   serving?.exit(null, 'SIGKILL');
   await end;
   t.equal(children.length, 3, 'none is replaced');
-});
-
-t.test('the service is ready if half of the workers can use their storage', async (t) => {
-  const { workers, started, children } = startAll({ count: 3 });
-  for (const child of children) child.say({ kind: 'serving' });
-  await started;
-  const [one, two, three] = children;
-  const respond = (faults: (string | undefined)[]) => {
-    for (const [i, child] of children.entries()) child.say({ kind: 'probed', fault: faults[i] });
-  };
-  const able = workers.check();
-  respond(['the disk is full', undefined, undefined]);
-  await able;
-  const unable = workers.check();
-  respond(['the disk is full', undefined, 'the disk is full']);
-  await t.rejects(unable, { name: 'StorageError', message: 'the disk is full' });
-  const hanging = workers.check();
-  two?.say({ kind: 'probed', fault: undefined });
-  one?.say({ kind: 'probed', fault: undefined });
-  await hanging;
-  for (const child of [one, two]) child?.say({ kind: 'leaving', reason: 'no way to the writer' });
-  await t.rejects(workers.check(), { message: 'too few workers serve' });
-  t.strictSame(three?.signals, []);
-  workers.kill();
 });
