@@ -103,29 +103,6 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite through
       },
     );
 
-    t.test('createPlant stores every text unchanged', async (t) => {
-      const { create, plants } = await startPlants(t, engine);
-      const texts = [
-        '',
-        ' ',
-        '"\\/\b\f\n\r\t',
-        '\u0001\u001f\u007f\u2028\u2029',
-        'Ä😀e\u0301',
-        '__proto__',
-        '{}',
-        'x'.repeat(70_000),
-      ];
-      for (const [id, name] of texts.entries()) {
-        const { json, status } = await create({ id, name, tag: name });
-        t.equal(status, 200);
-        t.strictSame(json, { name, tag: name });
-      }
-      t.strictSame(
-        await plants(),
-        texts.map((name) => ({ name, tag: name })),
-      );
-    });
-
     t.test('listPlants returns the smallest ids first, up to the limit', async (t) => {
       const { create, list, plants } = await startPlants(t, engine);
       t.equal((await list()).text, '[]');
@@ -184,23 +161,11 @@ for (const engine of enginesToTest.filter(({ name }) => name !== 'sqlite through
       t.equal(foreign.text, unknown.text, "another caller's plant looks like no plant");
       t.strictSame(await plants(), [{ name: 'of alice' }, { name: 'second' }]);
     });
-
-    t.test('createPlant accepts exactly one of 200 concurrent creates with the same id', async (t) => {
-      const { create, plants } = await startPlants(t, engine);
-      const responses = await Promise.all(
-        Array.from({ length: 200 }, (_, i) => create({ id: 1, name: `${i}` })),
-      );
-      const winners = responses.filter(({ status }) => status === 200);
-      t.equal(winners.length, 1);
-      t.equal(responses.filter(({ json }) => (json as { error?: number }).error === 40010).length, 199);
-      t.strictSame(await plants(), [winners[0]!.json]);
-    });
   });
 }
 
 t.test('createPlant rejects invalid bodies and stores nothing', async (t) => {
   const { create, plants } = await startPlants(t, engine, { limits: { bodyLimit: 2_500_000 } });
-  const deep = '['.repeat(4_000) + ']'.repeat(4_000);
   const bodies: [string | Buffer, number, RegExp][] = [
     ['', 40004, /missing/],
     ['{', 40001, /JSON/],
@@ -211,13 +176,6 @@ t.test('createPlant rejects invalid bodies and stores nothing', async (t) => {
     ['[]', 40002, /object/],
     ['"a"', 40002, /object/],
     ['1', 40002, /object/],
-    [deep, 40002, /object/],
-    [`{"id":1,"name":${deep}}`, 40002, /name must be a string, not /],
-    [
-      `{"id":12345678901234567890,"name":${deep}}`,
-      40002,
-      /id must be an integer.*; name must be a string|name/,
-    ],
     ['{"name":"a"}', 40002, /: id is missing\./],
     ['{"id":1}', 40002, /: name is missing\./],
     ['{}', 40002, /id is missing; name is missing/],
@@ -324,19 +282,6 @@ t.test('listPlants rejects invalid limits and unknown query parameters', async (
     error(40006, /"limit" is unknown/),
   );
   t.match(await remove('1?force=1'), error(40006, /"force" is unknown/));
-});
-
-t.test('listPlants responds to HEAD with the headers of GET and reads no rows', async (t) => {
-  const noLists = injectFaults(() => ({
-    plants: { list: () => Promise.reject(new Error('a row was read')) },
-  }));
-  const { call, token } = await startPlants(t, engine, { wrap: noLists });
-  const head = await call('HEAD', '/plants?limit=5', { token });
-  t.equal(head.status, 200);
-  t.equal(head.headers['content-type'], 'application/json');
-  t.equal(head.headers['cache-control'], 'private, no-cache');
-  t.equal((await call('HEAD', '/plants?limit=0', { token })).status, 400);
-  t.equal((await call('HEAD', '/plants')).status, 401);
 });
 
 t.test('deletePlant rejects ids that are not canonical', async (t) => {

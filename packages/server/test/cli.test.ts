@@ -5,7 +5,6 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { temporaryFolder } from './support/engines.js';
 import { run } from './support/processes.js';
-import { faultOf } from '../dist/cli/schema.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const server = join(root, 'packages/server');
@@ -107,7 +106,7 @@ t.test('types are written, and reported when they are outdated', async (t) => {
   await writeFile(contract, text.replace('operationId: createPlant', 'operationId: addPlant'));
   t.strictSame(await types('--check'), outdated);
   await writeFile(contract, text.replace('type: object', 'type: thing'));
-  t.match(await types(), { code: 1, stdout: /"thing" is not a type/, stderr: '1 error, 0 warnings.\n' });
+  t.match(await types(), { code: 1, stdout: /"thing" is not a type/, stderr: /^1 error, 0 warnings\./ });
 });
 
 t.test('the types of a contract without operations fit the types of the server', async (t) => {
@@ -195,19 +194,4 @@ t.test('migrations are written for what is missing, and a changed collection is 
     code: 1,
     stderr: /^.*SQLite cannot create beds \(duplicate column name: id\)/,
   });
-});
-
-t.test('a table that SQLite cannot create is reported', (t) => {
-  const fault = (name: string, column: string) => faultOf({ name, id: 'text', column });
-  t.equal(fault('tasks', 'task'), undefined);
-  t.match(
-    fault('order', 'task'),
-    /^SQLite cannot create order \(near "order": syntax error\): choose other names/,
-  );
-  for (const taken of ['subject', 'id', 'ID'])
-    t.match(
-      fault('tasks', taken),
-      `SQLite cannot create tasks (duplicate column name: ${taken}): choose other names`,
-    );
-  t.end();
 });
