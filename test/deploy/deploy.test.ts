@@ -23,9 +23,6 @@ import { lacks, skipFor } from '../../packages/server/test/support/skip.js';
 import { until } from '../../packages/server/test/support/wait.js';
 import { ApiError, type ErrorKind } from '../../packages/server/dist/errors.js';
 import { allErrors } from '../../dist/plants/errors.js';
-import { GatheredMetrics } from '../../packages/server/dist/observability/gathered-metrics.js';
-import { createMetrics } from '../../packages/server/dist/observability/metrics.js';
-import { service } from '../../dist/service.js';
 import { runSql, systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
 import { endWithThisProcess, environment, run } from '../../packages/server/test/support/server-process.js';
 
@@ -332,27 +329,6 @@ const readRules = async () =>
   (parse(await projectFile('deploy/prometheus-rules.yaml')) as Rules).groups.flatMap(({ rules }) => rules);
 const queriesOf = ({ panels }: Dashboard) =>
   panels.flatMap(({ title, targets }) => targets.map(({ expr }) => ({ title, expr })));
-
-t.test('the dashboard and the alert rules name metrics that exist', async (t) => {
-  const { registry } = createMetrics(service);
-  new GatheredMetrics(registry, () => [], service.metricPrefix);
-  const known = new Set(
-    registry
-      .getMetricsAsArray()
-      .flatMap(({ name, type }) =>
-        String(type) === 'histogram' ? ['_bucket', '_sum', '_count'].map((part) => name + part) : name,
-      ),
-  );
-  const expressions = [...queriesOf(await readDashboard()), ...(await readRules())].map(({ expr }) => expr);
-  const named = new Set(
-    expressions.flatMap((expr) => expr.match(/\b(?:plant_store|nodejs|process)_\w+/g) ?? []),
-  );
-  t.ok(named.size > 10);
-  t.strictSame(
-    [...named].filter((name) => !known.has(name)),
-    [],
-  );
-});
 
 t.test('the alert rules are valid, and each fires when it should', skipFor(lacks('promtool')), async (t) => {
   const rules = new URL('../../deploy/prometheus-rules.yaml', import.meta.url).pathname;

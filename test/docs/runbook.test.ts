@@ -34,9 +34,6 @@ import { plantStore } from '../../packages/server/test/support/server-process.js
 import { lacks, skipFor } from '../../packages/server/test/support/skip.js';
 import { repeatUntil, until } from '../../packages/server/test/support/wait.js';
 import { noProc, workersOf } from '../../packages/server/test/support/workers.js';
-import { GatheredMetrics } from '../../packages/server/dist/observability/gathered-metrics.js';
-import { createMetrics } from '../../packages/server/dist/observability/metrics.js';
-import { service } from '../../dist/service.js';
 
 const root = new URL('../..', import.meta.url).pathname;
 const read = (path: string) => readFile(join(root, path), 'utf8');
@@ -519,19 +516,4 @@ t.test('no pattern of files is left to a shell that may not read their folder', 
       t.notMatch(unquoted, /\bsudo [^|;&\n]*[*?]/, page);
     }
   }
-});
-
-t.test('the runbook names metrics that exist', (t) => {
-  const { registry } = createMetrics(service);
-  new GatheredMetrics(registry, () => [], service.metricPrefix);
-  const known = registry.getMetricsAsArray().map(({ name }) => name);
-  const named = [...runbook.matchAll(/\b(?:plant_store|nodejs|process)_\w*[a-z]\b(?!")/g)].map(
-    ([name]) => name,
-  );
-  t.ok(named.length > 10);
-  t.strictSame(
-    named.filter((name) => name !== 'plant_store' && !known.some((one) => one.startsWith(name))),
-    [],
-  );
-  t.end();
 });

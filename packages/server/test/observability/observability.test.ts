@@ -126,17 +126,37 @@ t.test('probes and metrics', async (t) => {
   t.equal(await server.end('SIGTERM'), 0);
 });
 
-t.test('docs/monitor.md lists exactly our metrics', async (t) => {
-  const page = await readFile(new URL('../../../../docs/monitor.md', import.meta.url), 'utf8');
+t.test('docs/monitor.md lists exactly our metrics, and what uses them names no others', async (t) => {
+  const read = (path: string) => readFile(new URL(`../../../../${path}`, import.meta.url), 'utf8');
+  const page = await read('docs/monitor.md');
   const documented = [...page.matchAll(/^\| `(plant_store_\w+)(?:\{[\w,]+\})?` +\| (\w+) /gm)];
   const { registry } = createMetrics(service);
   // The metrics of workers are added.
   new GatheredMetrics(registry, () => [], service.metricPrefix);
-  const known = registry.getMetricsAsArray().filter(({ name }) => name.startsWith('plant_store_'));
+  const all = registry.getMetricsAsArray();
+  const known = all.filter(({ name }) => name.startsWith('plant_store_'));
   t.strictSame(
     documented.map(([, name, type]) => `${name} ${type}`).sort(),
     known.map(({ name, type }) => `${name} ${String(type)}`).sort(),
   );
+  for (const file of ['docs/runbook.md', 'deploy/grafana-dashboard.json', 'deploy/prometheus-rules.yaml']) {
+    const named = [...(await read(file)).matchAll(/\b(?:plant_store|nodejs|process)_\w+/g)].map(
+      ([name]) => name,
+    );
+    t.ok(named.length > 10, file);
+    // The runbook searches for the beginnings of names.
+    const isKnown = (name: string) =>
+      all.some((one) =>
+        file.endsWith('.md')
+          ? one.name.startsWith(name)
+          : one.name === name.replace(String(one.type) === 'histogram' ? /_(bucket|sum|count)$/ : '', ''),
+      );
+    t.strictSame(
+      named.filter((name) => !isKnown(name)),
+      [],
+      file,
+    );
+  }
 });
 
 t.test(
