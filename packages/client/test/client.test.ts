@@ -784,18 +784,7 @@ t.test('a stream accepts only a complete list, however it is split into chunks',
   for (const cut of ['', '[', '[{"name":"a"}', '[{"name":"a"},', '[{"name":"]']) {
     t.match((await ask(cut)).error, { name: 'ConnectionError', message: /cut off/ }, `cut off: ${cut}`);
   }
-  for (const other of [
-    '<html>',
-    '{}',
-    '{"name":"a"}',
-    '[}',
-    '[] []',
-    '[]]',
-    '[,]',
-    '[{"name":"a"},]',
-    '[a]',
-    '1',
-  ]) {
+  for (const other of ['<html>', '[}', '[] []', '[]]', '[,]', '[{"name":"a"},]', '[a]']) {
     t.match(
       (await ask(other)).error,
       { name: 'ApiError', status: 200, code: undefined },
