@@ -203,7 +203,7 @@ export const limitTable = {
     default: undefined,
     workers: 'whole',
     checkedIn: 'storage/sqlite/free-space.ts',
-    desc: 'SQLite: free space on the disk of the store below which creates and replacements receive 503, so that everything else goes on; 64 MiB unless set, but then at most a tenth of the file system. 0 disables',
+    desc: 'SQLite: free space on the disk of the store below which creates and replacements receive 503, so that everything else goes on; by default 64 MiB, but at most a tenth of the file system. 0 disables',
   },
   poolSize: {
     variable: 'DATABASE_POOL_SIZE',

@@ -550,7 +550,22 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       t.equal(await named.create('s', 1n, plant), 'created');
       t.equal((await server.sql(names, database)).length, 2);
 
+      const putAll = (store: Storage, ids: readonly bigint[]) =>
+        store.transaction('t', async (tx) => {
+          const own = tx.of(store.collection(plants));
+          for (const id of ids) await own.write(id, { when: 'any', text: JSON.stringify(plant) });
+        });
+      const transacting = await open(t, url);
+      await putAll(transacting, [2n]);
+
       await onInsert('DEALLOCATE ALL;');
+      await putAll(transacting, [3n]);
+      await putAll(transacting, [4n, 5n]);
+      t.equal((await transacting.plants.list('t', { limit: 9 })).count, 4, 'a refused transaction is repeated');
+      t.match(warnings.splice(0), [
+        { message: /"[\w-]+" does not exist\. A connection pooler does not support prepared/ },
+      ]);
+
       t.equal(await named.create('s', 2n, plant), 'created');
       t.equal(await named.create('s', 2n, plant), 'identical', 'the insert had no effect the first time');
       for (const id of [1n, 2n]) t.equal(await named.delete('s', id), true);

@@ -31,6 +31,7 @@ function citusTransactions(collections: readonly CollectionDefinition[]): Transa
         },
       ]),
     ),
+    constant: false,
   };
 }
 

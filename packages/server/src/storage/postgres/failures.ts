@@ -76,7 +76,7 @@ export function mayEndSession(error: unknown): boolean {
  * reach another node (Citus).
  */
 export function isUsable(error: unknown): boolean {
-  if (isRowError(error) || isSerializationError(error)) return true;
+  if (isRowError(error) || isSerializationError(error) || isNotPrepared(error)) return true;
   return error instanceof DatabaseError && error.code === '08006';
 }
 

@@ -45,7 +45,7 @@ export async function runQuery(
   }
 }
 
-/** Runs statements prepared, if that is wanted, until it turns out that a pooler does not support it. */
+/** The names of prepared statements, if they are wanted, until it turns out that a pooler does not support them. */
 export class Preparation {
   /** The names of the statements by their texts. All texts are constants, so the map stays small. */
   readonly #names = new Map<string, string>();
@@ -55,37 +55,31 @@ export class Preparation {
     this.#enabled = enabled;
   }
 
-  /** Like `runQuery`, prepared if possible. */
-  async run(client: ClientBase, text: string, values: readonly unknown[], deadline: number): Promise<Row[]> {
-    if (!this.#enabled) return runQuery(client, text, values, deadline);
-    try {
-      return await runQuery(client, text, values, deadline, this.#nameOf(text));
-    } catch (error) {
-      if (!isNotPrepared(error)) throw error;
-      this.#disable(messageOf(error));
-      return await runQuery(client, text, values, deadline);
-    }
-  }
-
-  #disable(reason: string): void {
-    if (!this.#enabled) return;
-    this.#enabled = false;
-    process.emitWarning(
-      `PostgreSQL: ${reason}. A connection pooler does not support prepared statements, ` +
-        'so the service stops using them',
-    );
-  }
-
   /**
-   * The command, by which traces show it, and a hash of the text, because a pooler may assign a session in which another
-   * process has prepared statements.
+   * Returns the name under which the server prepares a statement; undefined if it does not. The name is the command, by
+   * which traces show it, and a hash of the text, because a pooler may assign a session in which another process has
+   * prepared statements.
    */
-  #nameOf(text: string): string {
+  nameOf(text: string): string | undefined {
+    if (!this.#enabled) return undefined;
     let name = this.#names.get(text);
     if (name === undefined) {
       name = `${/\w+/.exec(text)?.[0]}_${createHash('sha256').update(text).digest('base64url')}`;
       this.#names.set(text, name);
     }
     return name;
+  }
+
+  /** Whether an error means that statements cannot be prepared. If so, the service stops it, and warns once. */
+  isRefused(error: unknown): boolean {
+    if (!isNotPrepared(error)) return false;
+    if (this.#enabled) {
+      process.emitWarning(
+        `PostgreSQL: ${messageOf(error)}. A connection pooler does not support prepared statements, ` +
+          'so the service stops using them',
+      );
+    }
+    this.#enabled = false;
+    return true;
   }
 }

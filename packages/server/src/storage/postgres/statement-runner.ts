@@ -80,7 +80,7 @@ export class StatementRunner {
       throw new StorageError('overloaded', 'PostgreSQL: too many reads wait for a connection');
     }
     return this.#run(this.#reading, 'unavailable', deadline, ({ client }) =>
-      this.#preparation.run(client, text, values, deadline),
+      runQuery(client, text, values, deadline, this.#preparation.nameOf(text)),
     );
   }
 
@@ -94,9 +94,10 @@ export class StatementRunner {
     if (this.#writing.waiting >= maxWaiting) {
       throw new StorageError('overloaded', 'PostgreSQL: too many writes wait for a connection');
     }
-    return this.#run(this.#writing, 'unknown-outcome', deadline, ({ client, clock }) =>
-      this.#preparation.run(client, text, [clock + this.limits.lastStart(deadline), ...values], deadline),
-    );
+    return this.#run(this.#writing, 'unknown-outcome', deadline, ({ client, clock }) => {
+      const all = [clock + this.limits.lastStart(deadline), ...values];
+      return runQuery(client, text, all, deadline, this.#preparation.nameOf(text));
+    });
   }
 
   /**
@@ -106,6 +107,7 @@ export class StatementRunner {
    * @param settings - Statements at its beginning, such as SET LOCAL.
    * @param work - If it resolves to undefined or false, the transaction is rolled back.
    * @param purpose - What its connection is for.
+   * @param constant - Whether the texts of its statements are constants, which are worth preparing.
    * @throws StorageError
    */
   async transaction<T>(
@@ -113,6 +115,7 @@ export class StatementRunner {
     deadline: number,
     work: (query: Query) => Promise<T>,
     purpose: 'writes' | 'transactions' = 'writes',
+    constant = false,
   ): Promise<T> {
     const connections = purpose === 'writes' ? this.#writing : this.#transacting;
     if (connections.waiting >= maxWaiting) {
@@ -120,10 +123,12 @@ export class StatementRunner {
     }
     return this.#run(connections, 'unavailable', deadline, async ({ client }) => {
       const query: Query = (text, values = []) => runQuery(client, text, values, deadline);
+      const named: Query = (text, values = []) =>
+        runQuery(client, text, values, deadline, this.#preparation.nameOf(text));
       let result;
       await query(`BEGIN; SET LOCAL statement_timeout TO ${this.limits.inTransaction}; ${settings}`);
       try {
-        result = await work(query);
+        result = await work(constant ? named : query);
         if (result === undefined || result === false) {
           await query('ROLLBACK');
           return result;
@@ -177,7 +182,8 @@ export class StatementRunner {
         // After some errors, the state of the connection is unknown.
         usable = isUsable(error) && (continues || !mayEndSession(error));
         const isFirst = lost === 'unavailable' && attempt === 1;
-        const retry = isSerializationError(error) || (isFirst && !noEffect);
+        const isRefused = this.#preparation.isRefused(error) && attempt === 1;
+        const retry = isSerializationError(error) || isRefused || (isFirst && !noEffect);
         const pause = Math.random() * retryPause * attempt;
         if (!retry || performance.now() + pause > this.limits.lastStart(deadline)) {
           throw storageError(noEffect ? 'unavailable' : lost, error);

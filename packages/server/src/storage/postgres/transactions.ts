@@ -35,6 +35,8 @@ export interface TransactionStatements {
   readonly begin: (subject: string, key: bigint) => string;
   /** The statements of all collections, in the order in which they are locked. */
   readonly texts: ReadonlyMap<CollectionDefinition, Texts>;
+  /** Whether their texts are constants. */
+  readonly constant: boolean;
 }
 
 /**
@@ -76,6 +78,7 @@ export function serverTransactions(collections: readonly CollectionDefinition[])
   return {
     begin: (_subject, key) => `SELECT pg_advisory_xact_lock(${key})`,
     texts: new Map(collections.map((one) => [one, textsOf(one)])),
+    constant: true,
   };
 }
 
@@ -230,7 +233,7 @@ export class PostgresTransactions implements TransactionCommitter {
     const needed = () =>
       [...new Set(steps().map(({ collection }) => collection.name))].map((name) => [name, 'UPDATE'] as const);
     return withPrivileges(this.#runner, needed, () =>
-      this.#runner.transaction(settings, deadline, work, 'transactions'),
+      this.#runner.transaction(settings, deadline, work, 'transactions', this.#statements.constant),
     );
   }
 
