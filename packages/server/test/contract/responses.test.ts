@@ -5,6 +5,7 @@ import { createReadStream } from 'node:fs';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
+import { gunzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
 import { buildApp } from '../../dist/app.js';
 import { JsonText } from '../../dist/contract/json-text.js';
@@ -431,6 +432,21 @@ t.test('exportTrees returns text, bytes or a stream, which is sent as it is', as
     t.match(got.responses, [{ ...response, text: whole }], name);
     t.equal(got.rest.length, 0);
     t.match((await ask('HEAD')).responses, [{ ...response, text: '' }], `${name}, with HEAD`);
+  }
+});
+
+t.test('bytes that a handler keeps and changes are compressed as they are now', async (t) => {
+  const bytes = Buffer.alloc(2_048);
+  const handlers = { ...orchard.handlers, exportTrees: () => Promise.resolve(bytes) };
+  const { app } = await startService(t, engine, { ...orchard, handlers, plugins: { compression: true } });
+  for (const letter of ['a', 'b']) {
+    bytes.fill(letter);
+    const { headers, rawPayload } = await app.inject({
+      url: '/v1/orchard/trees',
+      headers: { 'accept-encoding': 'gzip' },
+    });
+    t.equal(headers['content-encoding'], 'gzip');
+    t.equal(gunzipSync(rawPayload).toString(), letter.repeat(bytes.length));
   }
 });
 

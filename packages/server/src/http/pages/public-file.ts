@@ -1,7 +1,7 @@
 // Serves a file without authentication: with a validator for caches, compressed for clients that accept it.
 import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { acceptsGzip, compressFile, varyByCoding } from '../response/compression.js';
+import { acceptsGzip, compress, varyByCoding } from '../response/compression.js';
 import { isKnown } from '../response/if-none-match.js';
 
 /** A file as it is served. */
@@ -25,10 +25,12 @@ export function serveFile(app: FastifyInstance, file: PublicFile): void {
     const content = await file.read();
     return { content, digest: hash('sha256', content, 'base64url') };
   });
+  // Large files take long.
+  const loadCompressed = once(async () => compress((await load()).content));
   const handler = async (request: FastifyRequest, reply: FastifyReply) => {
     const { content, digest } = await load();
     const coded = !isImage && acceptsGzip(request);
-    const body = coded ? await compressFile(content) : content;
+    const body = coded ? await loadCompressed() : content;
     // A strong tag names bytes, so each coding has its own (RFC 9110 section 8.8.3.3).
     const tag = coded ? `"${digest}-gzip"` : `"${digest}"`;
     // A 304 has all of these, too: caches put them in the place of those that they keep (RFC 9111 section 4.3.4).

@@ -8,22 +8,12 @@ import { createGzip, gzip } from 'node:zlib';
 /** Minimum length to compress, in bytes: shorter responses are smaller than their headers. */
 const minLength = 1024;
 
-const compress = promisify(gzip);
-const compressedFiles = new WeakMap<Buffer, Promise<Buffer>>();
+/** Compresses a whole body. */
+export const compress = promisify(gzip);
 
 /** Whether a client accepts gzip (RFC 9110 section 12.5.3). */
 export function acceptsGzip({ headers }: FastifyRequest): boolean {
   return negotiate(headers['accept-encoding'] ?? '', ['gzip']) !== null;
-}
-
-/** Compresses a file once, since large files take long; tries again only after a failure. */
-export function compressFile(file: Buffer): Promise<Buffer> {
-  const known = compressedFiles.get(file);
-  if (known !== undefined) return known;
-  const compressed = compress(file);
-  compressedFiles.set(file, compressed);
-  compressed.catch(() => compressedFiles.delete(file));
-  return compressed;
 }
 
 /** Tells caches that a response depends on the codings that a client accepts, besides what else it depends on. */
@@ -43,8 +33,7 @@ export function compressResponses(app: FastifyInstance): void {
   app.addHook(
     'onSend',
     (request, reply, payload: unknown, done: (error: Error | null, payload?: unknown) => void) => {
-      const isFile = Buffer.isBuffer(payload);
-      const whole = isFile || typeof payload === 'string';
+      const whole = Buffer.isBuffer(payload) || typeof payload === 'string';
       const worthIt = whole ? payload.length >= minLength : payload instanceof Readable;
       const isImage = String(reply.getHeader('content-type')).startsWith('image/');
       const isCoded = reply.hasHeader('content-encoding');
@@ -54,9 +43,7 @@ export function compressResponses(app: FastifyInstance): void {
       }
       reply.header('content-encoding', 'gzip').removeHeader('content-length');
       if (whole) {
-        // A string is created per request; a Buffer may be a file that all requests share.
-        const compressed = isFile ? compressFile(payload) : compress(payload);
-        compressed.then((bytes) => {
+        compress(payload).then((bytes) => {
           done(null, bytes);
         }, done);
       } else {
