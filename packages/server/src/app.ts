@@ -95,11 +95,11 @@ const refuseSchemas = (): never => {
  */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { service, storage, worker = 1, interruption } = options;
-  const { openTimeout: limit, shutdownTime: patience } = { ...defaultLimits, ...options.limits };
+  const limits: Limits = { ...defaultLimits, ...options.limits };
   const contract =
     options.contract ?? loadChecked(readFileSync(service.contract), service.renderError !== undefined);
   const compiler = new Compiler(contract.document);
-  const app = createApp(options, contract, compiler);
+  const app = createApp({ ...options, limits }, contract, compiler);
   const cutOff = prepareShutdown(app);
   const opened = await openService(service, {
     collection: (definition) => storage.collection(definition),
@@ -107,14 +107,14 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     tokens: createCallerTokens(storage.tokens, service, options.now ?? Date.now),
     log: app.log,
     worker,
-    limit,
+    limit: limits.openTimeout,
     interruption,
-    patience,
+    patience: limits.shutdownTime,
   });
   app.addHook('onClose', () => opened.close(cutOff));
   app.decorate('checkService', () => opened.check());
   try {
-    await addSteps(app, { ...options, contract, compiler, opened });
+    await addSteps(app, { ...options, limits, contract, compiler, opened });
   } catch (error) {
     await opened.abandon();
     throw error;
@@ -128,17 +128,16 @@ function createApp(
     service,
     storage,
     metrics,
-    limits: givenLimits,
+    limits,
     tls,
     trustedProxies = [],
     observeError,
     logger = false,
     monotonic = performanceNow,
-  }: AppOptions,
+  }: AppOptions & { limits: Limits },
   { operations }: Contract,
   compiler: Compiler,
 ): FastifyInstance {
-  const limits: Limits = { ...defaultLimits, ...givenLimits };
   const write = createErrorRenderer(compiler, operations, {
     errors: service.errors,
     render: service.renderError,
@@ -176,6 +175,7 @@ function createApp(
 
 /** What the steps of a request need beyond the options. */
 interface StepsOptions extends AppOptions {
+  limits: Limits;
   contract: Contract;
   compiler: Compiler;
   opened: OpenedService;
@@ -192,7 +192,7 @@ async function addSteps(
     opened: { handlers, verifiers },
     scopes = service.scopes,
     verifyTimeout = defaultVerifyTimeout,
-    limits: givenLimits,
+    limits,
     identityProvider,
     metrics,
     plugins: { securityHeaders = false, compression = false, corsOrigins = [], maxEventLoopDelay = 0 } = {},
@@ -200,7 +200,6 @@ async function addSteps(
     monotonic = performanceNow,
   }: StepsOptions,
 ): Promise<void> {
-  const limits: Limits = { ...defaultLimits, ...givenLimits };
   const verifyForeign =
     identityProvider &&
     (await import('./http/security/jwt.js')).createJwtVerifier(identityProvider, service.scopes, now);

@@ -2,6 +2,7 @@
 import type { Contract, OpenApiDocument } from '../contract/contract.js';
 import type { Operation } from '../contract/operations.js';
 import { isList, type ErrorForm, type Form } from './error-form.js';
+import { schemesOf, scopesOf } from './types.js';
 
 /** What the package.json of a package says of others. */
 export interface Manifest {
@@ -140,7 +141,7 @@ function oneLine(text: string): string {
 
 function definition(service: NewService): string {
   const { name, file, errorForm } = service;
-  const scopes = scopesOf(service);
+  const scopes = scopesOf(service.contract);
   const verifiers = verifiersOf(service.contract);
   const contractServer = ['Opened', ...(errorForm === undefined ? [] : ['RenderedError']), 'Service'];
   const types = [
@@ -187,20 +188,6 @@ function importTypes(names: readonly string[]): string {
   const line = `import type { ${names.join(', ')} } from "./types.gen.js";`;
   if (line.length <= width) return line;
   return `import type {\n${names.map((name) => `  ${name},\n`).join('')}} from "./types.gen.js";`;
-}
-
-/** The scopes that operations require. */
-function scopesOf({ contract: { operations } }: NewService): string[] {
-  const all = operations.flatMap(({ requiredScope, security }) => [
-    ...(requiredScope === undefined ? [] : [requiredScope]),
-    ...security.flat().flatMap(({ scopes }) => scopes),
-  ]);
-  return [...new Set(all)].sort();
-}
-
-/** The security schemes that operations use. */
-function schemesOf({ operations }: Contract): string[] {
-  return [...new Set(operations.flatMap(({ security }) => security.flat().map(({ scheme }) => scheme)))];
 }
 
 /** The scheme whose credentials the server verifies itself: the first one that has bearer tokens. */

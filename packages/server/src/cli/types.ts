@@ -123,21 +123,18 @@ function withReferences(discriminator: unknown): unknown {
 }
 
 /** The types that openapi-typescript does not generate: the security schemes, those of each operation, and all scopes. */
-function securityTypes({ operations, securitySchemes }: Contract): string {
-  const used = new Set(operations.flatMap(({ security }) => security.flat().map(({ scheme }) => scheme)));
+function securityTypes(contract: Contract): string {
+  const { operations, securitySchemes } = contract;
+  const used = schemesOf(contract);
   const schemes = Object.entries(securitySchemes).map(
-    ([name, { kind }]) => `    ${keyOf(name)}${used.has(name) ? '' : '?'}: ${JSON.stringify(kind)};`,
+    ([name, { kind }]) => `    ${keyOf(name)}${used.includes(name) ? '' : '?'}: ${JSON.stringify(kind)};`,
   );
   const lines = operations.map(({ operationId, security }) => {
     const names = new Set(security.flat().map(({ scheme }) => JSON.stringify(scheme)));
     const isOptional = names.size > 0 && security.some((requirement) => requirement.length === 0);
     return `    ${keyOf(operationId)}: ${union([...names, ...(isOptional ? ['null'] : [])])};`;
   });
-  const scopes = operations.flatMap(({ requiredScope, security }) => [
-    ...(requiredScope === undefined ? [] : [requiredScope]),
-    ...security.flat().flatMap((use) => use.scopes),
-  ]);
-  const names = [...new Set(scopes)].sort().map((name) => JSON.stringify(name));
+  const names = scopesOf(contract).map((name) => JSON.stringify(name));
   return `/** The names of each operation's security schemes, with null if they are optional; never if it is public. */
 ${lines.length === 0 ? 'export type operationSecurity = Record<string, never>;' : `export interface operationSecurity {\n${lines.join('\n')}\n}`}
 /** What each security scheme is; optional if no operation uses it. */
@@ -147,6 +144,20 @@ ${schemes.join('\n')}
 /** The scopes that operations require. */
 export type requiredScope = ${union(names)};
 `;
+}
+
+/** The scopes that operations require. */
+export function scopesOf({ operations }: Contract): string[] {
+  const all = operations.flatMap(({ requiredScope, security }) => [
+    requiredScope ?? [],
+    security.flat().flatMap(({ scopes }) => scopes),
+  ]);
+  return [...new Set(all.flat())].sort();
+}
+
+/** The security schemes that operations use. */
+export function schemesOf({ operations }: Contract): string[] {
+  return [...new Set(operations.flatMap(({ security }) => security.flat().map(({ scheme }) => scheme)))];
 }
 
 /** The key of a property, in quotes if it needs them. */

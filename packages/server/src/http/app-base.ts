@@ -1,5 +1,5 @@
 // What every HTTP server of a process has in common: that of the service, and the admin listener.
-import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyServerOptions } from 'fastify';
 import { writeError } from '../errors.js';
 import { respondToClientError } from './connection/client-errors.js';
 import { checkHeaders } from './connection/host-and-expect.js';
@@ -9,7 +9,6 @@ import { addRequestId, requestId } from './connection/request-id.js';
 import { createServer, type ServerLimits, type Tls } from './connection/server.js';
 import { settleUnreadBody } from './connection/unread-body.js';
 import { createErrorHandler } from './response/error-handler.js';
-import { declareMediaType } from './response/media-type.js';
 import { refuseUnknownRoutes, rewriteTarget } from './routing/path-and-method.js';
 
 /** How a server differs from others. */
@@ -80,4 +79,16 @@ export function finishResponses(app: FastifyInstance, bodyLimit?: number): void 
     settleUnreadBody(request, reply, reply.statusCode < 400 ? bodyLimit : undefined);
     done(null, payload);
   });
+}
+
+/**
+ * Removes the charset from the media type of a JSON response: RFC 8259 section 11 defines none, and strict clients
+ * compare the header with the contract. Fastify adds it just before the onSend hooks.
+ */
+function declareMediaType(reply: FastifyReply): void {
+  const type = reply.getHeader('content-type');
+  if (type === 'application/json; charset=utf-8') reply.header('content-type', 'application/json');
+  else if (typeof type === 'string' && type.endsWith('+json; charset=utf-8')) {
+    reply.header('content-type', type.slice(0, type.indexOf(';')));
+  }
 }

@@ -3,6 +3,7 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import { addPlainSteps, createHttpApp } from '../http/app-base.js';
 import { adminLimits } from '../limits.js';
+import { messageOf } from '../storage/interface.js';
 import { within } from '../within.js';
 
 /** What the admin listener reports. */
@@ -63,10 +64,7 @@ function createProbe(check: () => Promise<void>, deadline: number): () => Promis
   let checking: Promise<string | undefined> | undefined;
   return () => {
     checking ??= check()
-      .then(
-        () => undefined,
-        (error: unknown) => (error as Error).message,
-      )
+      .then(() => undefined, messageOf)
       .finally(() => {
         checking = undefined;
       });

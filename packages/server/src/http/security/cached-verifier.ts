@@ -1,17 +1,16 @@
 // Verifies credentials through a cache, so that known callers wait for nothing, and invented credentials delay no one.
+import type { SecurityScheme } from '../../contract/security.js';
 import { ApiError } from '../../errors.js';
-import type { ReadCredential } from './credentials.js';
+import { challengeOf, credentialReader, refusalsOf } from './credentials.js';
 import { GrantCache } from './grant-cache.js';
 import { TokenLookup, type TokenSources } from './token-lookup.js';
-import type { Grant, KnowingVerifier, Refusals, Verifier } from './verifier.js';
+import type { Grant, KnowingVerifier, Verifier } from './verifier.js';
 
 /** The dependencies of a verifier. */
 export interface CachedVerifierOptions extends TokenSources {
-  read: ReadCredential;
-  /** Returns the challenge for the credentials, with further parameters; undefined if there is none. */
-  challenge: (parameters?: string) => string | undefined;
-  /** The errors of the scheme. */
-  refusals: Refusals;
+  scheme: SecurityScheme;
+  /** The realm of challenges. */
+  realm: string;
   /** Whether a text has the form of a credential that can be valid. */
   canBeValid: (credential: string) => boolean;
   /** The time in milliseconds since the epoch, for the expiry of credentials. */
@@ -25,10 +24,12 @@ export interface CachedVerifierOptions extends TokenSources {
  * a flood of invented ones does not delay known callers.
  */
 export function createCachedVerifier(options: CachedVerifierOptions): KnowingVerifier {
-  const { read, challenge, refusals, canBeValid, now, monotonic } = options;
+  const { scheme, realm, canBeValid, now, monotonic } = options;
+  const read = credentialReader(scheme);
+  const refusals = refusalsOf(scheme);
   // Created once, so that a flood of requests without a valid credential costs little.
   const refusal = (kind: 'missingToken' | 'invalidToken', parameters?: string) => {
-    const text = challenge(parameters);
+    const text = challengeOf(scheme, realm, parameters);
     return new ApiError(refusals[kind], text === undefined ? {} : { headers: { 'www-authenticate': text } });
   };
   /** RFC 6750 section 3.1: a request without a bearer token gets no error code. */

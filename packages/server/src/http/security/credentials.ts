@@ -7,7 +7,7 @@ import type { Refusals } from './verifier.js';
 import { parseCookies } from '../cookies.js';
 
 /** Returns the credential of a request as a text; null if it is malformed, and undefined if there is none. */
-export type ReadCredential = (request: FastifyRequest) => string | null | undefined;
+type ReadCredential = (request: FastifyRequest) => string | null | undefined;
 
 /** RFC 6750 section 2.1, and RFC 7617 section 2; the scheme is case-insensitive (RFC 9110 section 11.1). */
 const credentialForms = {
@@ -21,9 +21,6 @@ export function credentialReader(scheme: SecurityScheme): ReadCredential {
   if (scheme.kind === 'http') return authorizationReader(formOf(scheme.scheme));
   return authorizationReader(credentialForms[scheme.kind === 'basic' ? 'basic' : 'bearer']);
 }
-
-/** Reads bearer tokens. */
-export const readBearerToken: ReadCredential = credentialReader({ kind: 'bearer' });
 
 /** The form of the credentials of another scheme: any text after its name. */
 function formOf(scheme: string): typeof credentialForms.bearer {

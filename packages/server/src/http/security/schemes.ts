@@ -4,14 +4,15 @@ import type { Contract } from '../../contract/contract.js';
 import type { SecurityScheme } from '../../contract/security.js';
 import type { AnyVerifiers } from '../../contract/verifiers.js';
 import { secretTest } from '../../storage/access-token.js';
-import { createBearerVerifier, type BearerOptions } from './bearer.js';
-import { createCachedVerifier } from './cached-verifier.js';
-import { challengeOf, credentialReader, decodeBasic, refusalsOf } from './credentials.js';
+import { createCachedVerifier, type CachedVerifierOptions } from './cached-verifier.js';
+import { challengeOf, decodeBasic, refusalsOf } from './credentials.js';
 import { askVerifier } from './service-verifier.js';
 import type { KnowingVerifier, VerifiedScheme, VerifiedSchemes, Verifier } from './verifier.js';
 
 /** What the schemes are verified with. */
-export interface SchemesOptions extends BearerOptions {
+export interface SchemesOptions extends Omit<CachedVerifierOptions, 'scheme' | 'canBeValid' | 'isSecret'> {
+  /** What the service's own tokens begin with. */
+  prefix: string;
   /** The verifiers of the service. */
   given: AnyVerifiers;
   /** All scopes that a caller can have. */
@@ -47,7 +48,7 @@ export function createSchemes(contract: Parts, options: SchemesOptions): Authent
     const scheme = securitySchemes[name]!;
     const verifier =
       choice === 'built-in'
-        ? createBearerVerifier(options)
+        ? builtInVerifier(scheme, options)
         : serviceVerifier({ name, scheme, verify: choice }, options, builtIn !== undefined);
     return [name, scheme, verifier] as const;
   });
@@ -153,6 +154,13 @@ function keyOf(name: string): string {
   return /^[A-Za-z_]\w*$/.test(name) ? name : `'${name}'`;
 }
 
+/** Takes the service's own tokens, and those of an identity provider if there is one. */
+function builtInVerifier(scheme: SecurityScheme, options: SchemesOptions): KnowingVerifier {
+  const isSecret = secretTest(options.prefix);
+  const canBeValid = options.verifyForeign === undefined ? isSecret : () => true;
+  return createCachedVerifier({ ...options, scheme, canBeValid, isSecret });
+}
+
 /** @param hasBuiltIn - Whether the built-in verifier serves another scheme: its tokens are shown to no one else. */
 function serviceVerifier(
   one: Pick<Parameters<typeof askVerifier>[0], 'name' | 'scheme' | 'verify'>,
@@ -163,9 +171,8 @@ function serviceVerifier(
   const isOwnToken = secretTest(prefix);
   const hidesOwn = hasBuiltIn && takesBearer(scheme);
   return createCachedVerifier({
-    read: credentialReader(scheme),
-    challenge: (parameters) => challengeOf(scheme, realm, takesBearer(scheme) ? parameters : undefined),
-    refusals: refusalsOf(scheme),
+    scheme,
+    realm,
     canBeValid: (credential) =>
       scheme.kind === 'basic' ? decodeBasic(credential) !== undefined : !(hidesOwn && isOwnToken(credential)),
     // None of its credentials is in the repository.

@@ -1,5 +1,6 @@
 // Connections to PostgreSQL, each to a server whose settings have been checked.
 import { Pool, type PoolClient } from 'pg';
+import { within } from '../../within.js';
 import { StorageError } from '../interface.js';
 import { NotConnected, storageError } from './failures.js';
 import { runQuery, type Query } from './query.js';
@@ -115,20 +116,14 @@ export class Connections {
     const isBusy = pool.waitingCount >= free;
     const connecting = pool.connect();
     if (!isBusy) return connecting;
-    return new Promise((resolve, reject) => {
-      let isLate = false;
-      const timer = setTimeout(() => {
-        isLate = true;
-        reject(new StorageError('overloaded', 'PostgreSQL: all connections are in use'));
-      }, this.#limits.busy);
-      void connecting
-        .then((client) => {
-          if (isLate) client.release();
-          else resolve(client);
-        }, reject)
-        .finally(() => {
-          clearTimeout(timer);
-        });
-    });
+    const client = await within(connecting, this.#limits.busy, undefined);
+    if (client !== undefined) return client;
+    connecting.then(
+      (late) => {
+        late.release();
+      },
+      () => undefined,
+    );
+    throw new StorageError('overloaded', 'PostgreSQL: all connections are in use');
   }
 }

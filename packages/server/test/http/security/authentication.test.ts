@@ -8,10 +8,10 @@ import { withResolvers } from '../../support/wait.js';
 import { contract } from '../../support/contract-check.js';
 import { StorageError, type Token } from '../../../dist/storage/interface.js';
 import { allErrors } from '../../../../../dist/plants/errors.js';
-import { hashSecret } from '../../../dist/storage/access-token.js';
+import { hashSecret, secretTest } from '../../../dist/storage/access-token.js';
 import { service as definition } from '../../../../../dist/service.js';
 import { issueToken, scopes } from '../../support/store.js';
-import { createBearerVerifier } from '../../../dist/http/security/bearer.js';
+import { createCachedVerifier } from '../../../dist/http/security/cached-verifier.js';
 
 const engine = engines[0]!;
 /** Every operation of the contract, with HEAD for each GET: its method, a path and its scope. */
@@ -243,10 +243,13 @@ t.test('50,000 tokens in use are all known during a flood of invented ones', asy
       },
     },
   }))(await sharedStorage(engine));
-  const { verify, isKnown } = createBearerVerifier({
+  const isSecret = secretTest(definition.tokenPrefix);
+  const { verify, isKnown } = createCachedVerifier({
     tokens,
-    prefix: definition.tokenPrefix,
+    scheme: { kind: 'bearer' },
     realm: definition.realm,
+    canBeValid: isSecret,
+    isSecret,
     now: () => 0,
     monotonic: () => clock,
   });
