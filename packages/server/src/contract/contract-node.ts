@@ -151,7 +151,13 @@ export class ContractNode {
     const name = unescape(text.split(/[/#]/).at(-1)!);
     const near = this.#component(kind, name);
     const written = `#/components/${kind}/${near}`;
-    const other = near === undefined ? '' : `, or write ${written} if that is what you mean`;
+    const isList = kind === 'schemas' && name.endsWith('s') && near?.endsWith('s') === false;
+    const other =
+      near === undefined
+        ? ''
+        : isList
+          ? `, for a list { type: array, items: { $ref: '${written}' } }`
+          : `, or write ${written} if that is what you mean`;
     const fix =
       near === name && written !== text ? `Write ${written}` : `Add ${name} to components/${kind}${other}`;
     this.at('$ref').fault(`${text} refers to nothing`, fix);

@@ -136,6 +136,8 @@ function readOperation({ method, path, route, item, node }: Given, surroundings:
     },
   );
   if (surroundings.is30) node.require('responses', 'Write responses with a success status');
+  else if (!node.has('responses'))
+    node.warn('no responses are declared: success is 200, without content', 'Declare responses');
   const security = readSecurity(node, surroundings);
   const requiredScope = node.text(scopeExtension);
   const needsCaller = security.length > 0 && security.every((requirement) => requirement.length > 0);

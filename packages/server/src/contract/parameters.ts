@@ -72,7 +72,7 @@ export function readParameters(
     const fix = path.split('/').includes(`:${name}`)
       ? `Write {${name}} in the path instead of :${name}`
       : missing.length > 0
-        ? `Write name: ${missing.join(' or ')}, as in the path: the URLs stay`
+        ? `Write {${name}} in the path instead of {${missing.join('} or {')}}: URLs stay`
         : `Leave it out, or write {${name}} in the path: clients must then use other URLs`;
     places.get(`path ${name}`)!.fault(`the path parameter ${name} is not in the path`, fix);
   }
@@ -105,7 +105,7 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
   checkName(node, name);
   const at = where as ParameterPlace;
   if (at === 'header' && reservedHeaders.includes(name.toLowerCase())) {
-    const fix = 'Leave it out: the server reads this header itself, Authorization as security says';
+    const fix = 'Leave it out, and declare Authorization by security: generated clients may lose an argument';
     node.warn(`OpenAPI ignores a parameter ${name}`, fix);
     return undefined;
   }
@@ -226,7 +226,7 @@ export function checkReadable(node: ContractNode, shape: Shape, name = ''): void
   else if (isArray && read.some(isContainer))
     node.fault(
       `${name}the items are arrays or objects, which OpenAPI does not say how to write`,
-      'Write type: string, for each item or for all as clients send them, and read the text in the handler',
+      'Write type: string for the items if each is a value of its own, or else for the array, and read the text in the handler: URLs stay, but types of generated clients change',
     );
   else if (possible.length > 1)
     node.warn(

@@ -181,16 +181,14 @@ export function readResponses(
       if (result.contents.length > 0 && !isError(result)) failure.at('content').warn(message, fix);
   }
   if (results.length === 0) {
-    const success = 'success is 200, without content';
-    if (!operation.has('responses'))
-      operation.warn(`no responses are declared: ${success}`, 'Declare responses');
-    else node.warn(`no success status is declared: ${success}`, 'Declare 200, 201, 202 or 204');
+    const message = 'no success status is declared: success is 200, without content';
+    if (operation.has('responses')) node.warn(message, 'Declare 200, 201, 202 or 204');
     const nothing = { contents: [], content: undefined, isList: false, handlerHeaders: [] };
     results.push({ key: '200', status: 200, ...nothing });
   }
   const ofServer = [invalidStatus(keys), ...everyOperation, ...own].sort();
   const missing = ofServer.filter((status) => !declares(keys, status));
-  if (missing.length > 0) {
+  if (missing.length > 0 && operation.has('responses')) {
     node.warn(
       `${missing.join(', ')} can be returned but ${missing.length === 1 ? 'is' : 'are'} not declared`,
       'Declare the status, its range or default',

@@ -225,7 +225,7 @@ export function checkValues(node: ContractNode, types: readonly TypeName[] | und
   for (const one of node.list('enum').filter(({ value }) => isWrong(value)))
     one.warn(
       `no value of the type ${types.join(', ')} equals it`,
-      'Write the value, or the type, that clients send; a text is in quotes',
+      `Write the type that clients send, or the value: "${String(one.value)}" in quotes is a text`,
     );
 }
 

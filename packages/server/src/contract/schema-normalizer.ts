@@ -290,7 +290,9 @@ export class Schemas {
     const at = allOf === undefined ? node.at('required') : node;
     const message = `requires ${missing}, which is not one of its properties`;
     const fix =
-      near === undefined ? 'Add the property, or do not require it' : `Write ${near}, or add the property`;
+      near === undefined
+        ? 'Add the property, or do not require it'
+        : `Write ${near}, which requests must then have, or add the property`;
     if (shape.additional === false) at.fault(message, fix);
     else if (near !== undefined) at.warn(message, fix);
   }

@@ -203,7 +203,7 @@ const refused: Record<string, Case[]> = {
         parameter({ schema: { type: 'array', items: { type, items: {} } } }),
         'the items are arrays or objects, which OpenAPI does not say how to write',
         '/schema',
-        'Write type: string, for each item or for all as clients send them, and read the text in the handler',
+        'Write type: string for the items if each is a value of its own, or else for the array, and read the text in the handler: URLs stay, but types of generated clients change',
       ]),
       ...[{ enum: [true, false] }, { type: 'array', items: { enum: ['a', 1] } }].map((schema): Case => [
         parameter({ schema }),
@@ -1003,7 +1003,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     'name: id',
     'name: taskId',
-    '22:11 the path parameter taskId is not in the path. Write name: id, as in the path: the URLs stay.',
+    '22:11 the path parameter taskId is not in the path. Write {taskId} in the path instead of {id}: URLs stay.',
   ],
   [
     '/tasks/{id}:',
@@ -1114,7 +1114,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     "schema:\n                $ref: '#/components/schemas/Task'",
     "schema:\n                $ref: '#/components/schemas/Tasks'",
-    '33:17 #/components/schemas/Tasks refers to nothing. Add Tasks to components/schemas, or write #/components/schemas/Task if that is what you mean.',
+    "33:17 #/components/schemas/Tasks refers to nothing. Add Tasks to components/schemas, for a list { type: array, items: { $ref: '#/components/schemas/Task' } }.",
   ],
   [
     'application/json:\n            schema:\n              $ref: ',
