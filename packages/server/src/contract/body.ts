@@ -73,7 +73,7 @@ export function readBody(
 }
 
 const textFix =
-  'Write schema with type: string (for bytes, with format: binary), and read it in the handler: requests stay the same';
+  'Write schema with type: string (for bytes, with format: binary), and read it in the handler: requests stay, but types of generated clients change';
 
 /** Returns what a body of a media type is; undefined if it cannot be served. */
 function readFormat(given: Content, schemas: Schemas, is30: boolean): BodyContent | undefined {

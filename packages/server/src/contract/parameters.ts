@@ -136,7 +136,8 @@ export function readForm(node: ContractNode, shape: Shape, where: ParameterPlace
   const names = [...separators.keys(), ...(isObject && where === 'query' ? ['deepObject'] : [])];
   const style = node.text('style') ?? names[0]!;
   if (!names.includes(style)) {
-    const near = nearest(style, names);
+    const near =
+      style === 'deepObject' && where === 'query' ? 'type: object, for this style' : nearest(style, names);
     const fix =
       near ?? `${names.join(' or ')}, or for the same URLs type: string, and read the text in the handler`;
     node.at('style').fault(`the style ${style} is not supported here`, `Write ${fix}`);
@@ -173,7 +174,8 @@ function asText(schema: Schema): Schema {
   return { ...schema, type: ['string'], shape: { ...schema.shape, types: ['string'] } };
 }
 
-const textFix = 'Write schema with type: string, and read the text in the handler: requests stay the same';
+const textFix =
+  'Write schema with type: string, and read the text in the handler: requests stay, but types of generated clients change';
 
 /** Checks that a text can be read in only one way. */
 function checkText(node: ContractNode, { shape }: Schema, where: ParameterPlace): void {
@@ -200,7 +202,8 @@ export function checkProperties(node: ContractNode, { properties, additional }: 
   }
 }
 
-const nestedFix = 'Write type: string, with the JSON of the object, or a body: clients must then send that';
+const nestedFix =
+  'Write each name that clients send on its own, such as filter[total][min]; or type: string with the JSON of the object, which clients must then send';
 
 /** The types that a text stands for; without any, it is a string. */
 function textTypes({ types = ['string'] }: Shape): readonly TypeName[] {

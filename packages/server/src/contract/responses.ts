@@ -161,7 +161,7 @@ export function readResponses(
   const hasSuccess = declared.some(([key]) => /^[23]/.test(key));
   const read = declared.map(([key, given]) => {
     const isError = /^[45]/.test(key) || (key === 'default' && hasSuccess);
-    return readResponse(given.target('responses'), schemas, key, isError ? 'error' : 'response');
+    return readResponse(given, schemas, key, isError ? 'error' : 'response');
   });
   const keys = new Set(read.map(({ result }) => result.key));
   const hasList = read.some(({ result }) => /^2/.test(result.key) && result.isList);
@@ -212,17 +212,18 @@ interface ReadResponse {
 }
 
 function readResponse(
-  node: ContractNode,
+  place: ContractNode,
   schemas: Schemas,
   key: string,
   use: 'response' | 'error',
 ): ReadResponse {
+  const node = place.target('responses');
   if (!/^([2-5]\d\d|[2-5]XX|default)$/.test(key)) {
     const upper = key.toUpperCase();
     const fix = /^[2-5]XX$/.test(upper)
       ? `Write ${upper}`
       : 'Write a status from 200 to 599, a range such as 4XX, or default';
-    node.fault(`${key} is not a status`, fix);
+    place.fault(`${key} is not a status`, fix);
   }
   node.allow('description summary headers content links', {
     [`${keywordsInSchema} schema`]:

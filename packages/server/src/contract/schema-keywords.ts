@@ -263,7 +263,9 @@ function readCount(node: ContractNode, keyword: string): [string, number][] {
   const value = node.number(keyword);
   if (value === undefined) return [];
   if (!Number.isSafeInteger(value) || value < 0)
-    node.at(keyword).fault('must be a count', 'Write 0 or more, or leave it out');
+    node
+      .at(keyword)
+      .fault('must be a count', 'Leave it out, or write 0 or more: values beyond that are then refused');
   return node.has('contains') || !keyword.endsWith('Contains') ? [[keyword, value]] : [];
 }
 

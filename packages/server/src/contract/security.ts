@@ -51,7 +51,10 @@ function readScheme(node: ContractNode): SecurityScheme | undefined {
     if (where === 'header' || where === 'query' || where === 'cookie') {
       return { kind: type, name: node.text('name') ?? '', in: where };
     }
-    node.fault('an apiKey is in a header, query or cookie', 'Write in: header, in: query or in: cookie');
+    node.fault(
+      'an apiKey is in a header, query or cookie',
+      'Write in: header, in: query or in: cookie, as clients send it',
+    );
   } else if (type === 'oauth2' || type === 'openIdConnect') {
     node.allow(`${common} ${type === 'oauth2' ? 'flows oauth2MetadataUrl' : 'openIdConnectUrl'}`);
     return { kind: type };

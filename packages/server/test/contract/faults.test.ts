@@ -160,13 +160,13 @@ const refused: Record<string, Case[]> = {
       parameter({ in: 'header', schema: { type: 'object' } }),
       'an object is not supported here',
       '/schema',
-      'Write schema with type: string, and read the text in the handler: requests stay the same',
+      'Write schema with type: string, and read the text in the handler: requests stay, but types of generated clients change',
     ],
     [
       parameter({ schema: { type: 'object', properties: { a: { type: 'object' } } }, style: 'deepObject' }),
       'the property a: an object is not supported here',
       '/schema',
-      'Write type: string, with the JSON of the object, or a body: clients must then send that',
+      'Write each name that clients send on its own, such as filter[total][min]; or type: string with the JSON of the object, which clients must then send',
     ],
     ...[{ schema: { type: 'object', properties: { 'q[a]': text } } }, { schema: text, name: 'q[a]' }].map(
       (other): Case => [
@@ -223,7 +223,7 @@ const refused: Record<string, Case[]> = {
       parameter({ content: { 'application/json': {} } }),
       'content is not supported here',
       '/content',
-      'Write schema with type: string, and read the text in the handler: requests stay the same',
+      'Write schema with type: string, and read the text in the handler: requests stay, but types of generated clients change',
     ],
   ],
   'arrays in cookies': [
@@ -231,7 +231,7 @@ const refused: Record<string, Case[]> = {
       parameter({ in: 'cookie', schema: { type: 'array', items: text } }),
       'an array in a cookie is not supported',
       '/schema',
-      'Write schema with type: string, and read the text in the handler: requests stay the same',
+      'Write schema with type: string, and read the text in the handler: requests stay, but types of generated clients change',
     ],
   ],
   'a body on GET, in 3.1': [
@@ -244,7 +244,7 @@ const refused: Record<string, Case[]> = {
     [
       ...Object.entries({
         'application/xml':
-          'Write schema with type: string (for bytes, with format: binary), and read it in the handler: requests stay the same',
+          'Write schema with type: string (for bytes, with format: binary), and read it in the handler: requests stay, but types of generated clients change',
         'multipart/mixed': 'Write multipart/form-data: clients must then send that',
         'multipart/*': 'Write multipart/form-data: clients must then send that',
       }).map(([type, fix]): Case => {
@@ -1119,7 +1119,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     'application/json:\n            schema:\n              $ref: ',
     'application/xml:\n            schema:\n              $ref: ',
-    '10:9 application/xml is not supported. Write schema with type: string (for bytes, with format: binary), and read it in the handler: requests stay the same.',
+    '10:9 application/xml is not supported. Write schema with type: string (for bytes, with format: binary), and read it in the handler: requests stay, but types of generated clients change.',
   ],
 ];
 
