@@ -122,22 +122,6 @@ export const faults = {
       return () => void process.kill(supervisor, 'SIGCONT');
     },
   },
-  signalWorkers: {
-    name: 'send the signals of an end to workers',
-    workers: 2,
-    hold: [100, 500],
-    inject: (world, random) => {
-      const workers = world.workerProcesses();
-      for (const signal of random.shuffle(/** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGHUP']))) {
-        process.kill(random.pick(workers), signal);
-      }
-      return () => {
-        const left = world.processes();
-        if (!workers.every((pid) => left.includes(pid)))
-          throw new Error('a worker has ended by a signal that it must ignore');
-      };
-    },
-  },
   emptyTemporaryFolder: {
     name: 'empty the folder of temporary files',
     hold: [100, 500],

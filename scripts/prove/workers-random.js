@@ -27,10 +27,4 @@ export class Random {
   pick(values) {
     return /** @type {T} */ (values[this.integer(0, values.length - 1)]);
   }
-
-  /** The values in another order. @template T @param {readonly T[]} values @returns {T[]} */
-  shuffle(values) {
-    const left = [...values];
-    return values.map(() => /** @type {T} */ (left.splice(this.integer(0, left.length - 1), 1)[0]));
-  }
 }

@@ -21,7 +21,7 @@ const program = new Command('npm run prove:workers --')
   .description(
     `24 clients of several subjects use the library (examples/library) with all its operations, on kept and on new
 connections, and many at the same documents. An operator creates, lists and revokes tokens, and backs up the store.
-Meanwhile processes are killed, stopped and sent signals, the folder of temporary files is emptied, the store or its log
+Meanwhile processes are killed and stopped, the folder of temporary files is emptied, the store or its log
 is moved away and back, the reader of the log stalls, and the descriptors are taken; on PostgreSQL, its processes are
 killed, stopped and restarted.
 
@@ -100,14 +100,12 @@ async function prove(engine) {
 function deck(values, random, applies) {
   /** @type {T[]} */
   let left = [];
-  const next = () => {
-    if (left.length === 0) left = random.shuffle(values);
-    return /** @type {T} */ (left.pop());
-  };
   return () => {
-    let value = next();
-    while (!applies(value)) value = next();
-    return value;
+    for (;;) {
+      if (left.length === 0) left = [...values];
+      const [value] = left.splice(random.integer(0, left.length - 1), 1);
+      if (value !== undefined && applies(value)) return value;
+    }
   };
 }
 

@@ -61,7 +61,7 @@ t.test('the workers end with the supervisor, whatever ends it', skipFor(noProc),
   const token = await server.createToken('alice');
   const workers = workersOf(server);
   for (const worker of workers)
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.kill(worker, signal);
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.kill(worker, signal);
   t.equal((await create(server, token, '{"id":1,"name":"a"}')).status, 200, 'alone, they obey no signal');
   t.equal(workersOf(server).length, 2);
   t.equal(await server.end('SIGKILL'), 'SIGKILL');
