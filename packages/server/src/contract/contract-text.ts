@@ -158,8 +158,10 @@ export class ContractText {
     add(this.#warnings, this.find(path, message, fix));
   }
 
+  /** Those at places without a fault: what is there now must change. */
   get warnings(): Finding[] {
-    return sorted(this.#warnings);
+    const places = new Set(Array.from(this.#faults.values(), ({ pointer }) => pointer));
+    return sorted(this.#warnings).filter(({ pointer }) => !places.has(pointer));
   }
 
   /** @throws ContractError if there are faults. */

@@ -314,7 +314,7 @@ function fixOfPattern(pattern: string, maxLength: number | undefined, isName: bo
   const other = effortOf(pattern).slow?.isEndless
     ? 'separate what is repeated by a character that must be there, as in ^\\w+(\\s\\w+)*$, and let no two alternatives match the same text'
     : `${start} repetitions that follow each other match different characters, as in ^[^@]+@[^@]+$`;
-  return `${isName ? 'Rewrite it:' : `Write ${length}, or`} ${other}; texts that clients may send now are then refused`;
+  return `${isName ? 'Rewrite it:' : `Write ${length}, or`} ${other}; texts that no longer match are then refused`;
 }
 
 /** Checks a pattern of requests, of the server's errors or of names; returns whether it is one. */

@@ -105,7 +105,12 @@ export function readRequirements(
             undefinedFix(name, Object.keys(components.at('securitySchemes').value ?? {})),
           );
       } else if (scopes.length > 0 && !isOfOauth && !takesRoles) {
-        requirement.at(name).fault(`${name} cannot have scopes`, `Write ${scopeExtension} in the operation`);
+        requirement
+          .at(name)
+          .fault(
+            `${name} cannot have scopes`,
+            `Write ${name}: [], and ${scopeExtension}: ${scopes[0]} in the operation, without which all callers are allowed`,
+          );
       }
       return { scheme: name, scopes };
     });

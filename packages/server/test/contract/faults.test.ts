@@ -443,7 +443,7 @@ const refused: Record<string, Case[]> = {
       field({ type: 'string', pattern }),
       `${pattern} is too slow: it takes too long to match the text "a" ${text}`,
       '/pattern',
-      `Write a maxLength next to it, or ${fix}, as in ${pattern.includes('(') ? '^\\w+(\\s\\w+)*$, and let no two alternatives match the same text' : '^[^@]+@[^@]+$'}; texts that clients may send now are then refused`,
+      `Write a maxLength next to it, or ${fix}, as in ${pattern.includes('(') ? '^\\w+(\\s\\w+)*$, and let no two alternatives match the same text' : '^[^@]+@[^@]+$'}; texts that no longer match are then refused`,
     ]),
     [
       field({ type: 'string', pattern: '(' }),
@@ -454,7 +454,7 @@ const refused: Record<string, Case[]> = {
       { [aboutSchema]: { type: 'object', patternProperties: { 'a+b': {} } }, ...version31 },
       'a+b is too slow: it takes too long to match the text "a" 100000 times, then "0"',
       '/patternProperties/a+b',
-      'Rewrite it: begin it with ^, and let repetitions that follow each other match different characters, as in ^[^@]+@[^@]+$; texts that clients may send now are then refused',
+      'Rewrite it: begin it with ^, and let repetitions that follow each other match different characters, as in ^[^@]+@[^@]+$; texts that no longer match are then refused',
     ],
   ],
   'an integer that programs round, as a bound of int64 or in `enum`': [
@@ -731,7 +731,10 @@ async function faultsOf(edits: Edits): Promise<readonly Finding[]> {
     return [];
   } catch (error) {
     t.ok(error instanceof ContractError, (error as Error).stack ?? '');
-    return (error as ContractError).faults;
+    const { faults, warnings } = error as ContractError;
+    const twice = warnings.filter(({ pointer }) => faults.some((fault) => fault.pointer === pointer));
+    t.strictSame(twice, [], 'what is an error is no warning, too');
+    return faults;
   }
 }
 
