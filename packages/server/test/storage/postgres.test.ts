@@ -561,7 +561,11 @@ t.test('PostgreSQL with faults', skipFor(noPostgres), async (t) => {
       await onInsert('DEALLOCATE ALL;');
       await putAll(transacting, [3n]);
       await putAll(transacting, [4n, 5n]);
-      t.equal((await transacting.plants.list('t', { limit: 9 })).count, 4, 'a refused transaction is repeated');
+      t.equal(
+        (await transacting.plants.list('t', { limit: 9 })).count,
+        4,
+        'a refused transaction is repeated',
+      );
       t.match(warnings.splice(0), [
         { message: /"[\w-]+" does not exist\. A connection pooler does not support prepared/ },
       ]);
