@@ -9,9 +9,9 @@ import { ReplayedDisk } from '../../scripts/lib/replayed-disk.js';
 import { temporaryFolder } from '../../packages/server/test/support/engines.js';
 import { lacks, skipFor } from '../../packages/server/test/support/skip.js';
 
-const strace = skipFor(lacks('strace'));
+const strace = () => skipFor(lacks('strace'));
 
-t.test('the replay has every change of a folder', strace, async (t) => {
+t.test('the replay has every change of a folder', strace(), async (t) => {
   const folder = await temporaryFolder(t);
   const { disk, events } = await replay(t, folder, [
     'sh',
@@ -26,7 +26,7 @@ t.test('the replay has every change of a folder', strace, async (t) => {
   }, /unnoticed differs/);
 });
 
-t.test('the replay refuses a change that it cannot repeat', strace, async (t) => {
+t.test('the replay refuses a change that it cannot repeat', strace(), async (t) => {
   const commands = [
     ['mv', 'file', 'moved'],
     ['ln', '-s', 'file', 'link'],

@@ -16,7 +16,7 @@ import { skipFor } from '../../packages/server/test/support/skip.js';
 import { repeatUntil } from '../../packages/server/test/support/wait.js';
 import { allEnd, noProc } from '../../packages/server/test/support/workers.js';
 
-const linux = skipFor(noProc);
+const linux = () => skipFor(noProc);
 const script = fileURLToPath(new URL('../support/runner-fixture.js', import.meta.url));
 
 /** Runs a test of the fixture. All processes have ended when it returns what the runner has printed. */
@@ -50,7 +50,7 @@ t.test('a failure is reported with its file, its test and the command that repea
   t.match(printed, '\nFiles: 0 passed, 1 failed\n');
 });
 
-t.test('a process that a test leaves behind is ended', linux, async (t) => {
+t.test('a process that a test leaves behind is ended', linux(), async (t) => {
   const { printed, isWell } = await runFixture(t, 'leaves');
   t.ok(isWell);
   t.match(printed, /^ok {3}1\/1 test\/fixture\.test\.ts \(/);
@@ -66,7 +66,7 @@ for (const { name, limits, reason } of [
   },
   { name: 'is killed', limits: {}, reason: 'The process ended with SIGKILL.' },
 ]) {
-  t.test(`a test that ${name}: the report says so, and all its processes are ended`, linux, async (t) => {
+  t.test(`a test that ${name}: the report says so, and all its processes are ended`, linux(), async (t) => {
     const { printed, isWell } = await runFixture(t, name, limits);
     t.notOk(isWell);
     t.match(printed, `not ok: test/fixture.test.ts\n    ${reason}`);
@@ -74,7 +74,7 @@ for (const { name, limits, reason } of [
   });
 }
 
-t.test('when the runner has gone, its processes are ended and its folder is removed', linux, async (t) => {
+t.test('when the runner has gone, its processes are ended and its folder is removed', linux(), async (t) => {
   const folder = await mkdtemp(join(await temporaryFolder(t), 'run-'));
   const mark = randomUUID();
   const other = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1_000)'], {

@@ -100,7 +100,8 @@ t.test(
   },
 );
 
-const linux = skipFor(process.platform === 'linux' ? undefined : 'a pipe can be opened again only on Linux');
+const linux = () =>
+  skipFor(process.platform === 'linux' ? undefined : 'a pipe can be opened again only on Linux');
 
 /** A pipe whose reader has stalled. */
 async function stalledPipe(t: Test): Promise<number> {
@@ -128,7 +129,7 @@ async function replaceOne(admin: string, supervisor: number): Promise<void> {
   });
 }
 
-t.test('with a stalled reader, a worker that dies and is replaced stops no process', linux, async (t) => {
+t.test('with a stalled reader, a worker that dies and is replaced stops no process', linux(), async (t) => {
   const OPS_PORT = String(await getPort());
   const admin = `http://127.0.0.1:${OPS_PORT}`;
   t.test('standard output is a socket', async (t) => {
@@ -158,7 +159,7 @@ t.test('with a stalled reader, a worker that dies and is replaced stops no proce
   });
 });
 
-t.test('a program that shares the pipe of the log cannot stop the server', linux, async (t) => {
+t.test('a program that shares the pipe of the log cannot stop the server', linux(), async (t) => {
   const output = await stalledPipe(t);
   const server = await startServer(t, { output });
   share(output);
@@ -174,7 +175,7 @@ const warnings = `data:text/javascript,process.on('SIGUSR2', () => {
 })`;
 
 for (const WORKERS of ['1', '2']) {
-  t.test(`a stalled reader of standard error stops no process, of ${WORKERS}`, linux, async (t) => {
+  t.test(`a stalled reader of standard error stops no process, of ${WORKERS}`, linux(), async (t) => {
     const server = await startServer(t, { env: { WORKERS }, nodeArgs: ['--import', warnings] });
     server.child.stderr?.pause();
     for (const pid of [server.child.pid!, ...childrenOf(server.child.pid!)]) process.kill(pid, 'SIGUSR2');
@@ -185,7 +186,7 @@ for (const WORKERS of ['1', '2']) {
   });
 }
 
-t.test('what a worker prints besides its log reaches standard error', linux, async (t) => {
+t.test('what a worker prints besides its log reaches standard error', linux(), async (t) => {
   const print = `data:text/javascript,process.on('SIGUSR2', () => console.log('printed by', process.pid))`;
   const server = await startServer(t, { env: { WORKERS: '2' }, nodeArgs: ['--import', print] });
   const workers = childrenOf(server.child.pid!);

@@ -10,7 +10,7 @@ import { RawConnection } from '../support/raw-connection.js';
 import { lacks, skipFor } from '../support/skip.js';
 import { repeatUntil } from '../support/wait.js';
 
-const needsPrlimit = skipFor(lacks('prlimit'));
+const needsPrlimit = () => skipFor(lacks('prlimit'));
 const needsFullDevice = skipFor(existsSync('/dev/full') ? undefined : '/dev/full is a full disk');
 
 /** Resolves when a connection has been rejected: closed without a response. */
@@ -37,24 +37,28 @@ async function findStyle({ get }: Awaited<ReturnType<typeof connectTo>>): Promis
   return `/docs/${/"([^"]+swagger-ui.css)"/.exec((await get('/docs/'))?.text ?? '')?.[1]}`;
 }
 
-t.test('clients never use up the file descriptors, whatever MAX_CONNECTIONS is', needsPrlimit, async (t) => {
-  const server = await startServer(t, { launcher: ['prlimit', '--nofile=200:200'] });
-  const lowered = server.log.find(({ maxConnections }) => maxConnections !== undefined);
-  t.match(lowered, { level: 40, maxConnections: Number });
-  const room = Number(lowered?.['maxConnections']);
-  t.ok(room >= 50 && room <= 150, `${room} connections of 200 descriptors`);
-  const token = await server.createToken('alice');
-  const client = await connectTo(t, server, token);
-  for (let i = 1; i < room; i++) await connectTo(t, server);
-  await Promise.all(Array.from({ length: 200 }, () => refused(t, server.port)));
-  t.match(await client.get(await findStyle(client)), { status: 200 }, 'a file is read');
-  t.match(await client.get('/plants'), { status: 200 });
-  t.strictSame(server.faults, []);
-});
+t.test(
+  'clients never use up the file descriptors, whatever MAX_CONNECTIONS is',
+  needsPrlimit(),
+  async (t) => {
+    const server = await startServer(t, { launcher: ['prlimit', '--nofile=200:200'] });
+    const lowered = server.log.find(({ maxConnections }) => maxConnections !== undefined);
+    t.match(lowered, { level: 40, maxConnections: Number });
+    const room = Number(lowered?.['maxConnections']);
+    t.ok(room >= 50 && room <= 150, `${room} connections of 200 descriptors`);
+    const token = await server.createToken('alice');
+    const client = await connectTo(t, server, token);
+    for (let i = 1; i < room; i++) await connectTo(t, server);
+    await Promise.all(Array.from({ length: 200 }, () => refused(t, server.port)));
+    t.match(await client.get(await findStyle(client)), { status: 200 }, 'a file is read');
+    t.match(await client.get('/plants'), { status: 200 });
+    t.strictSame(server.faults, []);
+  },
+);
 
 t.test(
   'a server without descriptors serves its clients, refuses others, and recovers',
-  needsPrlimit,
+  needsPrlimit(),
   async (t) => {
     const env = { MAX_EVENT_LOOP_DELAY_MS: '60000' };
     const server = await startServer(t, { env, launcher: ['prlimit', '--nofile=1000:1000'] });

@@ -32,14 +32,15 @@ import { allEnd, childrenOf, lives, noProc, startWorkers, workersOf } from '../s
 
 const root = fileURLToPath(new URL('../../../../', import.meta.url));
 const main = join(root, 'dist/main.js');
-const linux = skipFor(noProc);
-const namespaces = skipFor(
-  spawnSync('unshare', ['--pid', '--fork', 'true']).status === 0
-    ? undefined
-    : 'only root may create a namespace of process ids',
-  { alsoInCi: true },
-);
-const needsPrlimit = skipFor(lacks('prlimit'));
+const linux = () => skipFor(noProc);
+const namespaces = () =>
+  skipFor(
+    spawnSync('unshare', ['--pid', '--fork', 'true']).status === 0
+      ? undefined
+      : 'only root may create a namespace of process ids',
+    { alsoInCi: true },
+  );
+const needsPrlimit = () => skipFor(lacks('prlimit'));
 
 /** Starts the server without waiting for it, in a folder for its data and one for its temporary files. */
 async function launch(t: Test, env: Record<string, string>, launcher: string[] = []) {
@@ -100,7 +101,7 @@ async function launchStopped(t: Test) {
 }
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-  t.test(`${signal} ends a process that starts, with status 0`, linux, async (t) => {
+  t.test(`${signal} ends a process that starts, with status 0`, linux(), async (t) => {
     const database = await silentDatabase(t);
     const { child, ended } = await launch(t, { DATABASE_URL: database.url });
     await database.connected;
@@ -143,10 +144,10 @@ const handlesSignals = (pid: number) => {
 };
 
 for (const [WORKERS, launcher, options] of [
-  ['1', [], linux],
-  ['2', [], linux],
-  ['1', ['unshare', '--pid', '--fork', '--kill-child'], namespaces],
-  ['2', ['unshare', '--pid', '--fork', '--kill-child'], namespaces],
+  ['1', [], linux()],
+  ['2', [], linux()],
+  ['1', ['unshare', '--pid', '--fork', '--kill-child'], namespaces()],
+  ['2', ['unshare', '--pid', '--fork', '--kill-child'], namespaces()],
 ] as const) {
   const which = `WORKERS=${WORKERS}${launcher.length > 0 ? ' and PID 1' : ''}`;
   t.test(`with ${which}, SIGTERM leaves nothing behind at any moment of the start`, options, async (t) => {
@@ -174,7 +175,7 @@ for (const [WORKERS, launcher, options] of [
 
 t.test(
   'a signal ends a supervisor and its workers while these start, and nothing is left',
-  linux,
+  linux(),
   async (t) => {
     const { child, ended, workers, left } = await launchStopped(t);
     child.kill('SIGTERM');
@@ -184,7 +185,7 @@ t.test(
   },
 );
 
-t.test('workers that start end with their supervisor, whatever ends it', linux, async (t) => {
+t.test('workers that start end with their supervisor, whatever ends it', linux(), async (t) => {
   const { child, ended, workers, resume } = await launchStopped(t);
   child.kill('SIGKILL');
   t.strictSame(await ended, [null, 'SIGKILL']);
@@ -192,7 +193,7 @@ t.test('workers that start end with their supervisor, whatever ends it', linux, 
   await allEnd(workers);
 });
 
-t.test('a start that fails leaves no process and nothing else', linux, async (t) => {
+t.test('a start that fails leaves no process and nothing else', linux(), async (t) => {
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
   t.teardown(() => other.close());
@@ -254,7 +255,7 @@ async function startStopped(t: Test, env: Record<string, string> = {}) {
   return { server, workers, resume: pauseAll(t, workers) };
 }
 
-t.test('connections that wait in the supervisor count toward MAX_CONNECTIONS', linux, async (t) => {
+t.test('connections that wait in the supervisor count toward MAX_CONNECTIONS', linux(), async (t) => {
   const { server, resume } = await startStopped(t, { MAX_CONNECTIONS: '10' });
   const first = Array.from({ length: 10 }, () => isServed(t, server.port));
   t.equal(await isServed(t, server.port), false, 'the eleventh is closed at once');
@@ -295,7 +296,7 @@ async function connectAll(t: Test, { child, port }: ServerProcess, count: number
   return clients;
 }
 
-t.test('connections on their way to a worker that dies are closed, and no others', linux, async (t) => {
+t.test('connections on their way to a worker that dies are closed, and no others', linux(), async (t) => {
   const { server, workers, resume } = await startStopped(t);
   // Two are on their way to each worker.
   const clients = await connectAll(t, server, 4);
@@ -308,7 +309,7 @@ t.test('connections on their way to a worker that dies are closed, and no others
   t.equal(await server.end(), 0);
 });
 
-t.test('connections that wait when the service ends are served', linux, async (t) => {
+t.test('connections that wait when the service ends are served', linux(), async (t) => {
   const { server, resume } = await startStopped(t);
   const clients = await connectAll(t, server, 10);
   const ended = server.end('SIGTERM');
@@ -318,7 +319,7 @@ t.test('connections that wait when the service ends are served', linux, async (t
   t.equal(await ended, 0);
 });
 
-t.test('a worker that connections do not reach is replaced', needsPrlimit, async (t) => {
+t.test('a worker that connections do not reach is replaced', needsPrlimit(), async (t) => {
   const server = await startWorkers(t);
   const [failing = 0] = childrenOf(server.child.pid!);
   t.equal(spawnSync('prlimit', ['--pid', String(failing), '--nofile=10:']).status, 0);
@@ -350,7 +351,7 @@ t.test('in workers, too, a request that stays incomplete is ended', async (t) =>
 
 t.test(
   'connections that wait for workers leave the supervisor enough descriptors to replace one',
-  needsPrlimit,
+  needsPrlimit(),
   async (t) => {
     const server = await startServer(t, {
       env: { WORKERS: '2' },

@@ -606,7 +606,7 @@ t.test('whatever a crash has left of the lock prevents no start', async (t) => {
 });
 
 const newUrl = async (t: Test) => `file:${join(await temporaryFolder(t), 'plants.db')}`;
-const noSocketFile = skipFor(process.platform === 'win32' ? 'a named pipe has no path' : undefined);
+const noSocketFile = () => skipFor(process.platform === 'win32' ? 'a named pipe has no path' : undefined);
 
 /** Connects to the writer as a worker does, and resolves when it has sent its greeting. */
 async function connectTo(t: Test, address: string): Promise<Socket> {
@@ -620,7 +620,7 @@ async function connectTo(t: Test, address: string): Promise<Socket> {
 /** Resolves when a connection has closed, with or without an error. */
 const closeOf = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve));
 
-t.test('a line that is not a batch closes its connection, and harms no other', noSocketFile, async (t) => {
+t.test('a line that is not a batch closes its connection, and harms no other', noSocketFile(), async (t) => {
   const limits = { queueBytes: 100_000, batchBytes: 100_000 };
   const url = await newUrl(t);
   const storage = await openStorage(url, limits, {}, { forWorkers: true });
@@ -746,7 +746,7 @@ const interruptions: Record<string, (worker: Socket) => void> = {
     worker.write('{"result":{"failure":"other","message":""}}\n'),
 };
 for (const [what, interrupt] of Object.entries(interruptions)) {
-  t.test(`a worker ${what} knows that it cannot write`, noSocketFile, async (t) => {
+  t.test(`a worker ${what} knows that it cannot write`, noSocketFile(), async (t) => {
     const url = await newUrl(t);
     const writer = await startWriter(t, url);
     const address = await startInterrupter(t, writer.address, interrupt);
@@ -779,7 +779,7 @@ t.test('a worker that closes its store has not lost its writer', async (t) => {
 
 t.test(
   'a store with a long path has its socket beside it, for this user, until it is closed',
-  noSocketFile,
+  noSocketFile(),
   async (t) => {
     const folder = join(await temporaryFolder(t), 'x'.repeat(200));
     await mkdir(folder);
@@ -808,7 +808,7 @@ t.test(
   },
 );
 
-t.test('a path that is too long for SQLite prevents the start, with one line', noSocketFile, async (t) => {
+t.test('a path that is too long for SQLite prevents the start, with one line', noSocketFile(), async (t) => {
   const root = await temporaryFolder(t);
   const folder = join(root, 'x'.repeat(250), 'x'.repeat(500 - root.length - 262));
   await mkdir(folder, { recursive: true });

@@ -6,7 +6,8 @@ export const lacks = (program: string) =>
   spawnSync(program, ['--version']).error ? `there is no ${program}` : undefined;
 
 /**
- * Options for a test that needs something this machine may lack.
+ * Options for one test that needs something this machine may lack. Each test needs its own: --grep of tap writes into
+ * those of the tests that it leaves out.
  * @param lack - What is lacking, in words; undefined when nothing is.
  * @param options - Whether CI may lack it too, since no package brings it.
  * @throws Error in CI, where everything else must be there.
