@@ -1,5 +1,5 @@
 // Writes the list of error codes in docs/api.md from the code, and the TypeScript of pages into files that the compiler
-// checks; tests fail if one is out of date.
+// checks and tests run.
 import { readFileSync } from 'node:fs';
 import { allErrors } from '../../dist/plants/errors.js';
 import { writeGenerated } from '../lib/generated.js';
@@ -24,3 +24,15 @@ async function writeExamples(page, file) {
 
 await writeExamples('docs/api.md', 'examples/guide.ts');
 await writeExamples('packages/server/docs/recipes.md', 'packages/server/test/docs/recipes.ts');
+
+/** @param {string} page @param {string} folder - What the files that the page shows by name are written to. */
+async function writeFiles(page, folder) {
+  for (const [, name, code = ''] of read(page).matchAll(/^`src\/(\w+\.ts)`[^]*?^```ts\n([^]*?)^```$/gm)) {
+    const comment = `// A file of ${page}, written by "npm run generate"; do not edit.`;
+    const linked = code.replace("from 'contract-server'", "from '../../../dist/index.js'");
+    await writeGenerated(`${folder}/${name}`, `${comment}\n${linked}`);
+  }
+}
+
+await writeFiles('packages/server/docs/login.md', 'packages/server/test/support/login');
+await writeFiles('packages/server/docs/own-database.md', 'packages/server/test/support/sales');

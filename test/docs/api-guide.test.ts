@@ -13,7 +13,6 @@ import { startOther, testForeignParts } from '../../packages/server/test/support
 import { startServer } from '../../packages/server/test/support/processes.js';
 import { startListening } from '../../packages/server/test/support/service.js';
 import { skipFor } from '../../packages/server/test/support/skip.js';
-import { allErrors } from '../../dist/plants/errors.js';
 
 const run = promisify(execFile);
 const root = new URL('../..', import.meta.url).pathname;
@@ -135,16 +134,6 @@ for method, body in (("DELETE", None), ("POST", {"id": 2, "name": None})):
   t.strictSame(proxy.fates, [], 'every request was repeated');
 });
 
-t.test('its TypeScript is the code that the compiler checks', (t) => {
-  const checked = read('examples/guide.ts');
-  t.equal(
-    checked.replace(/^\/\/ .*\n/, ''),
-    blocks('ts'),
-    'examples/guide.ts is that of docs/api.md; if not, run "npm run generate"',
-  );
-  t.end();
-});
-
 t.test('the commands of the README do what it describes', await needs('curl'), async (t) => {
   const readme = read('README.md');
   const blockWith = (command: string) =>
@@ -186,20 +175,6 @@ t.test('the commands of the README do what it describes', await needs('curl'), a
   t.match(await bash(commands.replace('0123456789ab', id)), /^pst_\S+\npst_\S+\n[^]*alice[^]*bob/);
   const left = JSON.parse(await bash('node dist/cli.js token list --json')) as { subject: string }[];
   t.strictSame(left.map(({ subject }) => subject).sort(), ['alice', 'bob'], 'one is revoked and pruned');
-});
-
-t.test('docs/api.md lists the error codes of the catalogue', (t) => {
-  const items = [...guide.matchAll(/^- (\*\*\d{5}\*\*[^]*?)(?=\n(?:- |\n))/gm)].map(([, item = '']) =>
-    item.replace(/\n +/g, ' '),
-  );
-  t.strictSame(
-    items,
-    Object.entries(allErrors)
-      .sort(([, a], [, b]) => a.code - b.code)
-      .map(([name, { code, message }]) => `**${code}** \`${name}\`: ${message}`),
-    'docs/api.md has the codes of packages/server/src/errors.ts; if not, run "npm run generate"',
-  );
-  t.end();
 });
 
 /** The examples of the section about lists, in a module that compiles if they do. */

@@ -31,11 +31,6 @@ const service = {
 } as const satisfies Omit<Service, 'open'>;
 completeMigrations(service, false);
 
-t.test('docs/own-database.md has the code that is tested', async (t) => {
-  const code = await readFile(new URL('../../test/support/sales/sales.ts', import.meta.url), 'utf8');
-  t.ok(page.includes(`\`\`\`ts\n${code.replace('../../../dist/index.js', 'contract-server')}\`\`\``));
-});
-
 const databases = {
   SQLite: { skip: {}, url: async () => join(await temporaryFolder(t), 'sales.db') },
   PostgreSQL: { skip: skipFor(noPostgres), url: () => emptyDatabase(t) },

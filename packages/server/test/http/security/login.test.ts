@@ -31,13 +31,6 @@ async function openLogin(t: Test) {
   return { ...one, post, logOut };
 }
 
-t.test('docs/login.md has the code that is tested', async (t) => {
-  for (const name of ['passwords', 'login']) {
-    const code = await readFile(new URL(`../../../test/support/login/${name}.ts`, import.meta.url), 'utf8');
-    t.ok(page.includes(`\`\`\`ts\n${code.replace('../../../dist/index.js', 'contract-server')}\`\`\``), name);
-  }
-});
-
 t.test('a user registers, logs in and logs out', async (t) => {
   const { post, logOut, advance } = await openLogin(t);
   t.match(await post('/sessions', body), { status: 403, json: { error: 40301 } });

@@ -1,3 +1,4 @@
+// A file of packages/server/docs/login.md, written by "npm run generate"; do not edit.
 // Register, log in and log out.
 import { createHash, randomUUID } from 'node:crypto';
 import {

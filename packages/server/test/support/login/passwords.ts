@@ -1,3 +1,4 @@
+// A file of packages/server/docs/login.md, written by "npm run generate"; do not edit.
 // Passwords, as they are stored and compared: by scrypt, on threads of Node.js that answer no requests.
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 import { ApiError } from '../../../dist/index.js';

@@ -1,3 +1,4 @@
+// A file of packages/server/docs/own-database.md, written by "npm run generate"; do not edit.
 // Sales of all callers, and a report on them, in a database of their own.
 import { DatabaseSync } from '@photostructure/sqlite';
 import { Kysely, PostgresDialect, sql, SqliteDialect, type Dialect } from 'kysely';
