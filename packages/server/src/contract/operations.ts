@@ -84,7 +84,7 @@ export function readOperations(surroundings: Surroundings): Operation[] {
     if (keys.some((key) => routes.has(key)))
       node.fault(
         'another path with this method matches the same URLs',
-        'Leave one out: no request is for one alone',
+        'Leave one out: requests cannot tell them apart',
       );
     for (const key of keys) routes.add(key);
     return operation;

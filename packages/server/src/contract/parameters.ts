@@ -27,8 +27,12 @@ export interface Parameter extends TextForm {
   readonly schema: Schema;
 }
 
-/** Headers that OpenAPI does not allow as parameters, in lower case. */
-const reservedHeaders = ['accept', 'content-type', 'authorization'];
+/** Headers that OpenAPI does not allow as parameters, in lower case, and what declares them. */
+const reservedHeaders = new Map([
+  ['accept', 'content of the responses'],
+  ['content-type', 'content of requestBody'],
+  ['authorization', 'security'],
+]);
 const styles: Readonly<Record<ParameterPlace, Readonly<Record<string, string>>>> = {
   path: { simple: ',' },
   header: { simple: ',' },
@@ -104,8 +108,9 @@ function readParameter(node: ContractNode, schemas: Schemas): Parameter | undefi
   if (name === undefined) return undefined;
   checkName(node, name);
   const at = where as ParameterPlace;
-  if (at === 'header' && reservedHeaders.includes(name.toLowerCase())) {
-    const fix = 'Leave it out, and declare Authorization by security: generated clients may lose an argument';
+  const place = at === 'header' ? reservedHeaders.get(name.toLowerCase()) : undefined;
+  if (place !== undefined) {
+    const fix = `Leave it out, and declare it by ${place}: generated clients may lose an argument`;
     node.warn(`OpenAPI ignores a parameter ${name}`, fix);
     return undefined;
   }

@@ -70,7 +70,7 @@ export class Preparation {
     return name;
   }
 
-  /** Whether an error means that statements cannot be prepared. If so, the service stops it, and warns once. */
+  /** Whether an error means that statements cannot be prepared. If so, none is prepared from now on, with one warning. */
   isRefused(error: unknown): boolean {
     if (!isNotPrepared(error)) return false;
     if (this.#enabled) {
