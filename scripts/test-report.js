@@ -3,9 +3,6 @@
 import { Parser } from 'tap-parser';
 import { stringify } from 'yaml';
 
-/** After how long without a line the running files are named, in ms. */
-const silence = 20_000;
-
 /**
  * What is known of a test file that has begun.
  * @typedef {object} State
@@ -32,8 +29,8 @@ const indent = (text) => text.trimEnd().replace(/^/gm, '    ') + '\n';
 
 /** The report of a run. */
 export class Report {
-  /** The time of the last line, in ms. */
-  #spoke = Date.now();
+  /** Whether there was a line since the running files could last be named. */
+  #spoke = false;
   #write;
   #count;
   #ended = 0;
@@ -56,7 +53,7 @@ export class Report {
 
   /** Prints text that ends with a line break. @param {string} text */
   print(text) {
-    this.#spoke = Date.now();
+    this.#spoke = true;
     this.#write(text);
   }
 
@@ -104,13 +101,15 @@ export class Report {
     this.print(`${this.#failed.has(file) ? 'FAIL' : 'ok  '} ${this.#progress()} ${file} (${seconds} s)\n`);
   }
 
-  /** Says which files run, if nothing has been said for a while. */
+  /** Says which files run, if nothing has been said since the last call. */
   remind() {
-    if (Date.now() - this.#spoke < silence) return;
+    const spoke = this.#spoke;
+    this.#spoke = false;
+    if (spoke) return;
     const running = [...this.#running].map(
       ([file, { begin }]) => `       ${file} (${Math.round((Date.now() - begin) / 1000)} s)\n`,
     );
-    this.print(`     ${this.#progress()} still running:\n${running.join('')}`);
+    this.#write(`     ${this.#progress()} still running:\n${running.join('')}`);
   }
 
   /** Prints the totals. @returns {boolean} Whether all is well. */

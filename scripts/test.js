@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { Command, InvalidArgumentError } from 'commander';
 import { build } from 'esbuild';
 import { services } from './lib/services.js';
-import { defaultLimits, runFiles } from './test-files.js';
+import { runFiles } from './test-files.js';
 import { createTemporaryFolder } from './test-folder.js';
 import { marked } from './test-processes.js';
 import { Report } from './test-report.js';
@@ -48,9 +48,7 @@ const none = [];
 const program = new Command('npm test --')
   .description(
     'Builds everything that the tests need, then runs them. Without a WORD, leaves out test/deploy, which takes ' +
-      'long and needs programs that few machines have; "npm test -- deploy" runs it.\n\nA file is also ended when ' +
-      'it makes no progress for five minutes: no output, and, on Linux, its processes hardly want to run. How long ' +
-      'it takes otherwise does not matter.',
+      'long and needs programs that few machines have; "npm test -- deploy" runs it.',
   )
   .argument('[WORD...]', 'only files whose path contains one: "connection", "storage/sqlite", "test/docs"')
   .option(
@@ -63,16 +61,11 @@ const program = new Command('npm test --')
   .option('--built', 'use dist/ as it is, and compile only the tests', false)
   .option('--coverage', 'also measure which code the tests run, in all processes; takes longer', false)
   .option('--jobs <N>', 'files that run simultaneously', positive, defaultJobs)
-  .option(
-    '--cpu <MINUTES>',
-    'the processor time of a file after which it is ended',
-    positive,
-    defaultLimits.processor / 60,
-  )
+  .option('--patience <MINUTES>', 'for how long a file may print nothing before it is ended', positive, 20)
   .showHelpAfterError()
   .parse();
 const words = program.args;
-/** @type {{ grep: string[], quick: boolean, built: boolean, coverage: boolean, jobs: number, cpu: number }} */
+/** @type {{ grep: string[], quick: boolean, built: boolean, coverage: boolean, jobs: number, patience: number }} */
 const options = program.opts();
 if (options.quick && words.length > 0)
   program.error('--quick selects the tests itself; leave out the words, or --quick.');
@@ -125,7 +118,7 @@ async function buildAndRun(files, report, folder) {
         ...(options.coverage && { NODE_V8_COVERAGE: resolve(results, 'coverage') }),
       },
       results,
-      limits: { ...defaultLimits, processor: options.cpu * 60 },
+      patience: options.patience * 60,
       report,
     },
   );

@@ -26,24 +26,11 @@ export function allProcesses() {
   return list('/proc').map(Number).filter(Number.isInteger);
 }
 
-/**
- * Returns for how long the running threads of a process have run, and for how long they have run or waited for a
- * processor, in seconds; zeros if the process has ended.
- * @param {number} pid
- */
-export function timesOf(pid) {
-  const times = { ran: 0, ready: 0 };
-  for (const thread of list(`/proc/${pid}/task`)) {
-    const [ran = 0, waited = 0] = readProcess(pid, `task/${thread}/schedstat`).split(' ').map(Number);
-    times.ran += ran / 1e9;
-    times.ready += (ran + waited) / 1e9;
-  }
-  return times;
-}
-
-/** The CPU time of processes, in µs. @param {readonly number[]} processes */
+/** The CPU time of the running threads of processes, in µs. @param {readonly number[]} processes */
 export function cpuTime(processes) {
-  return processes.reduce((sum, pid) => sum + timesOf(pid).ran * 1e6, 0);
+  return processes
+    .flatMap((pid) => list(`/proc/${pid}/task`).map((thread) => readProcess(pid, `task/${thread}/schedstat`)))
+    .reduce((sum, times) => sum + Number(times.split(' ')[0]) / 1_000, 0);
 }
 
 /**
