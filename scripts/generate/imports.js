@@ -7,7 +7,7 @@ import { writeGenerated } from '../lib/generated.js';
 const design = new URL('../../DESIGN.md', import.meta.url);
 const source = 'packages/server/src/';
 /** Values and types that many parts import. */
-const common = ['limits', 'once-per-iteration', 'subject-queue', 'variable-types', 'version', 'within'];
+const common = ['limits', 'once-per-iteration', 'subject-queue', 'time-limit', 'variable-types', 'version'];
 
 const { output } = await cruise(['src', 'packages/server/src', 'packages/client/src'], {
   tsPreCompilationDeps: true,

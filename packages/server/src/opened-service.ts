@@ -2,7 +2,7 @@
 import type { AnyHandlers } from './contract/handlers.js';
 import type { AnyVerifiers } from './contract/verifiers.js';
 import type { AnyOpened, Service, ServiceContext } from './definition.js';
-import { within } from './within.js';
+import { within } from './time-limit.js';
 
 /** How long a check of the service may take, in ms: less than the admin listener waits. */
 const checkTime = 1_500;

@@ -9,7 +9,7 @@ import {
   type Schema,
   type Use,
 } from './schema.js';
-import { expand, ownShape, type OwnShape } from './schema-shape.js';
+import { expand, ownShape, type OwnShape } from './own-shape.js';
 import { absent, anything, type NumberForm, type Shape, type TypeName } from './shape.js';
 
 /** Where a schema is written, and how its values are used. */

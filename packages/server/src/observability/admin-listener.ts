@@ -4,7 +4,7 @@ import type { Registry } from 'prom-client';
 import { addPlainSteps, createHttpApp } from '../http/app-base.js';
 import { adminLimits } from '../limits.js';
 import { messageOf } from '../storage/interface.js';
-import { within } from '../within.js';
+import { within } from '../time-limit.js';
 
 /** What the admin listener reports. */
 export interface AdminOptions {

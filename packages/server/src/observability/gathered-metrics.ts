@@ -1,6 +1,6 @@
 // Combines the metrics of several processes. Counters never decrease, even when a process exits or hangs.
 import { AggregatorRegistry, Counter, Gauge, type Registry } from 'prom-client';
-import { within } from '../within.js';
+import { within } from '../time-limit.js';
 
 /** The metrics of a process, as Registry.getMetricsAsJSON returns them. */
 export type Measured = readonly object[];

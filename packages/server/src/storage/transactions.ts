@@ -1,6 +1,6 @@
 // Transactions over the documents of one subject: what they have read must still hold when they are committed.
 import { transactionLimits } from '../limits.js';
-import { within } from '../within.js';
+import { within } from '../time-limit.js';
 import {
   type Change,
   type Collection,

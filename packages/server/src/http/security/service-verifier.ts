@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import type { SecurityScheme } from '../../contract/security.js';
 import type { Verify } from '../../contract/verifiers.js';
 import { ApiError } from '../../errors.js';
-import { within } from '../../within.js';
+import { within } from '../../time-limit.js';
 import { StorageError } from '../../storage/interface.js';
 import { decodeBasic } from './credentials.js';
 import type { Grant } from './verifier.js';

@@ -1,6 +1,6 @@
 // Connections to PostgreSQL, each to a server whose settings have been checked.
 import { Pool, type PoolClient } from 'pg';
-import { within } from '../../within.js';
+import { within } from '../../time-limit.js';
 import { StorageError } from '../interface.js';
 import { NotConnected, storageError } from './failures.js';
 import { runQuery, type Query } from './query.js';

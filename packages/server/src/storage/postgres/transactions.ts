@@ -1,6 +1,6 @@
 // Commits transactions to PostgreSQL: those of one subject one after the other, several in one transaction of the database.
 import { createHash } from 'node:crypto';
-import { within } from '../../within.js';
+import { within } from '../../time-limit.js';
 import type { CollectionDefinition, Id } from '../interface.js';
 import { StorageError } from '../interface.js';
 import { isCheck, type Step, type TransactionCommitter } from '../transactions.js';
