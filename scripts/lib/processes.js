@@ -71,6 +71,24 @@ export async function until(step, patience) {
   }
 }
 
+/** How long anything may take, in s: far beyond what a slow machine needs, so that only what never happens fails. */
+export const longPatience = 180;
+
+/**
+ * Waits for what must happen.
+ * @template T
+ * @param {string} what
+ * @param {() => T | Promise<T>} step - Is repeated until its result is truthy.
+ * @param {number} [patience] - The longest time, in s.
+ * @returns {Promise<T>} That result.
+ * @throws {Error} when it takes longer.
+ */
+export async function required(what, step, patience = longPatience) {
+  const result = await until(step, patience);
+  if (!result) throw new Error(`not so after ${patience} s: ${what}`);
+  return result;
+}
+
 /** @param {string} folder @returns {string[]} Empty if it does not exist. */
 function list(folder) {
   try {

@@ -8,7 +8,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { Subject } from './workers-documents.js';
 import { Load } from './workers-load.js';
-import { Meter } from './workers-meter.js';
 
 const clients = 48;
 /** How many plants the clients share at a time. */
@@ -20,28 +19,24 @@ const plants = 200;
  * @param {string[]} tokens - Tokens whose subjects have no plants.
  */
 export function startLoad(origins, tokens) {
-  const meter = new Meter();
   /** @type {string[]} */
   const violations = [];
   const subjects = tokens.map(
     (token, i) => new Subject(`subject ${i}`, token, { plants: plants / tokens.length }),
   );
   const violation = (/** @type {string} */ what) => violations.push(what);
-  const load = new Load({ origins, subjects, clients: clients / tokens.length, meter, violation });
-  // Without kinds that need not succeed, measures the longest time without a success.
-  meter.beginFault([]);
+  const load = new Load({ origins, subjects, clients: clients / tokens.length, violation });
   return {
     load,
-    meter,
     /** Ends the load, and compares all plants. @returns {Promise<number>} The number of broken promises. */
     async finish() {
       await load.end();
-      const { write } = meter.endFault(false);
+      const { longestWithoutWrite } = load;
       await load.verify();
       const { acknowledged, refused, unknown } = load;
       console.log(
         `${acknowledged} writes acknowledged, ${refused} refused without effect, ${unknown} with unknown outcome; ` +
-          `at most ${Math.round(write)} ms without one`,
+          `at most ${Math.round(longestWithoutWrite)} ms without one`,
       );
       console.log(`lost, doubled or out of order: ${violations.length}`);
       for (const what of violations.slice(0, 3)) console.log(`  ${what.slice(0, 300)}`);

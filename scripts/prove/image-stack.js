@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import getPort from 'get-port';
-import { until as untilTruthy } from '../lib/processes.js';
+import { required } from '../lib/processes.js';
 
 export const project = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -38,18 +38,6 @@ export async function docker(...args) {
   const { code, stdout, stderr } = await run('docker', args);
   if (code !== 0) throw new Error(`docker ${args.join(' ')}: ${stderr}`);
   return stdout.trim();
-}
-
-/**
- * Repeats a step until its result is truthy.
- * @template T @param {string} what @param {() => Promise<T>} step @param {number} [patience] - In s.
- * @returns {Promise<T>}
- * @throws {Error} when it takes longer.
- */
-export async function until(what, step, patience = 120) {
-  const result = await untilTruthy(step, patience);
-  if (!result) throw new Error(`not so after ${patience} s: ${what}`);
-  return result;
 }
 
 /**
@@ -91,7 +79,7 @@ export class Container {
   }
 
   healthy() {
-    return until(
+    return required(
       'the container is healthy',
       async () => (await this.inspect('{{.State.Health.Status}}')) === 'healthy',
     );
@@ -99,7 +87,7 @@ export class Container {
 
   /** When it was ready, in ms since 1970. @returns {Promise<number>} */
   ready() {
-    return until('the container is ready', async () => {
+    return required('the container is ready', async () => {
       const line = (await this.log()).find(({ msg }) => msg === 'plant-store is ready');
       return Number(line?.['time'] ?? 0);
     });

@@ -5,8 +5,9 @@
 //   npm run prove:image -- --help
 import { setTimeout as pause } from 'node:timers/promises';
 import { Command } from 'commander';
+import { required } from '../lib/processes.js';
 import { startLoad } from './failover-load.js';
-import { Container, derive, docker, project, run, Stack, until } from './image-stack.js';
+import { Container, derive, docker, project, run, Stack } from './image-stack.js';
 
 /** @type {{ image?: string }} */
 const options = new Command('npm run prove:image --')
@@ -37,12 +38,12 @@ function report(what, holds, details = '') {
  * @param {boolean} [interrupts] - Whether the service stops meanwhile.
  */
 async function underLoad(what, origin, token, act, interrupts = false) {
-  const { meter, finish } = startLoad([origin], [token]);
+  const { load, finish } = startLoad([origin], [token]);
   await pause(1_000);
   const error = await act().catch((/** @type {unknown} */ reason) => reason);
   await pause(1_000);
   const isWhole = (await finish()) === 0;
-  const { failed, lastFailure } = meter;
+  const { failed, lastFailure } = load;
   report(what, isWhole && !(error instanceof Error) && (interrupts || failed === 0), `${failed} failed`);
   if (failed > 0) console.log(`       the last one: ${lastFailure}`);
   if (error instanceof Error) console.log(`       ${error.message}`);
@@ -60,7 +61,7 @@ await proveContainer(2);
 await proveReplacement();
 const stack = await Stack.start(image);
 try {
-  await until('two instances serve', async () => (await stack.serving()) === 2);
+  await required('two instances serve', async () => (await stack.serving()) === 2);
   await proveRolling();
 } finally {
   await stack.remove();
@@ -129,7 +130,7 @@ async function proveRolling() {
     for (let i = 0; i < times; i++) {
       for (const count of [4, 2]) {
         await stack.scale(count);
-        await until(`${count} instances serve`, async () => (await stack.serving()) === count);
+        await required(`${count} instances serve`, async () => (await stack.serving()) === count);
       }
     }
   });

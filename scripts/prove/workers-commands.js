@@ -2,6 +2,7 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { send } from '../lib/request.js';
 import { statesIn } from './workers-model.js';
@@ -23,7 +24,6 @@ export class Commands {
   failed = 0;
   #world;
   #load;
-  #isDisturbed;
   #violation;
   #running = true;
   #ended;
@@ -33,14 +33,11 @@ export class Commands {
   /**
    * @param {World} world
    * @param {Load} load
-   * @param {() => number} disturbances - How many faults have begun or ended; odd while one lasts.
    * @param {(what: string) => void} violation
    */
-  constructor(world, load, disturbances, violation) {
+  constructor(world, load, violation) {
     this.#world = world;
     this.#load = load;
-    this.#isDisturbed = (/** @type {number} */ since) => since % 2 === 1 || disturbances() !== since;
-    this.disturbances = disturbances;
     this.#violation = violation;
     this.#ended = this.#run();
   }
@@ -69,7 +66,7 @@ export class Commands {
       const made = await this.#command('token', 'create', subject, '--json');
       if (made !== undefined) await this.#use(JSON.parse(made));
       if (this.#running) await this.verify();
-      if (this.#running && this.#world.isFile) await this.#backUp(`backup-${round}.db`);
+      if (this.#running && this.#world.engine === 'sqlite') await this.#backUp(`backup-${round}.db`);
       await pause(between);
     }
   }
@@ -103,14 +100,14 @@ export class Commands {
 
   /** @param {string[]} args @returns {Promise<string | undefined>} What it printed; undefined if it failed. */
   async #command(...args) {
-    const since = this.disturbances();
+    const begun = performance.now();
     const { code, stdout, stderr } = await this.#world.command(...args);
     if (code === 0) {
       this.succeeded++;
       return stdout;
     }
     this.failed++;
-    if (!this.#isDisturbed(since))
+    if (begun >= this.#load.calmSince)
       this.#violation(`without a fault, "${args.join(' ')}" ended with ${code}: ${stderr.trim()}`);
     return undefined;
   }

@@ -3,9 +3,8 @@ import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { copyingLibraryOf, editedBuild, torn } from '../lib/edited-build.js';
 import { until } from '../lib/processes.js';
-import { killEverything } from './workers-ends.js';
-import { faults } from './workers-faults.js';
-import { Random } from './workers-random.js';
+import { faults, restartAfterKill } from './workers-faults.js';
+import { randomFrom } from './workers-random.js';
 import { Run } from './workers-run.js';
 
 /**
@@ -14,15 +13,14 @@ import { Run } from './workers-run.js';
  * @property {readonly import('../lib/edited-build.js').Edit[]} edits
  * @property {boolean} [transactions] - Whether writes are transactions.
  * @property {number} [workers] - Two by default.
- * @property {(run: Run, random: Random) => Promise<void>} provoke
+ * @property {(run: Run, random: import('./workers-random.js').Random) => Promise<void>} provoke
  * @property {RegExp} expected - A violation that the fault must cause.
  */
 
 /** How often a control is run until it fails as expected: which fault shows is partly chance. */
 const attempts = 3;
-/** As short as the controls can wait. */
-const bound = 3;
-const death = { ...faults.killWorker, bound };
+/** How long a control waits for what must work, in s: it fails anyway if the fault shows. */
+const patience = 10;
 
 /** Waits for a violation. @param {Run} run */
 const untilViolated = async (run) => void (await until(() => run.violations.length > 0, 60));
@@ -80,8 +78,8 @@ const controls = [
       },
     ],
     provoke: async (run, random) => {
-      await run.disturb({ ...faults.moveDatabase, bound: 20 }, random, faults.killWorker);
-      await run.restart(killEverything, random, 2);
+      await run.disturb(faults.moveDatabase, random, faults.killWorker);
+      await run.disturb(restartAfterKill, random);
     },
     // A new worker finds an empty database; whether the writer's last connection then removes the log is chance.
     expected: /no order explains|^move the database alone away and back.*meanwhile no get/,
@@ -100,7 +98,7 @@ const controls = [
         by: "['ignore', 'inherit', 'pipe', 'ipc', output]",
       },
     ],
-    provoke: (run, random) => run.disturb({ ...faults.stallLog, bound }, random, death),
+    provoke: (run, random) => run.disturb(faults.stallLog, random, faults.killWorker),
     expected: /^stall the log's reader.*meanwhile no/,
   },
 ];
@@ -124,7 +122,7 @@ async function runControl(control, root) {
   try {
     let failed = false;
     for (let seed = 1; !failed && seed <= attempts; seed++)
-      failed = await failsAsExpected(control, folder, lines, new Random(seed));
+      failed = await failsAsExpected(control, folder, lines, seed);
     lines.push(failed ? 'fails, as it must' : `DOES NOT FAIL as it must: ${control.expected}`);
     console.log(lines.join('\n'));
     return failed;
@@ -138,22 +136,26 @@ async function runControl(control, root) {
  * @param {Control} control
  * @param {string} root
  * @param {string[]} lines - Receives what happens.
- * @param {Random} random
+ * @param {number} seed
  */
-async function failsAsExpected(control, root, lines, random) {
-  const print = (/** @type {string} */ line) => void lines.push(line);
-  // What else the edited build does wrong does not count, and must not end the run before the expected fault shows.
-  const server = control.transactions === true ? copyingLibraryOf(root) : undefined;
-  const run = new Run(root, print, (what) => control.expected.test(what), server);
-  try {
-    await run.begin('sqlite', control.workers ?? 2);
-    // The write-ahead log then has acknowledged writes.
-    await pause(1_000);
-    await control.provoke(run, random);
-  } catch (error) {
-    lines.push(/** @type {Error} */ (error).message);
-  } finally {
-    await run.abandon();
-  }
+async function failsAsExpected({ transactions, workers = 2, provoke, expected }, root, lines, seed) {
+  const random = randomFrom(seed);
+  const run = await Run.begin(
+    {
+      root,
+      ...(transactions === true && { server: copyingLibraryOf(root) }),
+      engine: 'sqlite',
+      counts: [workers],
+      print: (line) => void lines.push(line),
+      // What else the edited build does wrong must not end the run before the expected fault shows.
+      counted: expected,
+      patience,
+    },
+    random,
+  );
+  // The write-ahead log then has acknowledged writes.
+  await pause(1_000);
+  await provoke(run, random);
+  await run.abandon();
   return run.violations.length > 0;
 }

@@ -1,15 +1,16 @@
-// The faults of prove:workers.
+// The faults and the ends of the server in prove:workers. Signals during a start, and a second one, are tested in
+// packages/server/test/process.
 import { execFileSync } from 'node:child_process';
-import { readdirSync, renameSync, rmSync } from 'node:fs';
+import { linkSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { signalAll, until } from '../lib/processes.js';
-import { kinds } from './workers-meter.js';
+import { setTimeout as pause } from 'node:timers/promises';
+import { required, signalAll } from '../lib/processes.js';
+import { kinds } from './workers-load.js';
 import { descriptors } from './workers-world.js';
 
 /** @typedef {import('./workers-world.js').World} World */
 /** @typedef {import('./workers-random.js').Random} Random */
-/** @typedef {import('./workers-meter.js').Kind} Kind */
 
 /**
  * A fault, and what the service promises meanwhile.
@@ -17,32 +18,37 @@ import { descriptors } from './workers-world.js';
  * @property {string} name
  * @property {import('./workers-world.js').Engine} [engine] - The only one that it concerns.
  * @property {number} [workers] - How many workers the server must have.
- * @property {(world: World, random: Random) => Repair | Promise<Repair>} inject - Returns how it is repaired, which throws an Error when
- *   the service has broken a promise.
- * @property {readonly [number, number]} hold - The shortest and the longest time for which it lasts, in ms.
- * @property {boolean} [withDeath] - Whether workers may be killed meanwhile.
- * @property {boolean} [replaced] - Whether workers that die meanwhile are replaced before it is repaired.
- * @property {readonly Kind[]} [down] - The kinds of requests that need not succeed while it lasts.
- * @property {readonly Kind[]} [downWithDeath] - The same if workers are killed meanwhile.
+ * @property {(world: World, random: Random) => Repair | Promise<Repair>} inject - Returns how it is repaired, unless it is
+ *   over. Both throw an Error when the service has broken a promise.
+ * @property {readonly import('./workers-load.js').Kind[]} [down] - The kinds of requests that need not succeed while it lasts.
+ * @property {boolean} [noNewWorkers] - Whether workers that die meanwhile are replaced only after the repair.
  * @property {boolean} [allow500] - Whether 500 is a valid response while it lasts.
- * @property {number} [bound] - How long what must work may take to do so, in s: by default far more than a slow machine
- *   needs. The pause before a worker is restarted, as logged, is added.
  */
-/** @typedef {() => void | Promise<void>} Repair */
+/** @typedef {(() => unknown) | undefined} Repair */
 
-const none = () => undefined;
 /** A limit of descriptors that every process has reached when it serves. */
 const fewDescriptors = 10;
 
-/** Files of the store are moved away. @param {readonly string[]} suffixes - Of their names. */
-const moveAway = (suffixes) => ({
-  hold: /** @type {const} */ ([200, 1_500]),
-  down: /** @type {const} */ (['write']),
-  engine: /** @type {const} */ ('sqlite'),
-  withDeath: true,
-  replaced: true,
-  inject: (/** @type {World} */ world) => {
-    const { store, awayFolder } = world;
+/** Stops processes, and lets them continue. @param {readonly number[]} processes @returns {Repair} */
+function stopForAMoment(processes) {
+  signalAll(processes, 'SIGSTOP');
+  return () => signalAll(processes, 'SIGCONT');
+}
+
+/** The processes of PostgreSQL but for the first one. @param {World} world */
+const sessionsOf = ({ postgres }) => postgres?.processes().slice(1) ?? [];
+
+/**
+ * Moves files of the store away.
+ * @param {string} name
+ * @param {readonly string[]} suffixes - Of their names.
+ * @returns {Fault}
+ */
+const moveAway = (name, suffixes) => ({
+  name,
+  engine: 'sqlite',
+  down: ['write'],
+  inject: ({ store, awayFolder }) => {
     const away = join(awayFolder, 'away');
     const move = (/** @type {string} */ from, /** @type {string} */ to) => {
       for (const suffix of suffixes) renameSync(`${from}${suffix}`, `${to}${suffix}`);
@@ -73,158 +79,205 @@ export const faults = {
   killWorker: {
     name: 'kill a worker',
     workers: 2,
-    hold: [0, 0],
-    inject: (world, random) => {
-      signalAll([random.pick(world.workerProcesses())], 'SIGKILL');
-      return none;
-    },
+    inject: (world, random) => void signalAll([random.pick(world.workerProcesses())], 'SIGKILL'),
   },
   killAllWorkers: {
     name: 'kill all workers',
     workers: 2,
-    hold: [0, 0],
     down: kinds,
-    inject: (world) => {
-      signalAll(world.workerProcesses(), 'SIGKILL');
-      return none;
-    },
+    inject: (world) => void signalAll(world.workerProcesses(), 'SIGKILL'),
   },
   pauseWorker: {
     name: 'stop a worker for a moment',
     workers: 2,
-    hold: [200, 2_000],
-    inject: (world, random) => {
-      const pid = random.pick(world.workerProcesses());
-      signalAll([pid], 'SIGSTOP');
-      return () => signalAll([pid], 'SIGCONT');
-    },
+    inject: (world, random) => stopForAMoment([random.pick(world.workerProcesses())]),
   },
   stopWorker: {
     name: 'stop a worker until it is replaced',
     workers: 2,
-    hold: [0, 0],
     inject: (world, random) => {
       const pid = random.pick(world.workerProcesses());
       signalAll([pid], 'SIGSTOP');
-      return async () => {
-        if (!(await until(() => !world.processes().includes(pid), 180)))
-          throw new Error('a stopped worker was not replaced within 180 s');
-      };
+      return () => required('a stopped worker is replaced', () => !world.processes().includes(pid));
     },
   },
   pauseSupervisor: {
     name: 'stop the supervisor for a moment',
-    hold: [200, 2_000],
     down: kinds,
-    withDeath: true,
-    inject: ({ supervisor }) => {
-      process.kill(supervisor, 'SIGSTOP');
-      return () => void process.kill(supervisor, 'SIGCONT');
-    },
+    noNewWorkers: true,
+    inject: ({ supervisor }) => stopForAMoment([supervisor]),
   },
   emptyTemporaryFolder: {
     name: 'empty the folder of temporary files',
-    hold: [100, 500],
-    withDeath: true,
-    replaced: true,
     inject: ({ temporaryFolder }) => {
-      for (const name of readdirSync(temporaryFolder)) {
+      for (const name of readdirSync(temporaryFolder))
         rmSync(join(temporaryFolder, name), { recursive: true, force: true });
-      }
-      return none;
+      return undefined;
     },
   },
-  moveStore: {
-    name: 'move the store away and back',
-    ...moveAway(['', '-wal', '-shm']),
-  },
-  moveDatabase: { name: 'move the database alone away and back', ...moveAway(['']) },
-  moveLog: { name: 'move the write-ahead log alone away and back', ...moveAway(['-wal']) },
+  moveStore: moveAway('move the store away and back', ['', '-wal', '-shm']),
+  moveDatabase: moveAway('move the database alone away and back', ['']),
+  moveLog: moveAway('move the write-ahead log alone away and back', ['-wal']),
   endSessions: {
     name: 'end the sessions of PostgreSQL',
     engine: 'postgres',
-    hold: [0, 0],
-    inject: (world) => {
-      const [, ...sessions] = world.postgres?.processes() ?? [];
-      signalAll(sessions, 'SIGTERM');
-      return none;
-    },
+    inject: (world) => void signalAll(sessionsOf(world), 'SIGTERM'),
   },
   killSession: {
     name: 'kill a process of PostgreSQL, which restarts',
     engine: 'postgres',
-    hold: [0, 500],
     down: kinds,
-    withDeath: true,
-    inject: (world, random) => {
-      const [, ...sessions] = world.postgres?.processes() ?? [];
-      signalAll([random.pick(sessions)], 'SIGKILL');
-      return none;
-    },
+    noNewWorkers: true,
+    inject: (world, random) => void signalAll([random.pick(sessionsOf(world))], 'SIGKILL'),
   },
   pausePostgres: {
     name: 'stop PostgreSQL for a moment',
     engine: 'postgres',
-    hold: [200, 3_000],
     down: kinds,
-    withDeath: true,
-    inject: (world) => {
-      const processes = world.postgres?.processes() ?? [];
-      signalAll(processes, 'SIGSTOP');
-      return () => signalAll(processes, 'SIGCONT');
-    },
+    noNewWorkers: true,
+    inject: ({ postgres }) => stopForAMoment(postgres?.processes() ?? []),
   },
   restartPostgres: {
     name: 'end PostgreSQL without a checkpoint, and start it',
     engine: 'postgres',
-    hold: [200, 1_500],
     down: kinds,
-    withDeath: true,
-    inject: (world) => {
-      const stopped = world.postgres?.stop('SIGQUIT');
-      return async () => {
-        await stopped;
-        await world.postgres?.start();
-      };
+    noNewWorkers: true,
+    inject: async ({ postgres }) => {
+      await postgres?.stop('SIGQUIT');
+      return () => postgres?.start();
     },
   },
   stallLog: {
     name: "stall the log's reader",
-    hold: [1_500, 3_000],
-    withDeath: true,
-    replaced: true,
-    inject: (world) => {
-      world.stallLog();
+    inject: async (world) => {
+      await world.stallLog();
       return () => world.resumeLog();
     },
   },
   idleConnections: {
     name: 'take the descriptors by idle connections',
-    hold: [300, 1_500],
-    withDeath: true,
-    replaced: true,
-    downWithDeath: kinds,
     allow500: true,
     inject: ({ port }) => {
-      const sockets = Array.from({ length: 400 }, () => connect(port, '127.0.0.1').on('error', none));
-      return () => {
-        for (const socket of sockets) socket.destroy();
-      };
+      const sockets = Array.from({ length: 400 }, () => connect(port, '127.0.0.1').on('error', () => {}));
+      return () => sockets.forEach((socket) => socket.destroy());
     },
   },
   supervisorDescriptors: {
     name: 'leave the supervisor no descriptors',
-    hold: [300, 1_500],
-    withDeath: true,
-    downWithDeath: kinds,
+    noNewWorkers: true,
     allow500: true,
     inject: (world, random) => takeDescriptors(world, world.supervisor, random),
   },
   workerDescriptors: {
     name: 'leave a worker no descriptors',
     workers: 2,
-    hold: [300, 1_500],
     allow500: true,
     inject: (world, random) => takeDescriptors(world, random.pick(world.workerProcesses()), random),
   },
 };
+
+/** How a server ends, and what must be so afterwards. @typedef {(world: World, random: Random) => Promise<void>} Ending */
+
+/** @type {Ending} */
+export async function endGracefully(world, random) {
+  process.kill(world.supervisor, random.pick(/** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGHUP'])));
+  const status = await world.exited();
+  if (status !== 0) throw new Error(`a graceful end had the status ${status}`);
+  const left = world.leftovers();
+  if (left.length > 0) throw new Error(`left after the end: ${left.join(', ')}`);
+}
+
+/** @type {Ending} */
+async function killSupervisor(world) {
+  process.kill(world.supervisor, 'SIGKILL');
+  await allExit(world);
+}
+
+/** @type {Ending} */
+async function killEverything(world) {
+  world.kill();
+  await allExit(world);
+}
+
+/** Waits until the supervisor and then its workers have ended. @param {World} world */
+async function allExit(world) {
+  await world.exited();
+  await required('no process outlives its supervisor', () => world.processes().length === 0);
+}
+
+/** @type {Ending} */
+async function deleteLog(world, random) {
+  const log = `${world.store}-wal`;
+  const restored = join(world.awayFolder, 'log');
+  linkSync(log, restored);
+  rmSync(log);
+  await pause(random.integer(0, 500));
+  await killEverything(world, random);
+  world.launch(world.workers);
+  const status = await world.settled();
+  if (status === 1) renameSync(restored, log);
+  // A command that outlives the server closes the store, with all that the deleted log has.
+  else if (status === undefined) rmSync(restored);
+  else throw new Error(`a start without the log had the status ${status}`);
+  await killEverything(world, random);
+}
+
+/** An end while a fault lasts. @param {Fault} fault @param {Ending} end @returns {Ending} */
+const during = (fault, end) => async (world, random) => {
+  const repair = await fault.inject(world, random);
+  await pause(random.integer(0, 500));
+  try {
+    await end(world, random);
+  } finally {
+    await repair?.();
+  }
+};
+
+/** Ends the server, and starts it again. @param {string} name @param {Ending} end @param {Partial<Fault>} [rest] @returns {Fault} */
+const restart = (name, end, rest) => ({
+  name,
+  down: kinds,
+  ...rest,
+  inject: async (world, random) => {
+    await end(world, random);
+    await world.start(random);
+    return undefined;
+  },
+});
+
+/** @type {Fault} */
+export const restartAfterKill = restart('kill all processes', killEverything);
+
+/** All ends, with the next start. @type {readonly Fault[]} */
+export const restarts = [
+  restart('end the supervisor by a signal', endGracefully),
+  restart('kill the supervisor', killSupervisor),
+  restartAfterKill,
+  restart('delete the write-ahead log, kill all processes, and restore the log', deleteLog, {
+    engine: 'sqlite',
+  }),
+  restart('kill the supervisor while the database is away', during(faults.moveDatabase, killSupervisor), {
+    engine: 'sqlite',
+  }),
+  restart('kill all processes while the store is away', during(faults.moveStore, killEverything), {
+    engine: 'sqlite',
+  }),
+  restart(
+    'end the supervisor by a signal while a worker is replaced',
+    during(faults.killWorker, endGracefully),
+    {
+      workers: 2,
+    },
+  ),
+  restart(
+    'end the supervisor by a signal while a worker is stopped',
+    during(faults.pauseWorker, endGracefully),
+    {
+      workers: 2,
+    },
+  ),
+  restart(
+    "end the supervisor by a signal while the log's reader stalls",
+    during(faults.stallLog, endGracefully),
+  ),
+];

@@ -1,32 +1,35 @@
 // Clients that use a service with all its operations, and share the documents. What they know of each document says
 // whether the responses fit together.
-import { Agent } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
+import { startClients } from '../lib/clients.js';
 import { send } from '../lib/request.js';
 import { faultOf } from './workers-documents.js';
 import { idOf, messageOf, outcomeOf, stateOf } from './workers-model.js';
 
-/** @typedef {import('./workers-meter.js').Kind} Kind */
+/** The kinds of requests. */
+export const kinds = /** @type {const} */ (['write', 'get', 'list']);
+/** @typedef {typeof kinds[number]} Kind */
 /** @typedef {import('./workers-model.js').Collection} Collection */
 /** @typedef {import('./workers-model.js').Operation} Operation */
 /** @typedef {import('./workers-documents.js').Document} Document */
 /** @typedef {import('./workers-documents.js').Subject} Subject */
 /** @typedef {import('../lib/request.js').Response} Response */
+/** @typedef {(message: import('../lib/request.js').Message) => Promise<Response>} Send */
 
 /** The longest pause between the requests of a client, in ms. */
 const longestPause = 20;
 /** The pause after a failure, in ms. */
 const failurePause = 30;
-/** When a client gives up, in ms: far beyond what a slow machine takes. */
-const timeout = 60_000;
+/** How long no request may have failed before the service counts as calm, in ms. */
+const calm = 200;
 /** The code of a 503 that says that the outcome of a write is unknown. */
 const unknownOutcome = 50302;
 
 /** The id of the requests on new connections, by which the log shows which workers serve them. */
 export const newConnectionId = 'new-connection';
 
-/** Runs all clients. */
+/** Runs all clients. Moments are of performance.now(). */
 export class Load {
   /** Acknowledged writes that had an effect, and among them renewals. */
   acknowledged = 0;
@@ -34,14 +37,26 @@ export class Load {
   /** Writes whose outcome is unknown, and those that were refused without effect. */
   unknown = 0;
   refused = 0;
+  /** How many requests of each kind had success, and how many failed. */
+  successes = { write: 0, get: 0, list: 0 };
+  failed = 0;
+  /** What the last failure was. */
+  lastFailure = 'none';
+  /** From when on no request and no command that begins may fail; infinite while a fault lasts. */
+  calmSince = Infinity;
+  /** The requests that failed all the same. @type {string[]} */
+  unexpected = [];
   /** Whether a 500 is a valid response, for want of descriptors. */
   allow500 = false;
-  #origins;
-  #meter;
+  #origin;
+  #lastFailureAt = 0;
+  /** When the last success began, by kind and connection. @type {Map<string, number>} */
+  #begun = new Map();
+  #lastWriteAt = performance.now();
+  #longestWithoutWrite = 0;
   #violation;
-  #running = true;
-  #ended;
   #subjects;
+  #clients;
   #written = 0;
 
   /**
@@ -50,30 +65,32 @@ export class Load {
    * @param {readonly string[]} options.origins
    * @param {readonly Subject[]} options.subjects
    * @param {number} [options.clients] - Of each subject. Half of them keep a connection, half connect for each request.
-   * @param {import('./workers-meter.js').Meter} options.meter
    * @param {(what: string) => void} options.violation
    */
-  constructor({ origins, subjects, clients = 8, meter, violation }) {
-    this.#origins = origins;
-    this.#meter = meter;
+  constructor({ origins, subjects, clients = 8, violation }) {
+    [this.#origin = ''] = origins;
     this.#violation = violation;
     this.#subjects = subjects;
-    this.#ended = Promise.all(
-      this.#subjects.flatMap((subject) => Array.from({ length: clients }, (_, i) => this.#run(subject, i))),
+    this.#clients = origins.flatMap((origin) =>
+      subjects.map((subject) =>
+        startClients(origin, clients / origins.length, (client) => this.#use(subject, client)),
+      ),
     );
   }
 
   /** Ends all clients. */
   async end() {
-    this.#running = false;
-    await this.#ended;
+    await Promise.all(this.#clients.map((clients) => clients.end()));
   }
 
   /** Lists everything, and compares it with what is known. @throws {Error} when there is no list. */
   async verify() {
     for (const subject of this.#subjects) {
+      const { token } = subject;
+      /** @type {Send} */
+      const sendHere = (message) => send(this.#origin, { ...message, token });
       for (const collection of subject.collections) {
-        const { status, text } = await this.#list(subject, collection);
+        const { status, text } = await this.#list(subject, collection, sendHere);
         if (status !== 200) throw new Error(`the list of ${subject.name} returned ${status} ${text}`);
       }
     }
@@ -99,43 +116,84 @@ export class Load {
     return documents.filter(({ register }) => typeof register.state === 'string').length;
   }
 
-  /** Runs one client, with one request at a time. @param {Subject} subject @param {number} index */
-  async #run(subject, index) {
-    const connection = index % 2 === 0 ? 'kept' : 'new';
-    const agent = connection === 'kept' ? new Agent({ keepAlive: true, maxSockets: 1 }) : undefined;
-    while (this.#running) {
-      const begun = performance.now();
-      const [kind, { status, text }] = await this.#request(subject, agent);
-      if (status >= 200 && status < 500) {
-        this.#meter.succeed(kind, connection, begun);
-        await pause(1 + Math.random() * longestPause);
-        continue;
-      }
-      if (status !== 0 && status !== 503 && !(status === 500 && this.allow500))
-        this.#violation(`a ${kind} returned ${status} ${text.slice(0, 200)}`);
-      this.#meter.fail(kind, connection, begun, `${status} ${text}`);
-      await pause(failurePause);
-    }
-    agent?.destroy();
+  /** The longest time without the success of a write, in ms. */
+  get longestWithoutWrite() {
+    return Math.max(this.#longestWithoutWrite, performance.now() - this.#lastWriteAt);
   }
 
   /**
-   * @param {Subject} subject @param {Agent} [agent]
+   * Whether each of some kinds has had a success that began after a moment.
+   * @param {number} moment
+   * @param {readonly Kind[]} needed
+   */
+  hasSuccess(moment, needed) {
+    return needed.every((kind) => Math.max(...this.#lastBegun(kind)) > moment);
+  }
+
+  /**
+   * Whether no request has failed for a while, and since a moment, and one of each kind on each connection has succeeded
+   * since then.
+   * @param {number} moment
+   */
+  isCalm(moment) {
+    const since = Math.max(moment, this.#lastFailureAt);
+    const begun = kinds.flatMap((kind) => this.#lastBegun(kind));
+    return performance.now() - since >= calm && Math.min(...begun) > since;
+  }
+
+  /** When the last success on a kept and on a new connection began. @param {Kind} kind */
+  #lastBegun(kind) {
+    return ['kept', 'new'].map((connection) => this.#begun.get(`${kind} ${connection}`) ?? 0);
+  }
+
+  /** Sends one request. @param {Subject} subject @param {import('../lib/clients.js').Client} client */
+  async #use(subject, { number, send }) {
+    const { token } = subject;
+    const isNew = number % 2 === 1;
+    const begun = performance.now();
+    const [kind, { status, text }] = await this.#request(subject, (message) =>
+      isNew
+        ? send({ ...message, token, headers: { 'x-request-id': newConnectionId } }, { agent: false })
+        : send({ ...message, token }),
+    );
+    const now = performance.now();
+    if (status >= 200 && status < 500) {
+      this.successes[kind]++;
+      this.#begun.set(`${kind} ${isNew ? 'new' : 'kept'}`, begun);
+      if (kind === 'write') {
+        this.#longestWithoutWrite = this.longestWithoutWrite;
+        this.#lastWriteAt = now;
+      }
+      await pause(1 + Math.random() * longestPause);
+      return;
+    }
+    this.failed++;
+    this.#lastFailureAt = now;
+    this.lastFailure = `a ${kind} on a ${isNew ? 'new' : 'kept'} connection, ${status} ${text}`;
+    if (status !== 0 && status !== 503 && !(status === 500 && this.allow500))
+      this.#violation(`not permitted: ${this.lastFailure.slice(0, 200)}`);
+    if (begun >= this.calmSince) this.unexpected.push(this.lastFailure);
+    await pause(failurePause);
+  }
+
+  /**
+   * Sends a request for a document or a list, and compares the response with what is known.
+   * @param {Subject} subject
+   * @param {Send} send
    * @returns {Promise<[Kind, Response]>}
    */
-  async #request(subject, agent) {
+  async #request(subject, send) {
     const document = subject.pick();
-    const { collection } = document;
-    if (Math.random() < 0.1) return ['list', await this.#list(subject, collection, agent)];
+    const { collection, register } = document;
+    if (Math.random() < 0.1) return ['list', await this.#list(subject, collection, send)];
     const operation = document.choose(++this.#written);
-    const { register } = document;
     const writes = operation.act !== 'read';
     const request = register.begin(operation);
     if (writes) {
       document.writes++;
       document.changed = Infinity;
     }
-    const response = await this.#send(subject, messageOf(collection, document.id, operation), agent);
+    const response = await send(messageOf(collection, document.id, operation));
     if (writes) document.writes--;
     const outcome = this.#outcomeOf(document, operation, response);
     if (outcome === 'none') register.withdraw(request);
@@ -168,11 +226,11 @@ export class Load {
     return undefined;
   }
 
-  /** @param {Subject} subject @param {Collection} collection @param {Agent} [agent] */
-  async #list(subject, collection, agent) {
+  /** @param {Subject} subject @param {Collection} collection @param {Send} send */
+  async #list(subject, collection, send) {
     const since = subject.clock;
     const csv = collection === 'loans' && Math.random() < 0.3;
-    const response = await this.#send(subject, { path: csv ? '/loans.csv' : `/${collection}` }, agent);
+    const response = await send({ path: csv ? '/loans.csv' : `/${collection}` });
     if (response.status !== 200) return response;
     const list = csv ? parseCsv(response.text) : JSON.parse(response.text);
     /** @type {Map<string | number, string>} */
@@ -193,15 +251,7 @@ export class Load {
 
   /** @param {readonly string[]} faults @param {string} where */
   #report(faults, where) {
-    for (const fault of faults.slice(0, 3)) this.#violation(`${fault} (${where})`);
-    if (faults.length > 3) this.#violation(`${faults.length - 3} more faults ${where}`);
-  }
-
-  /** @param {Subject} subject @param {import('../lib/request.js').Message} message @param {Agent} [agent] */
-  #send({ token }, message, agent) {
-    const headers = agent === undefined ? { 'x-request-id': newConnectionId } : undefined;
-    const origin = this.#origins[Math.floor(Math.random() * this.#origins.length)] ?? '';
-    return send(origin, { token, ...message, ...(headers && { headers }) }, { timeout, agent });
+    for (const fault of faults) this.#violation(`${fault} (${where})`);
   }
 }
 

@@ -1,21 +1,26 @@
 // The library that prove:workers disturbs: its store, its processes, its log, and what it must not leave behind.
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout as pause } from 'node:timers/promises';
 import getPort from 'get-port';
 import { embeddedPostgres } from '../../packages/server/test/support/postgres-cluster.js';
 import { endWithThisProcess, run } from '../../packages/server/test/support/server-process.js';
-import { readProcess, signalAll, until } from '../lib/processes.js';
+import { allProcesses, readProcess, required, signalAll } from '../lib/processes.js';
 import { send } from '../lib/request.js';
 import { newConnectionId } from './workers-load.js';
-import { LogPipe } from './workers-log.js';
 
-/** Marks the processes of this run, by their environment. */
-const markerVariable = 'PROVE_WORKERS_RUN';
 /** The server's limit of descriptors: few enough for idle connections to take them all. */
 export const descriptors = 256;
 /** How many lines of the log are kept for the report. */
@@ -24,27 +29,37 @@ const keptLines = 40;
 const storeName = 'library.db';
 
 /** What the documents are stored in. @typedef {'sqlite' | 'postgres'} Engine */
+/**
+ * @typedef {object} WorldOptions
+ * @property {string} root - The folder of a build of the project.
+ * @property {string} [server] - The program that serves, if not the library's own.
+ * @property {Engine} engine
+ * @property {readonly number[]} counts - How many workers serve, one of these numbers after each start.
+ */
 
 /** One run of the server after another, on one store. */
 export class World {
+  #options;
   #library;
-  #server;
   #root = mkdtempSync(join(tmpdir(), 'prove-workers-'));
-  #marker = `${process.pid}-${Date.now()}`;
-  #port = 0;
   #adminPort = 0;
   /** @type {import('node:child_process').ChildProcess | undefined} */
   #supervisor;
-  /** @type {Promise<number | string | undefined>} */
-  #ended = Promise.resolve(undefined);
-  /** @type {LogPipe | undefined} */
-  #log;
+  /** The status of the last server, or the signal, once it has ended. @type {number | string | undefined} */
+  #status;
+  /** The pipe to which the server logs, since what `spawn` makes would be a socket; and the process that reads it. */
+  #pipe = join(this.#root, 'log');
+  #reader;
   /** When each worker last served a new connection, in ms since the epoch. @type {Map<string, number>} */
   #served = new Map();
+  /** The port of the service; the same for all runs. */
+  port = 0;
   storeFolder = join(this.#root, 'store');
+  /** The path of the SQLite file. */
+  store = join(this.storeFolder, storeName);
   /** Where files of the store are moved; on the same file system. */
   awayFolder = join(this.#root, 'away');
-  /** The TMPDIR of the server. */
+  /** The TMPDIR of the server, by which its processes are found. */
   temporaryFolder = join(this.#root, 'tmp');
   /** Where backups are made. */
   backupFolder = join(this.#root, 'backups');
@@ -54,55 +69,40 @@ export class World {
   lines = [];
   /** How many workers the running server has. */
   workers = 0;
-  /** The longest pause before a worker was restarted, as the running server logged it, in s. */
-  longestPause = 0;
-  /** How many workers the supervisor has killed because they did not respond, as on a slow machine. */
-  overdue = 0;
+  /** Whether the supervisor has killed a worker because it did not respond, as on a slow machine. */
+  isOverdue = false;
 
-  /**
-   * @param {string} root - The folder of a build of the project.
-   * @param {string} [server] - The program that serves, if not the library's own.
-   */
-  constructor(root, server) {
-    this.#library = join(root, 'examples/library/dist');
-    this.#server = server ?? join(this.#library, 'main.js');
+  /** @param {WorldOptions} options */
+  constructor(options) {
+    this.#options = options;
+    this.#library = join(options.root, 'examples/library/dist');
     for (const folder of [this.storeFolder, this.awayFolder, this.temporaryFolder, this.backupFolder])
       mkdirSync(folder);
+    execFileSync('mkfifo', [this.#pipe]);
+    // It writes, too, so that the pipe does not end with a server.
+    const command = ['-c', 'exec cat <>"$0"', this.#pipe];
+    this.#reader = spawn('sh', command, { stdio: ['ignore', 'pipe', 'inherit'] });
+    createInterface({ input: this.#reader.stdout }).on('line', (line) => this.#readLog(line));
+    endWithThisProcess(this.#reader, () => this.remove());
   }
 
-  /** The port of the service; the same for all runs. */
-  get port() {
-    return this.#port;
+  get engine() {
+    return this.#options.engine;
   }
 
   get origin() {
-    return `http://127.0.0.1:${this.#port}`;
-  }
-
-  /** Whether the store is a SQLite file. */
-  get isFile() {
-    return this.postgres === undefined;
-  }
-
-  /** The path of the SQLite file. */
-  get store() {
-    return join(this.storeFolder, storeName);
+    return `http://127.0.0.1:${this.port}`;
   }
 
   get #databaseUrl() {
     return this.postgres?.url() ?? `file:${this.store}`;
   }
 
-  /**
-   * Creates the store.
-   * @param {Engine} engine
-   * @param {readonly string[]} subjects
-   * @returns {Promise<string[]>} A token for each subject.
-   */
-  async prepare(engine, subjects) {
-    this.#port = await getPort({ host: '127.0.0.1' });
-    this.#adminPort = await getPort({ host: '127.0.0.1', exclude: [this.#port] });
-    if (engine === 'postgres') this.postgres = await (await embeddedPostgres()).createServer('data');
+  /** Creates the store. @param {readonly string[]} subjects @returns {Promise<string[]>} A token for each subject. */
+  async prepare(subjects) {
+    this.port = await getPort({ host: '127.0.0.1' });
+    this.#adminPort = await getPort({ host: '127.0.0.1', exclude: [this.port] });
+    if (this.engine === 'postgres') this.postgres = await (await embeddedPostgres()).createServer('data');
     const command = async (/** @type {string[]} */ ...args) => {
       const { code, stdout, stderr } = await this.command(...args);
       if (code !== 0) throw new Error(`library ${args.join(' ')}: ${stderr}`);
@@ -121,51 +121,41 @@ export class World {
 
   /**
    * Starts the server, and waits until all of its workers serve.
-   * @param {number} workers
-   * @param {number} patience - The longest time that it may take, in s.
-   * @throws {Error} when it ends instead, or takes longer.
+   * @param {import('./workers-random.js').Random} random - Says how many these are.
+   * @throws {Error} when it ends instead, or takes too long.
    */
-  async start(workers, patience) {
-    this.launch(workers);
-    const status = await this.settled(patience);
+  async start(random) {
+    this.launch(random.pick(this.#options.counts));
+    const status = await this.settled();
     if (status !== undefined) throw new Error(`the server ended with ${status} at its start`);
     const folders = this.#filesLeft();
     if (folders.length > 1)
       throw new Error(`left by a killed server after the next start: ${folders.join(', ')}`);
   }
 
-  /**
-   * Waits until all workers serve, or the server has ended.
-   * @param {number} patience - In s.
-   * @returns {Promise<number | string | undefined>} Its status or the signal, if it has ended.
-   * @throws {Error} when it takes longer.
-   */
-  async settled(patience) {
-    /** @type {number | string | undefined} */
-    let status;
-    void this.#ended.then((ended) => (status = ended));
-    const isSettled = async () => status !== undefined || (await this.servingWorkers()) === this.workers;
-    if (!(await until(isSettled, patience))) throw new Error(`the server did not start within ${patience} s`);
-    return status;
+  /** Waits until all workers serve, or the server has ended; then returns its status or the signal. */
+  async settled() {
+    await required(
+      'the server has started',
+      async () => this.#status !== undefined || (await this.servingWorkers()) === this.workers,
+    );
+    return this.#status;
   }
 
   /** Starts the server. @param {number} workers */
   launch(workers) {
     this.workers = workers;
-    this.longestPause = 0;
     this.#served.clear();
-    this.#log?.close();
-    const log = new LogPipe(join(this.#root, 'log'), (line) => this.#readLog(line));
-    this.#log = log;
-    const program = [process.execPath, this.#server];
-    const supervisor = spawn('prlimit', [`--nofile=${descriptors}`, ...program], {
+    this.#status = undefined;
+    const { server = join(this.#library, 'main.js') } = this.#options;
+    const output = openSync(this.#pipe, 'w');
+    const supervisor = spawn('prlimit', [`--nofile=${descriptors}`, process.execPath, server], {
       env: {
         PATH: process.env['PATH'],
         DATABASE_URL: this.#databaseUrl,
         TMPDIR: this.temporaryFolder,
-        [markerVariable]: this.#marker,
         HOST: '127.0.0.1',
-        PORT: String(this.#port),
+        PORT: String(this.port),
         OPS_PORT: String(this.#adminPort),
         WORKERS: String(workers),
         WORKER_TIMEOUT_SECONDS: '5',
@@ -173,33 +163,27 @@ export class World {
         // A slow machine must not cause 503s here.
         MAX_EVENT_LOOP_DELAY_MS: '0',
       },
-      stdio: ['ignore', log.writer, 'pipe'],
+      stdio: ['ignore', output, 'pipe'],
     });
-    closeSync(log.writer);
+    closeSync(output);
     this.#supervisor = supervisor;
-    this.#ended = once(supervisor, 'exit').then(([code, signal]) => code ?? signal);
+    void once(supervisor, 'exit').then(([code, signal]) => (this.#status = code ?? signal));
     const stderr = /** @type {import('node:stream').Readable} */ (supervisor.stderr);
     createInterface({ input: stderr }).on('line', (line) => this.#keep(line));
-    endWithThisProcess(supervisor, () => {
-      this.kill();
-      this.remove();
-    });
   }
 
   /** @param {string} line */
   #readLog(line) {
-    if (!line.includes('"requestId"')) this.#keep(line);
+    if (line !== '' && !line.includes('"requestId"')) this.#keep(line);
     const worker = /"process":"(worker \d+)"/.exec(line)?.[1];
     const time = /"time":(\d+)/.exec(line)?.[1];
     if (line.includes(newConnectionId)) this.#served.set(worker ?? 'one process', Number(time));
+    if (line.includes('does not respond')) this.isOverdue = true;
   }
 
   /** @param {string} line */
   #keep(line) {
-    const wait = Number(/"wait":(\d+)/.exec(line)?.[1] ?? 0) / 1_000;
-    this.longestPause = Math.max(this.longestPause, wait);
-    if (line.includes('does not respond')) this.overdue++;
-    this.lines.push(`${new Date().toISOString().slice(11, 23)} ${line.slice(0, 300)}`);
+    this.lines.push(line.slice(0, 300));
     if (this.lines.length > keptLines) this.lines.shift();
   }
 
@@ -211,13 +195,23 @@ export class World {
     return [...this.#served.values()].filter((time) => time > moment).length;
   }
 
-  /** From now on nothing reads the log. */
-  stallLog() {
-    this.#log?.stall();
+  /** From now on nothing reads the log, and its pipe is full. */
+  async stallLog() {
+    const { pid = 0 } = this.#reader;
+    this.#reader.kill('SIGSTOP');
+    await required("the log's reader stops", () => /^State:\s+T/m.test(readProcess(pid, 'status')));
+    const filler = openSync(this.#pipe, constants.O_WRONLY | constants.O_NONBLOCK);
+    try {
+      for (;;) writeSync(filler, '\n'.repeat(4_096));
+    } catch (error) {
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EAGAIN') throw error;
+    } finally {
+      closeSync(filler);
+    }
   }
 
   resumeLog() {
-    this.#log?.resume();
+    this.#reader.kill('SIGCONT');
   }
 
   /** The process of the supervisor. @returns {number} */
@@ -227,26 +221,16 @@ export class World {
     return pid;
   }
 
-  /**
-   * Waits until the supervisor has exited.
-   * @param {number} patience - In s.
-   * @returns {Promise<number | string>} Its status or the signal.
-   * @throws {Error} when it takes longer.
-   */
-  async exited(patience) {
-    const status = await Promise.race([this.#ended, pause(patience * 1_000, undefined, { ref: false })]);
-    if (status === undefined) throw new Error(`the supervisor did not end within ${patience} s`);
-    return status;
+  /** Waits until the supervisor has exited; returns its status or the signal. @throws {Error} when it takes too long. */
+  async exited() {
+    await required('the supervisor has ended', () => this.#status !== undefined);
+    return this.#status;
   }
 
-  /** All processes of this run, ascending, except those that have exited: these have no environment. */
+  /** All processes of the server, except those that have exited: these have no environment. */
   processes() {
-    const own = `${markerVariable}=${this.#marker}`;
-    return readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name))
-      .map(Number)
-      .filter((pid) => readProcess(pid, 'environ').split('\0').includes(own))
-      .sort((a, b) => a - b);
+    const own = `TMPDIR=${this.temporaryFolder}`;
+    return allProcesses().filter((pid) => readProcess(pid, 'environ').split('\0').includes(own));
   }
 
   /** The processes of the workers. */
@@ -298,11 +282,11 @@ export class World {
     signalAll(this.processes(), 'SIGKILL');
   }
 
-  /** Removes all folders. */
+  /** Ends everything, and removes all folders. */
   remove() {
+    this.kill();
     void this.postgres?.stop();
-    this.#log?.close();
-    this.#log = undefined;
+    this.#reader.kill('SIGKILL');
     rmSync(this.#root, { recursive: true, force: true, maxRetries: 5 });
   }
 }

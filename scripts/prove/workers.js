@@ -5,9 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { Command, Option } from 'commander';
 import { copyingLibrary } from '../lib/copying-library.js';
 import { runControls } from './workers-controls.js';
-import { endGracefully, ends } from './workers-ends.js';
-import { faults } from './workers-faults.js';
-import { Random } from './workers-random.js';
+import { faults, restarts } from './workers-faults.js';
+import { randomFrom } from './workers-random.js';
 import { Run } from './workers-run.js';
 
 /** How many faults the server must survive before it is ended. */
@@ -53,33 +52,28 @@ if (!(minutes > 0) || !Number.isSafeInteger(seed) || !counts.every((n) => n > 0)
   program.help({ error: true });
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const passed = controls === true || (await prove(engine));
+const passed = controls === true || (await prove());
 process.exit((controls === false || (await runControls(root))) && passed ? 0 : 1);
 
-/** @param {import('./workers-world.js').Engine} engine @returns {Promise<boolean>} Whether every promise was kept. */
-async function prove(engine) {
+/** @returns {Promise<boolean>} Whether every promise was kept. */
+async function prove() {
   console.log(`seed ${seed}`);
   const begin = performance.now();
-  const random = new Random(seed);
-  const run = new Run(
-    root,
-    console.log,
-    undefined,
-    options.transactions === true ? copyingLibrary : undefined,
-  );
-  /** @type {() => import('./workers-faults.js').Fault} */
-  const nextFault = deck(Object.values(faults), random, (fault) => run.applies(fault));
-  const nextEnd = deck(ends, random, (end) => run.applies(end));
+  const random = randomFrom(seed);
+  const server = options.transactions === true ? { server: copyingLibrary } : {};
+  const run = await Run.begin({ root, ...server, engine, counts, print: console.log }, random);
+  const applies = (/** @type {import('./workers-faults.js').Fault} */ fault) => run.applies(fault);
+  const nextFault = deck(Object.values(faults), random, applies);
+  const nextRestart = deck(restarts, random, applies);
   const left = () => minutes * 60_000 - reserve - (performance.now() - begin);
   try {
-    await run.begin(engine, random.pick(counts));
     for (let count = 1; left() > 0 && run.violations.length === 0; count++) {
       // What a fault draws depends on when it is injected, so it has a generator of its own.
-      const own = new Random(random.integer(0, 2 ** 31));
-      if (count % (faultsPerRound + 1) === 0) await run.restart(nextEnd(), own, random.pick(counts));
+      const own = randomFrom(random.integer(0, 2 ** 31 - 1));
+      if (count % (faultsPerRound + 1) === 0) await run.disturb(nextRestart(), own);
       else await run.disturb(nextFault(), own, random.pick(deaths));
     }
-    await run.finish(endGracefully, random);
+    await run.finish(random);
   } catch (error) {
     run.violate(/** @type {Error} */ (error).message);
   }
@@ -93,7 +87,7 @@ async function prove(engine) {
  * Returns values in random order, each of them once before any comes again, except those that do not apply.
  * @template T
  * @param {readonly T[]} values
- * @param {Random} random
+ * @param {import('./workers-random.js').Random} random
  * @param {(value: T) => boolean} applies
  * @returns {() => T}
  */
@@ -110,12 +104,11 @@ function deck(values, random, applies) {
 }
 
 /** @param {Run} run */
-function report({ load, commands, meter, violations }) {
-  if (load === undefined || commands === undefined) return;
-  const { write, get, list } = meter.successes;
+function report({ load, commands, violations }) {
+  const { write, get, list } = load.successes;
   console.log(`
 ${options.engine}, workers: ${options.workers}
-requests: ${write} writes, ${get} gets and ${list} lists got their responses; ${meter.failed} failed
+requests: ${write} writes, ${get} gets and ${list} lists got their responses; ${load.failed} failed
 acknowledged writes: ${load.acknowledged}, of which ${load.renewals} renewals; they leave ${load.present} documents
 other writes: ${load.refused} refused without effect, ${load.unknown} with unknown outcome
 commands: ${commands.succeeded} succeeded, ${commands.failed} failed during a fault
