@@ -79,19 +79,14 @@ export class Register {
     /** @type {Request<Operation>} */
     const request = { number: this.#begun, operation, outcome };
     const events = [...this.#events, { begins: true, request }, { begins: false, request }];
-    return follow(this.#possible, events, this.#apply).failed === undefined;
-  }
-
-  /** Whether no request is on its way. */
-  get isQuiet() {
-    return this.#onTheirWay === 0;
+    return this.#follow(events).failed === undefined;
   }
 
   /** The state, if it is certain. @returns {State | undefined} */
   get state() {
     const [first, ...others] = this.#possible;
-    if (first === undefined || others.length > 0 || first.left.size > 0 || !this.isQuiet) return undefined;
-    return first.state;
+    const isCertain = others.length === 0 && first?.left.size === 0 && this.#onTheirWay === 0;
+    return isCertain ? first.state : undefined;
   }
 
   /** How many requests may still take effect, though nobody waits for them. */
@@ -102,7 +97,7 @@ export class Register {
   #settle() {
     this.#onTheirWay--;
     if (this.#onTheirWay > 0 || this.fault !== undefined) return;
-    const { possible, failed } = follow(this.#possible, this.#events, this.#apply);
+    const { possible, failed } = this.#follow(this.#events);
     if (failed !== undefined) this.fault = this.#explain(failed);
     this.#possible = possible.filter((one) => !possible.some((other) => permitsMore(other, one)));
     this.#events = [];
@@ -119,6 +114,59 @@ export class Register {
     );
     return `no order explains ${textOf(failed)}; before it: ${known.join(' or ')}; then: ${events.join('; ')}`;
   }
+
+  /**
+   * Follows events in their order.
+   * @param {readonly Event<Operation>[]} events
+   * @returns {{ possible: Possibility<Operation>[], failed?: Request<Operation> }} What is possible afterwards, and the
+   *   request whose response no order explains.
+   */
+  #follow(events) {
+    let possible = this.#possible;
+    for (const { begins, request } of events) {
+      possible = begins
+        ? possible.map(({ state, left }) => this.#withoutReads(state, new Set([...left, request])))
+        : this.#ordersUntil(possible, request);
+      if (possible.length === 0) return { possible, failed: request };
+    }
+    return { possible };
+  }
+
+  /**
+   * All that is possible once a request has taken effect, after any of the others.
+   * @param {readonly Possibility<Operation>[]} before
+   * @param {Request<Operation>} request
+   */
+  #ordersUntil(before, request) {
+    const found = new Map(before.map((one) => [keyOf(one), one]));
+    // This visits what it adds, too.
+    for (const one of found.values())
+      if (one.left.has(request)) for (const next of this.#successors(one)) found.set(keyOf(next), next);
+    return [...found.values()].filter(({ left }) => !left.has(request));
+  }
+
+  /** What is possible after one more request. @param {Possibility<Operation>} from */
+  #successors({ state, left }) {
+    return [...left].flatMap((request) => {
+      const next = this.#apply(state, request.operation);
+      const fits = request.outcome === undefined ? next.state !== state : next.outcome === request.outcome;
+      if (!fits) return [];
+      const others = new Set(left);
+      others.delete(request);
+      return this.#withoutReads(next.state, others);
+    });
+  }
+
+  /**
+   * Takes out the reads that fit: for what follows, it does not matter when they took place.
+   * @param {State} state
+   * @param {ReadonlySet<Request<Operation>>} left
+   */
+  #withoutReads(state, left) {
+    const fits = (/** @type {Request<Operation>} */ { operation, outcome }) =>
+      operation.act === 'read' && this.#apply(state, operation).outcome === outcome;
+    return { state, left: new Set([...left].filter((request) => !fits(request))) };
+  }
 }
 
 /** @param {Request<{ act: string }>} request */
@@ -126,83 +174,9 @@ function textOf({ operation, outcome }) {
   return `${JSON.stringify(operation)} → ${outcome ?? 'unknown'}`;
 }
 
-/**
- * Follows events in their order.
- * @template {{ act: string }} Operation
- * @param {readonly Possibility<Operation>[]} before
- * @param {readonly Event<Operation>[]} events
- * @param {Apply<Operation>} apply
- * @returns {{ possible: Possibility<Operation>[], failed: Request<Operation> | undefined }} What is possible afterwards,
- *   and the request whose response no order explains.
- */
-function follow(before, events, apply) {
-  let possible = [...before];
-  for (const { begins, request } of events) {
-    possible = begins
-      ? possible.map(({ state, left }) => settled({ state, left: new Set([...left, request]) }, apply))
-      : possible.flatMap((one) => ordersUntil(one, request, apply));
-    possible = distinct(possible);
-    if (possible.length === 0) return { possible, failed: request };
-  }
-  return { possible, failed: undefined };
-}
-
-/**
- * All that is possible once a request has taken effect, after any of the others.
- * @template {{ act: string }} Operation
- * @param {Possibility<Operation>} from
- * @param {Request<Operation>} request
- * @param {Apply<Operation>} apply
- * @returns {Possibility<Operation>[]}
- */
-function ordersUntil(from, request, apply) {
-  const ends = [];
-  let found = [from];
-  while (found.length > 0) {
-    ends.push(...found.filter(({ left }) => !left.has(request)));
-    const next = found.filter(({ left }) => left.has(request));
-    found = distinct(next.flatMap((one) => successors(one, apply)));
-  }
-  return ends;
-}
-
-/**
- * What is possible after one more request.
- * @template {{ act: string }} Operation
- * @param {Possibility<Operation>} from
- * @param {Apply<Operation>} apply
- */
-function successors({ state, left }, apply) {
-  return [...left].flatMap((request) => {
-    const next = apply(state, request.operation);
-    const fits = request.outcome === undefined ? next.state !== state : next.outcome === request.outcome;
-    if (!fits) return [];
-    const others = new Set(left);
-    others.delete(request);
-    return [settled({ state: next.state, left: others }, apply)];
-  });
-}
-
-/**
- * Takes out the reads that fit: for what follows, it does not matter when they took place.
- * @template {{ act: string }} Operation
- * @param {Possibility<Operation>} possibility
- * @param {Apply<Operation>} apply
- */
-function settled({ state, left }, apply) {
-  const others = new Set(left);
-  for (const request of left) {
-    if (request.operation.act !== 'read') continue;
-    if (apply(state, request.operation).outcome === request.outcome) others.delete(request);
-  }
-  return { state, left: others };
-}
-
-/** @template {{ act: string }} Operation @param {Possibility<Operation>[]} possible */
-function distinct(possible) {
-  const keyOf = (/** @type {Possibility<Operation>} */ { state, left }) =>
-    `${[...left].map(({ number }) => number).join()} ${state}`;
-  return [...new Map(possible.map((one) => [keyOf(one), one])).values()];
+/** What tells possibilities apart. @param {Possibility<{ act: string }>} possibility */
+function keyOf({ state, left }) {
+  return `${[...left].map(({ number }) => number).join()} ${state}`;
 }
 
 /**

@@ -1,19 +1,14 @@
-// Checks that a failover loses no acknowledged write: under load, kills the primary and promotes the synchronous
-// standby behind the same address. As a control, the same with an asynchronous standby that has received nothing for a
+// Checks that a failover loses no acknowledged write: under load, kills the primary, and promotes the synchronous standby,
+// which takes over its address. As a control, the same with an asynchronous standby that has received nothing for a
 // while must report what it has lost. Needs "npm run build" and PostgreSQL's server programs.
-import { createServer, connect } from 'node:net';
 import { performance } from 'node:perf_hooks';
-import { pipeline } from 'node:stream';
-import getPort from 'get-port';
 import { runSql, systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
 import { plantStore, startServer } from '../../packages/server/test/support/server-process.js';
-import { signalAll, until } from '../lib/processes.js';
+import { required, signalAll } from '../lib/processes.js';
 import { startLoad } from './failover-load.js';
 
 /** How many writes must be acknowledged before the kill, and how many after it. */
 const least = { before: 600, after: 200 };
-/** How long anything may take, in s: far beyond what a slow machine needs. */
-const patience = 120;
 
 const cluster = await systemPostgres();
 
@@ -31,23 +26,20 @@ async function failOver(synchronous) {
   const source = ['-h', '127.0.0.1', '-p', `${primary.port}`, '-U', 'postgres'];
   await cluster.run('pg_basebackup', '-D', standbyData, '-R', '-c', 'fast', ...source);
   const standby = await cluster.startServer(standbyData);
-  const sql = (/** @type {string} */ text) => runSql(primary.url(), text);
+  const url = primary.url();
+  const sql = (/** @type {string} */ text) => runSql(url, text);
   await sql(`ALTER SYSTEM SET synchronous_standby_names = '${synchronous ? '*' : ''}'`);
   await sql('SELECT pg_reload_conf()');
   const replicates = `SELECT pid FROM pg_stat_replication WHERE state = 'streaming'
     AND sync_state = '${synchronous ? 'sync' : 'async'}'`;
-  const [sender] = await required(`the ${name} standby`, async () => {
-    const found = await sql(replicates);
-    return found.length === 1 && found;
-  });
+  const sender = await required(`the ${name} standby replicates`, async () => (await sql(replicates))[0]);
   const [version] = await sql('SHOW server_version');
   console.log(`${synchronous ? '' : 'control: '}primary and ${name} standby: ${version?.['server_version']}`);
 
-  const proxy = await startProxy(primary.port);
-  await plantStore(proxy.url, 'migrate');
-  const token = await plantStore(proxy.url, 'token', 'create', 'prover');
+  await plantStore(url, 'migrate');
+  const token = await plantStore(url, 'token', 'create', 'prover');
   // A slow machine must not cause 503s here.
-  const env = { DATABASE_URL: proxy.url, MAX_EVENT_LOOP_DELAY_MS: '0' };
+  const env = { DATABASE_URL: url, MAX_EVENT_LOOP_DELAY_MS: '0' };
   const services = await Promise.all([startServer({ env }), startServer({ env })]);
   await required(
     'the standby has the token',
@@ -65,9 +57,11 @@ async function failOver(synchronous) {
   const killedAt = performance.now();
   signalAll(primary.processes(), 'SIGKILL');
   await primary.ended();
+  await standby.stop('SIGINT');
+  standby.port = primary.port;
+  await standby.start();
   await cluster.run('pg_ctl', 'promote', '-D', standbyData, '-w');
   console.error(`promoted after ${Math.round(performance.now() - killedAt)} ms`);
-  proxy.redirect(standby.port);
   await required(
     `${least.after} writes after the kill`,
     async () => load.acknowledged >= before + least.after,
@@ -75,43 +69,8 @@ async function failOver(synchronous) {
   const result = await finish();
   console.error(`${load.acknowledged - before} writes after the kill\n`);
   await Promise.all(services.map((service) => service.end()));
-  proxy.close();
   await standby.stop();
   return result;
-}
-
-/**
- * Waits for what must happen.
- * @template T
- * @param {string} what
- * @param {() => Promise<T>} happens
- * @returns {Promise<Exclude<T, false>>}
- */
-async function required(what, happens) {
-  const result = await until(happens, patience);
-  if (result === false) throw new Error(`not within ${patience} s: ${what}`);
-  return /** @type {Exclude<T, false>} */ (result);
-}
-
-/** A stable address for the database. @param {number} port - Where it leads at first. */
-async function startProxy(port) {
-  const address = await getPort({ host: '127.0.0.1' });
-  let target = port;
-  /** @type {Set<import('node:net').Socket>} */
-  const clients = new Set();
-  const server = createServer((client) => {
-    clients.add(client);
-    pipeline(client, connect(target, '127.0.0.1'), client, () => clients.delete(client));
-  }).listen(address, '127.0.0.1');
-  return {
-    url: `postgres://postgres@127.0.0.1:${address}/postgres`,
-    /** From now on it leads elsewhere; all clients must reconnect. @param {number} port */
-    redirect: (port) => {
-      target = port;
-      for (const client of clients) client.destroy();
-    },
-    close: () => server.close(),
-  };
 }
 
 const broken = await failOver(true);

@@ -116,7 +116,7 @@ export class Load {
     return documents.filter(({ register }) => typeof register.state === 'string').length;
   }
 
-  /** The longest time without the success of a write, in ms. */
+  /** The longest time without an acknowledged write, in ms. */
   get longestWithoutWrite() {
     return Math.max(this.#longestWithoutWrite, performance.now() - this.#lastWriteAt);
   }
@@ -156,19 +156,14 @@ export class Load {
         ? send({ ...message, token, headers: { 'x-request-id': newConnectionId } }, { agent: false })
         : send({ ...message, token }),
     );
-    const now = performance.now();
     if (status >= 200 && status < 500) {
       this.successes[kind]++;
       this.#begun.set(`${kind} ${isNew ? 'new' : 'kept'}`, begun);
-      if (kind === 'write') {
-        this.#longestWithoutWrite = this.longestWithoutWrite;
-        this.#lastWriteAt = now;
-      }
       await pause(1 + Math.random() * longestPause);
       return;
     }
     this.failed++;
-    this.#lastFailureAt = now;
+    this.#lastFailureAt = performance.now();
     this.lastFailure = `a ${kind} on a ${isNew ? 'new' : 'kept'} connection, ${status} ${text}`;
     if (status !== 0 && status !== 503 && !(status === 500 && this.allow500))
       this.#violation(`not permitted: ${this.lastFailure.slice(0, 200)}`);
@@ -212,6 +207,8 @@ export class Load {
     const { status, text } = response;
     if (status >= 200 && status < 300 && act !== 'read') {
       this.acknowledged++;
+      this.#longestWithoutWrite = this.longestWithoutWrite;
+      this.#lastWriteAt = performance.now();
       if (act === 'renew') this.renewals++;
     }
     if (status >= 200 && status < 500) return outcomeOf(collection, response);
