@@ -5,13 +5,15 @@ import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 
 /**
- * The effect of a call. A sync covers the events with numbers below `began`.
+ * The effect of a call. A sync covers the events with an index below `began`; `message` is a write of a text
+ * that is sought.
  * @typedef {{ kind: 'open', path: string, truncated: boolean }
- *   | { kind: 'folder' | 'remove', path: string }
+ *   | { kind: 'folder' | 'remove' | 'message', path: string }
  *   | { kind: 'link', path: string, from: string }
  *   | { kind: 'write', path: string, at: number | undefined, data: Buffer }
  *   | { kind: 'resize', path: string, size: number }
- *   | { kind: 'sync', path: string, began: number }} FileEvent
+ *   | { kind: 'sync', path: string, began: number }} Effect
+ * @typedef {Effect & { index: number }} FileEvent
  */
 
 /** The calls that become events. The names differ between processor architectures. */
@@ -45,24 +47,31 @@ export const traceOptions = [
 
 /**
  * Reads the calls that changed files below a folder, in order. Of SQLite's -shm files, whose content need not survive,
- * only the names count. A write counts from its start, since it may reach the disk before the call returns; any other call counts when it
- * succeeds. A relative path is only recognized in calls that name its folder; `ReplayedDisk.compare` finds the others.
+ * only the names count. A write counts from its start, since it may reach the disk before the call returns; any other
+ * call counts when it succeeds. A relative path is only recognized in calls that name its folder;
+ * `ReplayedDisk.compare` finds the others.
  * @param {string} trace - The file that strace wrote with `traceOptions`.
  * @param {string} folder
- * @param {number} first - The number of the first event.
+ * @param {number} [first] - The index of the first event.
+ * @param {readonly string[]} [messages] - Texts that are sought, such as those of responses.
  * @returns {AsyncGenerator<FileEvent>}
  * @throws {Error} when a call has, or could have, an effect that no event describes.
  */
-export async function* readTrace(trace, folder, first) {
+export async function* readTrace(trace, folder, first = 0, messages = []) {
   const mark = escaped(folder);
-  let next = first;
+  const sought = messages.map(escaped);
+  let index = first;
   /** Calls that have not returned, by thread. @type {Map<string, { text: string, began: number }>} */
   const unfinished = new Map();
   for await (const line of createInterface(createReadStream(trace, 'latin1'))) {
     const [, thread = '', rest = ''] = /^(\d+) +(.*)$/.exec(line) ?? [];
     const pending = unfinished.get(thread);
     unfinished.delete(thread);
-    const { text, began } = pending ?? { text: rest, began: next };
+    const { text, began } = pending ?? { text: rest, began: index };
+    if (/^writev?\(/.test(text) && sought.some((message) => text.includes(message))) {
+      yield { kind: 'message', path: '', index: index++ };
+      continue;
+    }
     if (!text.includes(mark) && !text.startsWith('io_')) continue;
     const ended = !rest.endsWith('<unfinished ...>');
     if (!ended) unfinished.set(thread, { text, began });
@@ -76,8 +85,7 @@ export async function* readTrace(trace, folder, first) {
       throw new Error(`a write has failed: ${rest.slice(-200)}`);
     }
     if (event.kind === 'write' && pending !== undefined) continue;
-    next++;
-    yield event;
+    yield { ...event, index: index++ };
   }
 }
 
@@ -85,7 +93,7 @@ export async function* readTrace(trace, folder, first) {
  * @param {string} text
  * @param {string} folder
  * @param {number} began
- * @returns {FileEvent | undefined}
+ * @returns {Effect | undefined}
  */
 function eventOf(text, folder, began) {
   const call = /^\w+/.exec(text)?.[0] ?? '';

@@ -2,47 +2,12 @@
 import { linkSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** @typedef {import('./file-trace.js').FileEvent} FileEvent */
-
 /** The unit that a disk writes atomically, in bytes. */
 const sector = 512;
 
-/** A growing sequence of bytes. */
-class Content {
-  #bytes;
-  #size;
-
-  constructor(bytes = Buffer.alloc(0)) {
-    this.#bytes = bytes;
-    this.#size = bytes.length;
-  }
-
-  /**
-   * @param {number} at
-   * @param {Buffer} data
-   */
-  write(at, data) {
-    const end = at + data.length;
-    if (end > this.#bytes.length) this.#bytes = Buffer.concat([this.#bytes], 2 * end);
-    data.copy(this.#bytes, at);
-    this.#size = Math.max(this.#size, end);
-  }
-
-  /** @param {number} size */
-  resize(size) {
-    this.#bytes.fill(0, size, this.#size);
-    if (size > this.#size) this.write(size - 1, Buffer.alloc(1));
-    this.#size = size;
-  }
-
-  bytes() {
-    return Buffer.from(this.#bytes.subarray(0, this.#size));
-  }
-}
-
 /** @typedef {{ index: number, at: number, data: Buffer } | { index: number, size: number }} Change */
-/** @typedef {{ durable: Content, changes: Change[] }} ReplayedFile */
-/** @typedef {{ index: number, path: string, file: ReplayedFile | 'folder' | undefined }} Renaming */
+/** A file: its changes, of which the first are synced. @typedef {{ changes: Change[], synced: number }} ReplayedFile */
+/** @typedef {{ index: number, path: string, file: ReplayedFile | 'folder' | undefined, isSynced: boolean }} Renaming */
 
 /**
  * What a power failure leaves of what was not synced; `names` are all of the names, and none of the content.
@@ -52,51 +17,35 @@ class Content {
 
 /** A folder's files, and which of their changes are synced. */
 export class ReplayedDisk {
-  #index = 0;
   /** The names that processes see. @type {Map<string, ReplayedFile | 'folder'>} */
   #names = new Map();
-  /** The names that are synced. @type {Map<string, ReplayedFile | 'folder'>} */
-  #durable = new Map();
-  /** The changes of names that are not synced. @type {Renaming[]} */
+  /** The changes of names. @type {Renaming[]} */
   #renamings = [];
 
-  /**
-   * Returns a disk that has what is in a folder, all of it synced. Sockets are ignored.
-   * @param {string} folder
-   */
-  static of(folder) {
-    const disk = new ReplayedDisk();
-    /** The files by inode, since one may have several names. @type {Map<number, ReplayedFile>} */
+  /** @param {Image} [image] - What the disk has, all of it synced. */
+  constructor(image = new Map()) {
+    /** @type {Map<Buffer, ReplayedFile>} */
     const files = new Map();
-    for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
-      if (entry.isSocket()) continue;
-      const path = join(entry.parentPath, entry.name);
-      const { ino } = statSync(path);
-      const file = entry.isDirectory()
-        ? 'folder'
-        : (files.get(ino) ?? { durable: new Content(readFileSync(path)), changes: [] });
-      if (file !== 'folder') files.set(ino, file);
-      disk.#names.set(path, file);
-      disk.#durable.set(path, file);
+    for (const [path, content] of image) {
+      if (content === 'folder') this.#name(-1, path, content);
+      else {
+        const file = files.get(content) ?? { changes: [{ index: -1, at: 0, data: content }], synced: 1 };
+        files.set(content, file);
+        this.#name(-1, path, file);
+      }
     }
-    return disk;
-  }
-
-  /** Counts an event without applying it. */
-  skip() {
-    this.#index++;
+    for (const renaming of this.#renamings) renaming.isSynced = true;
   }
 
   /**
-   * @param {FileEvent} event
+   * @param {import('./file-trace.js').FileEvent} event
    * @throws {Error} when the event concerns a file that no earlier event has created.
    */
   apply(event) {
-    const index = this.#index++;
-    const { path } = event;
+    const { index, path } = event;
     switch (event.kind) {
       case 'open':
-        if (!this.#names.has(path)) this.#name(index, path, { durable: new Content(), changes: [] });
+        if (!this.#names.has(path)) this.#name(index, path, { changes: [], synced: 0 });
         else if (event.truncated) this.#file(path).changes.push({ index, size: 0 });
         break;
       case 'folder':
@@ -126,13 +75,15 @@ export class ReplayedDisk {
    * @returns {Image}
    */
   image(left) {
-    const names = new Map(this.#durable);
+    /** @type {Map<string, ReplayedFile | 'folder'>} */
+    const names = new Map();
     // The changes of one folder reach the disk in order.
     const kept = left === 'some' ? Math.random() : 0;
     const ended = new Set();
     for (const renaming of this.#renamings) {
       const folder = dirname(renaming.path);
-      if (left === 'none' || (left === 'some' && Math.random() > kept)) ended.add(folder);
+      if (!renaming.isSynced && (left === 'none' || (left === 'some' && Math.random() > kept)))
+        ended.add(folder);
       if (!ended.has(folder)) rename(names, renaming);
     }
     /** @type {(path: string) => boolean} */
@@ -140,14 +91,14 @@ export class ReplayedDisk {
       const folder = dirname(path);
       return this.#names.has(folder) && (!names.has(folder) || isLost(folder));
     };
+    /** @type {Map<ReplayedFile | 'folder', Buffer | 'folder'>} */
+    const contents = new Map([['folder', 'folder']]);
     /** @type {Image} */
     const image = new Map();
-    /** @type {Map<ReplayedFile, Buffer>} */
-    const contents = new Map();
     for (const [path, file] of names) {
       if (isLost(path)) continue;
-      const content = file === 'folder' ? file : (contents.get(file) ?? remains(file, left));
-      if (file !== 'folder' && content !== 'folder') contents.set(file, content);
+      const content = contents.get(file) ?? (file === 'folder' ? file : remains(file, left));
+      contents.set(file, content);
       image.set(path, content);
     }
     return image;
@@ -155,24 +106,21 @@ export class ReplayedDisk {
 
   /**
    * Checks that the calls that were replayed are all that changed a folder: what processes see in it must be the same
-   * in the simulation, byte for byte, except the content of SQLite's -shm files. Sockets are ignored.
+   * in the simulation, byte for byte, except the content of SQLite's -shm files.
    * @param {string} folder
    * @throws {Error} when a file or a folder differs.
    */
   compare(folder) {
-    const expected = this.image('all');
-    for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
-      const path = join(entry.parentPath, entry.name);
-      if (entry.isSocket()) continue;
-      const content = expected.get(path);
-      const same = entry.isDirectory()
-        ? content === 'folder'
-        : content instanceof Buffer && (path.endsWith('-shm') || content.equals(readFileSync(path)));
-      if (!same) throw new Error(`${path} differs from its replay: a call that changed it was not replayed`);
-      expected.delete(path);
+    const [replayed, real] = [this.image('all'), readImage(folder)];
+    for (const path of new Set([...replayed.keys(), ...real.keys()])) {
+      const [expected, found] = [replayed.get(path), real.get(path)];
+      const isSame =
+        expected instanceof Buffer && found instanceof Buffer
+          ? path.endsWith('-shm') || expected.equals(found)
+          : expected === found;
+      if (!isSame)
+        throw new Error(`${path} differs from its replay: a call that changed it was not replayed`);
     }
-    const [path] = expected.keys();
-    if (path !== undefined) throw new Error(`${path} is in the replay only: its removal was not replayed`);
   }
 
   /**
@@ -186,20 +134,16 @@ export class ReplayedDisk {
   }
 
   /**
-   * Makes durable what changed before a sync of a file or folder began.
+   * Syncs what changed before a sync of a file or folder began.
    * @param {string} path
    * @param {number} began
    */
   #sync(path, began) {
     const file = this.#names.get(path);
-    if (file !== undefined && file !== 'folder') {
-      for (const change of file.changes) if (change.index < began) write(file.durable, change);
-      file.changes = file.changes.filter((change) => change.index >= began);
-    }
-    const covers = (/** @type {Renaming} */ renaming) =>
-      renaming.index < began && dirname(renaming.path) === path;
-    for (const renaming of this.#renamings.filter(covers)) rename(this.#durable, renaming);
-    this.#renamings = this.#renamings.filter((renaming) => !covers(renaming));
+    if (file !== undefined && file !== 'folder')
+      file.synced = Math.max(file.synced, file.changes.findLastIndex(({ index }) => index < began) + 1);
+    for (const renaming of this.#renamings)
+      renaming.isSynced ||= renaming.index < began && dirname(renaming.path) === path;
   }
 
   /**
@@ -208,10 +152,27 @@ export class ReplayedDisk {
    * @param {Renaming['file']} file
    */
   #name(index, path, file) {
-    const renaming = { index, path, file };
+    const renaming = { index, path, file, isSynced: false };
     rename(this.#names, renaming);
     this.#renamings.push(renaming);
   }
+}
+
+/** Returns what is in a folder, without sockets. @param {string} folder @returns {Image} */
+export function readImage(folder) {
+  /** The files by inode, since one may have several names. @type {Map<number, Buffer>} */
+  const files = new Map();
+  /** @type {Image} */
+  const image = new Map();
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    if (entry.isSocket()) continue;
+    const path = join(entry.parentPath, entry.name);
+    const { ino } = statSync(path);
+    const content = entry.isDirectory() ? 'folder' : (files.get(ino) ?? readFileSync(path));
+    if (content !== 'folder') files.set(ino, content);
+    image.set(path, content);
+  }
+  return image;
 }
 
 /**
@@ -244,38 +205,42 @@ function rename(names, { path, file }) {
 }
 
 /**
- * @param {Content} content
- * @param {Change} change
- */
-function write(content, change) {
-  if ('data' in change) content.write(change.at, change.data);
-  else content.resize(change.size);
-}
-
-/**
+ * What remains of a file's content.
  * @param {ReplayedFile} file
  * @param {Left} left
  */
-function remains({ durable, changes }, left) {
-  const content = new Content(durable.bytes());
-  if (left === 'none' || left === 'names') return content.bytes();
-  const share = Math.random();
-  for (const change of changes) {
-    if (left === 'all' || Math.random() < share) write(content, change);
-    else if ('data' in change && Math.random() < 0.5) tear(content, change);
+function remains({ changes, synced }, left) {
+  const share = left === 'all' ? 1 : left === 'some' ? Math.random() : 0;
+  const kept = changes.flatMap((change, i) => {
+    if (i < synced || Math.random() < share) return [change];
+    return left === 'some' && 'data' in change && Math.random() < 0.5 ? tear(change) : [];
+  });
+  const content = Buffer.alloc(kept.reduce((size, change) => Math.max(size, endOf(change)), 0));
+  let size = 0;
+  for (const change of kept) {
+    if ('data' in change) change.data.copy(content, change.at);
+    // What a file loses is zero if it grows again.
+    else content.fill(0, change.size, Math.max(size, change.size));
+    size = 'data' in change ? Math.max(size, endOf(change)) : change.size;
   }
-  return content.bytes();
+  return content.subarray(0, size);
+}
+
+/** Where a file ends at least, or exactly, after a change. @param {Change} change */
+function endOf(change) {
+  return 'data' in change ? change.at + change.data.length : change.size;
 }
 
 /**
- * Writes a random part of the sectors.
- * @param {Content} content
- * @param {{ at: number, data: Buffer }} change
+ * Returns a random part of the sectors of a write.
+ * @param {{ index: number, at: number, data: Buffer }} change
  */
-function tear(content, { at, data }) {
+function tear({ index, at, data }) {
+  const torn = [];
   for (let from = at; from < at + data.length;) {
     const to = Math.min((Math.floor(from / sector) + 1) * sector, at + data.length);
-    if (Math.random() < 0.5) content.write(from, data.subarray(from - at, to - at));
+    if (Math.random() < 0.5) torn.push({ index, at: from, data: data.subarray(from - at, to - at) });
     from = to;
   }
+  return torn;
 }

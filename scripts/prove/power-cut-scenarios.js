@@ -1,43 +1,50 @@
 // Defines the scenarios of the replayed power failures, and records what the real processes do to the disk in each.
 // cspell:ignore seccomp
 import { DatabaseSync } from '@photostructure/sqlite';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { service } from '../../dist/service.js';
+import { plants, PlantRepository } from '../../dist/plants/repository.js';
+import { openStorage } from '../../packages/server/dist/storage/open.js';
 import { loadSchema } from '../../packages/server/dist/storage/migrations.js';
 import { backUp } from '../../packages/server/dist/storage/sqlite/backup.js';
 import { readTrace, traceOptions } from '../lib/file-trace.js';
 import { ReplayedDisk } from '../lib/replayed-disk.js';
-import { openStore } from '../lib/store.js';
-import { subject } from './power-cut-ledger.js';
+import { isDone, readEntries, restoredPlants, subject } from './power-cut-ledger.js';
 import { longName } from './workers-model.js';
 
-/** @typedef {import('../lib/file-trace.js').FileEvent} FileEvent */
 /** @typedef {import('./power-cut-stage.js').Stage} Stage */
 /** @typedef {import('./power-cut-ledger.js').ServiceName} ServiceName */
 
 /**
- * An event of a run: a change of the disk, or lines of the journal. `starting` is true until the server of its stage is
- * ready.
- * @typedef {(FileEvent | { kind: 'journal', path: string, lines: string }) & { starting: boolean }} RunEvent
+ * An event of a run: a change of the disk, or entries of the journal. `starting` is true until the server of its stage
+ * is ready.
+ * @typedef {import('../lib/file-trace.js').FileEvent & { starting: boolean, entries?: import('./power-cut-ledger.js').Entry[] }} RunEvent
  */
 /**
- * A recorded run of a service. The simulated disk is the folder `disk`. Before the event with the index `first`, nothing is promised:
- * an operator may have copied only a part of a file.
+ * A recorded run of a service. The simulated disk is the folder `disk`. Before the event at the place `first`, nothing
+ * is promised: an operator may have copied only a part of a file.
  * @typedef {{ service: ServiceName, disk: string, events: RunEvent[], first: number }} Run
  */
-/** @typedef {{ name: string, service: ServiceName, stages: Stage[] }} Scenario */
-/** The number of plants in the files that an operator puts into place. */
-const restoredPlants = 300;
+/** @typedef {{ service: ServiceName, stages: Stage[] }} Scenario */
+/** @typedef {keyof Awaited<ReturnType<typeof makeScenarios>>} ScenarioName */
+
+/** Proves something, if there is strace, which the proofs need. @param {() => Promise<void>} prove */
+export async function withStrace(prove) {
+  if (spawnSync('strace', ['-V']).error === undefined) await prove();
+  else {
+    console.error('SKIPPED: this needs strace, which is not installed.');
+    process.exitCode = process.env['CI'] ? 1 : 0;
+  }
+}
 
 /**
  * Makes the stores that operators put into place, and returns the scenarios with them.
  * @param {string} folder - An empty folder for these stores.
- * @returns {Promise<Scenario[]>}
  */
 export async function makeScenarios(folder) {
   const stopped = join(folder, 'stopped.db');
@@ -45,9 +52,10 @@ export async function makeScenarios(folder) {
   const copied = join(folder, 'copied.db');
   const old = join(folder, 'old.db');
 
-  const storage = await openStore(`file:${stopped}`);
+  const storage = await openStorage(service, `file:${stopped}`);
+  const repository = new PlantRepository(storage.collection(plants));
   const creates = Array.from({ length: restoredPlants }, (_, id) =>
-    storage.plants.create(subject, BigInt(id), { name: longName(`Plant ${id}`) }),
+    repository.create(subject, BigInt(id), { name: longName(`Plant ${id}`) }),
   );
   await Promise.all(creates);
   // A killed process would leave these files.
@@ -58,40 +66,41 @@ export async function makeScenarios(folder) {
 
   makeOldStore(old);
 
-  /** @param {string} name @param {number} workers @param {Record<string, string>} files @returns {Scenario} */
-  const restored = (name, workers, files) => ({
-    ...{ name, service: 'plants' },
-    stages: [{ workers, restored: files, restoredPlants }],
+  /** @param {ServiceName} service @param {number} workers @returns {Scenario} */
+  const killedTwice = (service, workers, migrates = false) => ({
+    service,
+    stages: [
+      { workers, killAt: 60 },
+      { workers, killAt: 40 },
+      { workers, commands: true, migrates },
+    ],
   });
-  const killedTwice = (/** @type {number} */ workers, migrates = false) => [
-    { workers, killAt: 60 },
-    { workers, killAt: 40 },
-    { workers, commands: true, migrates },
-  ];
-  return [
-    { name: 'one process', service: 'plants', stages: killedTwice(1) },
-    { name: 'two workers', service: 'plants', stages: killedTwice(2) },
-    { name: 'library', service: 'library', stages: killedTwice(2, true) },
-    { name: 'transactions', service: 'transactions', stages: killedTwice(2) },
-    {
-      ...{ name: 'deleted log', service: 'library' },
+  /** @param {Stage[]} stages @returns {Scenario} */
+  const ofPlants = (...stages) => ({ service: 'plants', stages });
+  return {
+    'one process': killedTwice('plants', 1),
+    'two workers': killedTwice('plants', 2),
+    library: killedTwice('library', 2, true),
+    transactions: killedTwice('transactions', 2),
+    'deleted log': /** @type {Scenario} */ ({
+      service: 'library',
       stages: [
         { workers: 2, deletesLog: true },
         { workers: 2, putsLogBack: true },
       ],
-    },
-    {
-      ...{ name: 'older store', service: 'plants' },
-      stages: [
-        { workers: 0, restored: { 'store.db': old }, restoredPlants },
-        { workers: 2, killAt: 7 },
-        { workers: 2 },
-      ],
-    },
-    restored('stopped store', 1, { 'store.db': stopped }),
-    restored('killed store', 2, { 'store.db': killed, 'store.db-wal': `${killed}-wal` }),
-    restored('backup', 1, { 'store.db': copied }),
-  ];
+    }),
+    'older store': ofPlants(
+      { workers: 0, restored: { 'store.db': old } },
+      { workers: 2, killAt: 7 },
+      { workers: 2 },
+    ),
+    'stopped store': ofPlants({ workers: 1, restored: { 'store.db': stopped } }),
+    'killed store': ofPlants({
+      workers: 2,
+      restored: { 'store.db': killed, 'store.db-wal': `${killed}-wal` },
+    }),
+    backup: ofPlants({ workers: 1, restored: { 'store.db': copied } }),
+  };
 }
 
 /** Makes a store with the first schema. @param {string} file */
@@ -116,10 +125,11 @@ function makeOldStore(file) {
  * Runs the stages of a scenario one after the other on an empty disk, and traces them.
  * @param {Scenario} scenario
  * @param {number} requests - The number of requests of the clients of each stage.
+ * @param {readonly string[]} [messages] - Texts that are sought, such as those of responses.
  * @returns {Promise<Run>}
  * @throws {Error} when a stage fails, or a call changes the disk that cannot be replayed.
  */
-export async function record({ service: name, stages }, requests) {
+export async function record({ service: name, stages }, requests, messages) {
   const root = mkdtempSync(join(tmpdir(), 'plant-store-'));
   const trace = `${root}.trace`;
   const disk = join(root, 'disk');
@@ -131,23 +141,17 @@ export async function record({ service: name, stages }, requests) {
     for (const stage of stages) {
       await runTraced({ ...stage, service: name, root, requests }, trace);
       let starting = true;
-      for await (const event of readTrace(trace, root, events.length)) {
-        if (!event.path.startsWith(`${disk}/`) && event.path !== disk) {
-          replayed.skip();
-          const lines = event.kind === 'write' ? event.data.toString() : '';
-          starting &&= !lines.startsWith('serve');
-          events.push({ kind: 'journal', path: event.path, lines, starting });
-        } else {
-          replayed.apply(event);
-          events.push({ ...event, starting });
-        }
+      for await (const event of readTrace(trace, root, events.length, messages)) {
+        const isJournal = event.path === join(root, 'journal');
+        if (!isJournal) replayed.apply(event);
+        const entries = isJournal && event.kind === 'write' ? readEntries(event.data.toString()) : [];
+        starting &&= !entries.some(({ act }) => act === 'serve');
+        events.push({ ...event, starting, ...(isJournal && { entries }) });
       }
       replayed.compare(disk);
     }
-    const isPromise = (/** @type {RunEvent} */ event) =>
-      event.kind === 'journal' && event.lines.includes(' done');
-    const first = stages[0]?.restored === undefined ? 0 : events.findIndex(isPromise);
-    return { service: name, disk, events, first };
+    const first = events.findIndex(({ entries }) => entries?.some(isDone));
+    return { service: name, disk, events, first: stages[0]?.restored === undefined ? 0 : first };
   } finally {
     rmSync(root, { recursive: true });
     rmSync(trace, { force: true });

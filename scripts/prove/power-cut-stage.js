@@ -14,88 +14,98 @@ import { Agent } from 'node:http';
 import { dirname, join } from 'node:path';
 import { run, startServer } from '../../packages/server/test/support/server-process.js';
 import { send } from '../lib/request.js';
-import { backupFolder, entry, Ledger, putLogBack, services, storePath, subject } from './power-cut-ledger.js';
+import {
+  backupPath,
+  keyOf,
+  Ledger,
+  putLogBack,
+  readEntries,
+  restoredPlants,
+  services,
+  storePath,
+  subject,
+  success,
+} from './power-cut-ledger.js';
 import { messageOf, outcomeOf, readOutcome } from './workers-model.js';
 
-/** @typedef {import('./power-cut-ledger.js').Act} Act */
-/** @typedef {import('./power-cut-ledger.js').State} State */
+/** @typedef {import('./power-cut-ledger.js').Entry} Entry */
+/** @typedef {import('./power-cut-ledger.js').Outcome} Outcome */
+/** @typedef {import('./workers-documents.js').Document} Document */
+/** @typedef {import('./workers-model.js').Operation} Operation */
 
 /**
  * @typedef {object} Stage
  * @property {number} workers - The number of processes that serve. 0 starts no server: then the operator must sync the
  *   files that they put into place.
  * @property {Record<string, string>} [restored] - The files that the operator copies to the folder of the store before
- *   the start, by name. They must contain plants with consecutive ids from 0.
- * @property {number} [restoredPlants] - Their number.
+ *   the start, by name.
  * @property {number} [killAt] - The number of a thread's sync during which strace kills the process.
  * @property {string} [server] - The program that serves, if not that of the service.
+ * @property {number} [clients] - How many clients there are; 8 by default.
  * @property {boolean} [commands] - Whether to use the commands that change tokens, back up and migrate, while clients
  *   write.
  * @property {boolean} [migrates] - Whether to use "migrate" before the start, too.
  * @property {boolean} [deletesLog] - Whether the operator deletes the log of the running server, which is killed later.
  * @property {boolean} [putsLogBack] - Whether the log must be put back before the server starts.
  */
-/** @typedef {{ id: string, token: string }} Token */
 /** @typedef {Stage & { service: import('./power-cut-ledger.js').ServiceName, root: string, requests: number }} StageOptions */
-
-/** The number of concurrent clients. */
-const clients = 8;
 
 /** @type {StageOptions} */
 const {
   service,
   root,
   workers,
-  server: program,
   restored,
-  restoredPlants = 0,
   killAt,
-  commands,
+  server: program,
+  clients = 8,
+  commands = false,
   migrates,
   deletesLog,
   putsLogBack,
   requests,
 } = JSON.parse(process.argv[2] ?? '');
 const { main, command } = services[service];
-const script = program ?? main;
 const disk = join(root, 'disk');
 const store = join(disk, storePath);
 const environment = { DATABASE_URL: `file:${store}`, UV_USE_IO_URING: '0' };
+const serverOptions = { script: program ?? main, env: { ...environment, WORKERS: String(workers) } };
 const journal = join(root, 'journal');
 const ledger = new Ledger(service);
-if (existsSync(journal)) ledger.add(readFileSync(journal, 'utf8'));
+if (existsSync(journal)) for (const entry of readEntries(readFileSync(journal, 'utf8'))) ledger.add(entry);
 const output = openSync(journal, 'a');
 
-/** Writes lines to the journal, which the trace shows. @param {string} lines */
-function record(lines) {
-  writeSync(output, lines);
-  ledger.add(lines);
+/** Writes to the journal, which the trace shows. @param {Entry[]} entries */
+function note(entries) {
+  writeSync(output, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''));
+  for (const entry of entries) ledger.add(entry);
 }
 
 /**
- * @param {Act} act
- * @param {string | number} key
- * @param {State} state
- * @param {string} [text]
+ * Notes that requests begin.
+ * @param {(readonly [key: string, operation: Operation])[]} begun
+ * @returns {(outcomeOf: (key: string) => Outcome) => void} Notes that they end.
  */
-function note(act, key, state, text) {
-  record(entry(act, key, state, text));
+function begin(...begun) {
+  const first = ledger.requests;
+  note(begun.map(([key, operation], i) => ({ act: 'begin', key, number: first + i, operation })));
+  return (outcomeOf) =>
+    note(begun.map(([key], i) => ({ act: 'end', key, number: first + i, outcome: outcomeOf(key) })));
 }
 
-if (restored !== undefined) putIntoPlace(restored);
+const acknowledgeRestored = restored === undefined ? undefined : putIntoPlace(restored);
 if (putsLogBack) await refuseAndRepair();
 if (migrates) {
   await runCommand('migrate');
-  note('migrate', 0, 'done');
+  note([{ act: 'migrate', done: true }]);
 }
 if (workers > 0) await serve();
 
 async function serve() {
-  const env = { ...environment, WORKERS: String(workers) };
-  const server = await startServer({ script, env }).catch(unlessKilled);
+  const server = await startServer(serverOptions).catch(unlessKilled);
   if (server === undefined) return;
-  if (restored !== undefined) noteRestored('done');
-  note('serve', 0, 'done');
+  acknowledgeRestored?.();
+  note([{ act: 'serve', done: true }]);
   await use(server.origin).catch(unlessKilled);
   const stops = killAt === undefined && deletesLog !== true;
   const ended = await server.end(stops ? 'SIGTERM' : 'SIGKILL');
@@ -110,8 +120,7 @@ function unlessKilled(error) {
 
 /** A start must refuse a store whose log was deleted; then the operator puts it back, and does not sync it. */
 async function refuseAndRepair() {
-  const env = { ...environment, WORKERS: String(workers) };
-  const server = await startServer({ script, env }).catch(() => undefined);
+  const server = await startServer(serverOptions).catch(() => undefined);
   await server?.end();
   if (server !== undefined) throw new Error('a server has started without the log');
   if (!putLogBack(store)) throw new Error('a start was refused, but there is no log to put back');
@@ -120,13 +129,18 @@ async function refuseAndRepair() {
 /**
  * Copies files as an operator does.
  * @param {Record<string, string>} files
+ * @returns {(() => void) | undefined} Acknowledges the plants that they hold; undefined if that is done.
  */
 function putIntoPlace(files) {
   const folder = dirname(store);
   mkdirSync(folder, { recursive: true });
   // The operator's new folders survive the power failure; the question is whether the files do.
   for (let parent = dirname(folder); parent.startsWith(disk); parent = dirname(parent)) sync(parent);
-  noteRestored('begun');
+  /** @param {number} id @returns {[string, Operation]} */
+  const create = (id) => [keyOf('plants', id), { act: 'create', value: { name: `Plant ${id}` } }];
+  const end = begin(...Array.from({ length: restoredPlants }, (_, id) => create(id)));
+  const acknowledge = () =>
+    end((key) => readOutcome(JSON.stringify({ name: key.replace('plants/', 'Plant ') })));
   for (const [name, source] of Object.entries(files)) {
     const content = readFileSync(source);
     const copy = openSync(join(folder, name), 'wx', 0o600);
@@ -136,19 +150,10 @@ function putIntoPlace(files) {
     closeSync(copy);
     if (workers === 0) sync(join(folder, name));
   }
-  if (workers > 0) return;
+  if (workers > 0) return acknowledge;
   sync(folder);
-  noteRestored('done');
-}
-
-/** @param {State} state */
-function noteRestored(state) {
-  const lines = Array.from({ length: restoredPlants }, (_, id) => {
-    const name = JSON.stringify({ name: `Plant ${id}` });
-    const text = state === 'begun' ? `{"act":"create","value":${name}}` : `200 ${name}`;
-    return entry('document', `plants/${id}`, state, `${id} ${text}`);
-  });
-  record(lines.join(''));
+  acknowledge();
+  return undefined;
 }
 
 /** @param {string} path */
@@ -160,14 +165,14 @@ function sync(path) {
 
 /** @param {string} origin */
 async function use(origin) {
-  const secret = ledger.secret ?? (await issue()).token;
-  const client = await startClient(origin, secret);
-  let commanding = commands === true;
+  const token = ledger.secret ?? (await issue()).token;
+  const request = await startClient(origin, token);
+  let commanding = commands;
   let left = requests;
   let isDeleted = false;
   const load = async () => {
     while (left-- > 0 || commanding) {
-      if (await client()) continue;
+      if (await request()) continue;
       if (isDeleted) return;
       throw new Error('a request has failed');
     }
@@ -184,71 +189,61 @@ async function use(origin) {
 
 /** Deletes the log as an operator does who takes it for waste. */
 function deleteLog() {
-  note('log', 0, 'begun');
+  note([{ act: 'log', done: false }]);
   rmSync(`${store}-wal`);
   sync(dirname(store));
-  note('log', 0, 'done');
+  note([{ act: 'log', done: true }]);
 }
 
 /**
  * Reads all documents whose state is unknown, which shows which of the writes took effect that the previous server left
  * unacknowledged: until another write is committed, only the start has synced them.
  * @param {string} origin
- * @param {string} secret
+ * @param {string} token
  * @returns {Promise<() => Promise<boolean>>} Sends a request. Returns whether it has succeeded.
  */
-async function startClient(origin, secret) {
+async function startClient(origin, token) {
   const agent = new Agent({ keepAlive: true });
-  let next = ledger.requests;
-  const open = ledger.known.all
-    .filter(({ register }) => register.state === undefined)
-    .map((document) => ({ ...document, key: `${document.collection}/${document.id}`, number: next++ }));
-  const read = JSON.stringify({ act: 'read' });
-  record(open.map(({ key, number }) => entry('document', key, 'begun', `${number} ${read}`)).join(''));
-  const { states } = await ledger.lists(origin);
-  const outcomes = open.map(({ collection, id, key, number }) =>
-    entry('document', key, 'done', `${number} ${readOutcome(states?.get(collection)?.get(id))}`),
-  );
-  record(outcomes.join(''));
+  const unknown = ledger.documents.filter(({ register }) => register.state === undefined);
+  /** @param {Document} document @returns {[string, Operation]} */
+  const read = ({ collection, id }) => [keyOf(collection, id), { act: 'read' }];
+  const end = begin(...unknown.map(read));
+  const found = await ledger.lists(origin, token);
+  end((key) => readOutcome(found.get(key)));
   return async () => {
-    const document = ledger.known.pick();
+    const { documents, requests: number } = ledger;
+    const document = /** @type {Document} */ (documents[Math.floor(Math.random() * documents.length)]);
     const { collection, id } = document;
-    const key = `${collection}/${id}`;
-    const number = next++;
     const operation = document.choose(number);
-    note('document', key, 'begun', `${number} ${JSON.stringify(operation)}`);
-    const message = messageOf(collection, id, operation);
-    const response = await send(origin, { token: secret, ...message }, { agent });
+    const end = begin([keyOf(collection, id), operation]);
+    const response = await send(origin, { token, ...messageOf(collection, id, operation) }, { agent });
     const isKnown = response.status >= 200 && response.status < 500;
-    const state = isKnown ? 'done' : operation.act === 'read' ? 'none' : 'unknown';
-    note('document', key, state, `${number} ${isKnown ? outcomeOf(collection, response) : ''}`);
+    const unknown = operation.act === 'read' ? null : undefined;
+    end(() => (isKnown ? outcomeOf(collection, response) : unknown));
     return isKnown;
   };
 }
 
-/** Creates and revokes access tokens, makes backups, and migrates a store that is up to date. */
+/** Creates and revokes access tokens, makes a backup, and migrates a store that is up to date, one after the other. */
 async function useCommands() {
-  mkdirSync(join(disk, backupFolder));
+  mkdirSync(dirname(join(disk, backupPath)));
   sync(disk);
-  const [{ id }] = await Promise.all([issue(), backUp('first.db')]);
-  note('revoke', id, 'begun');
+  const { id } = await issue();
+  const end = begin([keyOf('tokens', id), { act: 'change' }]);
   await runCommand('token', 'revoke', id);
-  note('revoke', id, 'done');
-  await Promise.all([issue(), backUp('second.db'), runCommand('migrate')]);
+  end(() => success);
+  note([{ act: 'backup', done: false }]);
+  await runCommand('backup', join(disk, backupPath));
+  note([{ act: 'backup', done: true }]);
+  await runCommand('migrate');
 }
 
-/** @returns {Promise<Token>} */
+/** @returns {Promise<{ id: string, token: string }>} */
 async function issue() {
   const made = JSON.parse(await runCommand('token', 'create', subject, '--json'));
-  note('issue', made.id, 'done', made.token);
+  begin([keyOf('tokens', made.id), { act: 'create' }])(() => success);
+  note([{ act: 'secret', secret: made.token }]);
   return made;
-}
-
-/** @param {string} name */
-async function backUp(name) {
-  note('backup', name, 'begun');
-  await runCommand('backup', join(disk, backupFolder, name));
-  note('backup', name, 'done');
 }
 
 /** @param {string[]} args */

@@ -53,7 +53,7 @@ async function replay(t: Test, folder: string, command: readonly string[]) {
   if (status !== 0) throw new Error(`${command.join(' ')} failed`);
   const disk = new ReplayedDisk();
   let events = 0;
-  for await (const event of readTrace(trace, folder, 0)) {
+  for await (const event of readTrace(trace, folder)) {
     disk.apply(event);
     events++;
   }

@@ -23,7 +23,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { DatabaseSync } from '@photostructure/sqlite';
 import t, { type Test } from 'tap';
 import { readTrace, traceOptions } from '../../../../scripts/lib/file-trace.js';
-import { ReplayedDisk, writeImage } from '../../../../scripts/lib/replayed-disk.js';
+import { readImage, ReplayedDisk, writeImage } from '../../../../scripts/lib/replayed-disk.js';
 import { temporaryFolder } from '../support/engines.js';
 import { adminOf, create, list, run, startServer } from '../support/processes.js';
 import { lacks, skipFor } from '../support/skip.js';
@@ -456,7 +456,7 @@ t.test(
   skipFor(lacks('strace')),
   async (t) => {
     const store = await killedStore(t);
-    const disk = ReplayedDisk.of(store.folder);
+    const disk = new ReplayedDisk(readImage(store.folder));
     const trace = join(store.away, 'trace');
     const command = [
       process.execPath,
@@ -465,7 +465,7 @@ t.test(
     ];
     const env = { ...process.env, DATABASE_URL: store.url, UV_USE_IO_URING: '0' };
     t.match(spawnSync('strace', [...traceOptions, '-o', trace, ...command], { env }), { status: 0 });
-    for await (const event of readTrace(trace, store.folder, 0)) disk.apply(event);
+    for await (const event of readTrace(trace, store.folder)) disk.apply(event);
     disk.compare(store.folder);
     const folder = join(store.away, 'left');
     writeImage(disk.image('names'), store.folder, folder);

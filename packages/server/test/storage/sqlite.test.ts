@@ -26,7 +26,7 @@ import type { Write } from '../../dist/storage/writes.js';
 const newFile = async (t: Test) => join(await temporaryFolder(t), 'plants.db');
 
 const startThread = (opened: Pick<WriterData, 'file' | 'files'>) => {
-  const workerData: WriterData = { ...opened, synchronous: 'FULL', collections: service.collections };
+  const workerData: WriterData = { ...opened, collections: service.collections };
   return new Worker(new URL('../../dist/storage/sqlite/writer-thread.js', import.meta.url), { workerData });
 };
 

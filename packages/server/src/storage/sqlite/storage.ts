@@ -37,8 +37,6 @@ interface SqliteOptions {
   /** The path. If the file or its folders do not exist, they are created, accessible to this user only. */
   file: string;
   writes?: Partial<WriteLimits>;
-  /** The `PRAGMA synchronous` of the writer. OFF exists only for the script that proves the effect of FULL. */
-  synchronous?: 'FULL' | 'OFF';
   /** Whether to commit the writes of other processes, too. */
   forWorkers?: boolean | undefined;
   /** Whether this is a command, which may run beside a server, and takes no lock. */
@@ -62,7 +60,6 @@ export function openSqlite({
   store,
   file,
   writes: limits,
-  synchronous = 'FULL',
   forWorkers = false,
   isCommand = false,
 }: SqliteOptions): Promise<SqliteStorage> {
@@ -78,10 +75,7 @@ export function openSqlite({
     };
     const { collections } = store;
     const reserve = limits?.reserve;
-    const writer = await startWriter(
-      { file, files, synchronous, collections, reserve, workers },
-      limits?.observer,
-    );
+    const writer = await startWriter({ file, files, collections, reserve, workers }, limits?.observer);
     limits?.observer?.space?.(observedSpace(database, spaceMeter(database, file, reserve)));
     return new SqliteStorage(store, database, files, writer, limits, held);
   });

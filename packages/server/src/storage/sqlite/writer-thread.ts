@@ -38,7 +38,6 @@ export interface WriterData {
   file: string;
   /** The files of the store, which must be those that the thread opens. */
   files: readonly StoreFile[];
-  synchronous: 'FULL' | 'OFF';
   collections: readonly CollectionDefinition[];
   /** The free space that creates and replacements leave on the disk, in bytes. */
   reserve?: number | undefined;
@@ -68,9 +67,9 @@ interface WaitingBatch {
 
 async function serve(
   port: NonNullable<typeof parentPort>,
-  { file, files, synchronous, collections, reserve, workers }: WriterData,
+  { file, files, collections, reserve, workers }: WriterData,
 ): Promise<void> {
-  const { database, ...settings } = openForWriting(file, synchronous);
+  const { database, ...settings } = openForWriting(file);
   checkFiles(files);
   const packer = new Packer(collections);
   const space = new SpaceReserve(spaceMeter(database, file, reserve));
@@ -142,12 +141,12 @@ async function receiveFromWorkers(path: string, greeting: Greeting, receive: Rec
  * Opens the connection for writes. Acknowledged writes are durable only with both settings, so it reads them back.
  * @throws Error if SQLite has not taken them.
  */
-function openForWriting(file: string, wanted: 'FULL' | 'OFF') {
+function openForWriting(file: string) {
   const database = new DatabaseSync(existing(file), { timeout: 5_000 });
-  database.exec(`PRAGMA synchronous = ${wanted}`);
+  database.exec('PRAGMA synchronous = FULL');
   const [synchronous] = Object.values(database.prepare('PRAGMA synchronous').get() as Record<string, number>);
   const [journal] = Object.values(database.prepare('PRAGMA journal_mode').get() as Record<string, string>);
-  if (journal !== 'wal' || (wanted === 'FULL' && synchronous !== 2)) {
+  if (journal !== 'wal' || synchronous !== 2) {
     throw new Error(`the writer runs with journal_mode ${journal} and synchronous ${synchronous}`);
   }
   return { database, synchronous, journal };
