@@ -42,9 +42,12 @@ export function withoutCopies(stored) {
  * @param {Collection} documents
  * @param {boolean} isText - Whether its ids are texts.
  * @param {Context['transaction']} transaction
+ * @param {boolean} isApart - Whether a write and that of its copy are two single ones.
  * @returns {Collection}
  */
-function copied(documents, isText, transaction) {
+function copied(documents, isText, transaction, isApart) {
+  /** @template T @param {(id: Id) => Promise<T>} write @param {Id} id */
+  const both = async (write, id) => (await Promise.all([write(id), write(copyOf(id))]))[0];
   /**
    * @template T
    * @param {string} subject
@@ -56,14 +59,14 @@ function copied(documents, isText, transaction) {
       const own = tx.of(documents);
       const [stored, copy] = await Promise.all([own.get(id), own.get(copyOf(id))]);
       if (stored !== copy) throw new Error(`${id} is ${stored}, and its copy ${copy}`);
-      return work(async (id, change) => {
-        const [outcome] = await Promise.all([own.write(id, change), own.write(copyOf(id), change)]);
-        return outcome;
-      }, stored);
+      return work((id, change) => both((one) => own.write(one, change), id), stored);
     });
   const before = isText ? firstCopy.text : BigInt(firstCopy.number);
   return {
-    write: (subject, id, change) => together(subject, id, (write) => write(id, change)),
+    write: (subject, id, change) =>
+      isApart
+        ? both((one) => documents.write(subject, one, change), id)
+        : together(subject, id, (write) => write(id, change)),
     get: documents.get.bind(documents),
     change: (subject, id, update) =>
       together(subject, id, async (write, stored) => {
@@ -78,21 +81,6 @@ function copied(documents, isText, transaction) {
   };
 }
 
-/** @param {Collection} documents @returns {Collection} */
-function apart(documents) {
-  return {
-    page: documents.page.bind(documents),
-    get: documents.get.bind(documents),
-    change: documents.change.bind(documents),
-    count: documents.count.bind(documents),
-    async write(subject, id, change) {
-      const ids = [id, copyOf(id)];
-      const [outcome] = await Promise.all(ids.map((one) => documents.write(subject, one, change)));
-      return /** @type {never} */ (outcome);
-    },
-  };
-}
-
 if (process.argv[1] === copyingLibrary)
   await start(async () => {
     const { service } = await import('../../examples/library/dist/service.js');
@@ -102,9 +90,8 @@ if (process.argv[1] === copyingLibrary)
       const collection = (definition) => {
         const documents = context.collection(definition);
         const copies = process.env['COPIES'];
-        if (copies === 'apart') return apart(documents);
-        if (copies !== undefined && copies !== 'together' && copies !== definition.name) return documents;
-        return copied(documents, definition.id === 'text', context.transaction);
+        if (![undefined, 'together', 'apart', definition.name].includes(copies)) return documents;
+        return copied(documents, definition.id === 'text', context.transaction, copies === 'apart');
       };
       return service.open({ ...context, collection });
     };

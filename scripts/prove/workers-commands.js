@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
-import { send } from '../lib/request.js';
+import { startClients } from '../lib/clients.js';
 import { statesIn } from './workers-model.js';
 
 /** @typedef {import('./workers-world.js').World} World */
@@ -25,8 +25,7 @@ export class Commands {
   #world;
   #load;
   #violation;
-  #running = true;
-  #ended;
+  #operator;
   /** Whether each acknowledged token is revoked, by its id; undefined if that is unknown. @type {Map<string, boolean | undefined>} */
   #tokens = new Map();
 
@@ -39,13 +38,12 @@ export class Commands {
     this.#world = world;
     this.#load = load;
     this.#violation = violation;
-    this.#ended = this.#run();
+    this.#operator = startClients(world.origin, 1, (client) => this.#run(client));
   }
 
-  /** Ends after the command that is under way. */
-  async end() {
-    this.#running = false;
-    await this.#ended;
+  /** Ends after the commands that are under way. */
+  end() {
+    return this.#operator.end();
   }
 
   /** Compares the list of tokens with what was acknowledged. */
@@ -61,24 +59,20 @@ export class Commands {
     }
   }
 
-  async #run() {
-    for (let round = 0; this.#running; round++) {
-      const made = await this.#command('token', 'create', subject, '--json');
-      if (made !== undefined) await this.#use(JSON.parse(made));
-      if (this.#running) await this.verify();
-      if (this.#running && this.#world.engine === 'sqlite') await this.#backUp(`backup-${round}.db`);
-      await pause(between);
+  /** Makes a token, uses and revokes it, and backs up the store. @param {import('../lib/clients.js').Client} client */
+  async #run({ send, round }) {
+    const made = await this.#command('token', 'create', subject, '--json');
+    if (made !== undefined) {
+      const { id, token } = /** @type {Token} */ (JSON.parse(made));
+      this.#tokens.set(id, false);
+      const { status } = await send({ path: '/books', token });
+      if (status === 401) this.#violation(`lost: the new token ${id} is refused`);
+      this.#tokens.set(id, undefined);
+      if ((await this.#command('token', 'revoke', id)) !== undefined) this.#tokens.set(id, true);
     }
-  }
-
-  /** Uses a new token, and revokes it. @param {Token} token */
-  async #use({ id, token }) {
-    this.#tokens.set(id, false);
-    const { status } = await send(this.#world.origin, { path: '/books', token });
-    if (status === 401) this.#violation(`lost: the new token ${id} is refused`);
-    if (!this.#running) return;
-    this.#tokens.set(id, undefined);
-    if ((await this.#command('token', 'revoke', id)) !== undefined) this.#tokens.set(id, true);
+    await this.verify();
+    if (this.#world.engine === 'sqlite') await this.#backUp(`backup-${round}.db`);
+    await pause(between);
   }
 
   /** Backs up the store, and compares the copy with what is known. @param {string} name */

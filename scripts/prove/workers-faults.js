@@ -222,24 +222,25 @@ async function deleteLog(world, random) {
   await killEverything(world, random);
 }
 
-/** An end while a fault lasts. @param {Fault} fault @param {Ending} end @returns {Ending} */
-const during = (fault, end) => async (world, random) => {
-  const repair = await fault.inject(world, random);
-  await pause(random.integer(0, 500));
-  try {
-    await end(world, random);
-  } finally {
-    await repair?.();
-  }
-};
-
-/** Ends the server, and starts it again. @param {string} name @param {Ending} end @param {Partial<Fault>} [rest] @returns {Fault} */
-const restart = (name, end, rest) => ({
-  name,
+/**
+ * Ends the server, and starts it again.
+ * @param {string} name
+ * @param {Ending} end
+ * @param {Fault} [fault] - Lasts meanwhile.
+ * @returns {Fault}
+ */
+const restart = (name, end, fault) => ({
+  ...fault,
+  name: fault === undefined ? name : `${name} during a fault: ${fault.name}`,
   down: kinds,
-  ...rest,
   inject: async (world, random) => {
-    await end(world, random);
+    const repair = await fault?.inject(world, random);
+    await pause(random.integer(0, 500));
+    try {
+      await end(world, random);
+    } finally {
+      await repair?.();
+    }
     await world.start(random);
     return undefined;
   },
@@ -253,31 +254,13 @@ export const restarts = [
   restart('end the supervisor by a signal', endGracefully),
   restart('kill the supervisor', killSupervisor),
   restartAfterKill,
-  restart('delete the write-ahead log, kill all processes, and restore the log', deleteLog, {
+  {
+    ...restart('delete the write-ahead log, kill all processes, and restore the log', deleteLog),
     engine: 'sqlite',
-  }),
-  restart('kill the supervisor while the database is away', during(faults.moveDatabase, killSupervisor), {
-    engine: 'sqlite',
-  }),
-  restart('kill all processes while the store is away', during(faults.moveStore, killEverything), {
-    engine: 'sqlite',
-  }),
-  restart(
-    'end the supervisor by a signal while a worker is replaced',
-    during(faults.killWorker, endGracefully),
-    {
-      workers: 2,
-    },
-  ),
-  restart(
-    'end the supervisor by a signal while a worker is stopped',
-    during(faults.pauseWorker, endGracefully),
-    {
-      workers: 2,
-    },
-  ),
-  restart(
-    "end the supervisor by a signal while the log's reader stalls",
-    during(faults.stallLog, endGracefully),
-  ),
+  },
+  restart('kill the supervisor', killSupervisor, faults.moveDatabase),
+  restart('kill all processes', killEverything, faults.moveStore),
+  restart('end the supervisor by a signal', endGracefully, faults.killWorker),
+  restart('end the supervisor by a signal', endGracefully, faults.pauseWorker),
+  restart('end the supervisor by a signal', endGracefully, faults.stallLog),
 ];

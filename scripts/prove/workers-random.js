@@ -1,12 +1,13 @@
 // Random numbers that a seed repeats.
+// cspell:ignore mersenne
 import { uniformInt } from 'pure-rand/distribution/uniformInt';
-import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
+import { mersenne } from 'pure-rand/generator/mersenne';
 
 /** @typedef {ReturnType<typeof randomFrom>} Random */
 
 /** A generator of random numbers. @param {number} seed - An integer. */
 export function randomFrom(seed) {
-  const generator = xoroshiro128plus(seed);
+  const generator = mersenne(seed);
   /** An integer from `least` to `most`. @param {number} least @param {number} most */
   const integer = (least, most) => uniformInt(generator, least, most);
   /** One of some values. @template T @param {readonly T[]} values */
