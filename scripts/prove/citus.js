@@ -9,9 +9,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { startCitus } from '../../packages/server/test/support/citus-cluster.js';
 import { runSql } from '../../packages/server/test/support/postgres-cluster.js';
-import { plantStore, startServer } from '../../packages/server/test/support/server-process.js';
 import { required, signalAll, until } from '../lib/processes.js';
-import { startLoad } from './failover-load.js';
+import { startServersUnderLoad } from './failover-load.js';
 
 const cluster = await startCitus({ workers: 3, joined: 2 });
 if (cluster === undefined) {
@@ -27,17 +26,8 @@ const sql = (text, node = coordinator) => runSql(node.url(), text);
 const versions = await sql("SELECT version(), extversion FROM pg_extension WHERE extname = 'citus'");
 console.log(`${versions[0]?.['version'].split(' (')[0]}, Citus ${versions[0]?.['extversion']}, two workers`);
 
-await plantStore(coordinator.url(), 'migrate');
 const subjects = Array.from({ length: 8 }, (_, i) => `tenant-${i}`);
-const tokens = [];
-for (const subject of subjects) tokens.push(await plantStore(coordinator.url(), 'token', 'create', subject));
-const services = await Promise.all(
-  [coordinator, first].map((node) => startServer({ env: { DATABASE_URL: node.url() } })),
-);
-const { load, finish } = startLoad(
-  services.map(({ origin }) => origin),
-  tokens,
-);
+const { load, finish } = await startServersUnderLoad([coordinator.url(), first.url()], subjects);
 
 /**
  * Runs a part of the check, and says what the clients saw meanwhile.

@@ -1,11 +1,12 @@
 // Creates, lists and deletes plants continuously through several servers, and checks that there is an order of all
 // requests that explains every response: that no acknowledged write is lost, and none takes effect twice.
 //
-//   TOKEN=... node scripts/prove/failover-load.js SECONDS URL...
+//   node scripts/prove/failover-load.js SECONDS URL
 //
-// The subjects of the access tokens, which spaces separate, must have no plants.
+// Starts two servers on a PostgreSQL database, in which the subject "prover" has no plants.
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { plantStore, startServer } from '../../packages/server/test/support/server-process.js';
 import { Subject } from './workers-documents.js';
 import { Load } from './workers-load.js';
 
@@ -45,14 +46,40 @@ export function startLoad(origins, tokens) {
   };
 }
 
+/**
+ * Starts servers, which are ended with the load.
+ * @param {string[]} urls - For each server, that of the database.
+ * @param {string[]} [subjects] - They must have no plants.
+ */
+export async function startServersUnderLoad(urls, subjects = ['prover']) {
+  const [url = ''] = urls;
+  await plantStore(url, 'migrate');
+  const tokens = [];
+  for (const subject of subjects) tokens.push(await plantStore(url, 'token', 'create', subject));
+  const servers = await Promise.all(
+    // A slow machine must not cause 503s here.
+    urls.map((url) => startServer({ env: { DATABASE_URL: url, MAX_EVENT_LOOP_DELAY_MS: '0' } })),
+  );
+  const { load, finish } = startLoad(
+    servers.map(({ origin }) => origin),
+    tokens,
+  );
+  const end = async () => {
+    const broken = await finish();
+    await Promise.all(servers.map((server) => server.end()));
+    return broken;
+  };
+  return { load, finish: end };
+}
+
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const [seconds, ...origins] = process.argv.slice(2);
-  const tokens = process.env['TOKEN']?.split(' ').filter(Boolean) ?? [];
-  if (!(Number(seconds) > 0) || origins.length === 0 || tokens.length === 0) {
-    console.error('usage: TOKEN=... node scripts/prove/failover-load.js SECONDS URL...');
+  const [seconds, url] = process.argv.slice(2);
+  if (!(Number(seconds) > 0) || url === undefined) {
+    console.error('usage: node scripts/prove/failover-load.js SECONDS URL');
     process.exit(2);
   }
-  const { finish } = startLoad(origins, tokens);
+  const { finish } = await startServersUnderLoad([url, url]);
+  console.log('two servers under load');
   await pause(Number(seconds) * 1_000);
   process.exit((await finish()) > 0 ? 1 : 0);
 }

@@ -3,9 +3,8 @@
 // while must report what it has lost. Needs "npm run build" and PostgreSQL's server programs.
 import { performance } from 'node:perf_hooks';
 import { runSql, systemPostgres } from '../../packages/server/test/support/postgres-cluster.js';
-import { plantStore, startServer } from '../../packages/server/test/support/server-process.js';
 import { required, signalAll } from '../lib/processes.js';
-import { startLoad } from './failover-load.js';
+import { startServersUnderLoad } from './failover-load.js';
 
 /** How many writes must be acknowledged before the kill, and how many after it. */
 const least = { before: 600, after: 200 };
@@ -36,19 +35,9 @@ async function failOver(synchronous) {
   const [version] = await sql('SHOW server_version');
   console.log(`${synchronous ? '' : 'control: '}primary and ${name} standby: ${version?.['server_version']}`);
 
-  await plantStore(url, 'migrate');
-  const token = await plantStore(url, 'token', 'create', 'prover');
-  // A slow machine must not cause 503s here.
-  const env = { DATABASE_URL: url, MAX_EVENT_LOOP_DELAY_MS: '0' };
-  const services = await Promise.all([startServer({ env }), startServer({ env })]);
-  await required(
-    'the standby has the token',
-    async () => (await runSql(standby.url(), 'SELECT FROM tokens')).length === 1,
-  );
-  const { load, finish } = startLoad(
-    services.map(({ origin }) => origin),
-    [token],
-  );
+  const { load, finish } = await startServersUnderLoad([url, url]);
+  const hasToken = async () => (await runSql(standby.url(), 'SELECT FROM tokens')).length === 1;
+  await required('the standby has the token', hasToken);
   // From here on, the standby receives nothing.
   if (!synchronous) process.kill(Number(sender?.['pid']), 'SIGSTOP');
   await required(`${least.before} writes`, async () => load.acknowledged >= least.before);
@@ -68,7 +57,6 @@ async function failOver(synchronous) {
   );
   const result = await finish();
   console.error(`${load.acknowledged - before} writes after the kill\n`);
-  await Promise.all(services.map((service) => service.end()));
   await standby.stop();
   return result;
 }

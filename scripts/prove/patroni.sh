@@ -90,17 +90,11 @@ member_with() {
 }
 member_with synchronous >synchronous
 
-export DATABASE_URL=postgres://postgres:secret@127.0.0.1:5430/plants
-psql -q -d "${DATABASE_URL%plants}postgres" -c 'CREATE DATABASE plants ENCODING UTF8 TEMPLATE template0'
-node "$root/dist/cli.js" migrate >migrate.log
-TOKEN=$(node "$root/dist/cli.js" token create load)
-export TOKEN
-for port in 3001 3002; do PORT=$port node "$root/dist/main.js" >"$port.log" 2>&1 & done
-for port in 3001 3002; do
-  curl --silent --retry 30 --retry-connrefused --output answer "http://127.0.0.1:$port/openapi.json"
-done
-node "$root/scripts/prove/failover-load.js" "$seconds" http://127.0.0.1:3001 http://127.0.0.1:3002 &
+url=postgres://postgres:secret@127.0.0.1:5430/postgres
+exec 3< <(node "$root/scripts/prove/failover-load.js" "$seconds" "$url")
 load=$!
+read -r line <&3
+echo "$line" >&2
 
 for _ in 1 2 3; do
   member_with synchronous >synchronous
@@ -112,4 +106,5 @@ for _ in 1 2 3; do
   member "$leader"
 done
 echo "3 leaders killed"
+cat <&3
 wait "$load"

@@ -95,14 +95,14 @@ export class Commands {
   /** @param {string[]} args @returns {Promise<string | undefined>} What it printed; undefined if it failed. */
   async #command(...args) {
     const begun = performance.now();
-    const { code, stdout, stderr } = await this.#world.command(...args);
-    if (code === 0) {
+    try {
+      const printed = await this.#world.command(...args);
       this.succeeded++;
-      return stdout;
+      return printed;
+    } catch (error) {
+      this.failed++;
+      if (begun >= this.#load.calmSince) this.#violation(`without a fault, ${String(error)}`);
+      return undefined;
     }
-    this.failed++;
-    if (begun >= this.#load.calmSince)
-      this.#violation(`without a fault, "${args.join(' ')}" ended with ${code}: ${stderr.trim()}`);
-    return undefined;
   }
 }

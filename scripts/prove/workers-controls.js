@@ -115,47 +115,35 @@ export async function runControls(root) {
 }
 
 /** @param {Control} control @param {string} root */
-async function runControl(control, root) {
+async function runControl({ name, edits, transactions, workers = 2, provoke, expected }, root) {
   /** They run at the same time, and each prints at its end. */
-  const lines = [`\ncontrol: ${control.name}`];
-  const folder = editedBuild(root, control.edits);
+  const lines = [`\ncontrol: ${name}`];
+  const folder = editedBuild(root, edits);
+  const options = {
+    root: folder,
+    ...(transactions === true && { server: copyingLibraryOf(folder) }),
+    engine: /** @type {const} */ ('sqlite'),
+    counts: [workers],
+    print: (/** @type {string} */ line) => void lines.push(line),
+    // What else the edited build does wrong must not end the run before the expected fault shows.
+    counted: expected,
+    patience,
+  };
+  let failed = false;
   try {
-    let failed = false;
-    for (let seed = 1; !failed && seed <= attempts; seed++)
-      failed = await failsAsExpected(control, folder, lines, seed);
-    lines.push(failed ? 'fails, as it must' : `DOES NOT FAIL as it must: ${control.expected}`);
-    console.log(lines.join('\n'));
-    return failed;
+    for (let seed = 1; !failed && seed <= attempts; seed++) {
+      const random = randomFrom(seed);
+      const run = await Run.begin(options, random);
+      // The write-ahead log then has acknowledged writes.
+      await pause(1_000);
+      await provoke(run, random);
+      await run.abandon();
+      failed = run.violations.length > 0;
+    }
   } finally {
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   }
-}
-
-/**
- * Runs a control once.
- * @param {Control} control
- * @param {string} root
- * @param {string[]} lines - Receives what happens.
- * @param {number} seed
- */
-async function failsAsExpected({ transactions, workers = 2, provoke, expected }, root, lines, seed) {
-  const random = randomFrom(seed);
-  const run = await Run.begin(
-    {
-      root,
-      ...(transactions === true && { server: copyingLibraryOf(root) }),
-      engine: 'sqlite',
-      counts: [workers],
-      print: (line) => void lines.push(line),
-      // What else the edited build does wrong must not end the run before the expected fault shows.
-      counted: expected,
-      patience,
-    },
-    random,
-  );
-  // The write-ahead log then has acknowledged writes.
-  await pause(1_000);
-  await provoke(run, random);
-  await run.abandon();
-  return run.violations.length > 0;
+  lines.push(failed ? 'fails, as it must' : `DOES NOT FAIL as it must: ${expected}`);
+  console.log(lines.join('\n'));
+  return failed;
 }

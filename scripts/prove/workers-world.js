@@ -103,20 +103,23 @@ export class World {
     this.port = await getPort({ host: '127.0.0.1' });
     this.#adminPort = await getPort({ host: '127.0.0.1', exclude: [this.port] });
     if (this.engine === 'postgres') this.postgres = await (await embeddedPostgres()).createServer('data');
-    const command = async (/** @type {string[]} */ ...args) => {
-      const { code, stdout, stderr } = await this.command(...args);
-      if (code !== 0) throw new Error(`library ${args.join(' ')}: ${stderr}`);
-      return stdout.trim();
-    };
-    await command('migrate');
+    await this.command('migrate');
     const tokens = [];
-    for (const subject of subjects) tokens.push(await command('token', 'create', subject));
+    for (const subject of subjects) tokens.push(await this.command('token', 'create', subject));
     return tokens;
   }
 
-  /** Runs a command on the store, as an operator does. @param {string[]} args */
-  command(...args) {
-    return run(join(this.#library, 'cli.js'), args, { DATABASE_URL: this.#databaseUrl });
+  /**
+   * Runs a command on the store, as an operator does.
+   * @param {string[]} args
+   * @returns {Promise<string>} What it printed.
+   * @throws {Error} when it fails.
+   */
+  async command(...args) {
+    const environment = { DATABASE_URL: this.#databaseUrl };
+    const { code, stdout, stderr } = await run(join(this.#library, 'cli.js'), args, environment);
+    if (code !== 0) throw new Error(`"${args.join(' ')}" ended with ${code}: ${stderr.trim()}`);
+    return stdout.trim();
   }
 
   /**
@@ -137,7 +140,7 @@ export class World {
   async settled() {
     await required(
       'the server has started',
-      async () => this.#status !== undefined || (await this.servingWorkers()) === this.workers,
+      async () => this.#status !== undefined || (await this.allServe()),
     );
     return this.#status;
   }
@@ -238,23 +241,18 @@ export class World {
     return this.processes().filter((pid) => pid !== this.supervisor);
   }
 
-  /** How many workers serve, as the supervisor reports it; undefined if it does not. One process is its own worker. */
-  async servingWorkers() {
-    if (this.workers === 1) return (await this.ready()) ? 1 : 0;
-    const { text } = await this.#admin('/metrics');
-    const found = /^library_workers (\d+)/m.exec(text)?.[1];
-    return found === undefined ? undefined : Number(found);
-  }
-
   /** Whether the service reports that it is ready. */
   async ready() {
     return (await this.#admin('/readyz')).status === 200;
   }
 
-  /** Whether all processes run that should, and all workers serve. */
+  /** Whether all processes run that should, and all workers serve, as the supervisor reports it. */
   async allServe() {
-    const processes = this.workers === 1 ? 0 : this.workers;
-    return this.workerProcesses().length === processes && (await this.servingWorkers()) === this.workers;
+    const processes = this.workerProcesses().length;
+    // One process is its own worker.
+    if (this.workers === 1) return processes === 0 && this.ready();
+    const { text } = await this.#admin('/metrics');
+    return processes === this.workers && text.includes(`\nlibrary_workers ${this.workers}\n`);
   }
 
   /** @param {string} path */
