@@ -631,6 +631,7 @@ t.test('a line that is not a batch closes its connection, and harms no other', n
   const tokenRow = (subject: string | null) =>
     JSON.stringify({ columns: ['1', subject, '', 0, 1, null], hash: '', pruneAt: 1 });
   const batch = {
+    isTransaction: false,
     conditions: '0',
     collections: '0',
     subjects: 's',
@@ -638,34 +639,32 @@ t.test('a line that is not a batch closes its connection, and harms no other', n
     texts: '{"name":"a"}',
     expected: '',
   };
-  const transaction = {
-    steps: '1',
-    collections: '0',
-    subject: 's',
-    ids: '1',
-    expected: '',
-    texts: '{"name":"a"}',
-  };
+  const transaction = { ...batch, isTransaction: true };
   const lines = {
-    'a transaction without a subject': JSON.stringify({ ...transaction, subject: undefined }),
+    'a transaction without a subject': JSON.stringify({ ...transaction, subjects: undefined }),
     'a transaction whose columns differ in length': JSON.stringify({ ...transaction, ids: '1\u00002' }),
     'a transaction with too few texts': JSON.stringify({
       ...transaction,
-      steps: '11',
+      conditions: '00',
       collections: '00',
       ids: '1\u00002',
     }),
-    'a transaction with an unknown step': JSON.stringify({ ...transaction, steps: '5' }),
+    'a transaction with a condition that holds for several texts': JSON.stringify({
+      ...transaction,
+      conditions: '2',
+    }),
     'a transaction of an unknown collection': JSON.stringify({ ...transaction, collections: '2' }),
-    'a transaction with a token': JSON.stringify({ ...transaction, collections: '1' }),
+    'a transaction with a token': JSON.stringify({ ...transaction, collections: '1', texts: tokenRow('s') }),
     'a transaction with an id of 65 bits': JSON.stringify({ ...transaction, ids: '9223372036854775808' }),
+    'what is neither a batch nor a transaction': JSON.stringify({ ...batch, isTransaction: undefined }),
     'not JSON': 'GET / HTTP/1.1',
     null: 'null',
     'a list': '[]',
     'too few columns': '{"conditions":"0","subjects":"s"}',
     'a column of another type': JSON.stringify({ ...batch, ids: 1 }),
     'columns that differ in length': JSON.stringify({ ...batch, conditions: '00' }),
-    'an unknown condition': JSON.stringify({ ...batch, conditions: '7' }),
+    'an unknown condition': JSON.stringify({ ...batch, conditions: 'x' }),
+    'a check outside of a transaction': JSON.stringify({ ...batch, conditions: '8', texts: '' }),
     'an unknown collection': JSON.stringify({ ...batch, collections: '2' }),
     'a token that is no row': JSON.stringify({ ...batch, collections: '1' }),
     'a token whose text is not JSON': JSON.stringify({ ...batch, collections: '1', texts: 'x' }),
@@ -674,7 +673,7 @@ t.test('a line that is not a batch closes its connection, and harms no other', n
     'a token that is replaced': JSON.stringify({
       ...batch,
       collections: '1',
-      conditions: '2',
+      conditions: '3',
       texts: tokenRow('s'),
     }),
     'an insert of nothing': JSON.stringify({ ...batch, texts: '' }),

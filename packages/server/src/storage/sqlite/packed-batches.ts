@@ -9,12 +9,13 @@ import {
 } from '../interface.js';
 import { idRules } from '../ids.js';
 import { isTokenWrite, tokenDocuments } from '../token-writes.js';
-import { isCheck, type Step } from '../transactions.js';
-import type { WriteResult, Write } from '../writes.js';
+import type { Step } from '../transactions.js';
+import { expectedBy, type WriteResult, type Write } from '../writes.js';
 
-/** All outcomes and conditions; messages contain their positions. */
+/** All outcomes and conditions, and what becomes of a document; messages contain their positions. */
 const outcomes = ['inserted', 'replaced', 'deleted', 'same', 'other', 'missing'] as const satisfies Outcome[];
-const conditions = ['absent', 'present', 'any', 'equals'] as const satisfies Change['when'][];
+const conditions = ['absent', 'equals', 'present', 'any'] as const satisfies Change['when'][];
+const effects = ['stored', 'deleted', 'kept'] as const;
 
 /** The result of a write that was refused for lack of space, beside the outcomes. */
 export const refused = 'refused';
@@ -28,44 +29,22 @@ const noSpace =
 const separator = '\u0000';
 
 /**
- * A batch of writes by columns, each column as one text: structured cloning of many texts or numbers is slow, and texts
- * can also be sent as JSON. Conditions and collections have one character for each write.
+ * A batch of writes, or a transaction, by columns, each column as one text: structured cloning of many texts or numbers is
+ * slow, and texts can also be sent as JSON. Conditions and collections have one character for each write.
  */
 export interface PackedBatch {
-  /** The position of each condition; for a write that deletes, plus the number of conditions. */
+  /** Whether all conditions must hold for any write to be made. A transaction has one subject. */
+  isTransaction: boolean;
+  /** The position of each condition, plus the number of conditions times the position of the effect. */
   conditions: string;
   collections: string;
   subjects: string;
   ids: string;
-  /** The JSON texts; '' for null. */
+  /** The JSON texts; '' for those that are not stored. */
   texts: string;
   /** The texts that must be stored, of those writes whose condition is `equals`. */
   expected: string;
 }
-
-/**
- * A transaction, by columns likewise. What it requires of each document and what becomes of it is one character: one of
- * the positions of `steps`.
- */
-export interface PackedTransaction {
-  steps: string;
-  subject: string;
-  collections: string;
-  ids: string;
-  /** The texts that must be stored, of those documents that must exist. */
-  expected: string;
-  /** The texts to store, of those documents that are stored. */
-  texts: string;
-}
-
-/** Whether a document must exist, and what becomes of it. */
-const steps = [
-  { exists: false, becomes: 'kept' },
-  { exists: false, becomes: 'stored' },
-  { exists: true, becomes: 'kept' },
-  { exists: true, becomes: 'stored' },
-  { exists: true, becomes: 'deleted' },
-] as const;
 
 /** The results of a transaction, of which it has one; or it is refused for lack of space. */
 const decisions = { committed: 'c', conflict: 'n' } as const;
@@ -110,30 +89,41 @@ export class Packer {
   }
 
   /** Packs a batch of at least one write. */
-  pack(batch: readonly Write[]): PackedBatch {
+  pack(batch: readonly Write[], isTransaction = false): PackedBatch {
     return {
+      isTransaction,
       conditions: batch
-        .map(({ when, text }) => conditions.indexOf(when) + (text === null ? conditions.length : 0))
+        .map((write) => conditions.indexOf(write.when) + conditions.length * effects.indexOf(effectOf(write)))
         .join(''),
       collections: batch.map(({ collection }) => this.#codes.get(collection)).join(''),
-      subjects: batch.map(({ subject }) => subject).join(separator),
+      subjects: (isTransaction ? batch.slice(0, 1) : batch).map(({ subject }) => subject).join(separator),
       ids: batch.map(({ id }) => id).join(separator),
-      texts: batch.map(({ text }) => text).join(separator),
+      texts: batch.map((write) => (effectOf(write) === 'stored' ? write.text : '')).join(separator),
       expected: batch.flatMap((write) => (write.when === 'equals' ? write.expected : [])).join(separator),
     };
   }
 
+  /** Packs a transaction of at least one step: a document that must be absent, and stays so, has no text. */
+  packTransaction(subject: string, steps: readonly Step[]): PackedBatch {
+    const writes = steps.map(({ expected, ...step }) =>
+      expected === null
+        ? { ...step, subject, when: 'absent' }
+        : { ...step, subject, when: 'equals', expected },
+    );
+    return this.pack(writes as Write[], true);
+  }
+
   /**
-   * Unpacks the writes of a batch, in order.
+   * Unpacks the writes of a batch or a transaction, in order.
    * @throws Error when the columns differ in length, or a write is invalid.
    */
-  unpack(batch: PackedBatch): Write[] {
-    const subjects = batch.subjects.split(separator);
+  unpack({ isTransaction, ...batch }: PackedBatch): Write[] {
     const ids = batch.ids.split(separator);
     const texts = batch.texts.split(separator);
     const expected = batch.expected.split(separator);
+    const subjects = isTransaction ? ids.map(() => batch.subjects) : batch.subjects.split(separator);
     let equals = 0;
-    if ([batch.conditions, batch.collections, ids, texts].some(({ length }) => length !== subjects.length)) {
+    if ([batch.conditions, batch.collections, subjects, texts].some(({ length }) => length !== ids.length)) {
       throw new Error('the columns of a batch differ in length');
     }
     const writes = subjects.map((subject, i) => {
@@ -141,14 +131,20 @@ export class Packer {
       const id = collection && idRules[collection.id].parse(ids[i] ?? '');
       const code = Number(batch.conditions[i]);
       const when = conditions[code % conditions.length];
-      const text = code < conditions.length ? texts[i] : null;
+      const effect = effects[Math.floor(code / conditions.length)];
+      const required = when === 'equals' ? expected[equals++] : null;
+      const text = effect === 'stored' ? texts[i] : effect === 'kept' ? required : null;
       const isChange =
-        when !== undefined && !(when === 'absent' && text === null) && (text === null) === (texts[i] === '');
+        effect !== undefined &&
+        (effect === 'stored') === (texts[i] !== '') &&
+        (isTransaction
+          ? collection !== tokenDocuments && (when === 'absent' || when === 'equals')
+          : !(when === 'absent' && text === null));
       if (collection === undefined || id === undefined || !isChange || !idRules[collection.id].isValid(id)) {
         throw new Error('a write of a batch is invalid');
       }
       const change = { collection, subject, id, when, text };
-      const write = (when === 'equals' ? { ...change, expected: expected[equals++] } : change) as Write;
+      const write = (when === 'equals' ? { ...change, expected: required } : change) as Write;
       if (collection === tokenDocuments && !isTokenWrite(write))
         throw new Error('a token of a batch is invalid');
       return write;
@@ -157,57 +153,21 @@ export class Packer {
     if (expected.length !== Math.max(1, equals)) throw new Error('the columns of a batch differ in length');
     return writes;
   }
+}
 
-  /** Packs a transaction of at least one step. */
-  packTransaction(subject: string, all: readonly Step[]): PackedTransaction {
-    const kindOf = ({ expected, text }: Step) => {
-      const becomes = expected === text ? 'kept' : text === null ? 'deleted' : 'stored';
-      return steps.findIndex((one) => one.exists === (expected !== null) && one.becomes === becomes);
-    };
-    return {
-      steps: all.map(kindOf).join(''),
-      subject,
-      collections: all.map(({ collection }) => this.#codes.get(collection)).join(''),
-      ids: all.map(({ id }) => id).join(separator),
-      expected: all.flatMap(({ expected }) => expected ?? []).join(separator),
-      texts: all.flatMap((step) => (isCheck(step) ? [] : (step.text ?? []))).join(separator),
-    };
-  }
+/** What becomes of a document if the condition holds. */
+function effectOf(write: Write): (typeof effects)[number] {
+  const { when, text } = write;
+  if ((when === 'absent' || when === 'equals') && text === expectedBy(write)) return 'kept';
+  return text === null ? 'deleted' : 'stored';
+}
 
-  /** Unpacks a transaction. @throws Error when the columns differ in length, or a step is invalid. */
-  unpackTransaction({ subject, ...packed }: PackedTransaction): UnpackedTransaction {
-    const ids = packed.ids.split(separator);
-    const expected = packed.expected.split(separator);
-    const texts = packed.texts.split(separator);
-    let present = 0;
-    let stored = 0;
-    const required: Required[] = [];
-    const writes: Write[] = [];
-    for (const [i, position] of Array.from(packed.steps).entries()) {
-      const step = steps[Number(position)];
-      const collection = this.#collections[packed.collections.charCodeAt(i) - 0x30];
-      const id = collection && idRules[collection.id].parse(ids[i] ?? '');
-      if (
-        step === undefined ||
-        collection === undefined ||
-        collection === tokenDocuments ||
-        id === undefined ||
-        !idRules[collection.id].isValid(id)
-      )
-        throw new Error('a step of a transaction is invalid');
-      const key = { collection, subject, id };
-      required.push({ ...key, expected: step.exists ? expected[present++] : undefined });
-      if (step.becomes === 'kept') continue;
-      const text = step.becomes === 'deleted' ? null : texts[stored++];
-      if (text === undefined) throw new Error('a transaction lacks a text');
-      writes.push({ ...key, when: 'any', text });
-    }
-    // Without a text, a column has the length 1.
-    const lengths = [ids.length, packed.collections.length, expected.length, texts.length];
-    const due = [packed.steps.length, packed.steps.length, Math.max(1, present), Math.max(1, stored)];
-    if (lengths.join() !== due.join()) throw new Error('the columns of a transaction differ in length');
-    return { required, writes };
-  }
+/** A transaction as the writer makes it, from its unpacked writes. */
+export function asTransaction(writes: readonly Write[]): UnpackedTransaction {
+  return {
+    required: writes.map((write) => ({ ...write, expected: expectedBy(write) ?? undefined })),
+    writes: writes.filter((write) => effectOf(write) !== 'kept'),
+  };
 }
 
 /** Makes a transaction, unless it is refused, and packs its result. */

@@ -3,7 +3,7 @@ import { closeSync, openSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { basename, dirname } from 'node:path';
 import type { StorageFailure } from '../interface.js';
-import type { PackedBatch, PackedResults, PackedTransaction, Reply } from './packed-batches.js';
+import type { PackedBatch, PackedResults, Reply } from './packed-batches.js';
 import type { StoreFile } from './files.js';
 
 /** The writer's first message. */
@@ -46,12 +46,11 @@ export function parseReply(line: string): Reply {
  * Parses a line of a worker.
  * @throws Error when it is not a complete batch or transaction.
  */
-export function parseRequest(line: string): PackedBatch | PackedTransaction {
-  const { conditions, steps, collections, subject, subjects, ids, texts, expected } = membersOf(line);
-  const common = { collections, ids, texts, expected };
-  const request = steps === undefined ? { conditions, subjects, ...common } : { steps, subject, ...common };
-  if (Object.values(request).every((column) => typeof column === 'string')) {
-    return request as unknown as PackedBatch | PackedTransaction;
+export function parseRequest(line: string): PackedBatch {
+  const { isTransaction, conditions, collections, subjects, ids, texts, expected } = membersOf(line);
+  const columns = { conditions, collections, subjects, ids, texts, expected };
+  if (typeof isTransaction === 'boolean' && Object.values(columns).every((one) => typeof one === 'string')) {
+    return { isTransaction, ...columns } as PackedBatch;
   }
   throw new Error('a message is not a batch');
 }
@@ -64,7 +63,7 @@ function membersOf(line: string): Record<string, unknown> {
 const failures: readonly StorageFailure[] = ['unavailable', 'overloaded', 'unknown-outcome'];
 
 /** The line of a message. JSON escapes every line break in it. */
-export function lineOf(message: PackedBatch | PackedTransaction | Greeting | Reply): string {
+export function lineOf(message: PackedBatch | Greeting | Reply): string {
   return `${JSON.stringify(message)}\n`;
 }
 

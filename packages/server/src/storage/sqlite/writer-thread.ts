@@ -8,13 +8,13 @@ import { oncePerIteration } from '../../once-per-iteration.js';
 import { type CollectionDefinition, type Id, messageOf, type Outcome } from '../interface.js';
 import { outcomeOf, type Write } from '../writes.js';
 import {
+  asTransaction,
   packDecision,
   Packer,
   packResults,
   refused,
   type PackedBatch,
   type PackedResults,
-  type PackedTransaction,
   type Reply,
   type Required,
 } from './packed-batches.js';
@@ -52,10 +52,10 @@ interface WriterReady {
 }
 
 /** A batch or a transaction to commit, or the request to exit. */
-export type WriterRequest = PackedBatch | PackedTransaction | 'close';
+export type WriterRequest = PackedBatch | 'close';
 
 /** Takes a request, and replies once it is committed, in the order of the requests. @throws Error when it is invalid. */
-type Receive = (request: PackedBatch | PackedTransaction, reply: (reply: Reply) => void) => void;
+type Receive = (request: PackedBatch, reply: (reply: Reply) => void) => void;
 
 /** The writes of a batch or of a transaction, and what to call when they are committed. */
 interface WaitingBatch {
@@ -75,8 +75,8 @@ async function serve(
   const space = new SpaceReserve(spaceMeter(database, file, reserve));
   const committer = new BatchCommitter(database, files, collections, space);
   const receive: Receive = (request, reply) => {
-    if ('steps' in request) committer.add({ ...packer.unpackTransaction(request), reply });
-    else committer.add({ writes: packer.unpack(request), reply });
+    const writes = packer.unpack(request);
+    committer.add(request.isTransaction ? { ...asTransaction(writes), reply } : { writes, reply });
   };
   const stopReceiving =
     workers &&
