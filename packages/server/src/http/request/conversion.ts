@@ -1,57 +1,31 @@
 // Converts validated values to what handlers expect: exact integers, doubles and defaults.
-import { anything, shapesInside, unknownDepth, type Shape } from '../../contract/shape.js';
+import { anything, unknownDepth, type Shape } from '../../contract/shape.js';
 import { UploadedFile } from '../../contract/raw-body.js';
 import { isInexact, setOwn, toDouble } from '../../contract/exact-json.js';
 
 /** Converts a value, in place as far as it is an object or array; adds a message for what cannot be kept exactly. */
 export type Converter = (value: unknown, place: string, faults: string[]) => unknown;
 
-/** Whether values of a shape are converted, and the converters of those that are, made when they are first needed. */
-const needs = new WeakMap<Shape, boolean>();
+/** The converters of objects and arrays, made when they are first needed: shapes may contain themselves. */
 const converters = new WeakMap<Shape, Converter>();
 
 /**
  * Creates the converter of a value that has passed validation.
- * @returns undefined if such a value is already what a handler expects.
+ * @returns undefined if such a value is a scalar that is already what a handler expects.
  */
 export function createConverter(shape: Shape): Converter | undefined {
   if (shape === anything) return exact;
-  if (!needs.has(shape)) findNeeds(shape);
-  if (needs.get(shape) !== true) return undefined;
-  const known = converters.get(shape);
-  if (known !== undefined) return known;
+  if (shape.types?.some((type) => type === 'object' || type === 'array') === false)
+    return scalarConverter(shape);
+  let converter = converters.get(shape);
+  if (converter !== undefined) return converter;
   let found: Converter | undefined;
-  const converter: Converter = (value, place, faults) => {
+  converter = (value, place, faults) => {
     found ??= valueConverter(shape) ?? ((given) => given);
     return found(value, place, faults);
   };
   converters.set(shape, converter);
   return converter;
-}
-
-/** Finds which of a shape and all shapes inside it need a conversion: those that have one inside. */
-function findNeeds(root: Shape): void {
-  const unknown = new Set([root]);
-  const outer = new Map<Shape, Shape[]>();
-  for (const shape of unknown) {
-    for (const inner of shapesInside(shape)) {
-      if (!needs.has(inner)) unknown.add(inner);
-      const known = outer.get(inner);
-      if (known === undefined) outer.set(inner, [shape]);
-      else known.push(shape);
-    }
-  }
-  const isNeeded = (shape: Shape) =>
-    scalarConverter(shape) !== undefined ||
-    Object.values(shape.properties).some((inner) => inner.default !== undefined) ||
-    shapesInside(shape).some((inner) => needs.get(inner));
-  const needed = [...unknown].filter(isNeeded);
-  for (const shape of unknown) needs.set(shape, false);
-  for (let shape = needed.pop(); shape !== undefined; shape = needed.pop()) {
-    if (needs.get(shape) === true) continue;
-    needs.set(shape, true);
-    needed.push(...(outer.get(shape) ?? []));
-  }
 }
 
 function valueConverter(shape: Shape): Converter | undefined {
