@@ -13,6 +13,7 @@ import {
   type Schema,
   type Use,
 } from './schema.js';
+import { allSchemas } from './schema-walk.js';
 import { ShapeGraph, type Origin } from './shape-graph.js';
 import { anything, typeNames, type NumberForm, type TypeName } from './shape.js';
 
@@ -301,8 +302,7 @@ export class Schemas {
 /** Refuses what Ajv gets wrong: items that have been evaluated by `contains`, or only in some cases. */
 function checkEvaluation(node: ContractNode, schema: Schema): void {
   if (schema.unevaluatedItems === undefined) return;
-  const sure = new Set([schema]);
-  for (const one of sure) for (const part of partsOf(one, ['allOf'])) sure.add(resolve(part));
+  const sure = allSchemas(schema, ['allOf']);
   const others = new Set<Schema>();
   for (const one of [sure, others])
     for (const outer of one) for (const part of partsOf(outer, sometimes)) others.add(resolve(part));

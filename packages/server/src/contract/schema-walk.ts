@@ -1,18 +1,8 @@
 // Walks through a schema and all schemas inside it, which may contain it again.
-import { combiningKeywords, partsOf, resolve, type Schema } from './schema.js';
+import { partsOf, resolve, type Schema } from './schema.js';
 
-/** A schema and all schemas inside it, each once. */
-export function allSchemas(root: Schema): Set<Schema> {
-  const found = new Set([resolve(root)]);
-  for (const schema of found) for (const part of partsOf(schema)) found.add(resolve(part));
-  return found;
-}
-
-/** A schema, and those that apply to the same value by these keywords. */
-export function combinedSchemas(
-  root: Schema,
-  keywords: readonly (typeof combiningKeywords)[number][] = combiningKeywords,
-): Set<Schema> {
+/** A schema and all schemas inside it, or only those of some keywords, each once. */
+export function allSchemas(root: Schema, keywords?: Parameters<typeof partsOf>[1]): Set<Schema> {
   const found = new Set([resolve(root)]);
   for (const schema of found) for (const part of partsOf(schema, keywords)) found.add(resolve(part));
   return found;

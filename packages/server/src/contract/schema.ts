@@ -111,8 +111,10 @@ export function mapSchemas(
     const given: unknown = schema[keyword];
     if (given === undefined) continue;
     if (Array.isArray(given)) written[keyword] = given.map((part: Schema) => map(part, keyword));
-    else if (isNamed(keyword)) written[keyword] = mapValues(given as Record<string, Schema>, map);
-    else written[keyword] = map(given as Schema, keyword);
+    else if (isNamed(keyword)) {
+      const parts = Object.entries(given as Record<string, Schema>);
+      written[keyword] = Object.fromEntries(parts.map(([name, part]) => [name, map(part, name)]));
+    } else written[keyword] = map(given as Schema, keyword);
   }
   return written;
 }
@@ -122,11 +124,4 @@ export function partsOf(schema: Schema, keywords = allSchemaKeywords): Schema[] 
   const parts: Schema[] = [];
   mapSchemas(schema, keywords, (part) => parts.push(part));
   return parts;
-}
-
-function mapValues<Value, Result>(
-  values: Readonly<Record<string, Value>>,
-  map: (value: Value, name: string) => Result,
-): Record<string, Result> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value, name)]));
 }

@@ -1,6 +1,7 @@
 // Rewrites schemas of the normal form for Ajv.
 import type { AnySchemaObject } from 'ajv';
 import {
+  combiningKeywords,
   isNothing,
   mapSchemas,
   numericKeywords,
@@ -9,7 +10,7 @@ import {
   type Schema,
 } from '../../contract/schema.js';
 import { effortOf } from '../../contract/pattern.js';
-import { allSchemas, combinedSchemas } from '../../contract/schema-walk.js';
+import { allSchemas } from '../../contract/schema-walk.js';
 import type { TypeName } from '../../contract/shape.js';
 import { weigh, type Weight } from './validation-effort.js';
 import type { ValueSource } from './fault-messages.js';
@@ -112,7 +113,7 @@ export class Rewriter {
   #track(root: Schema): void {
     for (const schema of allSchemas(root)) {
       if ((schema.unevaluatedItems ?? schema.unevaluatedProperties) === undefined) continue;
-      for (const one of combinedSchemas(schema)) this.#tracked.add(one);
+      for (const one of allSchemas(schema, combiningKeywords)) this.#tracked.add(one);
     }
   }
 
@@ -289,13 +290,13 @@ function asAlternatives({
 
 /** The schemas that apply to a part of a value, from those that apply to the value. */
 function insideOf(context: readonly Schema[], find: (schema: Schema) => Schema | undefined): Schema[] {
-  const parts = context.flatMap((one) => [...combinedSchemas(one, ['allOf'])]).map(find);
+  const parts = context.flatMap((one) => [...allSchemas(one, ['allOf'])]).map(find);
   return [...new Set(parts.filter((one) => one !== undefined).map(resolve))];
 }
 
 /** Lets Ajv try an alternative only if the texts that it fixes are right, such as those that discriminate. */
 function guard(schema: Schema, written: AnySchemaObject): AnySchemaObject {
-  const fixed = [...combinedSchemas(schema, ['allOf'])].flatMap(({ properties = {} }) =>
+  const fixed = [...allSchemas(schema, ['allOf'])].flatMap(({ properties = {} }) =>
     Object.entries(properties).flatMap(([name, { enum: values }]) =>
       values?.every((value) => typeof value === 'string') ? [[name, { enum: values }] as const] : [],
     ),
