@@ -14,7 +14,6 @@ import {
   type YAMLParseError,
 } from 'yaml';
 import type { Finding } from './finding.js';
-import type { Sample } from './schema.js';
 
 /** The steps from the root of a document to a value. */
 export type Path = readonly (string | number)[];
@@ -22,24 +21,16 @@ export type Path = readonly (string | number)[];
 /** How many steps there are to a component, as in /components/schemas/Bed. */
 const componentDepth = 3;
 
-interface Unchecked {
-  readonly document: object;
-  readonly defaults: readonly Sample[];
-}
-
 /** The contract has faults; the message lists all of them, one per line. */
 export class ContractError extends Error {
   override readonly name = 'ContractError';
   readonly faults: readonly Finding[];
   readonly warnings: readonly Finding[];
-  /** The document and its defaults, if these have not been checked yet. */
-  readonly unchecked: Unchecked | undefined;
 
-  constructor(faults: readonly Finding[], warnings: readonly Finding[], unchecked?: Unchecked) {
+  constructor(faults: readonly Finding[], warnings: readonly Finding[]) {
     super(['The contract cannot be served:', ...faults.map(formatFinding)].join('\n'));
     this.faults = faults;
     this.warnings = warnings;
-    this.unchecked = unchecked;
   }
 }
 
@@ -161,18 +152,16 @@ export class ContractText {
   /** Those at places without a fault: what is there now must change. */
   get warnings(): Finding[] {
     const places = new Set(Array.from(this.#faults.values(), ({ pointer }) => pointer));
-    return sorted(this.#warnings).filter(({ pointer }) => !places.has(pointer));
+    return inOrder([...this.#warnings.values()]).filter(({ pointer }) => !places.has(pointer));
   }
 
-  /** @throws ContractError if there are faults. */
-  throwFaults(defaults: readonly Sample[] = []): void {
-    const unchecked = { document: this.value as object, defaults };
-    if (this.#faults.size > 0)
-      throw new ContractError(
-        sorted(this.#faults),
-        this.warnings,
-        defaults.length > 0 ? unchecked : undefined,
-      );
+  /**
+   * @param findMore - Returns more faults; called only if there are some.
+   * @throws ContractError if there are faults.
+   */
+  throwFaults(findMore: () => readonly Finding[] = () => []): void {
+    if (this.#faults.size === 0) return;
+    throw new ContractError(inOrder([...this.#faults.values(), ...findMore()]), this.warnings);
   }
 
   /** Describes a finding, without adding it. */
@@ -229,10 +218,6 @@ function add(
   key = `${finding.pointer} ${finding.message}`,
 ): void {
   findings.set(key, finding);
-}
-
-function sorted(findings: ReadonlyMap<string, Finding>): Finding[] {
-  return inOrder([...findings.values()]);
 }
 
 /** Findings by their places in the file. */

@@ -49,9 +49,14 @@ export interface Contract {
  * Reads a contract.
  * @param bytes - An OpenAPI 3.0 or 3.1 document in YAML or JSON.
  * @param hasOwnErrors - Whether the service renders errors itself; otherwise the server's form is expected.
- * @throws ContractError with all faults but wrong defaults: what is not valid, and what this server does not support.
+ * @param findWrong - Finds the defaults of requests that are wrong; called only if there are other faults.
+ * @throws ContractError with all faults: what is not valid, and what this server does not support.
  */
-export function loadContract(bytes: Buffer, hasOwnErrors = false): Contract {
+export function loadContract(
+  bytes: Buffer,
+  hasOwnErrors = false,
+  findWrong?: (document: object, defaults: readonly Sample[]) => readonly Finding[],
+): Contract {
   const text = new ContractText(isUtf8(bytes) ? bytes.toString('utf8') : '');
   if (!isUtf8(bytes)) text.fault([], 'the text is not UTF-8', 'Save the file as UTF-8');
   const document = new ContractNode(text, text.value, []);
@@ -64,7 +69,7 @@ export function loadContract(bytes: Buffer, hasOwnErrors = false): Contract {
   const securitySchemes = readSchemes(components);
   const schemas = new Schemas(is30);
   const operations = readOperations({ document, schemes: securitySchemes, schemas, is30, hasOwnErrors });
-  text.throwFaults(schemas.defaults);
+  text.throwFaults(() => findWrong?.(text.value as OpenApiDocument, schemas.defaults) ?? []);
   warnUnused(components);
   const bodies = operations.flatMap(({ body }) => body?.contents ?? []);
   return {
