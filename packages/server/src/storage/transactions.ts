@@ -188,10 +188,7 @@ interface Memory {
 }
 
 /** A document that a transaction has read: the text that was stored, and the one that is to be. */
-interface Read {
-  readonly collection: CollectionDefinition;
-  readonly id: Id;
-  readonly expected: string | null;
+interface Read extends Step {
   text: string | null;
 }
 
