@@ -4,7 +4,7 @@ import { writeError } from '../errors.js';
 import { respondToClientError } from './connection/client-errors.js';
 import { checkHeaders } from './connection/host-and-expect.js';
 import { startInOrder } from './connection/pipelining.js';
-import { reportNothing } from './connection/rejections.js';
+import { reportNothing, type Rejecting } from './connection/rejections.js';
 import { addRequestId, requestId } from './connection/request-id.js';
 import { createServer, type ServerLimits, type Tls } from './connection/server.js';
 import { settleUnreadBody } from './connection/unread-body.js';
@@ -12,15 +12,11 @@ import { createErrorHandler } from './response/error-handler.js';
 import { refuseUnknownRoutes, rewriteTarget } from './routing/path-and-method.js';
 
 /** How a server differs from others. */
-interface BaseOptions {
+interface BaseOptions extends Partial<Rejecting> {
   limits: ServerLimits;
   tls?: Tls | undefined;
   /** Turns what is thrown into a response. */
   handleError?: ReturnType<typeof createErrorHandler>;
-  /** Writes the bodies of errors. */
-  write?: typeof writeError;
-  /** Learns of what no request handles. */
-  report?: typeof reportNothing;
 }
 
 /**
@@ -38,6 +34,7 @@ export function createHttpApp(
   }: BaseOptions,
   options: FastifyServerOptions = {},
 ): FastifyInstance {
+  const rejecting = { write, report };
   const app: FastifyInstance = Fastify({
     ...options,
     genReqId: requestId,
@@ -45,10 +42,10 @@ export function createHttpApp(
     // A closing server still serves the requests that it has accepted.
     return503OnClosing: false,
     clientErrorHandler: (error, socket) => {
-      respondToClientError(error, socket, write, report);
+      respondToClientError(error, socket, rejecting);
     },
     frameworkErrors: handleError,
-    serverFactory: (listener) => createServer(listener, limits, tls, write, report),
+    serverFactory: (listener) => createServer(listener, limits, tls, rejecting),
     // serverFactory creates the server; this option only makes Fastify log the address with the right scheme.
     ...(tls !== undefined && { https: {} }),
   });

@@ -1,9 +1,9 @@
 // Responds to errors on a connection that no request handles: malformed HTTP and timeouts.
 import type { Socket } from 'node:net';
-import { ApiError, writeError, type ErrorKind } from '../../errors.js';
+import { ApiError, type ErrorKind, type ErrorRenderer } from '../../errors.js';
 import { http } from '../../node/http.js';
 import { connectionOf } from './connection.js';
-import { reportNothing, type RejectionReason } from './rejections.js';
+import type { Rejecting, RejectionReason } from './rejections.js';
 import { newRequestId } from './request-id.js';
 
 /** What each code of Node.js means; every other one is malformed HTTP. */
@@ -20,14 +20,12 @@ const ofHandshake = /^(?:ERR_SSL_|ERR_TLS_|EPROTO)/;
  * Sends an error response for input that is not a complete, valid request, after pending responses, and closes the
  * connection. Fastify's clientErrorHandler.
  * @param error - The error from Node's HTTP parser or one of its timeouts.
- * @param write - Writes the body.
- * @param report - Learns of it, unless the client only closed its connection.
+ * @param rejecting - Learns of it, unless the client only closed its connection.
  */
 export function respondToClientError(
   { code = '' }: NodeJS.ErrnoException,
   socket: Socket,
-  write = writeError,
-  report = reportNothing,
+  { write, report }: Rejecting,
 ): void {
   const connection = connectionOf(socket);
   if (connection.isClosing) return;
@@ -48,7 +46,7 @@ export function respondToClientError(
  * Writes an error response to a socket that has no response object, and closes the connection.
  * @returns The id in the response.
  */
-export function endWithError(socket: Socket, error: ApiError, write = writeError): string {
+export function endWithError(socket: Socket, error: ApiError, write: ErrorRenderer): string {
   const requestId = newRequestId();
   const { mediaType, text } = write(error);
   const head = [

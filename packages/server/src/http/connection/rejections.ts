@@ -1,4 +1,5 @@
 // What clients send or open that no request handles: the log and the metrics of requests do not show it.
+import type { ErrorRenderer } from '../../errors.js';
 
 /** Why something was rejected, for the log and the metrics. */
 export const rejectionReasons = [
@@ -28,5 +29,12 @@ export interface Rejection {
 
 /** Counts and logs what is rejected. */
 export type ReportRejection = (rejection: Rejection) => void;
+
+/** What a server does about what it rejects. */
+export interface Rejecting {
+  /** Writes the bodies of errors. */
+  readonly write: ErrorRenderer;
+  readonly report: ReportRejection;
+}
 
 export const reportNothing: ReportRejection = () => undefined;

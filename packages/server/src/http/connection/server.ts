@@ -2,12 +2,11 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { DropArgument, Socket } from 'node:net';
-import { writeError } from '../../errors.js';
 import type { Limits } from '../../limits.js';
 import { allowHalfOpen, closeBy, http, readThroughStream } from '../../node/http.js';
 import { respondToClientError } from './client-errors.js';
 import { connectionOf } from './connection.js';
-import { reportNothing } from './rejections.js';
+import type { Rejecting } from './rejections.js';
 import { stayWithHttp, upgradeOptions } from './upgrade.js';
 
 /** Limits on what a connection may send and how long it may take. The request timeout is also that of a TLS handshake. */
@@ -24,16 +23,13 @@ export interface Tls {
 
 /**
  * Creates the server; the caller starts listening.
- * @param write - Writes the bodies of errors.
- * @param report - Learns of what no request handles.
  * @throws Error when the certificate or the key is invalid, or they do not match.
  */
 export function createServer(
   listener: RequestListener,
   limits: ServerLimits,
-  tls?: Tls,
-  write = writeError,
-  report = reportNothing,
+  tls: Tls | undefined,
+  rejecting: Rejecting,
 ): Server {
   const { headerLimit, requestTimeout, keepAliveTimeout, stallTimeout, maxConnections } = limits;
   const checkingInterval = Math.min(1_000, requestTimeout);
@@ -50,7 +46,7 @@ export function createServer(
   const serve: RequestListener = (request, response) => {
     // Node's parser accepts the HTTP/2 preface as a request with this method.
     if (request.method === 'PRI') {
-      respondToClientError(new Error('PRI is not a method'), request.socket, write, report);
+      respondToClientError(new Error('PRI is not a method'), request.socket, rejecting);
     } else listener(request, response);
   };
   const server =
@@ -59,12 +55,12 @@ export function createServer(
       : createHttpsServer({ ...options, ...tls, handshakeTimeout: requestTimeout }, serve);
   server.maxConnections = maxConnections;
   server.on('drop', (dropped?: DropArgument) => {
-    report({ reason: 'connection_limit', address: dropped?.remoteAddress });
+    rejecting.report({ reason: 'connection_limit', address: dropped?.remoteAddress });
   });
   // With a limit, Node would drop further fields, Content-Length included; checkHeaders counts the fields.
   server.maxHeadersCount = 0;
   handleExpectations(server);
-  stayWithHttp(server, tls !== undefined, write, report);
+  stayWithHttp(server, tls !== undefined, rejecting);
   allowHalfOpen(server, tls !== undefined);
   if (tls !== undefined) readThroughStream(server);
   closeBy(server, (socket) => {

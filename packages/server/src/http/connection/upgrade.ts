@@ -1,24 +1,17 @@
 // Refuses CONNECT and ignores Upgrade; for both, Node detaches the socket from its HTTP server.
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { ApiError, writeError } from '../../errors.js';
+import { ApiError } from '../../errors.js';
 import { attachAgain } from '../../node/http.js';
 import { endWithError } from './client-errors.js';
 import { connectionOf } from './connection.js';
-import { reportNothing } from './rejections.js';
+import type { Rejecting } from './rejections.js';
 
 /**
  * Refuses CONNECT, and ignores the Upgrade header of a request (RFC 9110 section 7.8). Node itself would serve the
  * latter, but drop bytes that arrived with it; the next request's body could then be parsed as a request.
- * @param write - Writes the body of a refusal.
- * @param report - Learns of each refusal.
  */
-export function stayWithHttp(
-  server: Server,
-  isTls: boolean,
-  write = writeError,
-  report = reportNothing,
-): void {
+export function stayWithHttp(server: Server, isTls: boolean, { write, report }: Rejecting): void {
   server.on('connect', (_: IncomingMessage, socket: Socket) => {
     whenResponded(server, socket, () => {
       const { remoteAddress: address } = socket;
