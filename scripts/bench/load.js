@@ -1,11 +1,12 @@
 // A load generator that keeps a number of connections busy, one request at a time on each, and checks every status.
 // It parses only the HTTP that these servers produce: undici, autocannon and node:http cost more CPU than the fastest
 // servers, so that they would be what is measured.
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { createHistogram } from 'node:perf_hooks';
 
-const headEnd = Buffer.from('\r\n\r\n');
-const lastChunk = Buffer.from('0\r\n\r\n');
+const headEnd = '\r\n\r\n';
+const lastChunk = '0\r\n\r\n';
 
 /**
  * Returns the bytes of a request as a Latin-1 string.
@@ -25,7 +26,8 @@ export function requestText({ method, path, token, body }) {
  * @property {number} port - The port of a server on 127.0.0.1.
  * @property {number} connections - The number of concurrent connections.
  * @property {number} time - How long to start new requests, in ms.
- * @property {() => string | undefined} next - Returns the next request, or undefined if there are no more.
+ * @property {(connection: number) => string | undefined} next - Returns the next request of a connection, or undefined if
+ *   there are no more.
  * @property {(status: number) => boolean} [expect] - Whether a status is expected; 200, 201 and 204 by default.
  * @property {number} [pause] - How long a connection rests after another status, in ms, which then is no error.
  */
@@ -50,64 +52,47 @@ export function requestText({ method, path, token, body }) {
  */
 export async function putUnderLoad({ port, connections, time, next, expect = isSuccess, pause }) {
   const latencies = createHistogram();
-  let requests = 0;
   /** @type {Record<number, number>} */
   const others = {};
-  /** @type {bigint} */
-  let deadline;
-
-  /** @param {import('node:net').Socket} socket @param {ResponseReader} reader @returns {Promise<void>} */
-  const keepBusy = (socket, reader) =>
-    new Promise((resolve, reject) => {
-      let started = 0n;
-      const start = () => {
-        started = process.hrtime.bigint();
-        const request = started < deadline ? next() : undefined;
-        if (request === undefined) {
-          socket.removeListener('close', broken);
-          socket.destroy();
-          resolve();
-        } else {
-          socket.write(request, 'latin1');
-        }
-      };
-      const broken = () => {
-        reject(new Error('a connection was lost'));
-      };
-      reader.onResponse = (status) => {
-        latencies.record(process.hrtime.bigint() - started);
-        requests++;
-        if (expect(status)) return start();
-        if (pause === undefined) return reject(new Error(`unexpected status ${status}`));
-        others[status] = (others[status] ?? 0) + 1;
-        setTimeout(start, pause);
-      };
-      socket.on('error', reject);
-      socket.on('close', broken);
-      start();
-    });
-
-  const open = await Promise.all(Array.from({ length: connections }, () => openConnection(port)));
-  const cpu = process.cpuUsage();
-  const begin = process.hrtime.bigint();
-  deadline = begin + BigInt(Math.round(time * 1e6));
+  const open = Array.from({ length: connections }, () => new Connection(port));
   try {
-    await Promise.all(open.map(({ socket, reader }) => keepBusy(socket, reader)));
+    await Promise.all(open.map(({ socket }) => once(socket, 'connect')));
+    const cpu = process.cpuUsage();
+    const begin = performance.now();
+    /** @param {Connection} connection @param {number} number @returns {Promise<void>} */
+    const keepBusy = (connection, number) =>
+      new Promise((resolve, reject) => {
+        let started = begin;
+        const start = () => {
+          started = performance.now();
+          const request = started < begin + time ? next(number) : undefined;
+          if (request === undefined) resolve();
+          else connection.socket.write(request, 'latin1');
+        };
+        connection.onResponse = (status) => {
+          latencies.record(Math.ceil((performance.now() - started) * 1e6));
+          if (expect(status)) return start();
+          if (pause === undefined) return reject(new Error(`unexpected status ${status}`));
+          others[status] = (others[status] ?? 0) + 1;
+          setTimeout(start, pause);
+        };
+        connection.socket.on('error', reject);
+        connection.socket.on('close', () => reject(new Error('a connection was lost')));
+        start();
+      });
+    await Promise.all(open.map(keepBusy));
+    const seconds = (performance.now() - begin) / 1_000;
+    const { user, system } = process.cpuUsage(cpu);
+    const requests = latencies.count;
+    return {
+      ...{ requests, seconds, rate: requests / seconds, others, cpu: (user + system) / 1e6 / seconds },
+      p50: latencies.percentile(50) / 1e6,
+      p99: latencies.percentile(99) / 1e6,
+      slowest: latencies.max / 1e6,
+    };
   } finally {
     for (const { socket } of open) socket.destroy();
   }
-  const seconds = Number(process.hrtime.bigint() - begin) / 1e9;
-  const used = process.cpuUsage(cpu);
-  return {
-    requests,
-    seconds,
-    rate: requests / seconds,
-    p50: latencies.percentile(50) / 1e6,
-    p99: latencies.percentile(99) / 1e6,
-    slowest: latencies.max / 1e6,
-    others,
-    cpu: (used.user + used.system) / 1e6 / seconds,
-  };
 }
 
 /** @param {number} status */
@@ -115,76 +100,53 @@ function isSuccess(status) {
   return status === 200 || status === 201 || status === 204;
 }
 
-/**
- * @param {number} port
- * @returns {Promise<{ socket: import('node:net').Socket, reader: ResponseReader }>}
- */
-function openConnection(port) {
-  return new Promise((resolve, reject) => {
-    const reader = new ResponseReader();
-    const socket = connect({
-      port,
-      host: '127.0.0.1',
-      noDelay: true,
-      onread: {
-        buffer: Buffer.allocUnsafe(64 * 1024),
-        callback: (length, buffer) => {
-          reader.read(/** @type {Buffer} */ (buffer).subarray(0, length));
-          return true;
-        },
-      },
-    });
-    socket.once('error', reject);
-    socket.once('connect', () => {
-      socket.off('error', reject);
-      resolve({ socket, reader });
-    });
-  });
-}
-
-/** Finds the end of each response on a connection, however it is split into pieces. */
-class ResponseReader {
+/** A connection, which finds the end of each response, however it is split into pieces. */
+class Connection {
   /** @type {(status: number) => void} */
   onResponse = () => {};
   #status = 0;
-  /** Remaining bytes of a body with Content-Length. */
-  #left = -1;
-  #chunked = false;
-  /** The bytes of an incomplete header section, or the last bytes of a chunked body. */
-  #kept = Buffer.alloc(0);
+  /** An incomplete header section, or the last bytes of a body. */
+  #kept = '';
+  /** The number of bytes that are missing; infinite if the body is chunked. */
+  #left = 0;
 
-  /** @param {Buffer} piece */
-  read(piece) {
-    if (this.#status === 0) {
-      const bytes = this.#kept.length > 0 ? Buffer.concat([this.#kept, piece]) : piece;
-      const end = bytes.indexOf(headEnd);
-      if (end === -1) {
-        this.#kept = Buffer.from(bytes);
-        return;
-      }
-      this.#kept = Buffer.alloc(0);
-      const head = bytes.toString('latin1', 0, end).toLowerCase();
-      this.#status = Number(head.slice(9, 12));
-      this.#chunked = head.includes('\r\ntransfer-encoding: chunked');
-      const length = head.indexOf('\r\ncontent-length: ');
-      this.#left = length === -1 ? 0 : parseInt(head.slice(length + 18), 10);
-      piece = bytes.subarray(end + headEnd.length);
-    }
-    if (this.#chunked) {
-      // The servers' JSON contains no CR, so only the end of the body matches.
-      const tail = Buffer.concat([this.#kept, piece.subarray(-lastChunk.length)]).subarray(-lastChunk.length);
-      if (tail.equals(lastChunk)) this.#end();
-      else this.#kept = tail;
-    } else {
-      this.#left -= piece.length;
-      if (this.#left === 0) this.#end();
-    }
+  /** @param {number} port */
+  constructor(port) {
+    /** @param {number} length @param {Uint8Array} buffer */
+    const callback = (length, buffer) => {
+      this.#read(/** @type {Buffer} */ (buffer), length);
+      return true;
+    };
+    const onread = { buffer: Buffer.allocUnsafe(64 * 1024), callback };
+    this.socket = connect({ port, host: '127.0.0.1', noDelay: true, onread });
   }
 
-  #end() {
+  /** @param {Buffer} piece @param {number} length */
+  #read(piece, length) {
+    /** Where the body begins. */
+    let from = 0;
+    if (this.#status === 0) {
+      const text = this.#kept + piece.toString('latin1', 0, length);
+      const end = text.indexOf(headEnd);
+      if (end === -1) {
+        this.#kept = text;
+        return;
+      }
+      from = end + headEnd.length - this.#kept.length;
+      this.#kept = '';
+      const head = text.slice(0, end).toLowerCase();
+      this.#status = Number(head.slice(9, 12));
+      const isChunked = head.includes('\r\ntransfer-encoding: chunked');
+      this.#left = isChunked ? Infinity : Number(/\r\ncontent-length: (\d+)/.exec(head)?.[1] ?? 0);
+    }
+    this.#left -= length - from;
+    const last = piece.toString('latin1', Math.max(from, length - lastChunk.length), length);
+    this.#kept = (this.#kept + last).slice(-lastChunk.length);
+    // The servers' JSON contains no CR, so only the end of a chunked body matches.
+    if (this.#left !== 0 && !(this.#left === Infinity && this.#kept === lastChunk)) return;
     const status = this.#status;
     this.#status = 0;
-    this.#kept = Buffer.alloc(0);
+    this.#kept = '';
     this.onResponse(status);
   }
 }
