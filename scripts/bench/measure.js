@@ -1,10 +1,7 @@
 // Measures servers alternately, since the speed of a shared machine changes within seconds.
-import { startServer } from '../../packages/server/test/support/server-process.js';
+import { sum } from 'simple-statistics';
 import { childrenOf, cpuTime, memoryOf } from '../lib/processes.js';
 import { putUnderLoad } from './load.js';
-import { startRound } from './workloads.js';
-
-/** @typedef {import('../../packages/server/test/support/server-process.js').ServerProcess} ServerProcess */
 
 /**
  * Load before each round that is not measured, in ms: because caches expire while the other servers have their rounds, or
@@ -22,8 +19,7 @@ const supplyTime = 1_000;
  * @returns {Promise<R[][]>} For each thing, the results by round.
  */
 export async function alternate(rounds, things, measure) {
-  /** @type {{ thing: T, results: R[] }[]} */
-  const all = things.map((thing) => ({ thing, results: [] }));
+  const all = things.map((thing) => ({ thing, results: /** @type {R[]} */ ([]) }));
   for (let round = 0; round <= rounds; round++) {
     // The direction alternates, so that nothing always follows the same.
     for (const { thing, results } of round % 2 === 0 ? all : all.toReversed()) {
@@ -35,72 +31,62 @@ export async function alternate(rounds, things, measure) {
 }
 
 /**
- * Starts a server in production mode, with its log discarded.
- * @param {import('../../packages/server/test/support/server-process.js').ServerOptions} options
- */
-export function startMeasured({ env, ...options }) {
-  return startServer({ ...options, measured: true, env: { NODE_ENV: 'production', ...env } });
-}
-
-/** The processes of a server: also its workers, or the server of another ecosystem. @param {ServerProcess} server */
-export function processesOf({ child: { pid = NaN } }) {
-  return [pid, ...childrenOf(pid)];
-}
-
-/**
- * Starts and stops servers. The first time creates the databases and fills the page cache.
- * @param {number} rounds
- * @param {readonly import('../../packages/server/test/support/server-process.js').ServerOptions[]} servers
- * @returns {Promise<number[][]>} For each server, the times until it accepted connections, in ms.
- */
-export function measureStarts(rounds, servers) {
-  return alternate(rounds, servers, async (options) => {
-    const server = await startServer({ ...options, measured: true });
-    await server.end('SIGKILL');
-    return server.startTime;
-  });
-}
-
-/**
  * The result of a server in one round.
- * @typedef {import('./load.js').LoadResult & { cpuPerRequest: number, rss: number }} Sample - The CPU time of the server
- *   in µs, and its memory in MiB.
+ * @typedef {import('./load.js').LoadResult & { cpuPerRequest: Record<string, number>, rss: number }} Sample - The CPU time
+ *   in µs, of the service and of PostgreSQL, and the memory of the service in MiB.
  *
- * @typedef {{ name: string, process: ServerProcess, target: import('./workloads.js').Target }} RunningServer
+ * @typedef {import('./servers.js').Side & { server: ServerProcess, beside?: () => string }} Running - A started server, and
+ *   what returns the next request of 16 other connections.
+ * @typedef {import('../../packages/server/test/support/server-process.js').ServerProcess} ServerProcess
  */
 
 /**
  * Puts servers under the load of one workload.
- * @param {{ rounds: number, time: number, warmTime: number }} plan - Times in ms.
- * @param {readonly RunningServer[]} servers
+ * @param {object} plan - Times in ms.
+ * @param {number} plan.rounds
+ * @param {number} plan.time
+ * @param {number} plan.warmTime
+ * @param {(side: Running) => Promise<unknown>} [plan.prepare] - Runs before each load that is measured.
+ * @param {readonly Running[]} sides
  * @param {import('./workloads.js').Workload} workload
  * @param {number} connections
  * @returns {Promise<Sample[][]>} For each server, its results by round.
  */
-export function measureRates({ rounds, time, warmTime }, servers, workload, connections) {
+export function measureRates({ rounds, time, warmTime, prepare }, sides, workload, connections) {
   const { next, supply, expect, mostConnections = connections } = workload;
-  return alternate(rounds, servers, async ({ name, process: server, target }, isWarmUp) => {
+  return alternate(rounds, sides, async (side, isWarmUp) => {
+    const { port, child } = side.server;
     const run = (/** @type {number} */ duration, nextRequest = next) => {
-      startRound(target);
+      // All earlier requests have their responses, so that what they have created may be deleted.
+      side.deletable = side.created;
       return putUnderLoad({
-        port: server.port,
+        port,
         connections: Math.min(connections, mostConnections),
         time: duration,
-        next: () => nextRequest(target),
+        next: () => nextRequest(side),
         ...(expect !== undefined && { expect }),
       }).catch((/** @type {unknown} */ cause) => {
-        throw new Error(`${name}, ${workload.name}, ${connections} connections`, { cause });
+        throw new Error(`${side.name}, ${workload.name}, ${connections} connections`, { cause });
       });
     };
     if (supply !== undefined) await run(supplyTime, supply);
     else if (!isWarmUp) await run(rampTime);
-    const processes = processesOf(server);
-    const before = cpuTime(processes);
-    const load = await run(isWarmUp ? warmTime : time);
-    return {
-      ...load,
-      cpuPerRequest: (cpuTime(processes) - before) / load.requests,
-      rss: processes.reduce((sum, pid) => sum + memoryOf(pid), 0),
-    };
+    await prepare?.(side);
+    const duration = isWarmUp ? warmTime : time;
+    const { pid = NaN } = child;
+    const service = [pid, ...childrenOf(pid)];
+    const parts = Object.entries({
+      service,
+      ...(side.database && { PostgreSQL: side.database.processes() }),
+    });
+    const before = parts.map(([, processes]) => cpuTime(processes));
+    const [load] = await Promise.all([
+      run(duration),
+      side.beside && putUnderLoad({ port, connections: 16, time: duration, next: side.beside }),
+    ]);
+    const cpuPerRequest = Object.fromEntries(
+      parts.map(([part, processes], i) => [part, (cpuTime(processes) - Number(before[i])) / load.requests]),
+    );
+    return { ...load, cpuPerRequest, rss: sum(service.map((pid) => memoryOf(pid))) };
   });
 }

@@ -1,21 +1,19 @@
 // `npm run bench`: measures every server under every workload, alternately; writes docs/benchmarks.md and its charts.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Command } from 'commander';
-import { measureRates, measureStarts, startMeasured } from './measure.js';
+import { Command, Option } from 'commander';
+import { alternate, measureRates } from './measure.js';
 import { printReport, writeReport } from './report.js';
-import { allServers } from './servers.js';
+import { allServers, prepareSide } from './servers.js';
 import { workloads } from './workloads.js';
 
 const program = new Command('npm run bench --')
   .description(
     `Compares the Plant Store with typical implementations (peers), and with a server that returns constants (the floor):
-every server under every workload, alternately. Without options, or with --rounds alone, it writes docs/benchmarks.md.
-Linux only.
+every server under every workload, alternately; on PostgreSQL, too, if Debian's is installed. Without options, or with
+--rounds alone, it writes docs/benchmarks.md. Linux only.
 
 Each ratio is computed within a round. The report shows the median of the rounds and an interval that contains the true
 median with a confidence of about 95 %. If the whole interval of a create, list or delete lies below 0.97 of the rate of
@@ -25,7 +23,7 @@ the checkout in FOLDER, the exit status is 1.`,
     '--against <FOLDER>',
     'run only this checkout, another one in FOLDER, which must be built, and bare Fastify, or what --server selects',
   )
-  .option('--workload <NAMES...>', `run only these: ${workloads.map(({ name }) => name).join(',')}`)
+  .addOption(new Option('--workload <NAMES...>', 'run only these').choices(workloads.map(({ name }) => name)))
   .option('--server <PARTS...>', 'run only servers whose name contains one of these')
   .option('--quick', 'use short rounds, at 256 connections only', false)
   .option('--rounds <NUMBER>', 'the number of rounds per server; more rounds give narrower intervals', Number)
@@ -38,9 +36,6 @@ const isPart = quick || options.against !== undefined || (options.server ?? opti
 const against = options.against && resolve(options.against);
 if (against !== undefined && !existsSync(join(against, 'dist/main.js')))
   program.error(`${against} has no dist/main.js; run "npm run build" there first`);
-const names = options.workload?.flatMap((list) => list.split(','));
-const unknown = names?.find((name) => !workloads.some((workload) => workload.name === name));
-if (unknown !== undefined) program.error(`unknown workload: ${unknown}`);
 if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0))
   program.error('--rounds must be a positive integer');
 
@@ -61,65 +56,48 @@ const wanted = allServers(against).filter(
 );
 const hasCargo = spawnSync('cargo', ['--version']).status === 0;
 const chosen = wanted.filter(({ kind }) => kind !== 'foreign' || hasCargo);
-for (const { name } of wanted.filter((server) => !chosen.includes(server))) {
-  console.error(`${name} is skipped: there is no cargo to build it with`);
-}
-const selected = workloads.filter(({ name }) => names?.includes(name) ?? true);
+if (chosen.length < wanted.length) console.error('The servers in Rust are skipped: there is no cargo.');
+const selected = workloads.filter(({ name }) => options.workload?.includes(name) ?? true);
 
-const inFolder = (/** @type {string} */ path) => ({
-  cwd: fileURLToPath(new URL(path, import.meta.url)),
-  stdio: /** @type {const} */ ('inherit'),
-});
-if (chosen.some(({ kind }) => kind === 'peer')) {
-  execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--silent'], inFolder('.'));
-}
-if (chosen.some(({ kind }) => kind === 'foreign')) {
-  execFileSync('cargo', ['build', '--release', '--locked', '--quiet'], inFolder('peers/axum/'));
-}
+/** @param {string} path @param {string} command @param {string[]} args */
+const runIn = (path, command, ...args) =>
+  execFileSync(command, args, { cwd: fileURLToPath(new URL(path, import.meta.url)), stdio: 'inherit' });
+if (chosen.some(({ kind }) => kind === 'peer')) runIn('.', 'npm', 'ci', '--silent');
+if (chosen.some(({ kind }) => kind === 'foreign'))
+  runIn('peers/axum/', 'cargo', 'build', '--release', '--locked', '--quiet');
 
 /**
- * @typedef {{ workload: string, connections: number, samples: import('./measure.js').Sample[] }} Measurement
- *
  * @typedef {object} Result
  * @property {import('./servers.js').Server} server
  * @property {number[]} startTimes - In ms, by round.
- * @property {Measurement[]} measurements - The same workloads for all servers, in the same order.
+ * @property {{ workload: string, connections: number, samples: import('./measure.js').Sample[] }[]} measurements - The
+ *   same workloads for all servers, in the same order.
  */
 
-const folder = await mkdtemp(join(tmpdir(), 'plant-store-bench-'));
-/** @type {import('./measure.js').RunningServer[]} */
-const running = [];
+const sides = [];
+for (const server of chosen) sides.push(await prepareSide(server));
+// The first start creates the databases, and fills the page cache.
+const startTimes = await alternate(plan.short.rounds, sides, async ({ start }) => {
+  const server = await start();
+  await server.end('SIGKILL');
+  return server.startTime;
+});
 /** @type {Result[]} */
-const results = [];
-try {
-  const prepared = [];
-  for (const server of chosen) prepared.push({ server, ...(await server.prepare(folder)) });
-  const startTimes = await measureStarts(
-    plan.short.rounds,
-    prepared.map(({ options }) => options),
-  );
-  for (const [i, { server, options, tokenOf }] of prepared.entries()) {
-    results.push({ server, startTimes: startTimes[i] ?? [], measurements: [] });
-    running.push({
-      name: server.name,
-      process: await startMeasured(options),
-      target: { tokenOf, created: 0, deleted: 0, random: 1 },
-    });
-  }
-  for (const workload of selected) {
-    const { rounds, time } = workload.mostConnections === undefined ? plan.short : plan.long;
-    for (const connections of connectionCounts) {
-      const samples = await measureRates({ rounds, time, warmTime }, running, workload, connections);
-      for (const [i, { measurements }] of results.entries()) {
-        measurements.push({ workload: workload.name, connections, samples: samples[i] ?? [] });
-      }
-      console.error(`${workload.name}, ${connections} connections: done`);
+const results = chosen.map((server, i) => ({ server, startTimes: startTimes[i] ?? [], measurements: [] }));
+const running = [];
+for (const side of sides) running.push({ ...side, server: await side.start() });
+for (const workload of selected) {
+  const { rounds, time } = workload.mostConnections === undefined ? plan.short : plan.long;
+  for (const connections of connectionCounts) {
+    const samples = await measureRates({ rounds, time, warmTime }, running, workload, connections);
+    for (const [i, { measurements }] of results.entries()) {
+      measurements.push({ workload: workload.name, connections, samples: samples[i] ?? [] });
     }
+    console.error(`${workload.name}, ${connections} connections: done`);
   }
-} finally {
-  await Promise.all(running.map(({ process: server }) => server.end()));
-  await rm(folder, { recursive: true, force: true });
 }
 const report = { results, connectionCounts, workloads: selected, plan };
-if (printReport(report)) process.exitCode = 1;
+if (await printReport(report)) process.exitCode = 1;
 if (!isPart) await writeReport(report);
+// Ends all servers, too.
+process.exit();

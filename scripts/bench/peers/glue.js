@@ -1,9 +1,11 @@
-// A peer: fastify-openapi-glue as its documentation shows, from the same contract. Its store is the module in PEER_STORE.
+// A peer: fastify-openapi-glue as its documentation shows, from the same contract.
 import Fastify from 'fastify';
 import openapiGlue from 'fastify-openapi-glue';
 import { fileURLToPath } from 'node:url';
 
-const { openStore } = await import(process.env.PEER_STORE);
+const { openStore } = await import(
+  process.env.DATABASE_URL.startsWith('file:') ? './store.js' : './postgres-store.js'
+);
 const store = await openStore();
 const app = Fastify();
 app.setErrorHandler((error, _request, reply) => {

@@ -2,9 +2,9 @@
 // Tokens are in memory, so that looking them up costs a peer nothing.
 import { DatabaseSync } from '@photostructure/sqlite';
 
-/** Opens the store in PLANTS_FILE. A subject's token is its name. */
+/** Opens the store in DATABASE_URL. A subject's token is its name. */
 export function openStore() {
-  const database = new DatabaseSync(process.env.PLANTS_FILE);
+  const database = new DatabaseSync(process.env.DATABASE_URL);
   database.exec('PRAGMA synchronous = FULL');
   const insert = database.prepare('INSERT INTO plants VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING');
   const select = database.prepare('SELECT name, tag FROM plants WHERE subject = ? ORDER BY id LIMIT ?');

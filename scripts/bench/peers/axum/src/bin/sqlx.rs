@@ -1,20 +1,19 @@
 // sqlx on PostgreSQL, as its documentation shows: a pool of 10, prepared statements, and a transaction for each write.
-use std::{env, sync::Arc};
+use std::env;
 
-use peer::{serve, Broken, NewPlant, Plant, Store};
+use peer::{serve, Change, NewPlant, Outcome, Plant, Store, Subject};
 use sqlx::{postgres::PgPoolOptions, PgPool, Row};
 
 #[derive(Clone)]
 struct Postgres(PgPool);
 
 impl Store for Postgres {
-    async fn list(&self, subject: Arc<str>, limit: Option<u32>) -> Result<Vec<Plant>, Broken> {
-        let rows =
-            sqlx::query("SELECT name, tag FROM plants WHERE subject = $1 ORDER BY id LIMIT $2")
-                .bind(subject.as_ref())
-                .bind(limit.map(i64::from))
-                .fetch_all(&self.0)
-                .await?;
+    async fn list(&self, subject: Subject, limit: Option<u32>) -> Outcome<Vec<Plant>> {
+        let text = "SELECT name, tag FROM plants WHERE subject = $1 ORDER BY id LIMIT $2";
+        let query = sqlx::query(text)
+            .bind(subject.as_ref())
+            .bind(limit.map(i64::from));
+        let rows = query.fetch_all(&self.0).await?;
         rows.iter()
             .map(|row| {
                 Ok(Plant {
@@ -25,38 +24,36 @@ impl Store for Postgres {
             .collect()
     }
 
-    async fn create(&self, subject: Arc<str>, plant: NewPlant) -> Result<bool, Broken> {
-        let done = sqlx::query("INSERT INTO plants VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING")
-            .bind(subject.as_ref())
-            .bind(plant.id)
-            .bind(plant.name)
-            .bind(plant.tag)
-            .execute(&self.0)
-            .await?;
-        Ok(done.rows_affected() == 1)
-    }
-
-    async fn delete(&self, subject: Arc<str>, id: i64) -> Result<bool, Broken> {
-        let done = sqlx::query("DELETE FROM plants WHERE subject = $1 AND id = $2")
-            .bind(subject.as_ref())
-            .bind(id)
-            .execute(&self.0)
-            .await?;
-        Ok(done.rows_affected() == 1)
+    async fn write(&self, subject: Subject, change: Change) -> Outcome<bool> {
+        let query = match change {
+            Change::Create(NewPlant { id, name, tag }) => {
+                sqlx::query("INSERT INTO plants VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING")
+                    .bind(subject.as_ref())
+                    .bind(id)
+                    .bind(name)
+                    .bind(tag)
+            }
+            Change::Delete(id) => sqlx::query("DELETE FROM plants WHERE subject = $1 AND id = $2")
+                .bind(subject.as_ref())
+                .bind(id),
+        };
+        Ok(query.execute(&self.0).await?.rows_affected() == 1)
     }
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let url = env::var("DATABASE_URL")?;
     let pool = PgPoolOptions::new()
         .max_connections(10)
-        .connect(&env::var("DATABASE_URL")?)
+        .connect(&url)
         .await?;
-    let subjects = sqlx::query("SELECT DISTINCT subject FROM plants")
+    let subjects: Vec<String> = sqlx::query_scalar("SELECT DISTINCT subject FROM plants")
         .fetch_all(&pool)
-        .await?
-        .iter()
-        .map(|row| row.try_get::<String, _>(0).map(Arc::from))
-        .collect::<Result<_, _>>()?;
-    serve(Postgres(pool), subjects).await
+        .await?;
+    serve(
+        Postgres(pool),
+        subjects.into_iter().map(Subject::from).collect(),
+    )
+    .await
 }
