@@ -60,7 +60,7 @@ export class Commands {
   }
 
   /** Makes a token, uses and revokes it, and backs up the store. @param {import('../lib/clients.js').Client} client */
-  async #run({ send, round }) {
+  async #run({ send }) {
     const made = await this.#command('token', 'create', subject, '--json');
     if (made !== undefined) {
       const { id, token } = /** @type {Token} */ (JSON.parse(made));
@@ -71,19 +71,19 @@ export class Commands {
       if ((await this.#command('token', 'revoke', id)) !== undefined) this.#tokens.set(id, true);
     }
     await this.verify();
-    if (this.#world.engine === 'sqlite') await this.#backUp(`backup-${round}.db`);
+    if (this.#world.engine === 'sqlite') await this.#backUp();
     await pause(between);
   }
 
-  /** Backs up the store, and compares the copy with what is known. @param {string} name */
-  async #backUp(name) {
-    const copy = join(this.#world.backupFolder, name);
-    const compare = this.#load.beginSnapshot();
+  /** Backs up the store, and compares the copy with what is known. */
+  async #backUp() {
+    const copy = join(this.#world.backupFolder, 'copy.db');
+    const begun = performance.now();
     const done = await this.#command('backup', copy);
     if (done !== undefined) {
       const database = new DatabaseSync(copy, { readOnly: true });
       try {
-        compare((owner, collection) => statesIn(database, owner, collection));
+        this.#load.compareBackup(begun, (owner, collection) => statesIn(database, owner, collection));
       } catch (error) {
         this.#violation(`lost: in a backup, ${String(error)}`);
       }

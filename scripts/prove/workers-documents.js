@@ -1,4 +1,5 @@
 // What clients know of the documents, from all responses: the model of what was acknowledged.
+import { performance } from 'node:perf_hooks';
 import { Register } from '../lib/linearizability.js';
 import { applyTo, readOutcome } from './workers-model.js';
 
@@ -12,7 +13,7 @@ const mostUnsettled = 3;
 export class Document {
   /** @type {Register<Operation>} */
   register;
-  /** When its state may last have changed, by the subject's clock; infinite while a write is on its way. */
+  /** When its state may last have changed, by performance.now(); infinite while a write is on its way. */
   changed = 0;
   writes = 0;
   /** Whether it has been said that the responses contradict each other. */
@@ -49,6 +50,14 @@ export class Document {
     if (choice < 0.6) return { act: 'replace', value: { ...whole, renewals: 0 } };
     return { act: 'renew' };
   }
+
+  /** What is wrong with it. It is reported once. */
+  takeFault() {
+    const { fault } = this.register;
+    if (fault === undefined || this.isReported) return [];
+    this.isReported = true;
+    return [`${this.collection}/${this.id}: ${fault}`];
+  }
 }
 
 /** What the clients of a subject know of its documents. */
@@ -57,8 +66,6 @@ export class Subject {
   documents = { books: new Map(), loans: new Map(), plants: new Map() };
   /** Those in use. @type {Record<Collection, Document[]>} */
   inUse = { books: [], loans: [], plants: [] };
-  /** Counts the moments at which a state may have changed. */
-  clock = 0;
 
   /**
    * @param {string} name
@@ -100,7 +107,7 @@ export class Subject {
    * Compares all documents of a collection with what is known. A document that was written meanwhile is left out.
    * @param {Collection} collection
    * @param {ReadonlyMap<string | number, string>} found - The states, by id.
-   * @param {number} since - The clock when reading began.
+   * @param {number} since - When reading began, by performance.now().
    * @returns {string[]} What is wrong.
    */
   compare(collection, found, since) {
@@ -112,17 +119,9 @@ export class Subject {
       const state = found.get(id);
       if (changed > since || register.state === (state ?? null)) continue;
       register.end(register.begin({ act: 'read' }), readOutcome(state));
-      document.changed = ++this.clock;
-      faults.push(...faultOf(document));
+      document.changed = performance.now();
+      faults.push(...document.takeFault());
     }
     return faults;
   }
-}
-
-/** What is wrong with a document. It is reported once. @param {Document} document */
-export function faultOf(document) {
-  const { register, collection, id, isReported } = document;
-  if (register.fault === undefined || isReported) return [];
-  document.isReported = true;
-  return [`${collection}/${id}: ${register.fault}`];
 }

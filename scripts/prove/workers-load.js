@@ -4,7 +4,6 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startClients } from '../lib/clients.js';
 import { send } from '../lib/request.js';
-import { faultOf } from './workers-documents.js';
 import { idOf, messageOf, outcomeOf, stateOf } from './workers-model.js';
 
 /** The kinds of requests. */
@@ -96,18 +95,17 @@ export class Load {
     }
   }
 
-  /** Begins to read all documents, as a backup does. Call what it returns with what was read. */
-  beginSnapshot() {
-    const clocks = this.#subjects.map(({ clock }) => clock);
-    /** @param {(subject: string, collection: Collection) => Map<string | number, string>} read */
-    return (read) => {
-      for (const [i, subject] of this.#subjects.entries()) {
-        for (const collection of subject.collections) {
-          const found = read(subject.name, collection);
-          this.#report(subject.compare(collection, found, clocks[i] ?? 0), `in a backup, ${subject.name}`);
-        }
+  /**
+   * Compares a backup with what is known.
+   * @param {number} since - When it began.
+   * @param {(subject: string, collection: Collection) => Map<string | number, string>} read
+   */
+  compareBackup(since, read) {
+    for (const subject of this.#subjects)
+      for (const collection of subject.collections) {
+        const faults = subject.compare(collection, read(subject.name, collection), since);
+        this.#report(faults, `in a backup, ${subject.name}`);
       }
-    };
   }
 
   /** How many documents are known to exist. */
@@ -194,8 +192,9 @@ export class Load {
     if (outcome === 'none') register.withdraw(request);
     else register.end(request, outcome);
     // What a read has seen may be the effect of a write whose outcome is unknown.
-    if (writes || register.unsettled > 0) document.changed = document.writes > 0 ? Infinity : ++subject.clock;
-    this.#report(faultOf(document), `subject ${subject.name}`);
+    if (writes || register.unsettled > 0)
+      document.changed = document.writes > 0 ? Infinity : performance.now();
+    this.#report(document.takeFault(), `subject ${subject.name}`);
     return [writes ? 'write' : 'get', response];
   }
 
@@ -225,7 +224,7 @@ export class Load {
 
   /** @param {Subject} subject @param {Collection} collection @param {Send} send */
   async #list(subject, collection, send) {
-    const since = subject.clock;
+    const since = performance.now();
     const csv = collection === 'loans' && Math.random() < 0.3;
     const response = await send({ path: csv ? '/loans.csv' : `/${collection}` });
     if (response.status !== 200) return response;
