@@ -154,6 +154,7 @@ export class Run {
         (await world.ready()),
     );
     world.isOverdue = false;
+    this.load.allow500 = false;
     this.load.calmSince = performance.now();
   }
 
