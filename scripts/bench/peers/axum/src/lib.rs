@@ -1,4 +1,5 @@
-// The HTTP part of the Rust peers, with axum, whose own responses refuse malformed requests. Each program in bin/ has a store.
+// The HTTP part of the Rust peers, with axum, whose own responses refuse malformed requests. Each program in
+// bin/ has a store.
 use std::{collections::HashSet, env, error::Error, future::Future, sync::Arc};
 
 use axum::{
