@@ -106,7 +106,7 @@ const comparisons = {
     rounds: 9,
   },
 
-  /** Creates and deletes at random places of a store of 10 million plants, and of 10 thousand: 1 GB, some minutes. */
+  /** Creates and deletes at random places of a store of 10 million plants, and of 10 thousand: some GB, ten minutes. */
   rows: {
     title: '10 million plants to 10 thousand',
     sides: {
