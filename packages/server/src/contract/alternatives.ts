@@ -67,7 +67,8 @@ export function keyOf(term: Term): string {
 const ids = new WeakMap<Schema, string>();
 let count = 0;
 
-function idOf(schema: Schema): string {
+/** A text that no other schema has. */
+export function idOf(schema: Schema): string {
   let id = ids.get(schema);
   if (id === undefined) ids.set(schema, (id = (count++).toString(36)));
   return id;

@@ -9,6 +9,7 @@ import {
   resolve,
   type Schema,
 } from '../../contract/schema.js';
+import { idOf } from '../../contract/alternatives.js';
 import { effortOf } from '../../contract/pattern.js';
 import { allSchemas } from '../../contract/schema-walk.js';
 import type { TypeName } from '../../contract/shape.js';
@@ -58,7 +59,6 @@ export class Rewriter {
   readonly #prefix: string;
   /** The names of the schemas that are referred to. */
   readonly #names = new Map<string, string>();
-  readonly #ids = new Map<Schema, number>();
   readonly #sizes = new Map<Schema, number>();
   /** The schemas of which others need to know what they have evaluated. */
   readonly #tracked = new Set<Schema>();
@@ -97,8 +97,8 @@ export class Rewriter {
     if (this.#sizeOf(place.schema) <= maxInline) return this.#write(place);
     const isKnown = this.#names.size > maxContexts || !this.#options.hasRefused;
     const context = isKnown ? [place.schema] : place.context;
-    const ids = [place.schema, ...new Set(context)].map((one) => this.#idOf(one));
-    const key = `${place.isTest} ${this.#tracked.has(place.schema)} ${ids[0]!} ${ids.slice(1).sort().join()}`;
+    const ids = [...new Set(context)].map(idOf).sort();
+    const key = [place.isTest, this.#tracked.has(place.schema), idOf(place.schema), ...ids].join();
     let name = this.#names.get(key);
     if (name === undefined) {
       const defined = (name = `${this.#prefix}${this.#names.size}`);
@@ -115,12 +115,6 @@ export class Rewriter {
       if ((schema.unevaluatedItems ?? schema.unevaluatedProperties) === undefined) continue;
       for (const one of allSchemas(schema, combiningKeywords)) this.#tracked.add(one);
     }
-  }
-
-  #idOf(schema: Schema): number {
-    const id = this.#ids.get(schema) ?? this.#ids.size;
-    this.#ids.set(schema, id);
-    return id;
   }
 
   /** How many schemas are in a schema, with itself; above `maxInline`, it is not counted on. */
