@@ -108,13 +108,9 @@ function pairsReader(shape: Shape, separator: string): (given: unknown) => unkno
   };
 }
 
-const scalars = new WeakMap<Shape, ((given: unknown) => unknown) | null>();
-
 function readProperty(shape: Shape, name: string, given: unknown): unknown {
-  const one = propertyOf(shape, name);
-  let read = scalars.get(one);
-  if (read === undefined) scalars.set(one, (read = textReader(one, undefined) ?? null));
-  return read === null ? given : read(given);
+  const read = textReader(propertyOf(shape, name), undefined);
+  return read === undefined ? given : read(given);
 }
 
 /** Returns the function that reads a text as its type, if it has that form; undefined for a text. */
