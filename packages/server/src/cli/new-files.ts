@@ -1,4 +1,4 @@
-// The files of a new service. Their format is that of Prettier without options.
+// The files of a new service. Their format is that of Prettier without options, as long as names of the contract are short.
 import type { Contract, OpenApiDocument } from '../contract/contract.js';
 import type { Operation } from '../contract/operations.js';
 import { isList, type ErrorForm, type Form } from './error-form.js';
@@ -154,7 +154,8 @@ function definition(service: NewService): string {
   return `// Defines the service.
 import type { ${contractServer.join(', ')} } from "contract-server";
 import { createHandlers } from "./handlers.js";
-${importTypes(types)}
+import type {
+${types.map((type) => `  ${type},\n`).join('')}} from "./types.gen.js";
 ${
   scopes.length === 0
     ? ''
@@ -182,12 +183,6 @@ ${errorForm === undefined ? '' : renderError(errorForm)}${scopes.length === 0 ? 
   databaseUrl: ${quote(`file:./data/${name}.db`)},
 };
 `;
-}
-
-function importTypes(names: readonly string[]): string {
-  const line = `import type { ${names.join(', ')} } from "./types.gen.js";`;
-  if (line.length <= width) return line;
-  return `import type {\n${names.map((name) => `  ${name},\n`).join('')}} from "./types.gen.js";`;
 }
 
 /** The scheme whose credentials the server verifies itself: the first one that has bearer tokens. */
@@ -275,7 +270,8 @@ function testOfOperation({ contract, errorsMatch }: NewService): string {
 test(${quote(`${operationId} is not implemented yet`)}, async (t) => {
   const opened = await openTestService(service);
   t.after(() => opened.close());
-${assigned(2, 'const url =', quote(basePaths[0]! + path))}${needsToken && operation.declares(401) ? refused : ''}  const { status } = await opened.request(${quote(method)}, url);
+  const url = ${quote(basePaths[0]! + path)};
+${needsToken && operation.declares(401) ? refused : ''}  const { status } = await opened.request(${quote(method)}, url);
   assert.equal(status, 501);
 });
 `;
@@ -340,24 +336,11 @@ before the first start and after each change of the migrations.
 `;
 }
 
-/** The line width of Prettier. */
-const width = 80;
-
 function property(indent: number, name: string, value: string): string {
   const key = /^[A-Za-z_$][\w$]*$/.test(name) ? name : quote(name);
-  return assigned(indent, `${key}:`, value, ',');
+  return `${' '.repeat(indent)}${key}: ${value},\n`;
 }
 
-/** An assignment, in two lines if it is too long for one. */
-function assigned(indent: number, left: string, right: string, end = ';'): string {
-  const line = `${' '.repeat(indent)}${left} ${right}${end}`;
-  if (line.split('\n', 1)[0]!.length <= width) return `${line}\n`;
-  return `${' '.repeat(indent)}${left}\n${' '.repeat(indent + 2)}${right}${end}\n`;
-}
-
-/** A text as Prettier quotes it. */
 function quote(text: string): string {
-  const json = JSON.stringify(text);
-  if (!text.includes('"') || text.split('"').length <= text.split("'").length) return json;
-  return `'${json.slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
+  return JSON.stringify(text);
 }
