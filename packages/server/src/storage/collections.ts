@@ -10,12 +10,11 @@ import {
   type IdRange,
   type OutcomeOf,
   type Page,
-  type PageRange,
   type Storage,
   StorageError,
 } from './interface.js';
 import type { GroupCommit, WriteLimits } from './group-commit.js';
-import { idRules, type IdRules } from './ids.js';
+import { idRules } from './ids.js';
 import { type TransactionCommitter, Transactions } from './transactions.js';
 import { Turns } from './turns.js';
 import { documentKey, type Write } from './writes.js';
@@ -58,7 +57,7 @@ export function openCollections(
 ): OpenDocuments {
   const turns = new Turns(transactionLimits.waiting);
   const collections = new Map(
-    definitions.map((one) => [one, new DocumentCollection(one, groupCommit, readerOf(one), turns)]),
+    definitions.map((one) => [one, createCollection(one, groupCommit, readerOf(one), turns)]),
   );
   const definitionOf = new Map<Collection<Id>, CollectionDefinition>(
     Array.from(collections, ([definition, collection]) => [collection, definition]),
@@ -72,7 +71,7 @@ export function openCollections(
       if (found === undefined)
         throw new TypeError(`${definition.name} is not among the collections of the service's definition`);
       // Its ids are of the kind of its definition.
-      return found as Collection<Id> as Collection<IdOf<Kind>>;
+      return found as Collection<IdOf<Kind>>;
     },
     transaction: (subject, work) => transactions.run(subject, work),
     close: () => {
@@ -82,105 +81,88 @@ export function openCollections(
   };
 }
 
-class DocumentCollection implements Collection<Id> {
-  readonly #definition: CollectionDefinition;
-  readonly #groupCommit: GroupCommit;
-  readonly #reader: CollectionReader;
-  readonly #ids: IdRules;
-  readonly #turns: Turns;
+function createCollection(
+  definition: CollectionDefinition,
+  groupCommit: GroupCommit,
+  reader: CollectionReader,
+  turns: Turns,
+): Collection<Id> {
+  const ids = idRules[definition.id];
+  const noId = (id: Id) => new TypeError(`${definition.name} cannot have the id ${JSON.stringify(`${id}`)}`);
 
-  constructor(
-    definition: CollectionDefinition,
-    groupCommit: GroupCommit,
-    reader: CollectionReader,
-    turns: Turns,
-  ) {
-    this.#definition = definition;
-    this.#groupCommit = groupCommit;
-    this.#reader = reader;
-    this.#turns = turns;
-    this.#ids = idRules[definition.id];
-  }
-
-  write<C extends Change>(subject: string, id: Id, change: C): Promise<OutcomeOf<C>> {
-    if (!this.#ids.isValid(id)) return Promise.reject(this.#noId(id));
-    const write: Write = { collection: this.#definition, subject, id, ...change };
-    return this.#groupCommit.write(write) as Promise<OutcomeOf<C>>;
-  }
-
-  async get(subject: string, id: Id): Promise<string | undefined> {
-    if (!this.#ids.isValid(id)) throw this.#noId(id);
-    // A page, because it is read together with others.
-    const page = { from: id, to: id, descending: false, limit: 1, isFirst: true };
-    const { json, count } = await this.#reader.page(subject, page);
-    return count === 1 ? json : undefined;
-  }
-
-  page(subject: string, range: PageRange<Id>): Promise<Page<Id>> {
-    const { descending = false, limit } = range;
-    const fault = this.#faultOf(range);
-    if (fault !== undefined) return Promise.reject(fault);
-    const bounds = this.#boundsOf(range);
-    if (bounds === undefined || limit < 1) return Promise.resolve({ json: '', count: 0, next: undefined });
-    const isFirst = (descending ? range.before : range.after) === undefined;
-    return this.#reader.page(subject, { from: bounds.from, to: bounds.to, descending, limit, isFirst });
-  }
-
-  async count(subject: string, range: IdRange<Id>): Promise<number> {
-    const fault = this.#faultOf(range);
-    if (fault !== undefined) throw fault;
-    const bounds = this.#boundsOf(range);
-    return bounds === undefined ? 0 : this.#reader.count(subject, bounds);
-  }
-
-  #faultOf({ after, from, before, to }: IdRange<Id>): TypeError | undefined {
+  const faultOf = ({ after, from, before, to }: IdRange<Id>): TypeError | undefined => {
     if (after !== undefined && from !== undefined) return new TypeError('a range has either after or from');
     if (before !== undefined && to !== undefined) return new TypeError('a range has either before or to');
-    const [start, end] = [after ?? from, before ?? to];
-    if (start !== undefined && !this.#ids.isEnd(start)) return this.#noId(start);
-    return end === undefined || this.#ids.isEnd(end) ? undefined : this.#noId(end);
-  }
-
+    const wrong = [after ?? from, before ?? to].find((end) => end !== undefined && !ids.isEnd(end));
+    return wrong === undefined ? undefined : noId(wrong);
+  };
   /** The bounds of a range; undefined if no id can be in it. */
-  #boundsOf({ after, from, before, to }: IdRange<Id>): Bounds | undefined {
-    const { first, last, following, preceding } = this.#ids;
-    const start = after === undefined ? (from ?? first) : following(after);
-    const end = before === undefined ? (to ?? last) : preceding(before);
+  const boundsOf = ({ after, from, before, to }: IdRange<Id>): Bounds | undefined => {
+    const start = after === undefined ? (from ?? ids.first) : ids.following(after);
+    const end = before === undefined ? (to ?? ids.last) : ids.preceding(before);
     return start === undefined || end === undefined ? undefined : { from: start, to: end };
-  }
+  };
 
-  async change(subject: string, id: Id, update: (text: string) => string): Promise<string | undefined> {
-    if (!this.#ids.isValid(id)) throw this.#noId(id);
-    const deadline = performance.now() + transactionLimits.time;
-    const key = documentKey({ collection: this.#definition, subject, id });
-    const endOfDocument = await this.#turns.take(key, 'alone', deadline);
-    try {
-      // A transaction that runs alone must not fail because of changes.
-      const endOfSubject = await this.#turns.take(subject, 'together', deadline);
+  const collection: Collection<Id> = {
+    write<C extends Change>(subject: string, id: Id, change: C) {
+      if (!ids.isValid(id)) return Promise.reject(noId(id));
+      const write: Write = { collection: definition, subject, id, ...change };
+      return groupCommit.write(write) as Promise<OutcomeOf<C>>;
+    },
+    async get(subject, id) {
+      if (!ids.isValid(id)) throw noId(id);
+      // A page, because it is read together with others.
+      const page = { from: id, to: id, descending: false, limit: 1, isFirst: true };
+      const { json, count } = await reader.page(subject, page);
+      return count === 1 ? json : undefined;
+    },
+    page(subject, range) {
+      const { descending = false, limit } = range;
+      const fault = faultOf(range);
+      if (fault !== undefined) return Promise.reject(fault);
+      const bounds = boundsOf(range);
+      if (bounds === undefined || limit < 1) return Promise.resolve({ json: '', count: 0, next: undefined });
+      const isFirst = (descending ? range.before : range.after) === undefined;
+      return reader.page(subject, { from: bounds.from, to: bounds.to, descending, limit, isFirst });
+    },
+    async count(subject, range) {
+      const fault = faultOf(range);
+      if (fault !== undefined) throw fault;
+      const bounds = boundsOf(range);
+      return bounds === undefined ? 0 : reader.count(subject, bounds);
+    },
+    async change(subject, id, update) {
+      if (!ids.isValid(id)) throw noId(id);
+      const deadline = performance.now() + transactionLimits.time;
+      const endOfDocument = await turns.take(
+        documentKey({ collection: definition, subject, id }),
+        'alone',
+        deadline,
+      );
       try {
-        return await this.#change(subject, id, update);
+        // A transaction that runs alone must not fail because of changes.
+        const endOfSubject = await turns.take(subject, 'together', deadline);
+        try {
+          return await changeInTurn(subject, id, update);
+        } finally {
+          endOfSubject();
+        }
       } finally {
-        endOfSubject();
+        endOfDocument();
       }
-    } finally {
-      endOfDocument();
-    }
-  }
-
-  async #change(subject: string, id: Id, update: (text: string) => string): Promise<string | undefined> {
+    },
+  };
+  const changeInTurn: typeof collection.change = async (subject, id, update) => {
     for (let attempt = 0; attempt < transactionLimits.attempts; attempt++) {
-      const expected = await this.get(subject, id);
+      const expected = await collection.get(subject, id);
       if (expected === undefined) return undefined;
       const text = update(expected);
       if (text === expected) return text;
-      const outcome = await this.write(subject, id, { when: 'equals', expected, text });
+      const outcome = await collection.write(subject, id, { when: 'equals', expected, text });
       // With 'same', another request has just made the same change. If both count something, this one is still to do.
       if (outcome === 'replaced') return text;
     }
     throw new StorageError('overloaded', 'other writes to the document came first too often');
-  }
-
-  #noId(id: Id): TypeError {
-    return new TypeError(`${this.#definition.name} cannot have the id ${JSON.stringify(`${id}`)}`);
-  }
+  };
+  return collection;
 }
