@@ -1,6 +1,5 @@
 // A worker process: it serves the connections that the supervisor passes to it, and reads the store itself.
 import type { Socket } from 'node:net';
-import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config.js';
 import type { Service } from '../definition.js';
 import { messageOf } from '../storage/interface.js';
@@ -44,7 +43,7 @@ export async function serveAsWorker(
       output: logDescriptor,
       writerAddress,
     });
-    new WorkerService(built, metrics, config).start();
+    serve(built, metrics, config.limits.shutdownTime);
   } catch (error) {
     if (interrupted.aborted) process.exit(0);
     report({ kind: 'failed', reason: describeFault(error, service) }, () => process.exit(1));
@@ -52,109 +51,94 @@ export async function serveAsWorker(
 }
 
 /**
- * The service of this process. It is serving; then leaving, when it cannot write or take connections any more; then
- * ending, when the supervisor says that no further connection is on its way.
+ * Serves in this process. It is serving; then leaving, when it cannot write or take connections any more; then ending,
+ * when the supervisor says that no further connection is on its way.
+ * @param patience - How long its requests may take to end, in ms.
  */
-class WorkerService {
-  readonly #built: BuiltService;
-  readonly #app: FastifyInstance;
-  readonly #metrics: Metrics | undefined;
-  readonly #patience: number;
-  #phase: 'serving' | 'leaving' | 'ending' = 'serving';
+function serve(built: BuiltService, metrics: Metrics | undefined, patience: number): void {
+  const { app, storage } = built;
+  let phase: 'serving' | 'leaving' | 'ending' = 'serving';
   /** The number of the last connection that the supervisor has passed and that has arrived, or never will. */
-  #received = 0;
-  #open = 0;
-  readonly #reportConnections = oncePerIteration(() => {
-    report({ kind: 'connections', open: this.#open, received: this.#received });
+  let received = 0;
+  let open = 0;
+  const reportConnections = oncePerIteration(() => {
+    report({ kind: 'connections', open, received });
   });
 
-  constructor(built: BuiltService, metrics: Metrics | undefined, config: Config) {
-    this.#built = built;
-    this.#app = built.app;
-    this.#metrics = metrics;
-    this.#patience = config.limits.shutdownTime;
-  }
+  /** Leaves service: responses ask clients to reconnect, to another worker, and this process exits soon. */
+  const leave = (reason: string) => {
+    if (phase !== 'serving') return;
+    phase = 'leaving';
+    report({ kind: 'leaving', reason });
+    app.drain();
+    setTimeout(() => process.exit(1), leaveTime);
+  };
 
-  start(): void {
-    void this.#built.storage.broken.then((error) => {
-      this.#app.log.error({ err: error }, 'the storage is broken');
-      this.#leave(error.message);
-    });
-    startTimeLimits(this.#app.server);
-    process.on('message', (message: SupervisorMessage, socket: Socket | undefined) => {
-      this.#receive(message, socket);
-    });
-    report({ kind: 'serving' });
-    onEnd(() => void this.#end());
-  }
+  const end = async () => {
+    if (phase === 'ending') return;
+    const status = phase === 'leaving' ? 1 : 0;
+    phase = 'ending';
+    await closeBoth(built, patience);
+    process.exit(status);
+  };
 
-  #receive(message: SupervisorMessage, socket: Socket | undefined): void {
+  /** Without a descriptor for it, this process does not receive a connection. It would lose all further ones, too. */
+  const checkReceived = (passed: number) => {
+    if (received >= passed) return;
+    received = passed;
+    reportConnections();
+    leave('a connection did not reach it');
+  };
+
+  const take = (socket: Socket | undefined) => {
+    reportConnections();
+    // Its client has gone while it waited.
+    if (socket?.remoteAddress === undefined) {
+      socket?.destroy();
+      return;
+    }
+    open++;
+    socket.once('close', () => {
+      open--;
+      reportConnections();
+    });
+    app.server.emit('connection', socket);
+  };
+
+  void storage.broken.then((error) => {
+    app.log.error({ err: error }, 'the storage is broken');
+    leave(error.message);
+  });
+  startTimeLimits(app.server);
+  process.on('message', (message: SupervisorMessage, socket: Socket | undefined) => {
     switch (message.kind) {
       case 'connection':
-        this.#checkReceived(message.passed - 1);
-        this.#received = message.passed;
-        this.#serve(socket);
+        checkReceived(message.passed - 1);
+        received = message.passed;
+        take(socket);
         break;
       case 'check':
-        this.#checkReceived(message.passed);
+        checkReceived(message.passed);
         report({ kind: 'alive' });
         break;
       case 'drain':
-        this.#app.drain();
+        app.drain();
         break;
       case 'probe':
-        void checkBoth(this.#built)
+        void checkBoth(built)
           .then(() => undefined, messageOf)
           .then((fault) => {
             report({ kind: 'probed', fault });
           });
         break;
       case 'measure':
-        void this.#metrics?.registry.getMetricsAsJSON().then((all) => {
+        void metrics?.registry.getMetricsAsJSON().then((all) => {
           report({ kind: 'metrics', metrics: all });
         });
     }
-  }
-
-  #serve(socket: Socket | undefined): void {
-    this.#reportConnections();
-    // Its client has gone while it waited.
-    if (socket?.remoteAddress === undefined) {
-      socket?.destroy();
-      return;
-    }
-    this.#open++;
-    socket.once('close', () => {
-      this.#open--;
-      this.#reportConnections();
-    });
-    this.#app.server.emit('connection', socket);
-  }
-
-  /** Without a descriptor for it, this process does not receive a connection. It would lose all further ones, too. */
-  #checkReceived(passed: number): void {
-    if (this.#received >= passed) return;
-    this.#received = passed;
-    this.#reportConnections();
-    this.#leave('a connection did not reach it');
-  }
-
-  /** Leaves service: responses ask clients to reconnect, to another worker, and this process exits soon. */
-  #leave(reason: string): void {
-    if (this.#phase !== 'serving') return;
-    this.#phase = 'leaving';
-    report({ kind: 'leaving', reason });
-    this.#app.drain();
-    setTimeout(() => process.exit(1), leaveTime);
-  }
-
-  async #end(): Promise<void> {
-    if (this.#phase === 'ending') return;
-    const status = this.#phase === 'leaving' ? 1 : 0;
-    this.#phase = 'ending';
-    await closeBoth(this.#built, this.#patience);
-    process.exit(status);
-  }
+  });
+  report({ kind: 'serving' });
+  onEnd(() => void end());
 }
 
 function report(message: WorkerMessage, done: () => void = () => undefined): void {
