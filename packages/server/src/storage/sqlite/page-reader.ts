@@ -4,7 +4,7 @@ import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
 import { type CollectionDefinition, type Id, type Page, StorageError, toStorageError } from '../interface.js';
 import type { Bounds, CollectionReader } from '../collections.js';
-import { idRules, type IdRules } from '../ids.js';
+import { idRules } from '../ids.js';
 import { bytesTogether, countTime, enoughBytes, pageBytes, pageRows } from '../page-size.js';
 import { afterAccepting } from '../../node/accepting.js';
 import { oncePerIteration } from '../../once-per-iteration.js';
@@ -49,16 +49,16 @@ export class SqlitePageReader {
 
   /** Returns what reads a collection, at the end of an iteration of the event loop. */
   of(definition: CollectionDefinition): CollectionReader {
-    const ascending = new PageStatements(this.#database, definition, false);
-    const descending = new PageStatements(this.#database, definition, true);
-    const counts = new CountStatement(this.#database, definition);
+    const ascending = preparePages(this.#database, definition, false);
+    const descending = preparePages(this.#database, definition, true);
+    const countPart = prepareCount(this.#database, definition);
     return {
       page: (subject, range) =>
         new Promise((resolve, reject) => {
-          const statements = range.descending ? descending : ascending;
+          const readPage = range.descending ? descending : ascending;
           const rows = Math.min(range.limit, pageRows);
           const read = () => {
-            const page = statements.read(subject, range, rows);
+            const page = readPage(subject, range, rows);
             resolve(page);
             return page.json.length;
           };
@@ -72,7 +72,7 @@ export class SqlitePageReader {
           const read = () => {
             if (performance.now() > deadline)
               throw new StorageError('overloaded', 'SQLite: counting the documents takes too long');
-            const { count, next } = counts.read(subject, start, to);
+            const { count, next } = countPart(subject, start, to);
             total += count;
             if (next === undefined) resolve(total);
             else {
@@ -118,110 +118,104 @@ export class SqlitePageReader {
   }
 }
 
-/** The statements that read the pages of one collection in one direction. */
-class PageStatements {
-  readonly #page: StatementSyncInstance;
-  readonly #pageWithoutLong: StatementSyncInstance;
-  readonly #long: StatementSyncInstance;
-  readonly #before: StatementSyncInstance;
-  readonly #ids: IdRules;
-  readonly #descending: boolean;
+/** Reads a page of at most so many documents. */
+type ReadPage = (subject: string, bounds: Bounds, rows: number) => Page<Id>;
 
-  constructor(database: DatabaseSyncInstance, definition: CollectionDefinition, descending: boolean) {
-    const { name, column } = definition;
-    this.#ids = idRules[definition.id];
-    this.#descending = descending;
-    const [order, reverse] = descending ? ['DESC', 'ASC'] : ['ASC', 'DESC'];
-    const inRange = 'subject = ?1 AND id BETWEEN ?2 AND ?3';
-    const longDocuments = `FROM ${name} INDEXED BY ${longIndexOf(definition)}
-      WHERE ${inRange} AND octet_length(${column}) > ${longBytes}`;
-    const upToLast = descending ? 'ifnull(last, ?2) AND ?3' : '?2 AND ifnull(last, ?3)';
-    // Looks up the last id first, so that the page is one range of the primary key, whose order group_concat follows; a
-    // descending page is sorted. This is faster than a subquery with a LIMIT, which passes on its rows one by one.
-    const page = (condition: string) =>
-      database.prepare(`
-        SELECT group_concat(text, ','), count(*), CAST(last AS TEXT)
-        FROM (
-          SELECT ${column} AS text, last
-          FROM (
-            SELECT (SELECT id FROM ${name} WHERE ${inRange} ORDER BY id ${order} LIMIT 1 OFFSET ?4 - 1) AS last
-            WHERE ${condition}
-          ) CROSS JOIN ${name}
-          WHERE subject = ?1 AND id BETWEEN ${upToLast} ${descending ? 'ORDER BY id DESC' : ''}
-        )`);
-    this.#page = page('true');
-    this.#pageWithoutLong = page(`NOT EXISTS (SELECT 1 ${longDocuments})`);
-    this.#long = database.prepare(
-      `SELECT CAST(id AS TEXT), octet_length(${column}) ${longDocuments} ORDER BY id ${order} LIMIT ?4`,
+/** Prepares the statements that read the pages of one collection in one direction. */
+function preparePages(
+  database: DatabaseSyncInstance,
+  definition: CollectionDefinition,
+  descending: boolean,
+): ReadPage {
+  const { name, column } = definition;
+  const ids = idRules[definition.id];
+  const [order, reverse] = descending ? ['DESC', 'ASC'] : ['ASC', 'DESC'];
+  const longDocuments = `FROM ${name} INDEXED BY ${longIndexOf(definition)}
+    WHERE ${inRange} AND octet_length(${column}) > ${longBytes}`;
+  const upToLast = descending ? 'ifnull(last, ?2) AND ?3' : '?2 AND ifnull(last, ?3)';
+  // Looks up the last id first, so that the page is one range of the primary key, whose order group_concat follows; a
+  // descending page is sorted. This is faster than a subquery with a LIMIT, which passes on its rows one by one.
+  const preparePage = (condition: string): ReadPage => {
+    const statement = prepare(
+      database,
+      `SELECT group_concat(text, ','), count(*), CAST(last AS TEXT)
+       FROM (
+         SELECT ${column} AS text, last
+         FROM (
+           SELECT (SELECT id FROM ${name} WHERE ${inRange} ORDER BY id ${order} LIMIT 1 OFFSET ?4 - 1) AS last
+           WHERE ${condition}
+         ) CROSS JOIN ${name}
+         WHERE subject = ?1 AND id BETWEEN ${upToLast} ${descending ? 'ORDER BY id DESC' : ''}
+       )`,
     );
-    this.#before = database.prepare(
-      `SELECT CAST(id AS TEXT) FROM ${name}
-       WHERE ${inRange} AND id ${descending ? '>' : '<'} ?4 ORDER BY id ${reverse} LIMIT 1`,
-    );
-    const statements = [this.#page, this.#pageWithoutLong, this.#long, this.#before];
-    for (const statement of statements) statement.setReturnArrays(true);
-  }
-
-  read(subject: string, bounds: Bounds, rows: number): Page<Id> {
-    const page = this.#read(this.#pageWithoutLong, subject, bounds, rows);
-    // This page is empty if there are no documents or if any of them is long.
-    return page.count > 0 ? page : this.#readWithLong(subject, bounds, rows);
-  }
-
-  #readWithLong(subject: string, { from, to }: Bounds, rows: number): Page<Id> {
+    // The first documents between bounds, and the last id if there are as many as wanted.
+    return (subject, { from, to }, rows) => {
+      const row = statement.get(subject, from, to, rows) as [string | null, number, string | null];
+      const [json, count, last] = row;
+      return { json: json ?? '', count, next: last === null ? undefined : ids.parse(last) };
+    };
+  };
+  const readAny = preparePage('true');
+  const readWithoutLong = preparePage(`NOT EXISTS (SELECT 1 ${longDocuments})`);
+  const long = prepare(
+    database,
+    `SELECT CAST(id AS TEXT), octet_length(${column}) ${longDocuments} ORDER BY id ${order} LIMIT ?4`,
+  );
+  const before = prepare(
+    database,
+    `SELECT CAST(id AS TEXT) FROM ${name}
+     WHERE ${inRange} AND id ${descending ? '>' : '<'} ?4 ORDER BY id ${reverse} LIMIT 1`,
+  );
+  const readWithLong: ReadPage = (subject, { from, to }, rows) => {
     let total = 0;
     let excess: Id | undefined;
     // Row by row, up to the first document that does not fit: SQLite reads the whole row even for its length.
-    for (const row of this.#long.iterate(subject, from, to, rows)) {
+    for (const row of long.iterate(subject, from, to, rows)) {
       const [id, bytes] = row as [string, number];
       if (total + bytes > longDocumentsBytes) {
-        excess = this.#ids.parse(id);
+        excess = ids.parse(id);
         break;
       }
       total += bytes;
     }
     const fitting = Math.min(rows, Math.floor((pageBytes - total) / (longBytes + 1)));
-    if (excess === undefined) return this.#read(this.#page, subject, { from, to }, fitting);
-    const before = this.#before.get(subject, from, to, excess) as [string] | undefined;
-    if (before === undefined) return this.#read(this.#page, subject, { from: excess, to: excess }, 1);
-    const last = this.#ids.parse(before[0]);
-    const page = this.#read(
-      this.#page,
-      subject,
-      this.#descending ? { from: last, to } : { from, to: last },
-      fitting,
-    );
+    if (excess === undefined) return readAny(subject, { from, to }, fitting);
+    const found = before.get(subject, from, to, excess) as [string] | undefined;
+    if (found === undefined) return readAny(subject, { from: excess, to: excess }, 1);
+    const last = ids.parse(found[0]);
+    const page = readAny(subject, descending ? { from: last, to } : { from, to: last }, fitting);
     return { ...page, next: page.next ?? last };
-  }
-
-  /** Reads the first documents between bounds, and the last id if there are as many as wanted. */
-  #read(page: StatementSyncInstance, subject: string, { from, to }: Bounds, rows: number): Page<Id> {
-    const [json, count, last] = page.get(subject, from, to, rows) as [string | null, number, string | null];
-    return { json: json ?? '', count, next: last === null ? undefined : this.#ids.parse(last) };
-  }
+  };
+  return (subject, bounds, rows) => {
+    const page = readWithoutLong(subject, bounds, rows);
+    // This page is empty if there are no documents or if any of them is long.
+    return page.count > 0 ? page : readWithLong(subject, bounds, rows);
+  };
 }
 
-/** The statement that counts the documents of one collection. */
-class CountStatement {
-  readonly #statement: StatementSyncInstance;
-  readonly #ids: IdRules;
-
-  constructor(database: DatabaseSyncInstance, { name, id }: CollectionDefinition) {
-    this.#ids = idRules[id];
-    const inRange = 'subject = ?1 AND id BETWEEN ?2 AND ?3';
-    // To skip documents is faster than to count them.
-    this.#statement = database.prepare(`
-      SELECT CAST(last AS TEXT), CASE WHEN last IS NULL THEN (SELECT count(*) FROM ${name} WHERE ${inRange}) END
-      FROM (
-        SELECT (SELECT id FROM ${name} WHERE ${inRange} ORDER BY id LIMIT 1 OFFSET ${countedTogether} - 1) AS last
-      )`);
-    this.#statement.setReturnArrays(true);
-  }
-
-  /** Counts the first documents between bounds; `next` is where the others begin. */
-  read(subject: string, from: Id, to: Id): { count: number; next: Id | undefined } {
-    const [last, rest] = this.#statement.get(subject, from, to) as [string, null] | [null, number];
+/** Prepares the statement that counts the first documents between bounds; `next` is where the others begin. */
+function prepareCount(database: DatabaseSyncInstance, { name, id }: CollectionDefinition) {
+  const { parse, following } = idRules[id];
+  // To skip documents is faster than to count them.
+  const statement = prepare(
+    database,
+    `SELECT CAST(last AS TEXT), CASE WHEN last IS NULL THEN (SELECT count(*) FROM ${name} WHERE ${inRange}) END
+     FROM (
+       SELECT (SELECT id FROM ${name} WHERE ${inRange} ORDER BY id LIMIT 1 OFFSET ${countedTogether} - 1) AS last
+     )`,
+  );
+  return (subject: string, from: Id, to: Id): { count: number; next: Id | undefined } => {
+    const [last, rest] = statement.get(subject, from, to) as [string, null] | [null, number];
     if (last === null) return { count: rest, next: undefined };
-    return { count: countedTogether, next: this.#ids.following(this.#ids.parse(last)) };
-  }
+    return { count: countedTogether, next: following(parse(last)) };
+  };
+}
+
+const inRange = 'subject = ?1 AND id BETWEEN ?2 AND ?3';
+
+/** Prepares a statement whose rows are arrays. */
+function prepare(database: DatabaseSyncInstance, sql: string): StatementSyncInstance {
+  const statement = database.prepare(sql);
+  statement.setReturnArrays(true);
+  return statement;
 }
