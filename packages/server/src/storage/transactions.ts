@@ -73,12 +73,10 @@ const late = Symbol('late');
 
 /** The transactions of one process. */
 export class Transactions {
-  readonly #definitions: ReadonlyMap<Collection<Id>, CollectionDefinition>;
   readonly #committer: TransactionCommitter;
   readonly #turns: Turns;
-  readonly #limits: TransactionLimits;
   readonly #observe: ((outcome: TransactionOutcome) => void) | undefined;
-  readonly #memory: Memory = { used: 0 };
+  readonly #shared: Shared;
   readonly #committing = new Set<Promise<boolean>>();
   #closed = false;
 
@@ -93,19 +91,15 @@ export class Transactions {
     limits: Partial<TransactionLimits> & Pick<TransactionLimits, 'allBytes'>,
     observe: ((outcome: TransactionOutcome) => void) | undefined,
   ) {
-    this.#definitions = definitions;
+    this.#shared = { definitions, limits: { ...transactionLimits, ...limits }, memory: 0 };
     this.#committer = committer;
     this.#turns = turns;
-    this.#limits = { ...transactionLimits, ...limits };
     this.#observe = observe;
   }
 
   /** Runs a transaction; see `Storage`. */
-  async run<Result>(
-    subject: string,
-    work: (transaction: Transaction) => Result | Promise<Result>,
-  ): Promise<Result> {
-    const { attempts, time } = this.#limits;
+  async run<Result>(subject: string, work: Work<Result>): Promise<Result> {
+    const { attempts, time } = this.#shared.limits;
     const deadline = performance.now() + time;
     // What has failed once runs alone until it succeeds, so that it cannot fail again because of this process.
     const ending =
@@ -132,12 +126,12 @@ export class Transactions {
     company: Company,
     deadline: number,
     attempts: number,
-    work: (transaction: Transaction) => Result | Promise<Result>,
+    work: Work<Result>,
   ): Promise<Ending<Result> | undefined> {
     const end = await this.#turns.take(subject, company, deadline);
     try {
       for (let attempt = 1; attempt <= attempts; attempt++) {
-        const running = new RunningTransaction(subject, this.#definitions, this.#limits, this.#memory, work);
+        const running = new RunningTransaction(subject, work, this.#shared);
         let outcome: TransactionOutcome = 'failed';
         try {
           const holds = await this.#commit(subject, company, () => this.#stepsOf(running, deadline));
@@ -182,9 +176,15 @@ export class Transactions {
   }
 }
 
-/** The memory that all transactions take. */
-interface Memory {
-  used: number;
+/** The function of a transaction. */
+type Work<Result> = (transaction: Transaction) => Result | Promise<Result>;
+
+/** What all transactions of a process have in common. */
+interface Shared {
+  readonly definitions: ReadonlyMap<Collection<Id>, CollectionDefinition>;
+  readonly limits: TransactionLimits;
+  /** The memory that all of them take. */
+  memory: number;
 }
 
 /** A document that a transaction has read: the text that was stored, and the one that is to be. */
@@ -194,11 +194,9 @@ interface Read extends Step {
 
 /** One run of the function of a transaction. */
 class RunningTransaction<Result> implements Transaction {
-  readonly #work: (transaction: Transaction) => Result | Promise<Result>;
   readonly #subject: string;
-  readonly #definitions: ReadonlyMap<Collection<Id>, CollectionDefinition>;
-  readonly #limits: TransactionLimits;
-  readonly #memory: Memory;
+  readonly #work: Work<Result>;
+  readonly #shared: Shared;
   readonly #reads = new Map<string, Promise<Read>>();
   readonly #steps: Read[] = [];
   readonly #pending = new Set<Promise<unknown>>();
@@ -208,24 +206,15 @@ class RunningTransaction<Result> implements Transaction {
   #failure: Error | undefined;
   #ending: Promise<Ending<Result>> | undefined;
 
-  /** @param work - Its function. */
-  constructor(
-    subject: string,
-    definitions: ReadonlyMap<Collection<Id>, CollectionDefinition>,
-    limits: TransactionLimits,
-    memory: Memory,
-    work: (transaction: Transaction) => Result | Promise<Result>,
-  ) {
-    this.#work = work;
+  constructor(subject: string, work: Work<Result>, shared: Shared) {
     this.#subject = subject;
-    this.#definitions = definitions;
-    this.#limits = limits;
-    this.#memory = memory;
+    this.#work = work;
+    this.#shared = shared;
   }
 
   of<I extends Id>(collection: Collection<I>): CollectionInTransaction<I> {
     const documents = collection as Collection<Id>;
-    const definition = this.#definitions.get(documents);
+    const definition = this.#shared.definitions.get(documents);
     if (definition === undefined) throw new TypeError('the collection is not of the same store');
     return {
       get: (id) => this.#during(async () => (await this.#read(documents, definition, id)).text ?? undefined),
@@ -272,7 +261,7 @@ class RunningTransaction<Result> implements Transaction {
   /** Releases its memory. */
   release(): void {
     this.#ended = true;
-    this.#memory.used -= this.#bytes;
+    this.#shared.memory -= this.#bytes;
     this.#bytes = 0;
   }
 
@@ -298,7 +287,7 @@ class RunningTransaction<Result> implements Transaction {
 
   async #readFirst(documents: Collection<Id>, collection: CollectionDefinition, id: Id): Promise<Read> {
     try {
-      const { documents: most } = this.#limits;
+      const { documents: most } = this.#shared.limits;
       if (this.#reads.size >= most) throw new RangeError(`a transaction has at most ${most} documents`);
       const expected = (await documents.get(this.#subject, id)) ?? null;
       this.#use(bytesPerDocument + 2 * (expected?.length ?? 0));
@@ -316,11 +305,13 @@ class RunningTransaction<Result> implements Transaction {
     // What is read after the end, for instance because it took too long, is not kept.
     if (this.#ended) return;
     this.#bytes += bytes;
-    this.#memory.used += bytes;
-    const { bytes: most, allBytes } = this.#limits;
-    if (this.#bytes > most)
-      this.#failure ??= new RangeError(`the documents of a transaction have at most ${most} bytes in memory`);
-    else if (this.#memory.used > allBytes && this.#memory.used > this.#bytes)
+    this.#shared.memory += bytes;
+    const { memory, limits } = this.#shared;
+    if (this.#bytes > limits.bytes)
+      this.#failure ??= new RangeError(
+        `the documents of a transaction have at most ${limits.bytes} bytes in memory`,
+      );
+    else if (memory > limits.allBytes && memory > this.#bytes)
       this.#failure ??= new StorageError('overloaded', 'all transactions together take too much memory');
     if (this.#failure !== undefined) throw this.#failure;
   }
