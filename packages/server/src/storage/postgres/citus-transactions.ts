@@ -1,7 +1,7 @@
 // Transactions on Citus: all documents of a subject are in shards of one node, and so is the lock of the subject.
 import { escapeLiteral } from 'pg';
 import type { CollectionDefinition } from '../interface.js';
-import type { Step, TransactionCommitter } from '../transactions.js';
+import type { TransactionCommitter } from '../transactions.js';
 import type { CitusNodes } from './citus-nodes.js';
 import { sequentially } from './citus-statements.js';
 import type { StatementRunner } from './statement-runner.js';
@@ -35,34 +35,26 @@ function citusTransactions(collections: readonly CollectionDefinition[]): Transa
   };
 }
 
-/** The transactions of one process on Citus. */
-export class CitusTransactions implements TransactionCommitter {
-  readonly #transactions: PostgresTransactions;
-  readonly #nodes: CitusNodes;
-  readonly #table: string;
-
-  constructor(runner: StatementRunner, nodes: CitusNodes, collections: readonly CollectionDefinition[]) {
-    this.#transactions = new PostgresTransactions(runner, citusTransactions(collections));
-    this.#nodes = nodes;
-    this.#table = collections[0]?.name ?? '';
-  }
-
-  commitTransaction(subject: string, steps: readonly Step[]): Promise<boolean> {
-    return this.#onNode(subject, () => this.#transactions.commitTransaction(subject, steps));
-  }
-
-  commitAlone(subject: string, run: () => Promise<readonly Step[]>): Promise<boolean> {
-    return this.#onNode(subject, () => this.#transactions.commitAlone(subject, run));
-  }
-
-  async #onNode(subject: string, commit: () => Promise<boolean>): Promise<boolean> {
-    this.#nodes.requireSafety();
-    await this.#nodes.requireReachable(this.#table, [subject]);
+/** Creates what commits the transactions of one process on Citus. */
+export function createCitusTransactions(
+  runner: StatementRunner,
+  nodes: CitusNodes,
+  collections: readonly CollectionDefinition[],
+): Required<TransactionCommitter> {
+  const transactions = new PostgresTransactions(runner, citusTransactions(collections));
+  const onNode = async (subject: string, commit: () => Promise<boolean>) => {
+    nodes.requireSafety();
+    await nodes.requireReachable(collections[0]?.name ?? '', [subject]);
     try {
       return await commit();
     } catch (error) {
-      this.#nodes.failed(error);
+      nodes.failed(error);
       throw error;
     }
-  }
+  };
+  return {
+    commitTransaction: (subject, steps) =>
+      onNode(subject, () => transactions.commitTransaction(subject, steps)),
+    commitAlone: (subject, run) => onNode(subject, () => transactions.commitAlone(subject, run)),
+  };
 }

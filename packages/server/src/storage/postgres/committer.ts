@@ -13,39 +13,35 @@ import type { DocumentStatements } from './statements.js';
 /** The statements for each collection. */
 export type Statements = ReadonlyMap<CollectionDefinition, DocumentStatements>;
 
-/** The committer of one process, which uses the connection for writes. */
-export class PostgresCommitter implements Committer {
-  /** Never resolves: new connections may succeed after any failure of the server. */
-  readonly broken = new Promise<StorageError>(() => undefined);
-  readonly maxInFlight = 1;
-  readonly repeatsKeys = false;
-  readonly #runner: StatementRunner;
-  readonly #statements: () => Statements;
-  readonly #observer: WriteObserver | undefined;
-
-  /** @param statements - Returns the statements for the next batch. */
-  constructor(runner: StatementRunner, statements: () => Statements, observer: WriteObserver | undefined) {
-    this.#runner = runner;
-    this.#statements = statements;
-    this.#observer = observer;
-  }
-
-  async commit(writes: readonly Write[]): Promise<readonly WriteResult[]> {
-    const start = performance.now();
-    try {
-      return await new Batch(this.#runner, this.#statements()).commit(writes);
-    } finally {
-      this.#observer?.committed?.(writes.length, (performance.now() - start) / 1000);
-    }
-  }
-
-  check(): void {
-    // Each connection has checked its server.
-  }
-
-  async close(): Promise<void> {
-    await this.#runner.close();
-  }
+/**
+ * Creates the committer of one process, which uses the connection for writes.
+ * @param statements - Returns the statements for the next batch.
+ */
+export function createPostgresCommitter(
+  runner: StatementRunner,
+  statements: () => Statements,
+  observer: WriteObserver | undefined,
+): Committer {
+  return {
+    // Never resolves: new connections may succeed after any failure of the server.
+    broken: new Promise<StorageError>(() => undefined),
+    maxInFlight: 1,
+    repeatsKeys: false,
+    async commit(writes) {
+      const start = performance.now();
+      try {
+        return await new Batch(runner, statements()).commit(writes);
+      } finally {
+        observer?.committed?.(writes.length, (performance.now() - start) / 1000);
+      }
+    },
+    check() {
+      // Each connection has checked its server.
+    },
+    async close() {
+      await runner.close();
+    },
+  };
 }
 
 /** Commits the writes of one batch. */

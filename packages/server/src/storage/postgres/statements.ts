@@ -88,87 +88,63 @@ export function functionsOf({ name }: CollectionDefinition): Record<'pages' | 'd
 }
 
 /** The statements for a table that one server stores: one statement over arrays for each condition of writes. */
-export class ServerStatements implements DocumentStatements {
-  readonly functions: readonly string[];
-  readonly #runner: StatementRunner;
-  readonly #pages: PageReaders;
-  readonly #texts: Readonly<Record<'insert' | 'compare' | 'delete' | 'change', string>>;
-
-  constructor(runner: StatementRunner, collection: CollectionDefinition) {
-    const { name: table, column } = collection;
-    const type = idTypes[collection.id];
-    const functions = functionsOf(collection);
-    this.functions = Object.values(functions);
-    this.#runner = runner;
-    this.#texts = {
-      insert: `INSERT INTO ${table} (subject, id, ${column})
-        SELECT * FROM unnest($2::text[], $3::${type}[], $4::text[]) WHERE ${begunInTime}
-        ON CONFLICT DO NOTHING RETURNING subject, id`,
-      // BETWEEN and ORDER BY make PostgreSQL look up each key in the index, regardless of its statistics.
-      compare: `SELECT subject, id, outcome
-        FROM unnest($1::text[], $2::${type}[], $3::text[]) AS given (subject, id, text)
-        CROSS JOIN LATERAL (
-          SELECT ${outcomeOfCreationInSql(`stored.${column}`, 'given')} AS outcome FROM ${table} AS stored
-          WHERE stored.subject = given.subject AND stored.id BETWEEN given.id AND given.id
-          ORDER BY stored.id LIMIT 1) AS found
-        WHERE ${standbyHasIt}`,
-      delete: `SELECT subject, id, CASE WHEN deleted THEN 'deleted' END FROM ${functions.delete}($2, $3)
-        WHERE ${begunInTime} AND ${standbyHasIt}`,
-      change: `SELECT subject, id, outcome FROM ${functions.change}($2, $3, $4, $5)
-        WHERE ${begunInTime} AND ${standbyHasIt}`,
-    };
-    const ids = idRules[collection.id];
-    const readPages = `SELECT page, count, last FROM ${functions.pages}($1, $2, $3, $4, $5)`;
-    const countRows = countText(collection, 'stored.subject = wanted.subject');
-    // A function of the schema reads the pages, and also limits their size.
-    this.#pages = new PageReaders(runner, {
-      ids,
-      read: async (pages) => {
-        const directions = pages.map(({ descending }) => descending);
-        const rows = await runner.read(readPages, [...columnsOf(pages, ids), directions]);
-        return rows as readonly unknown[] as readonly PageRow[];
-      },
-      count: async (pages) =>
-        (await runner.read(countRows, columnsOf(pages, ids))) as readonly unknown[] as readonly PageRow[],
-    });
-  }
-
-  insert(writes: readonly Write[], deadline: number): Promise<Row[]> {
-    return this.#runner.write(this.#texts.insert, [...keyColumnsOf(writes), textsOf(writes)], deadline);
-  }
-
-  compare(writes: readonly Write[], deadline: number): Promise<Row[]> {
-    return this.#runner.read(this.#texts.compare, [...keyColumnsOf(writes), textsOf(writes)], deadline);
-  }
-
-  delete(writes: readonly Write[], deadline: number): Promise<Row[]> {
-    return this.#runner.write(this.#texts.delete, keyColumnsOf(writes), deadline);
-  }
-
-  change(writes: readonly Write[], deadline: number): Promise<Row[]> {
-    const values = [...keyColumnsOf(writes), textsOf(writes), writes.map(expectedBy)];
-    return this.#runner.write(this.#texts.change, values, deadline);
-  }
-
-  split(writes: readonly Write[], error: StorageError): Promise<(readonly Write[])[]> {
-    return Promise.resolve(bisect(writes, error));
-  }
-
-  page(page: SubjectPage): Promise<Page<Id>> {
-    return this.#pages.read(page);
-  }
-
-  count(subject: string, bounds: Bounds): Promise<number> {
-    return this.#pages.count(subject, bounds);
-  }
-
-  check(): void {
-    // Each connection has checked the only server.
-  }
-
-  drain(): Promise<void> {
-    return this.#pages.drain();
-  }
+export function serverStatements(
+  runner: StatementRunner,
+  collection: CollectionDefinition,
+): DocumentStatements {
+  const { name: table, column } = collection;
+  const type = idTypes[collection.id];
+  const functions = functionsOf(collection);
+  const texts = {
+    insert: `INSERT INTO ${table} (subject, id, ${column})
+      SELECT * FROM unnest($2::text[], $3::${type}[], $4::text[]) WHERE ${begunInTime}
+      ON CONFLICT DO NOTHING RETURNING subject, id`,
+    // BETWEEN and ORDER BY make PostgreSQL look up each key in the index, regardless of its statistics.
+    compare: `SELECT subject, id, outcome
+      FROM unnest($1::text[], $2::${type}[], $3::text[]) AS given (subject, id, text)
+      CROSS JOIN LATERAL (
+        SELECT ${outcomeOfCreationInSql(`stored.${column}`, 'given')} AS outcome FROM ${table} AS stored
+        WHERE stored.subject = given.subject AND stored.id BETWEEN given.id AND given.id
+        ORDER BY stored.id LIMIT 1) AS found
+      WHERE ${standbyHasIt}`,
+    delete: `SELECT subject, id, CASE WHEN deleted THEN 'deleted' END FROM ${functions.delete}($2, $3)
+      WHERE ${begunInTime} AND ${standbyHasIt}`,
+    change: `SELECT subject, id, outcome FROM ${functions.change}($2, $3, $4, $5)
+      WHERE ${begunInTime} AND ${standbyHasIt}`,
+  };
+  const ids = idRules[collection.id];
+  const readPages = `SELECT page, count, last FROM ${functions.pages}($1, $2, $3, $4, $5)`;
+  const countRows = countText(collection, 'stored.subject = wanted.subject');
+  // A function of the schema reads the pages, and also limits their size.
+  const pages = new PageReaders(runner, {
+    ids,
+    read: async (all) => {
+      const directions = all.map(({ descending }) => descending);
+      const rows = await runner.read(readPages, [...columnsOf(all, ids), directions]);
+      return rows as readonly unknown[] as readonly PageRow[];
+    },
+    count: async (all) =>
+      (await runner.read(countRows, columnsOf(all, ids))) as readonly unknown[] as readonly PageRow[],
+  });
+  return {
+    functions: Object.values(functions),
+    insert: (writes, deadline) =>
+      runner.write(texts.insert, [...keyColumnsOf(writes), textsOf(writes)], deadline),
+    compare: (writes, deadline) =>
+      runner.read(texts.compare, [...keyColumnsOf(writes), textsOf(writes)], deadline),
+    delete: (writes, deadline) => runner.write(texts.delete, keyColumnsOf(writes), deadline),
+    change: (writes, deadline) => {
+      const values = [...keyColumnsOf(writes), textsOf(writes), writes.map(expectedBy)];
+      return runner.write(texts.change, values, deadline);
+    },
+    split: (writes, error) => Promise.resolve(bisect(writes, error)),
+    page: (page) => pages.read(page),
+    count: (subject, bounds) => pages.count(subject, bounds),
+    check: () => {
+      // Each connection has checked the only server.
+    },
+    drain: () => pages.drain(),
+  };
 }
 
 /**

@@ -5,7 +5,6 @@ import {
   type Storage,
   StorageError,
   type StoreDefinition,
-  type TokenRepository,
   toStorageError,
 } from '../interface.js';
 import { type CollectionReader, openCollections } from '../collections.js';
@@ -26,16 +25,16 @@ import { tokenIndexes } from '../token-row.js';
 import type { TransactionCommitter } from '../transactions.js';
 import { CitusStatements } from './citus-statements.js';
 import { CitusNodes } from './citus-nodes.js';
-import { CitusTransactions } from './citus-transactions.js';
+import { createCitusTransactions } from './citus-transactions.js';
 import { distribute, hasCitus, isDistributed, Placements } from './citus-tables.js';
 import { isMissingTable } from './failures.js';
 import { StatementRunner, type PostgresOptions } from './statement-runner.js';
 import { allFunctions, checkPrivileges, grantsOf } from './privileges.js';
 import { checkEncoding } from './server-check.js';
-import { ServerStatements, type DocumentStatements } from './statements.js';
-import { PostgresTokens } from './tokens.js';
+import { serverStatements, type DocumentStatements } from './statements.js';
+import { openTokens } from './tokens.js';
 import { PostgresTransactions, serverTransactions } from './transactions.js';
-import { PostgresCommitter, type Statements } from './committer.js';
+import { createPostgresCommitter, type Statements } from './committer.js';
 
 /** The key of the advisory lock that serializes migrations; all releases use the same one. */
 const migrationLock = '123623169254515';
@@ -60,7 +59,7 @@ export async function openPostgres({
   writes?: Partial<WriteLimits>;
   serves?: boolean | undefined;
 }): Promise<Storage> {
-  const storage = new PostgresStorage(store, options, { ...defaultWriteLimits, ...limits });
+  const storage = createStorage(store, options, { ...defaultWriteLimits, ...limits });
   try {
     await storage.check();
     if (serves) await storage.connect();
@@ -129,101 +128,80 @@ function statementsOf(sql: string): string[] {
   return parts.filter((part) => part.trim() !== '');
 }
 
-class PostgresStorage implements Storage {
-  readonly collection: Storage['collection'];
-  readonly transaction: Storage['transaction'];
-  readonly tokens: TokenRepository;
-  readonly broken: Promise<StorageError>;
-  /** Loaded once: a release that is installed over this one has other migrations. */
-  readonly #schema: StoreSchema;
-  readonly #url: string;
-  readonly #runner: StatementRunner;
-  readonly #committer: PostgresCommitter;
-  readonly #groupCommit: GroupCommit;
-  readonly #closeCollections: () => Promise<void>;
-  readonly #server: Statements;
-  readonly #citus: Statements;
+/** An open database, whose schema may be out of date. */
+interface OpenPostgres extends Storage {
+  /** Makes all connections for reads and writes. */
+  readonly connect: () => Promise<void>;
+}
+
+function createStorage(store: StoreDefinition, options: PostgresOptions, limits: WriteLimits): OpenPostgres {
+  const { collections } = store;
+  // Loaded once: a release that is installed over this one has other migrations.
+  const schema = loadSchema(store, 'postgres');
+  requireCreations(schema, [...tokenIndexes, ...allFunctions(store)]);
+  const runner = new StatementRunner(store.name, options, async (query) => {
+    const distributed = await isDistributed(query, store);
+    if (distributed) await nodes.connected(query);
+    statements = distributed ? citus : server;
+  });
+  const placements = new Placements(runner);
+  const nodes = new CitusNodes(runner, placements);
+  const server: Statements = new Map(collections.map((one) => [one, serverStatements(runner, one)]));
+  const citus: Statements = new Map(
+    collections.map((one) => [one, new CitusStatements(runner, nodes, placements, one)]),
+  );
   /** Those of the two that suit the tables, as the newest connection has found them. */
-  #statements: Statements;
-
-  constructor(store: StoreDefinition, options: PostgresOptions, limits: WriteLimits) {
-    this.#schema = loadSchema(store, 'postgres');
-    requireCreations(this.#schema, [...tokenIndexes, ...allFunctions(store)]);
-    this.#url = options.url;
-    this.#runner = new StatementRunner(store.name, options, async (query) => {
-      const distributed = await isDistributed(query, store);
-      if (distributed) await nodes.connected(query);
-      this.#statements = distributed ? this.#citus : this.#server;
-    });
-    const placements = new Placements(this.#runner);
-    const nodes = new CitusNodes(this.#runner, placements);
-    const { collections } = store;
-    this.#server = new Map(collections.map((one) => [one, new ServerStatements(this.#runner, one)]));
-    this.#citus = new Map(
-      collections.map((one) => [one, new CitusStatements(this.#runner, nodes, placements, one)]),
-    );
-    this.#statements = this.#server;
-    limits.observer?.connections?.(() => this.#runner.open);
-    this.#committer = new PostgresCommitter(this.#runner, () => this.#statements, limits.observer);
-    this.#groupCommit = new GroupCommit(this.#committer, { ...limits, maxAge: this.#runner.limits.all });
-    const readerOf = (one: CollectionDefinition): CollectionReader => ({
-      page: (subject, page) => {
-        const limit = Math.min(page.limit, page.isFirst ? pageRows : nextPageRows);
-        return this.#statementsOf(one).page({ ...page, subject, limit });
-      },
-      count: (subject, bounds) => this.#statementsOf(one).count(subject, bounds),
-    });
-    const transactions = new PostgresTransactions(this.#runner, serverTransactions(collections));
-    const ofCitus = new CitusTransactions(this.#runner, nodes, collections);
-    const committerNow = () => (this.#statements === this.#citus ? ofCitus : transactions);
-    const committer: TransactionCommitter = {
-      commitTransaction: (subject, steps) => committerNow().commitTransaction(subject, steps),
-      commitAlone: (subject, run) => committerNow().commitAlone(subject, run),
-    };
-    const opened = openCollections(collections, this.#groupCommit, readerOf, committer, limits);
-    this.collection = opened.collection;
-    this.transaction = opened.transaction;
-    this.#closeCollections = opened.close;
-    this.tokens = new PostgresTokens(this.#runner, this.#groupCommit);
-    this.broken = this.#committer.broken;
-  }
-
-  #statementsOf(collection: CollectionDefinition): DocumentStatements {
-    // Both have statements for all collections.
-    return this.#statements.get(collection) as DocumentStatements;
-  }
-
-  connect(): Promise<void> {
-    return this.#runner.connect();
-  }
-
-  async check(): Promise<void> {
-    const statements = () => [...this.#statements.values()];
-    await checkPrivileges(this.#runner, this.#schema, this.#url, () =>
-      statements().flatMap(({ functions }) => functions),
-    );
-    for (const one of statements()) one.check();
-    const rows = await this.#runner.read(selectApplied).catch((error: unknown) => {
-      if (error instanceof StorageError && isMissingTable(error.cause)) return [];
-      throw error;
-    });
-    const applied = (rows as [number, string, string][]).map(([version, name, oldestApplication]) => ({
-      version,
-      name,
-      oldestApplication,
-    }));
-    const pending = pendingMigrations(this.#schema, applied);
-    if (pending.length > 0) {
+  let statements = server;
+  // Both have statements for all collections.
+  const statementsOf = (one: CollectionDefinition) => statements.get(one) as DocumentStatements;
+  limits.observer?.connections?.(() => runner.open);
+  const committer = createPostgresCommitter(runner, () => statements, limits.observer);
+  const groupCommit = new GroupCommit(committer, { ...limits, maxAge: runner.limits.all });
+  const readerOf = (one: CollectionDefinition): CollectionReader => ({
+    page: (subject, page) => {
+      const limit = Math.min(page.limit, page.isFirst ? pageRows : nextPageRows);
+      return statementsOf(one).page({ ...page, subject, limit });
+    },
+    count: (subject, bounds) => statementsOf(one).count(subject, bounds),
+  });
+  const ofServer = new PostgresTransactions(runner, serverTransactions(collections));
+  const ofCitus = createCitusTransactions(runner, nodes, collections);
+  const transactionsNow = () => (statements === citus ? ofCitus : ofServer);
+  const transactions: TransactionCommitter = {
+    commitTransaction: (subject, steps) => transactionsNow().commitTransaction(subject, steps),
+    commitAlone: (subject, run) => transactionsNow().commitAlone(subject, run),
+  };
+  const documents = openCollections(collections, groupCommit, readerOf, transactions, limits);
+  return {
+    collection: documents.collection,
+    transaction: documents.transaction,
+    tokens: openTokens(runner, groupCommit),
+    broken: committer.broken,
+    connect: () => runner.connect(),
+    async check() {
+      await checkPrivileges(runner, schema, options.url, () =>
+        [...statements.values()].flatMap(({ functions }) => functions),
+      );
+      for (const one of statements.values()) one.check();
+      const rows = await runner.read(selectApplied).catch((error: unknown) => {
+        if (error instanceof StorageError && isMissingTable(error.cause)) return [];
+        throw error;
+      });
+      const applied = (rows as [number, string, string][]).map(([version, name, oldestApplication]) => ({
+        version,
+        name,
+        oldestApplication,
+      }));
+      if (pendingMigrations(schema, applied).length === 0) return;
       throw new StorageError(
         'unavailable',
-        `the schema of the database is missing or out of date: run ${migrateCommand(this.#schema)}`,
+        `the schema of the database is missing or out of date: run ${migrateCommand(schema)}`,
       );
-    }
-  }
-
-  async close(): Promise<void> {
-    await Promise.all([this.#closeCollections(), this.#groupCommit.close()]);
-    await Promise.all([...this.#server.values(), ...this.#citus.values()].map((one) => one.drain()));
-    await this.#committer.close();
-  }
+    },
+    async close() {
+      await Promise.all([documents.close(), groupCommit.close()]);
+      await Promise.all([...server.values(), ...citus.values()].map((one) => one.drain()));
+      await committer.close();
+    },
+  };
 }

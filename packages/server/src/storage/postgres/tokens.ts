@@ -25,79 +25,17 @@ const prunedByCommand = 1_000;
 const revocation = `UPDATE tokens SET revoked_at = coalesce(revoked_at, $2::bigint),
   prune_at = CASE WHEN prune_at IS NOT NULL THEN least(prune_at, $3::bigint) END`;
 
-/** The tokens in the database. */
-export class PostgresTokens implements TokenRepository {
-  readonly #runner: StatementRunner;
-  readonly #groupCommit: GroupCommit;
-  #waiting: Lookup[] = [];
-  /** Without this, a statement for several requests would belong to the trace of the first one. */
-  readonly #ownContext = new AsyncResource('PostgresTokens');
-  readonly #findSoon = oncePerIteration(() => void this.#findWaiting());
-
-  /** @param groupCommit - Takes the tokens that handlers issue. */
-  constructor(runner: StatementRunner, groupCommit: GroupCommit) {
-    this.#runner = runner;
-    this.#groupCommit = groupCommit;
-  }
-
-  async create(token: Token, hash: Uint8Array): Promise<void> {
-    await this.#write(
-      'INSERT',
-      `INSERT INTO tokens (${tokenColumns}, hash)
-       SELECT $2, $3, $4, $5::bigint, $6::bigint, $7::bigint, $8::bytea WHERE ${begunInTime}`,
-      [...toTokenRow(token), hash],
-    );
-  }
-
-  async issue(token: Token & { readonly expiresAt: number }, hash: Uint8Array): Promise<void> {
-    const outcome = await this.#groupCommit.write(issuing(token, hash));
-    if (outcome !== 'inserted')
-      throw new StorageError('unavailable', 'PostgreSQL: the id of the token is taken');
-  }
-
-  async listOf(subject: string, now: number): Promise<Token[]> {
-    if (!isTextEnd(subject)) return [];
-    const valid = (condition: string) =>
-      `(SELECT ${tokenColumns} FROM tokens
-        WHERE subject COLLATE "C" = $1 AND revoked_at IS NULL AND ${condition} LIMIT ${listedTogether})`;
-    const rows = await this.#runner.read(
-      `${valid('expires_at IS NULL')} UNION ALL ${valid('expires_at > $2 ORDER BY expires_at DESC')}
-       ORDER BY created_at, id LIMIT ${listedTogether}`,
-      [subject, now],
-    );
-    return rows.map(toToken);
-  }
-
-  async revokeOf(subject: string, id: string): Promise<boolean> {
-    if (!isTextEnd(subject) || !isTextId(id)) return false;
-    const now = Date.now();
-    const rows = await this.#write(
-      'UPDATE',
-      `${revocation} WHERE id = $4 AND subject COLLATE "C" = $5 AND ${begunInTime} RETURNING id`,
-      [now, now + keptFor, id, subject],
-    );
-    return rows.length > 0;
-  }
-
-  find(hashes: readonly Uint8Array[]): Promise<(Token | undefined)[]> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ hashes, resolve, reject });
-      this.#ownContext.runInAsyncScope(this.#findSoon);
-    });
-  }
-
-  /** Looks up the tokens of one iteration. */
-  async #findWaiting(): Promise<void> {
-    const lookups = this.#waiting;
-    this.#waiting = [];
-    await isolateFailures(lookups, this.#findTogether, ({ reject }, error) => {
-      reject(error);
-    });
-  }
-
+/**
+ * Opens the tokens in the database.
+ * @param groupCommit - Takes the tokens that handlers issue.
+ */
+export function openTokens(runner: StatementRunner, groupCommit: GroupCommit): TokenRepository {
+  let waiting: Lookup[] = [];
+  // Without this, a statement for several requests would belong to the trace of the first one.
+  const ownContext = new AsyncResource('PostgresTokens');
   /** Looks up tokens in one statement, whose fixed cost is far higher than that of a token. */
-  readonly #findTogether = async (lookups: readonly Lookup[]): Promise<void> => {
-    const rows = await this.#runner.read(
+  const findTogether = async (lookups: readonly Lookup[]) => {
+    const rows = await runner.read(
       `SELECT encode(hash, 'hex'), ${tokenColumns} FROM tokens WHERE hash = ANY ($1::bytea[])`,
       [lookups.flatMap(({ hashes }) => hashes)],
     );
@@ -106,53 +44,92 @@ export class PostgresTokens implements TokenRepository {
       resolve(hashes.map((hash) => found.get(Buffer.from(hash).toString('hex'))));
     }
   };
-
-  list(subject?: string): AsyncIterable<Token> {
-    return listInPages(async (...after) => {
-      const rows = await this.#runner.read(
-        `SELECT ${tokenColumns} FROM tokens
-         WHERE ($1::text IS NULL OR subject COLLATE "C" = $1) AND (created_at, id COLLATE "C") > ($2::bigint, $3)
-         ORDER BY created_at, id COLLATE "C" LIMIT $4`,
-        [subject ?? null, ...after],
+  const findSoon = oncePerIteration(() => {
+    const lookups = waiting;
+    waiting = [];
+    void isolateFailures(lookups, findTogether, ({ reject }, error) => {
+      reject(error);
+    });
+  });
+  const write = (privilege: 'INSERT' | 'UPDATE', text: string, values: readonly unknown[]) =>
+    withPrivileges(
+      runner,
+      () => [['tokens', privilege]],
+      () => runner.write(text, values),
+    );
+  return {
+    async create(token, hash) {
+      await write(
+        'INSERT',
+        `INSERT INTO tokens (${tokenColumns}, hash)
+         SELECT $2, $3, $4, $5::bigint, $6::bigint, $7::bigint, $8::bytea WHERE ${begunInTime}`,
+        [...toTokenRow(token), hash],
+      );
+    },
+    async issue(token, hash) {
+      const outcome = await groupCommit.write(issuing(token, hash));
+      if (outcome !== 'inserted')
+        throw new StorageError('unavailable', 'PostgreSQL: the id of the token is taken');
+    },
+    async listOf(subject, now) {
+      if (!isTextEnd(subject)) return [];
+      const valid = (condition: string) =>
+        `(SELECT ${tokenColumns} FROM tokens
+          WHERE subject COLLATE "C" = $1 AND revoked_at IS NULL AND ${condition} LIMIT ${listedTogether})`;
+      const rows = await runner.read(
+        `${valid('expires_at IS NULL')} UNION ALL ${valid('expires_at > $2 ORDER BY expires_at DESC')}
+         ORDER BY created_at, id LIMIT ${listedTogether}`,
+        [subject, now],
       );
       return rows.map(toToken);
-    });
-  }
-
-  async revoke(id: string, at: number): Promise<Token | undefined> {
-    const [row] = await this.#write(
-      'UPDATE',
-      `${revocation} WHERE id = $4 AND ${begunInTime} RETURNING ${tokenColumns}`,
-      [at, at + keptFor, id],
-    );
-    return row && toToken(row);
-  }
-
-  async prune(at: number): Promise<number> {
-    let deleted = 0;
-    let last: unknown = '';
-    while (last !== undefined) {
-      const found: Row[] = await this.#runner.read(
-        `SELECT id FROM tokens WHERE id > $1 AND (revoked_at IS NOT NULL OR expires_at <= $2)
-         ORDER BY id LIMIT ${prunedByCommand}`,
-        [last, at],
+    },
+    async revokeOf(subject, id) {
+      if (!isTextEnd(subject) || !isTextId(id)) return false;
+      const now = Date.now();
+      const rows = await write(
+        'UPDATE',
+        `${revocation} WHERE id = $4 AND subject COLLATE "C" = $5 AND ${begunInTime} RETURNING id`,
+        [now, now + keptFor, id, subject],
       );
-      await deleteFound(this.#runner, found);
-      deleted += found.length;
-      last = found.length === prunedByCommand ? found.at(-1)?.[0] : undefined;
-    }
-    return deleted;
-  }
-
-  #write(
-    privilege: 'INSERT' | 'UPDATE' | 'DELETE',
-    text: string,
-    values: readonly unknown[],
-  ): Promise<Row[]> {
-    return withPrivileges(
-      this.#runner,
-      () => [['tokens', privilege]],
-      () => this.#runner.write(text, values),
-    );
-  }
+      return rows.length > 0;
+    },
+    find: (hashes) =>
+      new Promise((resolve, reject) => {
+        waiting.push({ hashes, resolve, reject });
+        ownContext.runInAsyncScope(findSoon);
+      }),
+    list: (subject) =>
+      listInPages(async (...after) => {
+        const rows = await runner.read(
+          `SELECT ${tokenColumns} FROM tokens
+           WHERE ($1::text IS NULL OR subject COLLATE "C" = $1) AND (created_at, id COLLATE "C") > ($2::bigint, $3)
+           ORDER BY created_at, id COLLATE "C" LIMIT $4`,
+          [subject ?? null, ...after],
+        );
+        return rows.map(toToken);
+      }),
+    async revoke(id, at) {
+      const [row] = await write(
+        'UPDATE',
+        `${revocation} WHERE id = $4 AND ${begunInTime} RETURNING ${tokenColumns}`,
+        [at, at + keptFor, id],
+      );
+      return row && toToken(row);
+    },
+    async prune(at) {
+      let deleted = 0;
+      let last: unknown = '';
+      while (last !== undefined) {
+        const found: Row[] = await runner.read(
+          `SELECT id FROM tokens WHERE id > $1 AND (revoked_at IS NOT NULL OR expires_at <= $2)
+           ORDER BY id LIMIT ${prunedByCommand}`,
+          [last, at],
+        );
+        await deleteFound(runner, found);
+        deleted += found.length;
+        last = found.length === prunedByCommand ? found.at(-1)?.[0] : undefined;
+      }
+      return deleted;
+    },
+  };
 }

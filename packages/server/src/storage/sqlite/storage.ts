@@ -5,7 +5,6 @@ import {
   type Storage,
   StorageError,
   type StoreDefinition,
-  type TokenRepository,
   toStorageError,
 } from '../interface.js';
 import { openCollections } from '../collections.js';
@@ -27,7 +26,7 @@ import { checkFiles, identifyFiles, type StoreFile } from './files.js';
 import { spaceMeter } from './free-space.js';
 import { lockStore, type StoreLock } from './lock.js';
 import { SqlitePageReader } from './page-reader.js';
-import { SqliteTokens } from './tokens.js';
+import { openTokens } from './tokens.js';
 import { createWorkerFolder, removeLeftFolders, type WorkerFolder } from './worker-folder.js';
 import { connectToWriter, startWriter } from './committer.js';
 
@@ -41,6 +40,12 @@ interface SqliteOptions {
   forWorkers?: boolean | undefined;
   /** Whether this is a command, which may run beside a server, and takes no lock. */
   isCommand?: boolean | undefined;
+}
+
+/** An open SQLite engine. */
+interface OpenSqlite extends Storage {
+  /** Where other processes send their writes; undefined if it was not opened for them. */
+  readonly writerAddress: string | undefined;
 }
 
 /** What only the server of a store has, until it closes the store. */
@@ -62,7 +67,7 @@ export function openSqlite({
   writes: limits,
   forWorkers = false,
   isCommand = false,
-}: SqliteOptions): Promise<SqliteStorage> {
+}: SqliteOptions): Promise<OpenSqlite> {
   const options = { isCommand, forWorkers };
   return withDatabase(file, options, async (database, held) => {
     await migrate(loadSchema(store, 'sqlite'), database);
@@ -77,7 +82,7 @@ export function openSqlite({
     const reserve = limits?.reserve;
     const writer = await startWriter({ file, files, collections, reserve, workers }, limits?.observer);
     limits?.observer?.space?.(observedSpace(database, spaceMeter(database, file, reserve)));
-    return new SqliteStorage(store, database, files, writer, limits, held);
+    return createStorage(store, database, files, writer, limits, held);
   });
 }
 
@@ -171,10 +176,10 @@ async function migrate(schema: StoreSchema, database: DatabaseSyncInstance): Pro
 export async function openSqliteReader(
   { store, writes: limits }: Pick<SqliteOptions, 'store' | 'writes'>,
   address: string,
-): Promise<SqliteStorage> {
+): Promise<OpenSqlite> {
   const { committer, files } = await connectToWriter(address, store.collections, limits?.observer);
   try {
-    return new SqliteStorage(store, openLinks(files), [], committer, limits);
+    return createStorage(store, openLinks(files), [], committer, limits);
   } catch (error) {
     await committer.close();
     throw toStorageError(`SQLite, ${files[0]?.path}`, error);
@@ -197,68 +202,47 @@ function openLinks(files: readonly StoreFile[]): DatabaseSyncInstance {
   }
 }
 
-/** An open SQLite engine. */
-class SqliteStorage implements Storage {
-  readonly collection: Storage['collection'];
-  readonly transaction: Storage['transaction'];
-  readonly tokens: TokenRepository;
-  readonly broken: Promise<StorageError>;
-  // Also keeps the database open as long as its statements, which do not reference it themselves.
-  readonly #database: DatabaseSyncInstance;
-  readonly #committer: Committer;
-  readonly #closeCollections: () => Promise<void>;
-  readonly #groupCommit: GroupCommit;
-  readonly #pages: SqlitePageReader;
-  readonly #files: readonly StoreFile[];
-  readonly #held: Held;
-
-  /** @param files - The files that must be in place. */
-  constructor(
-    { collections }: StoreDefinition,
-    database: DatabaseSyncInstance,
-    files: readonly StoreFile[],
-    committer: Committer & TransactionCommitter,
-    limits: Partial<WriteLimits> | undefined,
-    held: Held = {},
-  ) {
-    this.#database = database;
-    this.#files = files;
-    this.#committer = committer;
-    const allLimits = { ...defaultWriteLimits, ...limits };
-    this.#groupCommit = new GroupCommit(committer, allLimits);
-    this.#pages = new SqlitePageReader(database);
-    const readerOf = (one: CollectionDefinition) => this.#pages.of(one);
-    const opened = openCollections(collections, this.#groupCommit, readerOf, committer, allLimits);
-    this.collection = opened.collection;
-    this.transaction = opened.transaction;
-    this.#closeCollections = opened.close;
-    this.tokens = new SqliteTokens(database, this.#groupCommit);
-    this.broken = committer.broken;
-    this.#held = held;
-  }
-
-  /** Where other processes send their writes; undefined if it was not opened for them. */
-  get writerAddress(): string | undefined {
-    return this.#held.folder?.socket;
-  }
-
-  // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
-  async check(): Promise<void> {
-    withStorageErrors(() => {
-      checkFiles(this.#files);
-      this.#database.prepare('SELECT 1 FROM tokens LIMIT 1').get();
-    });
-    this.#committer.check();
-  }
-
-  async close(): Promise<void> {
-    if (!this.#database.isOpen) return;
-    await Promise.all([this.#closeCollections(), this.#groupCommit.close()]);
-    await this.#pages.drain();
-    this.#database.close();
-    this.#held.folder?.remove();
-    // The last connection to close runs a checkpoint, and this must be the writer's.
-    await this.#committer.close();
-    this.#held.lock?.release();
-  }
+/**
+ * Creates the storage of an open SQLite engine.
+ * @param files - The files that must be in place.
+ */
+function createStorage(
+  { collections }: StoreDefinition,
+  database: DatabaseSyncInstance,
+  files: readonly StoreFile[],
+  committer: Committer & TransactionCommitter,
+  limits: Partial<WriteLimits> | undefined,
+  { folder, lock }: Held = {},
+): OpenSqlite {
+  const allLimits = { ...defaultWriteLimits, ...limits };
+  const groupCommit = new GroupCommit(committer, allLimits);
+  const pages = new SqlitePageReader(database);
+  const readerOf = (one: CollectionDefinition) => pages.of(one);
+  const documents = openCollections(collections, groupCommit, readerOf, committer, allLimits);
+  return {
+    collection: documents.collection,
+    transaction: documents.transaction,
+    tokens: openTokens(database, groupCommit),
+    broken: committer.broken,
+    writerAddress: folder?.socket,
+    // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
+    async check() {
+      // Also keeps the database open as long as its statements, which do not reference it themselves.
+      withStorageErrors(() => {
+        checkFiles(files);
+        database.prepare('SELECT 1 FROM tokens LIMIT 1').get();
+      });
+      committer.check();
+    },
+    async close() {
+      if (!database.isOpen) return;
+      await Promise.all([documents.close(), groupCommit.close()]);
+      await pages.drain();
+      database.close();
+      folder?.remove();
+      // The last connection to close runs a checkpoint, and this must be the writer's.
+      await committer.close();
+      lock?.release();
+    },
+  };
 }

@@ -1,14 +1,7 @@
 // The access tokens of the SQLite engine.
-import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
+import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 import type { GroupCommit } from '../group-commit.js';
-import {
-  isTextEnd,
-  isTextId,
-  type Outcome,
-  StorageError,
-  type Token,
-  type TokenRepository,
-} from '../interface.js';
+import { isTextEnd, isTextId, type Outcome, StorageError, type TokenRepository } from '../interface.js';
 import {
   keptFor,
   listedTogether,
@@ -30,91 +23,79 @@ const revokeText =
 const prunedByCommand = 1_000;
 
 /* eslint-disable @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not */
-/** The tokens in a database. The caller must keep a reference to it, since its statements do not keep it open. */
-export class SqliteTokens implements TokenRepository {
-  readonly #groupCommit: GroupCommit;
-  readonly #insert: StatementSyncInstance;
-  readonly #find: StatementSyncInstance;
-  readonly #listOf: StatementSyncInstance;
-  readonly #list: StatementSyncInstance;
-  readonly #revoke: StatementSyncInstance;
-  readonly #ended: StatementSyncInstance;
-  readonly #prune: StatementSyncInstance;
-
-  /** @param groupCommit - Takes what handlers write. */
-  constructor(database: DatabaseSyncInstance, groupCommit: GroupCommit) {
-    this.#groupCommit = groupCommit;
-    this.#insert = database.prepare(insertText);
-    this.#find = database.prepare(`SELECT ${tokenColumns} FROM tokens WHERE hash = ?`);
-    const valid = (condition: string) =>
-      `SELECT * FROM (SELECT ${tokenColumns} FROM tokens
-       WHERE subject = ? AND revoked_at IS NULL AND ${condition} LIMIT ${listedTogether})`;
-    this.#listOf = database.prepare(
-      `${valid('expires_at IS NULL')} UNION ALL ${valid('expires_at > ? ORDER BY expires_at DESC')}
-       ORDER BY created_at, id LIMIT ${listedTogether}`,
-    );
-    this.#list = database.prepare(
-      `SELECT ${tokenColumns} FROM tokens WHERE subject = coalesce(?, subject) AND (created_at, id) > (?, ?)
-       ORDER BY created_at, id LIMIT ?`,
-    );
-    this.#revoke = database.prepare(`${revokeText} RETURNING ${tokenColumns}`);
-    this.#ended = database.prepare(
-      `SELECT rowid, id FROM tokens WHERE rowid > ? AND (revoked_at IS NOT NULL OR expires_at <= ?)
-       ORDER BY rowid LIMIT ${prunedByCommand}`,
-    );
-    this.#prune = database.prepare('DELETE FROM tokens WHERE id IN (SELECT value FROM json_each(?))');
-    for (const statement of [this.#find, this.#listOf, this.#list, this.#revoke, this.#ended])
-      statement.setReturnArrays(true);
-  }
-
-  async find(hashes: readonly Uint8Array[]): Promise<(Token | undefined)[]> {
-    const rows = withStorageErrors(() => hashes.map((hash) => this.#find.get(hash) as unknown[] | undefined));
-    return rows.map((row) => row && toToken(row));
-  }
-
-  async issue(token: Token & { readonly expiresAt: number }, hash: Uint8Array): Promise<void> {
-    const outcome = await this.#groupCommit.write(issuing(token, hash));
-    if (outcome !== 'inserted') throw new StorageError('unavailable', 'SQLite: the id of the token is taken');
-  }
-
-  async listOf(subject: string, now: number): Promise<Token[]> {
-    if (!isTextEnd(subject)) return [];
-    return withStorageErrors(() => this.#listOf.all(subject, subject, now) as unknown[][]).map(toToken);
-  }
-
-  async revokeOf(subject: string, id: string): Promise<boolean> {
-    if (!isTextEnd(subject) || !isTextId(id)) return false;
-    return (await this.#groupCommit.write(revoking(subject, id))) === 'deleted';
-  }
-
-  async create(token: Token, hash: Uint8Array): Promise<void> {
-    withStorageErrors(() => this.#insert.run(...toTokenRow(token), hash, null));
-  }
-
-  list(subject?: string): AsyncIterable<Token> {
-    return listInPages(async (...after) => {
-      const rows = withStorageErrors(() => this.#list.all(subject ?? null, ...after) as unknown[][]);
-      return rows.map(toToken);
-    });
-  }
-
-  async revoke(id: string, at: number): Promise<Token | undefined> {
-    const row = withStorageErrors(() => this.#revoke.get(at, at + keptFor, id) as unknown[] | undefined);
-    return row && toToken(row);
-  }
-
-  async prune(at: number): Promise<number> {
-    let deleted = 0;
-    let last: unknown = 0;
-    while (last !== undefined) {
-      const ended = withStorageErrors(() => this.#ended.all(last as number, at) as unknown[][]);
-      // By their ids, since another token may have got the rowid meanwhile.
-      const ids = JSON.stringify(ended.map(([, id]) => id));
-      deleted += withStorageErrors(() => this.#prune.run(ids)).changes;
-      last = ended.length === prunedByCommand ? ended.at(-1)?.[0] : undefined;
-    }
-    return deleted;
-  }
+/**
+ * Opens the tokens in a database. The caller must keep a reference to it, since its statements do not keep it open.
+ * @param groupCommit - Takes what handlers write.
+ */
+export function openTokens(database: DatabaseSyncInstance, groupCommit: GroupCommit): TokenRepository {
+  const prepare = (text: string) => {
+    const statement = database.prepare(text);
+    statement.setReturnArrays(true);
+    return statement;
+  };
+  const insert = database.prepare(insertText);
+  const findOne = prepare(`SELECT ${tokenColumns} FROM tokens WHERE hash = ?`);
+  const valid = (condition: string) =>
+    `SELECT * FROM (SELECT ${tokenColumns} FROM tokens
+     WHERE subject = ? AND revoked_at IS NULL AND ${condition} LIMIT ${listedTogether})`;
+  const selectValid = prepare(
+    `${valid('expires_at IS NULL')} UNION ALL ${valid('expires_at > ? ORDER BY expires_at DESC')}
+     ORDER BY created_at, id LIMIT ${listedTogether}`,
+  );
+  const selectPage = prepare(
+    `SELECT ${tokenColumns} FROM tokens WHERE subject = coalesce(?, subject) AND (created_at, id) > (?, ?)
+     ORDER BY created_at, id LIMIT ?`,
+  );
+  const revokeOne = prepare(`${revokeText} RETURNING ${tokenColumns}`);
+  const selectEnded = prepare(
+    `SELECT rowid, id FROM tokens WHERE rowid > ? AND (revoked_at IS NOT NULL OR expires_at <= ?)
+     ORDER BY rowid LIMIT ${prunedByCommand}`,
+  );
+  const remove = database.prepare('DELETE FROM tokens WHERE id IN (SELECT value FROM json_each(?))');
+  return {
+    async find(hashes) {
+      const rows = withStorageErrors(() => hashes.map((hash) => findOne.get(hash) as unknown[] | undefined));
+      return rows.map((row) => row && toToken(row));
+    },
+    async issue(token, hash) {
+      const outcome = await groupCommit.write(issuing(token, hash));
+      if (outcome !== 'inserted')
+        throw new StorageError('unavailable', 'SQLite: the id of the token is taken');
+    },
+    async listOf(subject, now) {
+      if (!isTextEnd(subject)) return [];
+      return withStorageErrors(() => selectValid.all(subject, subject, now) as unknown[][]).map(toToken);
+    },
+    async revokeOf(subject, id) {
+      if (!isTextEnd(subject) || !isTextId(id)) return false;
+      return (await groupCommit.write(revoking(subject, id))) === 'deleted';
+    },
+    async create(token, hash) {
+      withStorageErrors(() => insert.run(...toTokenRow(token), hash, null));
+    },
+    list(subject) {
+      return listInPages(async (...after) => {
+        const rows = withStorageErrors(() => selectPage.all(subject ?? null, ...after) as unknown[][]);
+        return rows.map(toToken);
+      });
+    },
+    async revoke(id, at) {
+      const row = withStorageErrors(() => revokeOne.get(at, at + keptFor, id) as unknown[] | undefined);
+      return row && toToken(row);
+    },
+    async prune(at) {
+      let deleted = 0;
+      let last: unknown = 0;
+      while (last !== undefined) {
+        const ended = withStorageErrors(() => selectEnded.all(last as number, at) as unknown[][]);
+        // By their ids, since another token may have got the rowid meanwhile.
+        const ids = JSON.stringify(ended.map(([, id]) => id));
+        deleted += withStorageErrors(() => remove.run(ids)).changes;
+        last = ended.length === prunedByCommand ? ended.at(-1)?.[0] : undefined;
+      }
+      return deleted;
+    },
+  };
 }
 /* eslint-enable @typescript-eslint/require-await */
 
