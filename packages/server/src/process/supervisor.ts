@@ -44,7 +44,8 @@ const descriptorsPerWorker = 6;
 export async function supervise(service: Service, config: Config, dev: boolean): Promise<void> {
   const output = openOutput(1);
   const count = countWorkers(config);
-  const log = await openLogOfSupervisor(config, output);
+  const logger = await logOptions(config, () => log, { name: 'supervisor', output });
+  const log: FastifyBaseLogger = Fastify({ logger }).log;
   warnOfConfiguration(log, config, count);
   const metrics = await loadMetrics(service, config);
   const storage = await openConfiguredStorage(service, config, metrics, { forWorkers: true });
@@ -95,13 +96,6 @@ export async function supervise(service: Service, config: Config, dev: boolean):
   if (dev) await greetDeveloper(service, origin, storage, config);
 }
 
-/** @param output - The descriptor of the log. */
-async function openLogOfSupervisor(config: Config, output: number): Promise<FastifyBaseLogger> {
-  const options = await logOptions(config, () => log, { name: 'supervisor', output });
-  const log: FastifyBaseLogger = Fastify({ logger: options }).log;
-  return log;
-}
-
 interface WorkersParts extends Pick<WorkerPoolOptions, 'count' | 'fork'> {
   readonly log: FastifyBaseLogger;
   readonly metrics: Metrics | undefined;
@@ -135,14 +129,11 @@ async function createWorkers(
   };
   const rejections = new RejectionLog(() => log, metrics?.countRejection);
   const acceptor = new Acceptor(workers, limits, log, rejections.report);
-  const gathered = metrics && (await gatherMetrics(metrics, workers, metricPrefix));
+  // Imported on demand, because it delays the start.
+  const load = () => import('../observability/gathered-metrics.js');
+  const gathered =
+    metrics && new (await load()).GatheredMetrics(metrics.registry, () => workers.serving(), metricPrefix);
   return { workers, acceptor, gathered, rejections };
-}
-
-/** The module is imported on demand, because it delays the start. */
-async function gatherMetrics({ registry }: Metrics, workers: WorkerPool, prefix: string) {
-  const { GatheredMetrics } = await import('../observability/gathered-metrics.js');
-  return new GatheredMetrics(registry, () => workers.serving(), prefix);
 }
 
 async function stop(workers: WorkerPool, acceptor: Acceptor, config: Config): Promise<void> {
