@@ -9,14 +9,6 @@ import { serveFile } from './public-file.js';
 
 const { resolve } = createRequire(import.meta.url);
 
-/** The files that @fastify/swagger-ui ships; `types` has the media types of all files of the page. */
-const shipped = ['swagger-ui-bundle.js', 'swagger-ui.css', 'favicon-32x32.png'] as const;
-const types = {
-  js: 'text/javascript; charset=utf-8',
-  css: 'text/css; charset=utf-8',
-  png: 'image/png',
-} as const;
-
 /** The page may only contact this server, run no inline script, and not be framed. */
 const contentSecurityPolicy = [
   "default-src 'none'",
@@ -58,11 +50,15 @@ export function serveDocsPage(app: FastifyInstance, { document, basePaths }: Con
   serve('', 'text/html; charset=utf-8', 'no-cache', () =>
     Promise.resolve(Buffer.from(page(files, String(document.info.title)))),
   );
-  const servePart = (name: string, read: () => Promise<Buffer>) => {
-    const type = types[name.slice(name.lastIndexOf('.') + 1) as keyof typeof types];
-    serve(`${files}/${name}`, type, 'public, max-age=31536000, immutable', read);
+  /** Serves a part of the page, which @fastify/swagger-ui ships unless its text is given. */
+  const servePart = (name: string, mediaType: string, text?: string) => {
+    const shipped = () => readFile(resolve(`@fastify/swagger-ui/static/${name}`));
+    const read = text === undefined ? shipped : () => Promise.resolve(Buffer.from(text));
+    serve(`${files}/${name}`, mediaType, 'public, max-age=31536000, immutable', read);
   };
-  servePart('page.js', () => Promise.resolve(Buffer.from(script)));
-  servePart('page.css', () => Promise.resolve(Buffer.from(style)));
-  for (const name of shipped) servePart(name, () => readFile(resolve(`@fastify/swagger-ui/static/${name}`)));
+  servePart('page.js', 'text/javascript; charset=utf-8', script);
+  servePart('page.css', 'text/css; charset=utf-8', style);
+  servePart('swagger-ui-bundle.js', 'text/javascript; charset=utf-8');
+  servePart('swagger-ui.css', 'text/css; charset=utf-8');
+  servePart('favicon-32x32.png', 'image/png');
 }
