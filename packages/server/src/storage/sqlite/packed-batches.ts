@@ -12,7 +12,10 @@ import { isTokenWrite, tokenDocuments } from '../token-writes.js';
 import type { Step } from '../transactions.js';
 import { expectedBy, type WriteResult, type Write } from '../writes.js';
 
-/** All outcomes and conditions, and what becomes of a document; messages contain their positions. */
+/**
+ * All outcomes and conditions, and what becomes of a document; messages contain their positions. A document is only kept
+ * under one of the first two conditions, so that each condition and effect together are one digit.
+ */
 const outcomes = ['inserted', 'replaced', 'deleted', 'same', 'other', 'missing'] as const satisfies Outcome[];
 const conditions = ['absent', 'equals', 'present', 'any'] as const satisfies Change['when'][];
 const effects = ['stored', 'deleted', 'kept'] as const;
