@@ -71,7 +71,7 @@ export default tseslint.config(
   mayNotImport('errors.ts', '.', 'The errors import no project code.'),
   mayNotImport('node/**', '.', 'What concerns Node.js alone imports no project code.'),
   mayNotImport(
-    '{limits,once-per-iteration,subject-queue,within}.ts',
+    '{limits,once-per-iteration,subject-queue,time-limit}.ts',
     '.',
     'What all parts may import imports no project code.',
   ),

@@ -1,4 +1,5 @@
-// The files of a new service. Their format is that of Prettier without options, as long as names of the contract are short.
+// The files of a new service. Their format is that of Prettier without options, unless names of the contract are too long
+// for a line, or have quotation marks.
 import type { Contract, OpenApiDocument } from '../contract/contract.js';
 import type { Operation } from '../contract/operations.js';
 import { isList, type ErrorForm, type Form } from './error-form.js';

@@ -98,7 +98,8 @@ export class ContractText {
     this.#readErrors(text);
     if (this.#faults.size > 0) return;
     try {
-      this.value = this.#document.toJS();
+      // Fails if what an anchor names contains itself, which no JSON has.
+      this.value = this.#document.toJS({ onAnchor: (value) => void JSON.stringify(value) });
     } catch (error) {
       this.#readAliases(error as Error);
     }
@@ -113,13 +114,17 @@ export class ContractText {
       this.#add(error.pos[0], ...describe(text, error));
   }
 
-  /** Reports why the values are not known: an alias without an anchor, or aliases that expand to very many nodes. */
+  /** Reports why the values are not known: an alias without an anchor, or that is inside of it, or too many of them. */
   #readAliases(error: Error): void {
     visit(this.#document, {
-      Alias: (_, alias) => {
-        if (alias.resolve(this.#document) !== undefined) return;
-        const fix = `Write &${alias.source} before what it stands for, or a text that begins with * in quotes`;
-        this.#add(alias.range?.[0] ?? 0, `*${alias.source} stands for nothing`, fix);
+      Alias: (_, alias, around) => {
+        const place = alias.range?.[0] ?? 0;
+        const target = alias.resolve(this.#document);
+        if (target === undefined) {
+          const fix = `Write &${alias.source} before what it stands for, or a text that begins with * in quotes`;
+          this.#add(place, `*${alias.source} stands for nothing`, fix);
+        } else if (around.includes(target))
+          this.#add(place, `*${alias.source} is inside of what it stands for`, 'Refer to a schema with $ref');
       },
     });
     if (this.#faults.size === 0) this.#add(0, error.message, 'Write the values out instead of using aliases');

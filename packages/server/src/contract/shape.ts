@@ -53,7 +53,7 @@ export function propertyOf({ properties, additional }: Shape, name: string): Sha
 }
 
 /** The shapes of what is directly in a value that may have these types. */
-export function shapesInside({ types, properties, additional, items }: Shape): Shape[] {
+function shapesInside({ types, properties, additional, items }: Shape): Shape[] {
   const inObject =
     types?.includes('object') === false ? [] : [...Object.values(properties), additional ?? anything];
   const inArray = types?.includes('array') === false ? [] : [items ?? anything];

@@ -911,6 +911,11 @@ const slips: [piece: string | undefined, written: string, message: string, versi
     '5:1 a { or [ is not closed. Write the } or ] that is missing, or indent its lines more.',
   ],
   [
+    'paths:\n',
+    'x-loop: &loop { again: [*loop] }\npaths:\n',
+    '4:25 *loop is inside of what it stands for. Refer to a schema with $ref.',
+  ],
+  [
     'openapi: 3.0.3',
     'openapi: 3.0',
     '1:1 the version 3 is not supported. Write openapi: 3.0.3 or openapi: 3.1.0, with three numbers.',

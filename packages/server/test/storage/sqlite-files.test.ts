@@ -632,7 +632,7 @@ t.test('a line that is not a batch closes its connection, and harms no other', n
     JSON.stringify({ columns: ['1', subject, '', 0, 1, null], hash: '', pruneAt: 1 });
   const batch = {
     isTransaction: false,
-    conditions: '0',
+    changes: '0',
     collections: '0',
     subjects: 's',
     ids: '1',
@@ -645,14 +645,15 @@ t.test('a line that is not a batch closes its connection, and harms no other', n
     'a transaction whose columns differ in length': JSON.stringify({ ...transaction, ids: '1\u00002' }),
     'a transaction with too few texts': JSON.stringify({
       ...transaction,
-      conditions: '00',
+      changes: '00',
       collections: '00',
       ids: '1\u00002',
     }),
     'a transaction with a condition that holds for several texts': JSON.stringify({
       ...transaction,
-      conditions: '2',
+      changes: '2',
     }),
+    'a transaction that deletes what is absent': JSON.stringify({ ...transaction, changes: '4', texts: '' }),
     'a transaction of an unknown collection': JSON.stringify({ ...transaction, collections: '2' }),
     'a transaction with a token': JSON.stringify({ ...transaction, collections: '1', texts: tokenRow('s') }),
     'a transaction with an id of 65 bits': JSON.stringify({ ...transaction, ids: '9223372036854775808' }),
@@ -660,11 +661,12 @@ t.test('a line that is not a batch closes its connection, and harms no other', n
     'not JSON': 'GET / HTTP/1.1',
     null: 'null',
     'a list': '[]',
-    'too few columns': '{"conditions":"0","subjects":"s"}',
+    'too few columns': '{"changes":"0","subjects":"s"}',
     'a column of another type': JSON.stringify({ ...batch, ids: 1 }),
-    'columns that differ in length': JSON.stringify({ ...batch, conditions: '00' }),
-    'an unknown condition': JSON.stringify({ ...batch, conditions: 'x' }),
-    'a check outside of a transaction': JSON.stringify({ ...batch, conditions: '8', texts: '' }),
+    'columns that differ in length': JSON.stringify({ ...batch, changes: '00' }),
+    'an unknown condition': JSON.stringify({ ...batch, changes: 'x' }),
+    'a check outside of a transaction': JSON.stringify({ ...batch, changes: '8', texts: '' }),
+    'a check of an empty text': JSON.stringify({ ...batch, changes: '9', texts: '' }),
     'an unknown collection': JSON.stringify({ ...batch, collections: '2' }),
     'a token that is no row': JSON.stringify({ ...batch, collections: '1' }),
     'a token whose text is not JSON': JSON.stringify({ ...batch, collections: '1', texts: 'x' }),
@@ -673,11 +675,11 @@ t.test('a line that is not a batch closes its connection, and harms no other', n
     'a token that is replaced': JSON.stringify({
       ...batch,
       collections: '1',
-      conditions: '3',
+      changes: '3',
       texts: tokenRow('s'),
     }),
     'an insert of nothing': JSON.stringify({ ...batch, texts: '' }),
-    'a deletion with a text': JSON.stringify({ ...batch, conditions: '5' }),
+    'a deletion with a text': JSON.stringify({ ...batch, changes: '5' }),
     'an id that is no number': JSON.stringify({ ...batch, ids: 'x' }),
     'an id of 65 bits': JSON.stringify({ ...batch, ids: '9223372036854775808' }),
   };
@@ -701,7 +703,7 @@ t.test('a line that is not a batch closes its connection, and harms no other', n
   await closed;
   t.equal(await worker.plants.create('s', ++id, { name: 'a' }), 'created', 'a line without an end');
   const dying = await connectTo(t, writerAddress);
-  dying.end('{"conditions":"0","subjects":"s"');
+  dying.end('{"changes":"0","subjects":"s"');
   await closeOf(dying);
   t.equal(await worker.plants.create('s', ++id, { name: 'a' }), 'created', 'a line that is cut off');
   t.equal((await storage.plants.list('s', { limit: 500 })).count, Object.keys(lines).length + 2);

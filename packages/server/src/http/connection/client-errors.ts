@@ -20,7 +20,7 @@ const ofHandshake = /^(?:ERR_SSL_|ERR_TLS_|EPROTO)/;
  * Sends an error response for input that is not a complete, valid request, after pending responses, and closes the
  * connection. Fastify's clientErrorHandler.
  * @param error - The error from Node's HTTP parser or one of its timeouts.
- * @param rejecting - Learns of it, unless the client only closed its connection.
+ * @param rejecting - Writes the body, and learns of it, unless the client only closed its connection.
  */
 export function respondToClientError(
   { code = '' }: NodeJS.ErrnoException,

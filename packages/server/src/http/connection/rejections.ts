@@ -34,6 +34,7 @@ export type ReportRejection = (rejection: Rejection) => void;
 export interface Rejecting {
   /** Writes the bodies of errors. */
   readonly write: ErrorRenderer;
+  /** Learns of each. */
   readonly report: ReportRejection;
 }
 

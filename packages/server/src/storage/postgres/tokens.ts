@@ -32,7 +32,7 @@ const revocation = `UPDATE tokens SET revoked_at = coalesce(revoked_at, $2::bigi
 export function openTokens(runner: StatementRunner, groupCommit: GroupCommit): TokenRepository {
   let waiting: Lookup[] = [];
   // Without this, a statement for several requests would belong to the trace of the first one.
-  const ownContext = new AsyncResource('PostgresTokens');
+  const ownContext = new AsyncResource('TokenLookup');
   /** Looks up tokens in one statement, whose fixed cost is far higher than that of a token. */
   const findTogether = async (lookups: readonly Lookup[]) => {
     const rows = await runner.read(

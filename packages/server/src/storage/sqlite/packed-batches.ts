@@ -33,13 +33,13 @@ const separator = '\u0000';
 
 /**
  * A batch of writes, or a transaction, by columns, each column as one text: structured cloning of many texts or numbers is
- * slow, and texts can also be sent as JSON. Conditions and collections have one character for each write.
+ * slow, and texts can also be sent as JSON. Changes and collections have one character for each write.
  */
 export interface PackedBatch {
   /** Whether all conditions must hold for any write to be made. A transaction has one subject. */
   isTransaction: boolean;
   /** The position of each condition, plus the number of conditions times the position of the effect. */
-  conditions: string;
+  changes: string;
   collections: string;
   subjects: string;
   ids: string;
@@ -91,11 +91,15 @@ export class Packer {
     );
   }
 
-  /** Packs a batch of at least one write. */
+  /**
+   * Packs a batch of at least one write.
+   * @param isTransaction - Whether it is a transaction: then all writes have one subject, and the condition `absent` or
+   *   `equals`.
+   */
   pack(batch: readonly Write[], isTransaction = false): PackedBatch {
     return {
       isTransaction,
-      conditions: batch
+      changes: batch
         .map((write) => conditions.indexOf(write.when) + conditions.length * effects.indexOf(effectOf(write)))
         .join(''),
       collections: batch.map(({ collection }) => this.#codes.get(collection)).join(''),
@@ -126,13 +130,13 @@ export class Packer {
     const expected = batch.expected.split(separator);
     const subjects = isTransaction ? ids.map(() => batch.subjects) : batch.subjects.split(separator);
     let equals = 0;
-    if ([batch.conditions, batch.collections, subjects, texts].some(({ length }) => length !== ids.length)) {
+    if ([batch.changes, batch.collections, subjects, texts].some(({ length }) => length !== ids.length)) {
       throw new Error('the columns of a batch differ in length');
     }
     const writes = subjects.map((subject, i) => {
       const collection = this.#collections[batch.collections.charCodeAt(i) - 0x30];
       const id = collection && idRules[collection.id].parse(ids[i] ?? '');
-      const code = Number(batch.conditions[i]);
+      const code = Number(batch.changes[i]);
       const when = conditions[code % conditions.length];
       const effect = effects[Math.floor(code / conditions.length)];
       const required = when === 'equals' ? expected[equals++] : null;
@@ -140,9 +144,10 @@ export class Packer {
       const isChange =
         effect !== undefined &&
         (effect === 'stored') === (texts[i] !== '') &&
-        (isTransaction
-          ? collection !== tokenDocuments && (when === 'absent' || when === 'equals')
-          : !(when === 'absent' && text === null));
+        required !== '' &&
+        // Only transactions check that a document is absent.
+        (when !== 'absent' || effect === 'stored' || (isTransaction && effect === 'kept')) &&
+        (!isTransaction || (collection !== tokenDocuments && (when === 'absent' || when === 'equals')));
       if (collection === undefined || id === undefined || !isChange || !idRules[collection.id].isValid(id)) {
         throw new Error('a write of a batch is invalid');
       }

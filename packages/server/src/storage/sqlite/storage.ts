@@ -204,6 +204,7 @@ function openLinks(files: readonly StoreFile[]): DatabaseSyncInstance {
 
 /**
  * Creates the storage of an open SQLite engine.
+ * @param database - The storage keeps it open as long as its statements, which do not reference it themselves.
  * @param files - The files that must be in place.
  */
 function createStorage(
@@ -227,7 +228,6 @@ function createStorage(
     writerAddress: folder?.socket,
     // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not
     async check() {
-      // Also keeps the database open as long as its statements, which do not reference it themselves.
       withStorageErrors(() => {
         checkFiles(files);
         database.prepare('SELECT 1 FROM tokens LIMIT 1').get();

@@ -47,8 +47,8 @@ export function parseReply(line: string): Reply {
  * @throws Error when it is not a complete batch or transaction.
  */
 export function parseRequest(line: string): PackedBatch {
-  const { isTransaction, conditions, collections, subjects, ids, texts, expected } = membersOf(line);
-  const columns = { conditions, collections, subjects, ids, texts, expected };
+  const { isTransaction, changes, collections, subjects, ids, texts, expected } = membersOf(line);
+  const columns = { changes, collections, subjects, ids, texts, expected };
   if (typeof isTransaction === 'boolean' && Object.values(columns).every((one) => typeof one === 'string')) {
     return { isTransaction, ...columns } as PackedBatch;
   }
