@@ -99,7 +99,7 @@ const controls = [
       },
     ],
     provoke: (run, random) => run.disturb(faults.stallLog, random, faults.killWorker),
-    expected: /^stall the log's reader.*meanwhile no/,
+    expected: /^stall the log's reader.*meanwhile no write/,
   },
 ];
 
@@ -140,6 +140,8 @@ async function runControl({ name, edits, transactions, workers = 2, provoke, exp
       await run.abandon();
       failed = run.violations.length > 0;
     }
+  } catch (error) {
+    lines.push(String(error));
   } finally {
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   }

@@ -79,7 +79,12 @@ export const faults = {
   killWorker: {
     name: 'kill a worker',
     workers: 2,
-    inject: (world, random) => void signalAll([random.pick(world.workerProcesses())], 'SIGKILL'),
+    inject: (world, random) => {
+      const workers = world.workerProcesses();
+      // Another fault may have killed all of them.
+      if (workers.length > 0) signalAll([random.pick(workers)], 'SIGKILL');
+      return undefined;
+    },
   },
   killAllWorkers: {
     name: 'kill all workers',

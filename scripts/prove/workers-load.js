@@ -39,6 +39,8 @@ export class Load {
   /** How many requests of each kind had success, and how many failed. */
   successes = { write: 0, get: 0, list: 0 };
   failed = 0;
+  /** How requests failed: each status with its code, or what the system said. @type {Set<string>} */
+  failures = new Set();
   /** What the last failure was. */
   lastFailure = 'none';
   /** From when on no request and no command that begins may fail; infinite while a fault lasts. */
@@ -165,6 +167,7 @@ export class Load {
     this.lastFailure = `a ${kind} on a ${isNew ? 'new' : 'kept'} connection, ${status} ${text}`;
     if (status !== 0 && status !== 503 && !(status === 500 && this.allow500))
       this.#violation(`not permitted: ${this.lastFailure.slice(0, 200)}`);
+    this.failures.add(`${status} ${/"(?:error|code)":(\d+)/.exec(text)?.[1] ?? text}`);
     if (begun >= this.calmSince) this.unexpected.push(this.lastFailure);
     await pause(failurePause);
   }
@@ -227,6 +230,8 @@ export class Load {
     const since = performance.now();
     const csv = collection === 'loans' && Math.random() < 0.3;
     const response = await send({ path: csv ? '/loans.csv' : `/${collection}` });
+    if (response.status >= 400 && response.status < 500)
+      this.#violation(`a list of ${subject.name} returned ${response.status} ${response.text}`);
     if (response.status !== 200) return response;
     const list = csv ? parseCsv(response.text) : JSON.parse(response.text);
     /** @type {Map<string | number, string>} */

@@ -59,7 +59,7 @@ export class Run {
   }
 
   /**
-   * Creates the store, and starts the server and its clients.
+   * Creates the store, starts the server and its clients, and waits until all of them are served.
    * @param {import('./workers-world.js').WorldOptions & RunOptions} options
    * @param {Random} random
    */
@@ -67,7 +67,10 @@ export class Run {
     const world = new World(options);
     const tokens = await world.prepare(Object.keys(inUse));
     await world.start(random);
-    return new Run(world, tokens, options);
+    const run = new Run(world, tokens, options);
+    // Without descriptors, a server serves only those clients that have connected before.
+    await run.#recover();
+    return run;
   }
 
   /** Whether a fault can happen to the running server. @param {Fault} fault */
@@ -135,10 +138,8 @@ export class Run {
     await pause(random.integer(0, longestHold));
     if (death !== undefined && noNewWorkers) return;
     const up = kinds.filter((kind) => !down.includes(kind));
-    await this.#required(
-      `meanwhile no ${up.join(', ')}, or no new worker`,
-      async () => this.load.hasSuccess(moment, up) && (death === undefined || (await this.#world.allServe())),
-    );
+    await this.#required(`meanwhile no ${up.join(', ')}`, () => this.load.hasSuccess(moment, up));
+    if (death !== undefined) await this.#required('meanwhile no new worker', () => this.#world.allServe());
   }
 
   /** Waits until all workers serve, and no request fails any more; from then on, none may. */
@@ -161,7 +162,7 @@ export class Run {
   /**
    * Waits for what must happen, and no longer once a promise is broken.
    * @param {string} what
-   * @param {() => Promise<boolean>} holds
+   * @param {() => boolean | Promise<boolean>} holds
    */
   async #required(what, holds) {
     const { patience = longPatience } = this.#options;

@@ -73,7 +73,7 @@ const resident = memoryOf(Number(child.pid), 'VmHWM');
 await Promise.all([load.end(), newcomer.end()]);
 attacker.kill();
 const { successes, longestWithoutWrite } = load;
-if (outcome === 'lives') await load.verify();
+if (outcome === 'lives') await load.verify().catch((error) => wrong.push(String(error)));
 const status = outcome === 'lives' ? await server.end() : outcome;
 const failed = load.failed + newcomers.failed;
 const requests = Object.values(successes).reduce((sum, count) => sum + count, load.failed + newcomers.sent);
