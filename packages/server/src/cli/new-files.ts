@@ -1,5 +1,4 @@
-// The files of a new service. Their format is that of Prettier without options, unless names of the contract are too long
-// for a line, or have quotation marks.
+// The files of a new service. Their format is that of Prettier without options.
 import type { Contract, OpenApiDocument } from '../contract/contract.js';
 import type { Operation } from '../contract/operations.js';
 import { isList, type ErrorForm, type Form } from './error-form.js';
@@ -271,8 +270,7 @@ function testOfOperation({ contract, errorsMatch }: NewService): string {
 test(${quote(`${operationId} is not implemented yet`)}, async (t) => {
   const opened = await openTestService(service);
   t.after(() => opened.close());
-  const url = ${quote(basePaths[0]! + path)};
-${needsToken && operation.declares(401) ? refused : ''}  const { status } = await opened.request(${quote(method)}, url);
+${assigned(2, 'const url =', quote(basePaths[0]! + path))}${needsToken && operation.declares(401) ? refused : ''}  const { status } = await opened.request(${quote(method)}, url);
   assert.equal(status, 501);
 });
 `;
@@ -337,11 +335,24 @@ before the first start and after each change of the migrations.
 `;
 }
 
+/** The line width of Prettier. */
+const width = 80;
+
 function property(indent: number, name: string, value: string): string {
   const key = /^[A-Za-z_$][\w$]*$/.test(name) ? name : quote(name);
-  return `${' '.repeat(indent)}${key}: ${value},\n`;
+  return assigned(indent, `${key}:`, value, ',');
 }
 
+/** An assignment, in two lines if it is too long for one. */
+function assigned(indent: number, left: string, right: string, end = ';'): string {
+  const line = `${' '.repeat(indent)}${left} ${right}${end}`;
+  if (line.split('\n', 1)[0]!.length <= width) return `${line}\n`;
+  return `${' '.repeat(indent)}${left}\n${' '.repeat(indent + 2)}${right}${end}\n`;
+}
+
+/** A text as Prettier quotes it. */
 function quote(text: string): string {
-  return JSON.stringify(text);
+  const json = JSON.stringify(text);
+  if (!text.includes('"') || text.split('"').length <= text.split("'").length) return json;
+  return `'${json.slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
 }
