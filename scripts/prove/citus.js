@@ -1,7 +1,7 @@
 // Checks that Citus loses no acknowledged write: two copies of the service under load, one on the coordinator and one on
 // a worker, while each node in turn is killed and started again, while a worker is stopped and resumed, while the shards in
 // use are moved, and while a worker is added. It fails if an acknowledged plant is missing, a deleted one is back, a
-// prepared transaction is left, or moving a shard causes anything but responses with 503.
+// prepared transaction is left, or a request fails in any way but with a 503 or a lost connection.
 //
 //   npm run prove:citus
 //

@@ -43,24 +43,30 @@ const withoutSync = [
 await withStrace(async () => {
   const found = [];
   for (const [name, scenario] of Object.entries(scenarios)) {
-    const { events } = await record(scenario, requests, acknowledgments);
-    const { writes, proven } = count(events);
+    const { writes, proven } = await observe(scenario);
     found.push(`${proven} of ${writes} (${name})`);
     if (proven !== writes || writes === 0) process.exitCode = 1;
   }
   console.log(`on disk before they were acknowledged: ${found.join(', ')}`);
   const build = editedBuild(fileURLToPath(new URL('../..', import.meta.url)), withoutSync);
-  const server = join(build, 'examples/library/dist/main.js');
-  const stages = [{ workers: 1, clients: 1, server }];
-  const { writes, proven } = count(
-    (await record({ service: 'library', stages }, requests, acknowledgments)).events,
-  );
-  rmSync(build, { recursive: true });
-  console.log(`control: ${proven} of ${writes} if the writer does not sync`);
-  // A checkpoint syncs all the same.
-  if (writes === 0 || proven > writes / 10) process.exitCode = 1;
+  try {
+    const server = join(build, 'examples/library/dist/main.js');
+    const stages = [{ workers: 1, clients: 1, server }];
+    const { writes, proven } = await observe({ service: 'library', stages });
+    console.log(`control: ${proven} of ${writes} if the writer does not sync`);
+    // A checkpoint syncs all the same.
+    if (writes === 0 || proven > writes / 10) process.exitCode = 1;
+  } finally {
+    rmSync(build, { recursive: true });
+  }
   if (process.exitCode) console.error('FAILED: durability is not proved.');
 });
+
+/** Runs a scenario, and counts its writes. @param {import('./power-cut-scenarios.js').Scenario} scenario */
+async function observe(scenario) {
+  const { events } = await record(scenario, requests, acknowledgments);
+  return count(events);
+}
 
 /**
  * Counts the writes that were acknowledged, and those before whose acknowledgment something was written since the

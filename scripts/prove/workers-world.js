@@ -213,6 +213,7 @@ export class World {
     }
   }
 
+  /** Lets the log's reader continue. */
   resumeLog() {
     this.#reader.kill('SIGCONT');
   }

@@ -114,7 +114,7 @@ export class ContractText {
       this.#add(error.pos[0], ...describe(text, error));
   }
 
-  /** Reports why the values are not known: an alias without an anchor, or that is inside of it, or too many of them. */
+  /** Reports why the values are not known: an alias has no anchor or is inside of what it stands for, or there are too many. */
   #readAliases(error: Error): void {
     visit(this.#document, {
       Alias: (_, alias, around) => {

@@ -1,4 +1,4 @@
-// Waiting in tests: for a condition, for as long as it takes, since the runner ends a test that makes no progress.
+// Waiting in tests: for a condition, for as long as it takes, since the runner ends a file that prints nothing for long.
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { inspect } from 'node:util';
@@ -6,10 +6,7 @@ import { inspect } from 'node:util';
 /** How often a test looks at what gives no event, in ms: seldom enough to take no time from what it waits for. */
 const pollInterval = 10;
 
-/**
- * After how long it looks only once a second, in ms, and says what it waits for: one that waits in vain must not seem to
- * make progress.
- */
+/** After how long it looks only once a second, in ms, and says what it waits for. */
 const eagerness = 60_000;
 
 /** Repeats a step until its result is as expected, by default until it is truthy, and returns that result. */
