@@ -6,11 +6,11 @@ export const maxParts = 2_000;
 const maxWays = 2;
 
 /** A pattern, or a part of it. */
-export type Part =
+export type PatternPart =
   | { readonly kind: 'atom'; readonly atom: string }
-  | { readonly kind: 'sequence' | 'choice'; readonly parts: readonly Part[] }
-  | { readonly kind: 'repetition'; readonly part: Part; readonly min: number; readonly max: number }
-  | { readonly kind: 'look'; readonly part: Part }
+  | { readonly kind: 'sequence' | 'choice'; readonly parts: readonly PatternPart[] }
+  | { readonly kind: 'repetition'; readonly part: PatternPart; readonly min: number; readonly max: number }
+  | { readonly kind: 'look'; readonly part: PatternPart }
   | { readonly kind: 'start' | 'end' };
 
 /** An escape, a character class or a single character, in a pattern with the u flag. */
@@ -21,20 +21,20 @@ const groupToken = /\((?:\?(?:(?<look><?[=!])|<(?<name>[^>]*)>|(?<plain>[^:]*:))
 const referenceToken = /\\(?:(?<index>[1-9]\d*)|k<(?<name>[^>]*)>)/uy;
 /** Any character, in place of what a look-behind reads backwards. */
 const anything = '[^]';
-const empty: Part = { kind: 'sequence', parts: [] };
+const empty: PatternPart = { kind: 'sequence', parts: [] };
 
 /**
  * Reads a pattern, without what ends it and takes no time worth counting.
  * @param pattern - Must be valid with the u flag (ECMA-262 section 22.2.1).
  */
-export function readPattern(pattern: string): Part {
+export function readPattern(pattern: string): PatternPart {
   return withoutEnd(new Reader(pattern).choice());
 }
 
 class Reader {
   readonly #pattern: string;
   /** Where the contents of the groups are that have been read, and of which references repeat the text. */
-  readonly #groups = new Map<string, Part>();
+  readonly #groups = new Map<string, PatternPart>();
   #at = 0;
   #count = 0;
   #isBehind = false;
@@ -43,10 +43,10 @@ class Reader {
     this.#pattern = pattern;
   }
 
-  choice(): Part {
-    const parts: Part[] = [];
+  choice(): PatternPart {
+    const parts: PatternPart[] = [];
     do {
-      const sequence: Part[] = [];
+      const sequence: PatternPart[] = [];
       while (this.#at < this.#pattern.length && !'|)'.includes(this.#pattern[this.#at]!)) {
         sequence.push(this.#repeated(this.#part()));
       }
@@ -55,7 +55,7 @@ class Reader {
     return { kind: 'choice', parts };
   }
 
-  #part(): Part {
+  #part(): PatternPart {
     // Without a condition, there are more ways.
     if (this.#read(/\\[bB]/y) || (this.#isBehind && this.#read(/[$^]/y))) return empty;
     if (this.#read(/\^/y)) return { kind: 'start' };
@@ -66,14 +66,16 @@ class Reader {
     if (reference !== null) {
       const { index, name } = reference.groups ?? {};
       const found = this.#groups.get(index ?? `<${name}`);
-      const unread: Part = this.#isBehind ? repeat({ kind: 'atom', atom: anything }, 0, Infinity) : empty;
+      const unread: PatternPart = this.#isBehind
+        ? repeat({ kind: 'atom', atom: anything }, 0, Infinity)
+        : empty;
       return found === undefined ? unread : repeat(found, 0, 1);
     }
     const [atom = ''] = this.#read(atomToken) ?? [];
     return { kind: 'atom', atom: this.#isBehind ? anything : atom };
   }
 
-  #group({ look, name, plain }: Record<string, string | undefined>): Part {
+  #group({ look, name, plain }: Record<string, string | undefined>): PatternPart {
     const index = look === undefined && plain === undefined ? ++this.#count : undefined;
     const wasBehind = this.#isBehind;
     this.#isBehind ||= look?.startsWith('<') === true;
@@ -85,7 +87,7 @@ class Reader {
     return look === undefined ? part : { kind: 'look', part };
   }
 
-  #repeated(part: Part): Part {
+  #repeated(part: PatternPart): PatternPart {
     const found = this.#read(quantifierToken);
     if (found === null) return part;
     const { min: least, comma, max } = found.groups ?? {};
@@ -102,13 +104,13 @@ class Reader {
   }
 }
 
-function repeat(part: Part, min: number, max: number): Part {
+function repeat(part: PatternPart, min: number, max: number): PatternPart {
   if (max <= 1 || (max < Infinity && max * sizeOf(part) <= maxParts))
     return { kind: 'repetition', part, min, max };
   return { kind: 'repetition', part, min: min * sizeOf(part) <= maxParts ? min : 1, max: Infinity };
 }
 
-function sizeOf(part: Part): number {
+function sizeOf(part: PatternPart): number {
   if (part.kind === 'sequence' || part.kind === 'choice') {
     return part.parts.reduce((size, one) => size + sizeOf(one), 1);
   }
@@ -118,7 +120,7 @@ function sizeOf(part: Part): number {
 }
 
 /** Without the repetitions that end a pattern, if their part is simple: whatever they take, nothing after can fail. */
-function withoutEnd(part: Part): Part {
+function withoutEnd(part: PatternPart): PatternPart {
   if (part.kind === 'choice') return { kind: 'choice', parts: part.parts.map(withoutEnd) };
   if (part.kind === 'repetition' && waysOf(part.part) <= maxWays) return { ...part, max: part.min };
   if (part.kind !== 'sequence' || part.parts.length === 0) return part;
@@ -128,7 +130,7 @@ function withoutEnd(part: Part): Part {
 }
 
 /** In how many ways a part can read a text, at most; Infinity if it has repetitions. */
-function waysOf(part: Part): number {
+function waysOf(part: PatternPart): number {
   if (part.kind === 'sequence') return part.parts.reduce((ways, one) => ways * waysOf(one), 1);
   if (part.kind === 'choice') return part.parts.reduce((ways, one) => ways + waysOf(one), 0);
   if (part.kind === 'repetition') return part.max <= 1 ? 1 + waysOf(part.part) : Infinity;

@@ -1,7 +1,7 @@
 // Bounds the time that a pattern takes on any text: Node.js matches by backtracking, which can hold the event loop.
 // A text is followed through all ways in which the engine could read it. The greatest number of ways at one character
 // is the factor by which matching is slower than reading; where it has no bound, there is a text that takes very long.
-import { maxParts, readPattern, type Part } from './pattern-parts.js';
+import { maxParts, readPattern, type PatternPart } from './pattern-parts.js';
 
 /** What matching a pattern takes at worst. */
 export interface Effort {
@@ -308,7 +308,7 @@ class Machine {
   }
 
   /** Adds the nodes of a part before the node that follows it, and returns the first. */
-  #add(part: Part, next: number): number {
+  #add(part: PatternPart, next: number): number {
     switch (part.kind) {
       case 'atom':
         return this.#node([next], part.atom);

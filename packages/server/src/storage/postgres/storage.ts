@@ -32,7 +32,7 @@ import { StatementRunner, type PostgresOptions } from './statement-runner.js';
 import { allFunctions, checkPrivileges, grantsOf } from './privileges.js';
 import { checkEncoding } from './server-check.js';
 import { serverStatements, type DocumentStatements } from './statements.js';
-import { openTokens } from './tokens.js';
+import { openPostgresTokens } from './tokens.js';
 import { PostgresTransactions, serverTransactions } from './transactions.js';
 import { createPostgresCommitter, type Statements } from './committer.js';
 
@@ -175,7 +175,7 @@ function createStorage(store: StoreDefinition, options: PostgresOptions, limits:
   return {
     collection: documents.collection,
     transaction: documents.transaction,
-    tokens: openTokens(runner, groupCommit),
+    tokens: openPostgresTokens(runner, groupCommit),
     broken: committer.broken,
     connect: () => runner.connect(),
     async check() {

@@ -29,7 +29,7 @@ const revocation = `UPDATE tokens SET revoked_at = coalesce(revoked_at, $2::bigi
  * Opens the tokens in the database.
  * @param groupCommit - Takes the tokens that handlers issue.
  */
-export function openTokens(runner: StatementRunner, groupCommit: GroupCommit): TokenRepository {
+export function openPostgresTokens(runner: StatementRunner, groupCommit: GroupCommit): TokenRepository {
   let waiting: Lookup[] = [];
   // Without this, a statement for several requests would belong to the trace of the first one.
   const ownContext = new AsyncResource('TokenLookup');

@@ -26,7 +26,7 @@ import { checkFiles, identifyFiles, type StoreFile } from './files.js';
 import { spaceMeter } from './free-space.js';
 import { lockStore, type StoreLock } from './lock.js';
 import { SqlitePageReader } from './page-reader.js';
-import { openTokens } from './tokens.js';
+import { openSqliteTokens } from './tokens.js';
 import { createWorkerFolder, removeLeftFolders, type WorkerFolder } from './worker-folder.js';
 import { connectToWriter, startWriter } from './committer.js';
 
@@ -223,7 +223,7 @@ function createStorage(
   return {
     collection: documents.collection,
     transaction: documents.transaction,
-    tokens: openTokens(database, groupCommit),
+    tokens: openSqliteTokens(database, groupCommit),
     broken: committer.broken,
     writerAddress: folder?.socket,
     // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not

@@ -27,7 +27,7 @@ const prunedByCommand = 1_000;
  * Opens the tokens in a database. The caller must keep a reference to it, since its statements do not keep it open.
  * @param groupCommit - Takes what handlers write.
  */
-export function openTokens(database: DatabaseSyncInstance, groupCommit: GroupCommit): TokenRepository {
+export function openSqliteTokens(database: DatabaseSyncInstance, groupCommit: GroupCommit): TokenRepository {
   const prepare = (text: string) => {
     const statement = database.prepare(text);
     statement.setReturnArrays(true);
