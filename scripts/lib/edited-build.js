@@ -19,8 +19,8 @@ export const torn = {
   text: 'packDecision({ required, writes }, find, make)',
   by: `packDecision({ required, writes }, find, (write) => {
     make(write);
-    database.exec('COMMIT');
-    database.exec('BEGIN IMMEDIATE');
+    this.#database.exec('COMMIT');
+    this.#database.exec('BEGIN IMMEDIATE');
   })`,
 };
 

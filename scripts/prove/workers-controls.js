@@ -67,7 +67,7 @@ const controls = [
       {
         file: 'storage/sqlite/storage.js',
         text: 'openLinks(files), ',
-        by: String.raw`openDatabase(files[0].path.replace(/\.(library\.db)\.workers-\w+.db$/, '$1')), `,
+        by: String.raw`openDatabase(files[0].path.replace(/\.(library\.db)\.workers-\w+.db$/, '$1'), true), `,
       },
       // Without this, the worker would not start.
       { file: 'storage/sqlite/database.js', text: '    checkStore(file);\n', by: '' },

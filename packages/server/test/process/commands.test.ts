@@ -1,13 +1,17 @@
 // The command plant-store: tokens, migrations, its output and its errors.
+import { DatabaseSync } from '@photostructure/sqlite';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readFileSync, renameSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { create, environment, list, newDatabase, run, startServer } from '../support/processes.js';
+import { skipFor } from '../support/skip.js';
 import { issueToken, openExistingStorage } from '../support/store.js';
+import { repeatUntil } from '../support/wait.js';
+import { noProc } from '../support/workers.js';
 
 t.test('token create, list, revoke and prune work while the server runs', async (t) => {
   const { file, env } = await newDatabase(t);
@@ -164,6 +168,26 @@ t.test('sql runs a statement while the server runs', async (t) => {
     stderr: /\nplant-store: this is for SQLite; for PostgreSQL, use psql\n$/,
   });
   t.equal(await server.end('SIGTERM'), 0);
+});
+
+t.test('sql fails if the store is moved away while its statement waits', skipFor(noProc), async (t) => {
+  const { file, env } = await newDatabase(t);
+  await run('cli.js', ['migrate'], env);
+  const other = new DatabaseSync(file);
+  t.teardown(() => {
+    other.close();
+  });
+  other.exec('BEGIN IMMEDIATE');
+  const cli = fileURLToPath(new URL('../../../../dist/cli.js', import.meta.url));
+  const child = spawn(process.execPath, [cli, 'sql', 'DELETE FROM plants'], { env: environment(env) });
+  const exited = once(child, 'exit');
+  const printed = text(child.stderr);
+  // SQLite maps the index of the log into memory.
+  await repeatUntil(() => readFileSync(`/proc/${child.pid}/maps`, 'latin1').includes(`${file}-shm`));
+  renameSync(dirname(file), `${dirname(file)}.away`);
+  other.exec('ROLLBACK');
+  t.strictSame(await exited, [1, null]);
+  t.match(await printed, /^plant-store: SQLite: .*plants\.db was deleted .*\n$/m);
 });
 
 t.test('a reader that closes the pipe ends the command silently', async (t) => {

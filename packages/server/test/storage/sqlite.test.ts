@@ -3,21 +3,22 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { randomBytes } from 'node:crypto';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFile, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import t, { type Test } from 'tap';
 import { engines, readPages, temporaryFolder } from '../support/engines.js';
 import { startService } from '../support/service.js';
 import { lacks, skipFor } from '../support/skip.js';
-import { failure, issueToken, openStorage } from '../support/store.js';
+import { failure, issueToken, openExistingStorage, openStorage } from '../support/store.js';
 import { plants } from '../../../../dist/plants/repository.js';
 import { StorageError } from '../../dist/storage/interface.js';
 import { service } from '../../../../dist/service.js';
 import { openStorage as openStorageOf } from '../../dist/storage/open.js';
 import { loadSchema, pendingMigrations } from '../../dist/storage/migrations.js';
 import { identifyFiles } from '../../dist/storage/sqlite/files.js';
+import { openSqlite } from '../../dist/storage/sqlite/storage.js';
 import { SpaceReserve, spaceMeter } from '../../dist/storage/sqlite/free-space.js';
 import { unpackDecision, unpackResults } from '../../dist/storage/sqlite/packed-batches.js';
 import { BatchCommitter, type WriterData } from '../../dist/storage/sqlite/writer-thread.js';
@@ -162,6 +163,50 @@ t.test('a store whose file is deleted or replaced acknowledges nothing until the
       'nothing was left of the refused one',
     );
   }
+});
+
+t.test('a command whose store is deleted or replaced writes no token until it is back', async (t) => {
+  for (const suffix of ['', '-wal']) {
+    const file = await newFile(t);
+    const path = `${file}${suffix}`;
+    const server = await openStorage(`file:${file}`);
+    t.teardown(() => server.close());
+    const command = await openExistingStorage(`file:${file}`);
+    t.teardown(() => command.close());
+    const { tokens } = command;
+    const token = { subject: 's', scopes: [], now: 1, expiresAt: undefined };
+    const { token: kept } = await issueToken(tokens, token);
+    const refuses = async () => {
+      const writes: Promise<unknown>[] = [
+        issueToken(tokens, token),
+        tokens.revoke(kept.id, 2),
+        tokens.prune(2),
+      ];
+      for (const write of writes)
+        await t.rejects(write, {
+          name: 'StorageError',
+          failure: 'unavailable',
+          message: /plants\.db(-wal)? was deleted or replaced/,
+        });
+    };
+    await rename(path, `${path}.away`);
+    await refuses();
+    await copyFile(`${path}.away`, path);
+    await refuses();
+    await rename(`${path}.away`, path);
+    t.strictSame(await server.tokens.listOf('s', 2), [kept], 'nothing was left of what was refused');
+    t.equal((await tokens.revoke(kept.id, 2))?.revokedAt, 2);
+  }
+});
+
+t.test('a command makes nothing where a store was moved away after the command had found it', async (t) => {
+  const file = join(await temporaryFolder(t), 'moved', 'plants.db');
+  const opening = async () => (await openSqlite({ store: service, file, isCommand: true })).close();
+  await t.rejects(opening(), { name: 'StorageError', failure: 'unavailable', message: /no such file/ });
+  await t.rejects(stat(dirname(file)), { code: 'ENOENT' });
+  await mkdir(dirname(file));
+  await t.rejects(opening(), { message: /no such file/ });
+  t.strictSame(await readdir(dirname(file)), []);
 });
 
 t.test(

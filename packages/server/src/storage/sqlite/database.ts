@@ -23,15 +23,16 @@ export function openFolder(file: string): string {
 
 /**
  * Opens a connection for everything except writes of requests.
- * @param file - The path, whose folder must exist. If the file does not, it is created, accessible to this user only.
+ * @param file - The path.
+ * @param mayCreate - Whether a file that does not exist is created, accessible to this user only. Its folder must exist.
  * @throws Error when the file cannot be opened, a part of its store is missing, or SQLite is too old.
  */
-export function openDatabase(file: string): DatabaseSyncInstance {
+export function openDatabase(file: string, mayCreate: boolean): DatabaseSyncInstance {
   checkStore(file);
-  // Creates the file; SQLite creates its other files with the permissions of this one. If an operator has put the file
-  // into place, it may not be on disk yet, and until a checkpoint SQLite syncs only the log. Later would be unsafe:
-  // closing a descriptor of the file removes the locks that SQLite holds on it in this process.
-  syncPath(file, 'a', 0o600);
+  // SQLite creates its other files with the permissions of this one. If an operator has put the file into place, it may
+  // not be on disk yet, and until a checkpoint SQLite syncs only the log. Later would be unsafe: closing a descriptor of
+  // the file removes the locks that SQLite holds on it in this process.
+  syncPath(file, mayCreate ? 'a' : 'r+', 0o600);
   checkVersion();
   const database = openWhole(file, false);
   // This connection writes only the tokens of commands, and migrations. The writer thread runs the checkpoints.
@@ -84,6 +85,24 @@ export function syncRecovered(database: DatabaseSyncInstance, file: string): voi
   const log = logOf(file);
   if (existsSync(log)) syncPath(log);
   syncFolder(dirname(log));
+}
+
+/**
+ * Runs writes in a transaction.
+ * @returns What they return.
+ * @throws Error of the writes, after which nothing has changed, or of the commit.
+ */
+export function inTransaction<T>(database: DatabaseSyncInstance, write: () => T): T {
+  // IMMEDIATE waits for the locks of other processes here, not in the middle of the transaction.
+  database.exec('BEGIN IMMEDIATE');
+  try {
+    const result = write();
+    database.exec('COMMIT');
+    return result;
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error;
+  }
 }
 
 /** Syncs a file or folder to disk. The flags and the mode are those of `openSync`. */

@@ -4,6 +4,7 @@ import { StorageError } from '../interface.js';
 import { existingFileOf, isPostgres } from '../open.js';
 import { closeWithCheckpoint, openDatabase } from './database.js';
 import { withStorageErrors } from './failures.js';
+import { checkFiles, identifyFiles } from './files.js';
 
 /**
  * Runs one statement.
@@ -15,14 +16,16 @@ export function runSql(url: string, statement: string): { rows: Record<string, u
   if (isPostgres(url)) throw new StorageError('unavailable', 'this is for SQLite; for PostgreSQL, use psql');
   const file = existingFileOf(url);
   return withStorageErrors(() => {
-    const database = openDatabase(file);
+    const database = openDatabase(file, false);
     try {
+      const files = identifyFiles(file);
       const ask = (sql: string) => {
         const prepared = database.prepare(sql);
         prepared.setReadBigInts(true);
         return prepared.all() as Record<string, unknown>[];
       };
       const rows = ask(statement);
+      checkFiles(files);
       const [count] = ask('SELECT total_changes() AS changes') as [{ changes: bigint }];
       return { rows, changes: count.changes };
     } finally {

@@ -27,6 +27,7 @@ import { spaceMeter } from './free-space.js';
 import { lockStore, type StoreLock } from './lock.js';
 import { SqlitePageReader } from './page-reader.js';
 import { openSqliteTokens } from './tokens.js';
+import { checkPath } from './store-check.js';
 import { createWorkerFolder, removeLeftFolders, type WorkerFolder } from './worker-folder.js';
 import { connectToWriter, startWriter } from './committer.js';
 
@@ -38,7 +39,7 @@ interface SqliteOptions {
   writes?: Partial<WriteLimits>;
   /** Whether to commit the writes of other processes, too. */
   forWorkers?: boolean | undefined;
-  /** Whether this is a command, which may run beside a server, and takes no lock. */
+  /** Whether this is a command, which may run beside a server, takes no lock, and creates no file. */
   isCommand?: boolean | undefined;
 }
 
@@ -46,6 +47,12 @@ interface SqliteOptions {
 interface OpenSqlite extends Storage {
   /** Where other processes send their writes; undefined if it was not opened for them. */
   readonly writerAddress: string | undefined;
+}
+
+/** What a file is opened for. */
+interface Purpose extends Pick<SqliteOptions, 'forWorkers'> {
+  readonly isServer?: boolean;
+  readonly mayCreate: boolean;
 }
 
 /** What only the server of a store has, until it closes the store. */
@@ -68,7 +75,7 @@ export function openSqlite({
   forWorkers = false,
   isCommand = false,
 }: SqliteOptions): Promise<OpenSqlite> {
-  const options = { isCommand, forWorkers };
+  const options = { isServer: !isCommand, mayCreate: !isCommand, forWorkers };
   return withDatabase(file, options, async (database, held) => {
     await migrate(loadSchema(store, 'sqlite'), database);
     const files = identifyFiles(file);
@@ -103,7 +110,7 @@ function observedSpace(database: DatabaseSyncInstance, measure: () => Space): ()
  * @throws StorageError when the file cannot be opened, or its schema requires a newer application.
  */
 export function migrateSqlite(schema: StoreSchema, file: string): Promise<Migration[]> {
-  return withDatabase(file, { isCommand: true }, async (database) => {
+  return withDatabase(file, { mayCreate: true }, async (database) => {
     const applied = await migrate(schema, database);
     closeWithCheckpoint(database);
     return applied;
@@ -116,16 +123,16 @@ export function migrateSqlite(schema: StoreSchema, file: string): Promise<Migrat
  */
 async function withDatabase<T>(
   file: string,
-  { isCommand, forWorkers }: Pick<SqliteOptions, 'isCommand' | 'forWorkers'>,
+  { isServer = false, mayCreate, forWorkers }: Purpose,
   work: (database: DatabaseSyncInstance, held: Held) => Promise<T>,
 ): Promise<T> {
   let database: DatabaseSyncInstance | undefined;
   let lock: StoreLock | undefined;
   let folder: WorkerFolder | undefined;
   try {
-    const path = openFolder(file);
-    lock = isCommand ? undefined : await lockStore(path);
-    database = openDatabase(file);
+    const path = mayCreate ? openFolder(file) : checkPath(file);
+    lock = isServer ? await lockStore(path) : undefined;
+    database = openDatabase(file, mayCreate);
     if (lock !== undefined) await removeLeftFolders(path);
     folder = forWorkers ? createWorkerFolder(path) : undefined;
     return await work(database, { lock, folder });
@@ -223,7 +230,7 @@ function createStorage(
   return {
     collection: documents.collection,
     transaction: documents.transaction,
-    tokens: openSqliteTokens(database, groupCommit),
+    tokens: openSqliteTokens(database, files, groupCommit),
     broken: committer.broken,
     writerAddress: folder?.socket,
     // eslint-disable-next-line @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not

@@ -13,7 +13,9 @@ import {
 } from '../token-row.js';
 import { type IssuedRow, issuing, revoking } from '../token-writes.js';
 import type { Write } from '../writes.js';
+import { inTransaction } from './database.js';
 import { withStorageErrors } from './failures.js';
+import { checkFiles, type StoreFile } from './files.js';
 
 const insertText = `INSERT INTO tokens (${tokenColumns}, hash, prune_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
 /** Tokens of operators have no `prune_at`, and get none. */
@@ -25,14 +27,28 @@ const prunedByCommand = 1_000;
 /* eslint-disable @typescript-eslint/require-await -- the interface is asynchronous, SQLite is not */
 /**
  * Opens the tokens in a database. The caller must keep a reference to it, since its statements do not keep it open.
+ * @param files - The files that must be in place when a command writes.
  * @param groupCommit - Takes what handlers write.
  */
-export function openSqliteTokens(database: DatabaseSyncInstance, groupCommit: GroupCommit): TokenRepository {
+export function openSqliteTokens(
+  database: DatabaseSyncInstance,
+  files: readonly StoreFile[],
+  groupCommit: GroupCommit,
+): TokenRepository {
   const prepare = (text: string) => {
     const statement = database.prepare(text);
     statement.setReturnArrays(true);
     return statement;
   };
+  /** Runs what a command writes. */
+  const write = <T>(run: () => T) =>
+    withStorageErrors(() =>
+      inTransaction(database, () => {
+        const result = run();
+        checkFiles(files);
+        return result;
+      }),
+    );
   const insert = database.prepare(insertText);
   const findOne = prepare(`SELECT ${tokenColumns} FROM tokens WHERE hash = ?`);
   const valid = (condition: string) =>
@@ -71,7 +87,7 @@ export function openSqliteTokens(database: DatabaseSyncInstance, groupCommit: Gr
       return (await groupCommit.write(revoking(subject, id))) === 'deleted';
     },
     async create(token, hash) {
-      withStorageErrors(() => insert.run(...toTokenRow(token), hash, null));
+      write(() => insert.run(...toTokenRow(token), hash, null));
     },
     list(subject) {
       return listInPages(async (...after) => {
@@ -80,7 +96,7 @@ export function openSqliteTokens(database: DatabaseSyncInstance, groupCommit: Gr
       });
     },
     async revoke(id, at) {
-      const row = withStorageErrors(() => revokeOne.get(at, at + keptFor, id) as unknown[] | undefined);
+      const row = write(() => revokeOne.get(at, at + keptFor, id) as unknown[] | undefined);
       return row && toToken(row);
     },
     async prune(at) {
@@ -90,7 +106,7 @@ export function openSqliteTokens(database: DatabaseSyncInstance, groupCommit: Gr
         const ended = withStorageErrors(() => selectEnded.all(last as number, at) as unknown[][]);
         // By their ids, since another token may have got the rowid meanwhile.
         const ids = JSON.stringify(ended.map(([, id]) => id));
-        deleted += withStorageErrors(() => remove.run(ids)).changes;
+        deleted += write(() => remove.run(ids)).changes;
         last = ended.length === prunedByCommand ? ended.at(-1)?.[0] : undefined;
       }
       return deleted;

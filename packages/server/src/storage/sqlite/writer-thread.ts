@@ -18,7 +18,7 @@ import {
   type Reply,
   type Required,
 } from './packed-batches.js';
-import { closeWithCheckpoint } from './database.js';
+import { closeWithCheckpoint, inTransaction } from './database.js';
 import { describeError, isFull } from './failures.js';
 import { SpaceReserve, spaceMeter } from './free-space.js';
 import { checkFiles, existing, type StoreFile } from './files.js';
@@ -200,7 +200,6 @@ export class BatchCommitter {
   }
 
   #run(batches: readonly WaitingBatch[]): PackedResults[] {
-    const database = this.#database;
     // What makes space goes on.
     const refuses = this.#space.isShortFor(batches.map(({ writes }) => writes))
       ? ({ text }: Write) => text !== null
@@ -217,17 +216,15 @@ export class BatchCommitter {
     const isRefused = ({ writes, required }: WaitingBatch) =>
       required === undefined ? writes.every(refuses) : writes.some(refuses);
     if (batches.every(isRefused)) return batches.map(run);
-    let committing = false;
+    let committing = false as boolean;
     try {
-      // IMMEDIATE waits for the locks of other processes here, not in the middle of the transaction.
-      database.exec('BEGIN IMMEDIATE');
-      const results = batches.map(run);
-      checkFiles(this.#files);
-      committing = true;
-      database.exec('COMMIT');
-      return results;
+      return inTransaction(this.#database, () => {
+        const results = batches.map(run);
+        checkFiles(this.#files);
+        committing = true;
+        return results;
+      });
     } catch (error) {
-      if (database.isTransaction) database.exec('ROLLBACK');
       if (isFull(error)) this.#space.wasFull();
       // A failed COMMIT may have taken effect, unless the log had no space for all of it. An earlier failure has none.
       const failure = committing && !isFull(error) ? 'unknown-outcome' : 'unavailable';
