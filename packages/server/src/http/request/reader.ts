@@ -6,7 +6,7 @@ import type { ParameterPlace } from '../../contract/parameters.js';
 import { nothing, type Schema } from '../../contract/schema.js';
 import { anything } from '../../contract/shape.js';
 import { ApiError, type ErrorKind } from '../../errors.js';
-import { parseCookies } from '../cookies.js';
+import { cookiesOf } from '../cookies.js';
 import { acceptedTypes, type BodyContent } from '../../contract/body.js';
 import { parseJson } from './body.js';
 import { createConverter } from './conversion.js';
@@ -55,7 +55,7 @@ export function createRequestReader(operation: Operation, options: ReaderOptions
       query: query?.(request.query as Values),
     };
     if (header !== undefined) input.headers = header(pick(request.headers, operation));
-    if (cookie !== undefined) input.cookies = cookie(parseCookies(request.headers.cookie ?? ''));
+    if (cookie !== undefined) input.cookies = cookie({ ...cookiesOf(request.raw) });
     return input;
   };
 }
