@@ -110,7 +110,9 @@ export function createHandlers(context: ServiceContext): Handlers<operations, op
     },
 
     async addEntry({ caller, headers: { 'Idempotency-Key': key }, body }) {
-      return keys.run(caller.subject, { caller, key, request: ['addEntry', body] }, (tx) => addEntry(tx, body));
+      return keys.run(caller.subject, { caller, key, request: ['addEntry', body] }, (tx) =>
+        addEntry(tx, body),
+      );
     },
 
     async createInvoice({ caller, headers: { 'Idempotency-Key': key }, body: { project } }) {
