@@ -12,15 +12,15 @@ const addresses = new WeakMap<FastifyRequest, string>();
 export function addressOf(request: FastifyRequest): string {
   let address = addresses.get(request);
   if (address === undefined) {
-    const given: string | undefined = request.ip;
-    address = plainAddress(given ?? '');
+    address = plainAddress(request.ip);
     addresses.set(request, address);
   }
   return address;
 }
 
 /** Removes the port and the brackets that a proxy may add, and the prefix of an IPv4 address on an IPv6 socket. */
-function plainAddress(text: string): string {
+function plainAddress(text: string | undefined): string {
+  if (text === undefined) return '';
   const [, ipv6, ipv4] = /^(?:\[([^\]]*)\]|([\d.]+))(?::\d+)?$/.exec(text) ?? [];
   const address = ipv6 ?? ipv4 ?? text;
   return /^::ffff:([\d.]+)$/i.exec(address)?.[1] ?? address;

@@ -238,7 +238,7 @@ t.test('no shared cache keeps a response to a caller, and none keeps an error', 
   const cached = async (method: string, url: string, options: object = { token }) => {
     const { status, headers } = await call(method, url, options);
     t.equal(headers['x-content-type-options'], 'nosniff', `${method} ${url}`);
-    return `${status} ${headers['cache-control']}`;
+    return `${status} ${String(headers['cache-control'])}`;
   };
   const mine = 'private, no-cache';
   t.equal(await cached('POST', '/plants', { token, body: { id: 1, name: 'a' } }), `200 ${mine}`);
@@ -308,7 +308,7 @@ t.test('a request id tells nothing about other requests', async (t) => {
   const { call } = await startService(t, engine);
   const ids = new Set<string>();
   for (let i = 0; i < 8; i++) {
-    const id = (await call('GET', '/nothing')).headers['x-request-id'] ?? '';
+    const id = String((await call('GET', '/nothing')).headers['x-request-id']);
     t.match(id, /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/);
     for (const part of id.split('-')) ids.add(part);
   }
