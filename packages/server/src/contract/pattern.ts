@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import type { RE2JS } from 're2js';
 
 /** The greatest size of a pattern: each character is compared with all its parts, those repeated as often as written. */
-export const maxSize = 10_000;
+const maxSize = 10_000;
 /** The greatest product of counts inside each other that RE2 takes. */
 const maxCount = 1_000;
 /** How many characters Node.js may compare again for each character of a text. */
@@ -44,7 +44,7 @@ export class LinearPattern {
   }
 
   test(text: string): boolean {
-    // `test` would remember states, of which hostile texts cause ever new ones.
+    // RE2JS's own `test` remembers states, of which hostile texts cause ever new ones.
     return this.#parts.every(({ program, isAbsent }) => program.matcher(text).find() !== isAbsent);
   }
 
@@ -185,22 +185,22 @@ function write(element: AST.Element): Part {
   throw new PatternError(`${element.raw} is not supported`, 'Write it in another way');
 }
 
+function joined(parts: readonly Part[], separator: '' | '|'): Part {
+  const size = parts.reduce((sum, one) => sum + one.size, separator === '' ? 0 : parts.length - 1);
+  const count = parts.reduce((most, one) => Math.max(most, one.count), 1);
+  return partOf(parts.map(({ text }) => text).join(separator), size, count);
+}
+
 function sequence(elements: readonly AST.Element[]): Part {
-  const parts = elements.map(write);
-  return partOf(
-    parts.map(({ text }) => text).join(''),
-    parts.reduce((size, one) => size + one.size, 0),
-    Math.max(1, ...parts.map(({ count }) => count)),
-  );
+  return joined(elements.map(write), '');
 }
 
 function choice(alternatives: readonly AST.Alternative[]): Part {
-  const parts = alternatives.map(({ elements }) => sequence(elements));
-  return partOf(
-    `(?:${parts.map(({ text }) => text).join('|')})`,
-    parts.reduce((size, one) => size + one.size, 0),
-    Math.max(...parts.map(({ count }) => count)),
+  const written = joined(
+    alternatives.map(({ elements }) => sequence(elements)),
+    '|',
   );
+  return { ...written, text: `(?:${written.text})` };
 }
 
 /** Repeats a text, in pieces of at most so many repetitions each. */

@@ -151,9 +151,13 @@ t.test('a pattern matches what ECMAScript says, also unpaired surrogates', async
     (source, texts) => {
       // Only newer versions of Node.js take a name twice, in different alternatives.
       fc.pre(source.split('(?<x>').length <= 2);
-      const [pattern, native] = [patternOf(source), new RegExp(source, 'u')];
+      const [pattern, native] = [patternOf(source), new RegExp(source, 'uy')];
       for (const value of texts) {
-        const isMatch = native.test(value);
+        // At each character, since Node.js by itself also finds `a|\B` inside a surrogate pair.
+        const isMatch = [...value, ''].some((_, i, chars) => {
+          native.lastIndex = chars.slice(0, i).join('').length;
+          return native.test(value);
+        });
         tried[`${isMatch}`]++;
         if (pattern.test(value) !== isMatch) throw new Error(`${source} with ${JSON.stringify(value)}`);
       }
@@ -280,7 +284,7 @@ t.test('the characters of a text, times the size of its pattern, count as checks
   const { put, find } = await startOrchard(
     t,
     { words: { type: 'string', pattern } },
-    '^(?:a{4999}|b{4999})*$',
+    '^(?:a{4999}|b{4998})*$',
   );
   const { size } = patternOf(pattern) as LinearPattern;
   const most = Math.floor((64 * 30_000) / size);
@@ -288,6 +292,6 @@ t.test('the characters of a text, times the size of its pattern, count as checks
   // The response, which has the text again, is not counted.
   t.match(await put({ words: 'a'.repeat(0.8 * most) }), { status: 200 });
   t.match(await put({ words: 'a'.repeat(most + 1) }), error(40002, costly));
-  t.match(await find('a'.repeat(100)), error(40006, 'code must match pattern "^(?:a{4999}|b{4999})*$"'));
+  t.match(await find('a'.repeat(100)), error(40006, 'code must match pattern "^(?:a{4999}|b{4998})*$"'));
   t.match(await find('a'.repeat(200)), error(40006, costly));
 });
