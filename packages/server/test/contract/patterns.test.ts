@@ -154,7 +154,7 @@ t.test('a pattern matches what ECMAScript says, also unpaired surrogates', async
       const [pattern, native] = [patternOf(source), new RegExp(source, 'uy')];
       for (const value of texts) {
         // At each character, since Node.js by itself also finds `a|\B` inside a surrogate pair.
-        const isMatch = [...value, ''].some((_, i, chars) => {
+        const isMatch = [...Array.from(value), ''].some((_, i, chars) => {
           native.lastIndex = chars.slice(0, i).join('').length;
           return native.test(value);
         });
