@@ -12,24 +12,22 @@ import { defaultWriteLimits, GroupCommit, type WriteLimits } from '../group-comm
 import {
   applyMigrations,
   loadSchema,
+  madeBeforeReleases,
   migrateCommand,
   pendingMigrations,
-  requireCreations,
-  selectApplied,
   type AppliedMigration,
   type Migrated,
   type StoreSchema,
 } from '../migrations.js';
 import { pageRows } from '../page-size.js';
-import { tokenIndexes } from '../token-row.js';
 import type { TransactionCommitter } from '../transactions.js';
 import { CitusStatements } from './citus-statements.js';
 import { CitusNodes } from './citus-nodes.js';
 import { createCitusTransactions } from './citus-transactions.js';
 import { distribute, hasCitus, isDistributed, Placements } from './citus-tables.js';
-import { isMissingTable } from './failures.js';
+import { isMissingColumn, isMissingTable } from './failures.js';
 import { StatementRunner, type PostgresOptions } from './statement-runner.js';
-import { allFunctions, checkPrivileges, grantsOf } from './privileges.js';
+import { checkPrivileges, grantsOf } from './privileges.js';
 import { checkEncoding } from './server-check.js';
 import { serverStatements, type DocumentStatements } from './statements.js';
 import { openPostgresTokens } from './tokens.js';
@@ -40,6 +38,9 @@ import { createPostgresCommitter, type Statements } from './committer.js';
 const migrationLock = '123623169254515';
 /** The maximum number of documents in a next page. A first page has fewer, so that many can be read together. */
 const nextPageRows = 5 * pageRows;
+/** Every release records this number in the stores that it begins; earlier ones lack the column. */
+const format = 1;
+const selectApplied = 'SELECT version, name, oldest_application, format FROM migrations';
 /** How long a migration waits for a table lock. Other statements queue behind it, so this must be short. */
 const migrationLockTime = '5s';
 
@@ -102,7 +103,6 @@ async function migrate(schema: StoreSchema, client: Client): Promise<Migrated> {
   await client.query('BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL synchronous_commit = on');
   await client.query(`SELECT pg_advisory_xact_lock(${migrationLock})`);
   await client.query(`SET LOCAL lock_timeout = '${migrationLockTime}'`);
-  requireCreations(schema, [...tokenIndexes, ...allFunctions(schema)]);
   // Citus sends the whole query to its nodes, which take one statement.
   const takesOne = await hasCitus(query);
   const applied = await applyMigrations(schema, {
@@ -110,16 +110,30 @@ async function migrate(schema: StoreSchema, client: Client): Promise<Migrated> {
       version int NOT NULL PRIMARY KEY,
       name text NOT NULL,
       oldest_application text NOT NULL,
-      applied_at bigint NOT NULL
+      applied_at bigint NOT NULL,
+      format int NOT NULL DEFAULT ${format}
     )`,
     execute: async (sql) => {
       for (const statement of takesOne ? statementsOf(sql) : [sql]) await client.query(statement);
     },
-    read: async (sql) => (await client.query<AppliedMigration>(sql)).rows,
+    read: async () => toApplied(await query(selectApplied).catch(explain)),
   });
   await distribute(query, schema);
   await client.query('COMMIT');
   return { applied, grants: grantsOf(schema, database, namespace) };
+}
+
+function toApplied(rows: readonly (readonly unknown[])[]): AppliedMigration[] {
+  return (rows as readonly (readonly [number, string, string])[]).map(
+    ([version, name, oldestApplication]) => ({ version, name, oldestApplication }),
+  );
+}
+
+/** @throws StorageError that says why a store that no release has begun is refused, or the error itself. */
+function explain(error: unknown): never {
+  const cause = error instanceof StorageError ? error.cause : error;
+  if (!isMissingColumn(cause)) throw error;
+  throw new StorageError('unavailable', `PostgreSQL: ${madeBeforeReleases('psql')}`, { cause });
 }
 
 /** The statements of a migration. A semicolon in a comment, a quoted text or the body of a function ends none. */
@@ -138,7 +152,6 @@ function createStorage(store: StoreDefinition, options: PostgresOptions, limits:
   const { collections } = store;
   // Loaded once: a release that is installed over this one has other migrations.
   const schema = loadSchema(store, 'postgres');
-  requireCreations(schema, [...tokenIndexes, ...allFunctions(store)]);
   const runner = new StatementRunner(store.name, options, async (query) => {
     const distributed = await isDistributed(query, store);
     if (distributed) await nodes.connected(query);
@@ -179,20 +192,13 @@ function createStorage(store: StoreDefinition, options: PostgresOptions, limits:
     broken: committer.broken,
     connect: () => runner.connect(),
     async check() {
-      await checkPrivileges(runner, schema, options.url, () =>
-        [...statements.values()].flatMap(({ functions }) => functions),
-      );
+      await checkPrivileges(runner, schema, options.url);
       for (const one of statements.values()) one.check();
       const rows = await runner.read(selectApplied).catch((error: unknown) => {
         if (error instanceof StorageError && isMissingTable(error.cause)) return [];
-        throw error;
+        return explain(error);
       });
-      const applied = (rows as [number, string, string][]).map(([version, name, oldestApplication]) => ({
-        version,
-        name,
-        oldestApplication,
-      }));
-      if (pendingMigrations(schema, applied).length === 0) return;
+      if (pendingMigrations(schema, toApplied(rows)).length === 0) return;
       throw new StorageError(
         'unavailable',
         `the schema of the database is missing or out of date: run ${migrateCommand(schema)}`,
