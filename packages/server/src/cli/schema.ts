@@ -2,8 +2,8 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { messageOf, type CollectionDefinition } from '../storage/interface.js';
 import { bytesTogether, enoughBytes, pageBytes, pageRows, shortBytes } from '../storage/page-size.js';
-import { greatestOf, pageOrder, type PageOrder } from '../storage/postgres/page-order.js';
-import { functionsOf, idTypes } from '../storage/postgres/statements.js';
+import { functionsOf, greatestOf, pageOrder, type PageOrder } from '../storage/postgres/page-order.js';
+import { idTypes } from '../storage/postgres/statements.js';
 import { tokenIndexes } from '../storage/token-row.js';
 import { outcomeInSql } from '../storage/writes.js';
 import { longBytes, longIndexOf } from '../storage/sqlite/page-reader.js';

@@ -359,9 +359,7 @@ t.test('Citus', options, async (t) => {
     const document = await readFile(new URL('../../../../docs/postgres.md', import.meta.url), 'utf8');
     const block = /```sql\n(CREATE ROLE [^]*?)```/.exec(document)?.[1] ?? '';
     await sql(`REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC;
-      ${block.replace('DATABASE plants', 'DATABASE postgres')};
-      REVOKE EXECUTE ON FUNCTION plants_pages_v1, plants_pages_v2, plants_delete_v1, plants_change_v1
-      FROM plant_store`);
+      ${block.replace('DATABASE plants', 'DATABASE postgres')}`);
     const urls = nodes.map((node) => node.url().replace('postgres@', 'plant_store@'));
     for (const [i, url] of urls.entries()) {
       const { plants } = await open(t, url);

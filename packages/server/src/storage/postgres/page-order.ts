@@ -1,5 +1,5 @@
 // How pages are read in one direction, in SQL: for the functions of schemas, and for Citus.
-import { type IdKind, idRange, textIdBytes } from '../interface.js';
+import { type CollectionDefinition, type IdKind, idRange, textIdBytes } from '../interface.js';
 
 /** The parts of statements that depend on the kind of ids and on the direction. */
 export interface PageOrder {
@@ -46,4 +46,9 @@ export function pageOrder(kind: IdKind, descending: boolean): PageOrder {
     moving: 'stop',
     following: (id) => (isText ? id : `${id} - 1`),
   };
+}
+
+/** The names of a collection's functions, which the server does not call any more. */
+export function functionsOf({ name }: CollectionDefinition): Record<'pages' | 'delete' | 'change', string> {
+  return { pages: `${name}_pages_v2`, delete: `${name}_delete_v1`, change: `${name}_change_v1` };
 }

@@ -2,8 +2,8 @@
 import { Client, DatabaseError, escapeIdentifier } from 'pg';
 import { StorageError, type StoreDefinition } from '../interface.js';
 import { NotConnected } from './failures.js';
+import type { Row } from './query.js';
 import type { StatementRunner } from './statement-runner.js';
-import { functionsOf } from './statements.js';
 
 /** A privilege on a whole table. docs/postgres.md grants the same ones. */
 type TablePrivilege = readonly [table: string, privilege: 'SELECT' | 'INSERT' | 'UPDATE' | 'DELETE'];
@@ -13,19 +13,11 @@ const ofCollections = ['SELECT', 'INSERT', 'DELETE'] as const;
 /** Other tables, which every service reads. */
 const readOnly = ['tokens', 'migrations'];
 
-/** The tables and functions that a service needs. */
-type Objects = Pick<StoreDefinition, 'collections'>;
-
-function tablePrivileges({ collections }: Objects): TablePrivilege[] {
+function tablePrivileges({ collections }: Pick<StoreDefinition, 'collections'>): TablePrivilege[] {
   return [
     ...collections.flatMap(({ name }) => ofCollections.map((privilege) => [name, privilege] as const)),
     ...readOnly.map((name) => [name, 'SELECT'] as const),
   ];
-}
-
-/** The functions that the service calls. */
-export function allFunctions({ collections }: Objects): string[] {
-  return collections.flatMap((collection) => Object.values(functionsOf(collection)));
 }
 
 /** The GRANT statements for a role of the service that does not own the tables, and has the name of the service. */
@@ -45,49 +37,41 @@ export function grantsOf(
     `GRANT SELECT ON ${readOnly.join(', ')}${to}`,
     // Only services whose handlers issue tokens need it.
     `GRANT INSERT, UPDATE, DELETE ON tokens${to}`,
-    `GRANT EXECUTE ON FUNCTION ${allFunctions(store).join(', ')}${to}`,
   ];
 }
 
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 /**
- * Reads what the role lacks, each as what to grant, with the name if it is a function. An object that does not exist
- * lacks nothing: the version of the schema shows that it is missing. The tables of a schema without USAGE are invisible
+ * Reads what the role lacks, each as what to grant. An object that does not exist lacks nothing: the version of the schema shows that it is missing. The tables of a schema without USAGE are invisible
  * to the role, so that schema is looked up by its name in the search path.
  */
 const readMissing = `
-  SELECT NULL AS function, format('CONNECT ON DATABASE %I', current_database()), current_user::text
+  SELECT format('CONNECT ON DATABASE %I', current_database()), current_user::text
   WHERE NOT has_database_privilege(current_database(), 'CONNECT')
   UNION ALL
-  SELECT NULL, format('USAGE ON SCHEMA %I', nspname), current_user::text
+  SELECT format('USAGE ON SCHEMA %I', nspname), current_user::text
   FROM pg_namespace AS schema
   WHERE to_regclass(($1::text[])[1]) IS NULL AND NOT has_schema_privilege(oid, 'USAGE')
     AND quote_ident(nspname) = ANY (regexp_split_to_array(current_setting('search_path'), ',\\s*'))
     AND EXISTS (SELECT FROM pg_class WHERE relnamespace = schema.oid AND relname = ($1::text[])[1])
   UNION ALL
-  SELECT NULL, format('%s ON %I', string_agg(privilege, ', '), name), current_user::text
+  SELECT format('%s ON %I', string_agg(privilege, ', '), name), current_user::text
   FROM unnest($1::text[], $2::text[]) AS needed (name, privilege)
-  WHERE NOT has_table_privilege(to_regclass(name), privilege) GROUP BY name
-  UNION ALL
-  SELECT name, format('EXECUTE ON FUNCTION %I', name), current_user::text
-  FROM unnest($3::text[]) AS name WHERE NOT has_function_privilege(to_regproc(name), 'EXECUTE')`;
+  WHERE NOT has_table_privilege(to_regclass(name), privilege) GROUP BY name`;
 
 /**
  * Checks that the role has the privileges that the service needs.
- * @param store - The tables and functions of the service.
  * @param url - The URL of the database, to name it when the role may not connect to it.
- * @param called - Returns the functions that the service calls. It is known when there is a connection.
  * @throws StorageError with the GRANT statements for those that it lacks.
  */
 export async function checkPrivileges(
   runner: StatementRunner,
-  store: Objects,
+  store: Pick<StoreDefinition, 'collections'>,
   url: string,
-  called: () => readonly string[],
 ): Promise<void> {
   try {
-    await requirePrivileges(runner, tablePrivileges(store), allFunctions(store), called);
+    await requirePrivileges(runner, tablePrivileges(store));
   } catch (error) {
     if (!isDenied(error) || !(error instanceof NotConnected)) throw error;
     const { database = '', user = '' } = new Client({ connectionString: url });
@@ -96,22 +80,14 @@ export async function checkPrivileges(
 }
 
 /**
- * Checks privileges on tables and functions.
+ * Checks privileges on tables.
  * @throws StorageError with the GRANT statements for those that the role lacks.
  */
-async function requirePrivileges(
-  runner: StatementRunner,
-  tables: readonly TablePrivilege[],
-  functions: readonly string[],
-  called: () => readonly string[],
-): Promise<void> {
+async function requirePrivileges(runner: StatementRunner, tables: readonly TablePrivilege[]): Promise<void> {
   const names = tables.map(([table]) => table);
   const privileges = tables.map(([, privilege]) => privilege);
-  const rows = await runner.read(readMissing, [names, privileges, functions]);
-  const missing = (rows as [string | null, string, string][]).filter(
-    ([name]) => name === null || called().includes(name),
-  );
-  if (missing.length > 0) throw lacks(missing.map(([, ...grant]) => grant));
+  const missing = await runner.read(readMissing, [names, privileges]);
+  if (missing.length > 0) throw lacks(missing as readonly Row[] as readonly [string, string][]);
 }
 
 /**
@@ -127,7 +103,7 @@ export async function withPrivileges<T>(
   try {
     return await statement();
   } catch (error) {
-    if (isDenied(error)) await requirePrivileges(runner, needed(), [], () => []);
+    if (isDenied(error)) await requirePrivileges(runner, needed());
     throw error;
   }
 }
