@@ -21,18 +21,15 @@ import {
 } from '../migrations.js';
 import { pageRows } from '../page-size.js';
 import type { TransactionCommitter } from '../transactions.js';
-import { CitusStatements } from './citus-statements.js';
-import { CitusNodes } from './citus-nodes.js';
-import { createCitusTransactions } from './citus-transactions.js';
-import { distribute, hasCitus, isDistributed, Placements } from './citus-tables.js';
+import { CitusNodes, citusTables } from './citus.js';
+import { distribute, hasCitus, isDistributed } from './citus-tables.js';
+import { type Documents, serverTables } from './documents.js';
 import { isMissingColumn, isMissingTable } from './failures.js';
 import { StatementRunner, type PostgresOptions } from './statement-runner.js';
 import { checkPrivileges, grantsOf } from './privileges.js';
 import { checkEncoding } from './server-check.js';
-import { serverStatements, type DocumentStatements } from './statements.js';
 import { openPostgresTokens } from './tokens.js';
-import { PostgresTransactions, serverTransactions } from './transactions.js';
-import { createPostgresCommitter, type Statements } from './committer.js';
+import { createPostgresCommitter } from './committer.js';
 
 /** The key of the advisory lock that serializes migrations; all releases use the same one. */
 const migrationLock = '123623169254515';
@@ -155,34 +152,28 @@ function createStorage(store: StoreDefinition, options: PostgresOptions, limits:
   const runner = new StatementRunner(store.name, options, async (query) => {
     const distributed = await isDistributed(query, store);
     if (distributed) await nodes.connected(query);
-    statements = distributed ? citus : server;
+    tables = distributed ? citus : server;
   });
-  const placements = new Placements(runner);
-  const nodes = new CitusNodes(runner, placements);
-  const server: Statements = new Map(collections.map((one) => [one, serverStatements(runner, one)]));
-  const citus: Statements = new Map(
-    collections.map((one) => [one, new CitusStatements(runner, nodes, placements, one)]),
-  );
-  /** Those of the two that suit the tables, as the newest connection has found them. */
-  let statements = server;
-  // Both have statements for all collections.
-  const statementsOf = (one: CollectionDefinition) => statements.get(one) as DocumentStatements;
+  const nodes = new CitusNodes(runner, collections[0]?.name ?? '');
+  const server = serverTables(runner, collections);
+  const citus = citusTables(runner, nodes, collections);
+  /** Those of the two that suit the database, as the newest connection has found it. */
+  let tables = server;
+  // Both have all collections.
+  const documentsOf = (one: CollectionDefinition) => tables.documents.get(one) as Documents;
   limits.observer?.connections?.(() => runner.open);
-  const committer = createPostgresCommitter(runner, () => statements, limits.observer);
+  const committer = createPostgresCommitter(runner, () => tables, limits.observer);
   const groupCommit = new GroupCommit(committer, { ...limits, maxAge: runner.limits.all });
   const readerOf = (one: CollectionDefinition): CollectionReader => ({
     page: (subject, page) => {
       const limit = Math.min(page.limit, page.isFirst ? pageRows : nextPageRows);
-      return statementsOf(one).page({ ...page, subject, limit });
+      return documentsOf(one).page({ ...page, subject, limit });
     },
-    count: (subject, bounds) => statementsOf(one).count(subject, bounds),
+    count: (subject, bounds) => documentsOf(one).count(subject, bounds),
   });
-  const ofServer = new PostgresTransactions(runner, serverTransactions(collections));
-  const ofCitus = createCitusTransactions(runner, nodes, collections);
-  const transactionsNow = () => (statements === citus ? ofCitus : ofServer);
-  const transactions: TransactionCommitter = {
-    commitTransaction: (subject, steps) => transactionsNow().commitTransaction(subject, steps),
-    commitAlone: (subject, run) => transactionsNow().commitAlone(subject, run),
+  const transactions: Required<TransactionCommitter> = {
+    commitTransaction: (...all) => tables.transactions.commitTransaction(...all),
+    commitAlone: (...all) => tables.transactions.commitAlone(...all),
   };
   const documents = openCollections(collections, groupCommit, readerOf, transactions, limits);
   return {
@@ -193,7 +184,7 @@ function createStorage(store: StoreDefinition, options: PostgresOptions, limits:
     connect: () => runner.connect(),
     async check() {
       await checkPrivileges(runner, schema, options.url);
-      for (const one of statements.values()) one.check();
+      tables.check();
       const rows = await runner.read(selectApplied).catch((error: unknown) => {
         if (error instanceof StorageError && isMissingTable(error.cause)) return [];
         return explain(error);
@@ -206,7 +197,9 @@ function createStorage(store: StoreDefinition, options: PostgresOptions, limits:
     },
     async close() {
       await Promise.all([documents.close(), groupCommit.close()]);
-      await Promise.all([...server.values(), ...citus.values()].map((one) => one.drain()));
+      await Promise.all(
+        [...server.documents.values(), ...citus.documents.values()].map((one) => one.drain()),
+      );
       await committer.close();
     },
   };
