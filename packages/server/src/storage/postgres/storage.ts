@@ -99,7 +99,7 @@ async function migrate(schema: StoreSchema, client: Client): Promise<Migrated> {
   await client.query('BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL synchronous_commit = on');
   await client.query(`SELECT pg_advisory_xact_lock(${migrationLock})`);
   await client.query(`SET LOCAL lock_timeout = '${migrationLockTime}'`);
-  requireCreations(schema, [...tokenIndexes]);
+  requireCreations(schema, [...schema.collections.map(({ name }) => name), ...tokenIndexes]);
   // Citus sends the whole query to its nodes, which take one statement.
   const takesOne = await hasCitus(query);
   const applied = await applyMigrations(schema, {
@@ -135,7 +135,7 @@ function createStorage(store: StoreDefinition, options: PostgresOptions, limits:
   const { collections } = store;
   // Loaded once: a release that is installed over this one has other migrations.
   const schema = loadSchema(store, 'postgres');
-  requireCreations(schema, [...tokenIndexes]);
+  requireCreations(schema, [...collections.map(({ name }) => name), ...tokenIndexes]);
   const runner = new StatementRunner(store.name, options, async (query) => {
     const distributed = await isDistributed(query, store);
     if (distributed) await nodes.connected(query);
