@@ -195,12 +195,7 @@ export function citusTables(
   nodes: CitusNodes,
   collections: readonly CollectionDefinition[],
 ): Tables {
-  const texts = new Map(
-    collections.map((one) => [
-      one,
-      documentTexts(one, (subjects) => `stored.subject = ANY (${subjects}) AND `),
-    ]),
-  );
+  const texts = new Map(collections.map((one) => [one, documentTexts(one, true)]));
   // Any table leads to the node. Nothing of it is read, but there is one row, for which the lock is taken there.
   const begin = (subject: string, key: bigint) =>
     `${sequentially}; SELECT pg_advisory_xact_lock(${key}) FROM (SELECT count(*) FROM (

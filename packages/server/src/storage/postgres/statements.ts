@@ -63,22 +63,21 @@ export type DocumentTexts = ReturnType<typeof documentTexts>;
  *   replacement is an INSERT that finds its row by the key: an UPDATE with a join would have several plans.
  * - A constant LIMIT, around an unknown one or in the recursion, keeps the estimated cost below that of JIT compilation.
  *
- * @param onShard - A condition that the rows `stored` are of the subjects in an array, by which Citus finds the shard.
+ * @param isDistributed - Whether a condition on subjects leads each statement to its shard, for Citus: those on pages to
+ *   that of all subjects, the others to that of the first one, the only one.
  */
-export function documentTexts(
-  { name, column, id }: CollectionDefinition,
-  onShard: (subjects: string) => string = () => '',
-) {
+export function documentTexts({ name, column, id }: CollectionDefinition, isDistributed = false) {
+  const onShard = (subjects: string) => (isDistributed ? `stored.subject = ${subjects} AND ` : '');
   const type = idTypes[id];
   /** Looks up the rows `given` by arrays, which begin with subjects and ids. */
   const found = (what: string, columns: string, ...arrays: string[]) =>
     `SELECT ${what} FROM unnest(${arrays.join()}) AS given (subject, id${columns})
       CROSS JOIN LATERAL (
         SELECT stored.ctid AS place, stored.${column} AS stored_text FROM ${name} AS stored
-        WHERE ${onShard(arrays[0] ?? '')}stored.subject = given.subject AND stored.id BETWEEN given.id AND given.id
+        WHERE ${onShard(`(${arrays[0]})[1]`)}stored.subject = given.subject AND stored.id BETWEEN given.id AND given.id
         ORDER BY stored.id LIMIT 1) AS it`;
   const keys = ['$1::text[]', `$2::${type}[]`];
-  const ofShard = onShard('$1::text[]');
+  const ofShard = onShard('($1::text[])[1]');
   const placed = (places: string) => `WHERE ${ofShard}stored.ctid = ANY (ARRAY(SELECT place FROM ${places}))`;
   const locked = `locked AS MATERIALIZED (
     SELECT stored.subject, stored.id, stored.${column} AS stored_text FROM ${name} AS stored ${placed('found')} FOR UPDATE)`;
@@ -127,8 +126,8 @@ export function documentTexts(
         DELETE FROM ${name} AS stored ${placed("decided WHERE outcome = 'deleted'")} RETURNING subject, id)
       SELECT subject, id, CASE WHEN outcome <> 'deleted' OR gone.id IS NOT NULL THEN outcome END
       FROM decided LEFT JOIN gone USING (subject, id) WHERE ${standbyHasIt}`,
-    ascending: pageTexts({ name, column, id }, false, ofShard),
-    descending: pageTexts({ name, column, id }, true, ofShard),
+    ascending: pageTexts({ name, column, id }, false, onShard('ANY ($1::text[])')),
+    descending: pageTexts({ name, column, id }, true, onShard('ANY ($1::text[])')),
   };
 }
 

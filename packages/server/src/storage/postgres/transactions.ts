@@ -88,13 +88,12 @@ export class PostgresTransactions implements TransactionCommitter {
 
   async #holds(subject: string, steps: readonly Step[]): Promise<boolean> {
     const collections = [...this.#texts.keys()];
-    const columns = collections.flatMap((collection) =>
-      columnsOf(
-        steps.flatMap(({ id, expected: text, ...step }) =>
-          step.collection === collection ? { subject, id, text } : [],
-        ),
-      ),
-    );
+    const columns = collections.flatMap((collection) => {
+      const own = steps.filter((step) => step.collection === collection);
+      // Also for a collection without steps, the subject leads Citus to the shard.
+      const subjects = own.length === 0 ? [subject] : own.map(() => subject);
+      return [subjects, own.map(({ id }) => `${id}`), own.map(({ expected }) => expected)];
+    });
     const rows = await this.#runner.read(this.#check, columns);
     const found = new Map(rows.map(([, id, outcome, part]) => [`${String(part)} ${String(id)}`, outcome]));
     return steps.every(
