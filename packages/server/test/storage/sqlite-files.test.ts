@@ -24,7 +24,7 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import t, { type Test } from 'tap';
 import { readTrace, traceOptions } from '../../../../scripts/lib/file-trace.js';
 import { readImage, ReplayedDisk, writeImage } from '../../../../scripts/lib/replayed-disk.js';
-import { temporaryFolder } from '../support/engines.js';
+import { commitsBefore, temporaryFolder } from '../support/engines.js';
 import { adminOf, create, list, run, startServer } from '../support/processes.js';
 import { lacks, skipFor } from '../support/skip.js';
 import { openExistingStorage, openStorage, type OpenStorage } from '../support/store.js';
@@ -33,7 +33,8 @@ import { allEnd, startWorkers, workersOf } from '../support/workers.js';
 import { startWriter } from '../support/writer-process.js';
 import { service } from '../../../../dist/service.js';
 import { backUp } from '../../dist/storage/sqlite/backup.js';
-import { openStorage as openStorageOf } from '../../dist/storage/open.js';
+import { migrateStorage, openStorage as openStorageOf } from '../../dist/storage/open.js';
+import { runSql } from '../../dist/storage/sqlite/sql-command.js';
 import { openWhole } from '../../dist/storage/sqlite/store-check.js';
 
 const names = ['plants.db', 'plants.db-wal', 'plants.db-shm'];
@@ -311,57 +312,90 @@ t.test('folders of others beside a store are left alone, whatever starts and end
   t.strictSame(await readdir(store.left), ['photo'], 'but of what the service made, nothing is left');
 });
 
-for (const version of ['this version', '3a9d40b']) {
-  /** A killed store whose folder has the name that the version gives. */
-  const killed = async (t: Test) => {
+t.test('what a killed server left prevents no start after a command', async (t) => {
+  const store = await killedStore(t);
+  const script = `const { DatabaseSync } = require('@photostructure/sqlite');
+    const database = new DatabaseSync(process.argv[1]);
+    database.exec('PRAGMA journal_mode; PRAGMA wal_checkpoint(TRUNCATE)');
+    database.close()`;
+  t.match(spawnSync(process.execPath, ['-e', script, store.file]), { status: 0 });
+  t.strictSame(await readdir(store.folder), [basename(store.left), 'plants.db', 'plants.db-lock'].sort());
+  await opensWith(t, store, 1);
+});
+
+t.test(
+  'a start that fails leaves what prevents no other start, beside what a killed server left',
+  async (t) => {
     const store = await killedStore(t);
-    if (version === 'this version') return store;
-    const left = join(store.folder, '.plants.db.x7Gh2k');
-    await rename(store.left, left);
-    return { ...store, left };
-  };
-
-  t.test(`what a killed server of ${version} left prevents no start after a command`, async (t) => {
-    const store = await killed(t);
-    const script = `const { DatabaseSync } = require('@photostructure/sqlite');
-      const database = new DatabaseSync(process.argv[1]);
-      database.exec('PRAGMA journal_mode; PRAGMA wal_checkpoint(TRUNCATE)');
-      database.close()`;
-    t.match(spawnSync(process.execPath, ['-e', script, store.file]), { status: 0 });
-    t.strictSame(await readdir(store.folder), [basename(store.left), 'plants.db', 'plants.db-lock'].sort());
-    await opensWith(t, store, 1);
-  });
-
-  t.test(`a start that fails leaves what prevents no other start, beside what ${version} left`, async (t) => {
-    const store = await killed(t);
     const newer = { ...service, migrations: pathToFileURL(join(store.away, 'missing/')) };
     await t.rejects(openStorageOf(newer, store.url));
     await opensWith(t, store, 1);
-  });
+  },
+);
 
-  t.test(`the last copy of a log, left by ${version}, is kept and prevents a start`, async (t) => {
-    const store = await killed(t);
-    await rm(join(store.folder, 'plants.db-wal'));
-    const stray = join(store.left, 'db-wal');
-    await staysClosed(t, store, new RegExp(`${stray} may have the only copy of acknowledged writes`));
-    await rename(stray, join(store.folder, 'plants.db-wal'));
-    await opensWith(t, store, 1);
-  });
+t.test('the last copy of a log is kept and prevents a start', async (t) => {
+  const store = await killedStore(t);
+  await rm(join(store.folder, 'plants.db-wal'));
+  const stray = join(store.left, 'db-wal');
+  await staysClosed(t, store, new RegExp(`${stray} may have the only copy of acknowledged writes`));
+  await rename(stray, join(store.folder, 'plants.db-wal'));
+  await opensWith(t, store, 1);
+});
 
-  t.test(`the last copy of a database, left by ${version}, is kept and prevents a start`, async (t) => {
-    const store = await killed(t);
-    for (const name of names) await rm(join(store.folder, name));
-    const missing = new RegExp(
-      `plants\\.db is missing, but not ${store.left}.db and ${store.left}.db-wal: put it`,
+t.test('the last copy of a database is kept and prevents a start', async (t) => {
+  const store = await killedStore(t);
+  for (const name of names) await rm(join(store.folder, name));
+  const missing = new RegExp(
+    `plants\\.db is missing, but not ${store.left}.db and ${store.left}.db-wal: put it`,
+  );
+  await staysClosed(t, store, missing);
+  const other = join(store.away, 'other.db');
+  await (await openStorage(`file:${other}`)).close();
+  await copyFile(other, store.file);
+  await staysClosed(t, store, new RegExp(`${store.left}.db and .*db-wal may have the only copy`));
+  await rename(store.left, join(store.away, 'left'));
+  await opensWith(t, store, 0);
+});
+
+for (const commit of commitsBefore) {
+  for (const state of ['stopped', 'killed'] as const) {
+    t.test(
+      `a store of a ${state} server of ${commit}, before 1.0.0, is refused and not touched`,
+      async (t) => {
+        const { folder, away, file, url } = await twoFolders(t);
+        await copyFile(new URL(`../support/stores/${commit}.db`, import.meta.url), file);
+        if (state === 'killed') {
+          const database = new DatabaseSync(file);
+          database.exec("INSERT INTO plants (subject, id, plant) VALUES ('s', 1, '{}')");
+          for (const name of names) await copyFile(join(folder, name), join(away, name));
+          database.close();
+          await move(away, folder);
+        }
+        const contents = async () => {
+          const found = (await readdir(folder)).filter((name) => !/-(lock|shm)$/.test(name)).sort();
+          const all = await Promise.all(found.map((name) => readFile(join(folder, name), 'base64')));
+          return all.map((content, i) => [found[i], content]).filter(([, content]) => content !== '');
+        };
+        const before = await contents();
+        const reason =
+          'the store was made before 1.0.0, the first release, which does not open it: to take its documents along, ' +
+          'read them with "sql" of the server that made it, and create them in a new store';
+        const refused = {
+          name: 'StorageError',
+          failure: 'unavailable',
+          message: `SQLite, ${file}: ${reason}`,
+        };
+        await t.rejects(openStorage(url), refused);
+        await t.rejects(openExistingStorage(url), refused);
+        await t.rejects(migrateStorage(service, url), refused);
+        t.throws(() => backUp(service, url, join(away, 'copy')), { message: `the copy failed: ${reason}` });
+        t.throws(() => runSql(url, 'DELETE FROM plants'), { message: new RegExp(reason) });
+        const { code, stderr } = await run('main.js', [], { DATABASE_URL: url, WORKERS: '2' });
+        t.strictSame({ code, stderr }, { code: 1, stderr: `plant-store: SQLite, ${file}: ${reason}\n` });
+        t.strictSame(await contents(), before);
+      },
     );
-    await staysClosed(t, store, missing);
-    const other = join(store.away, 'other.db');
-    await (await openStorage(`file:${other}`)).close();
-    await copyFile(other, store.file);
-    await staysClosed(t, store, new RegExp(`${store.left}.db and .*db-wal may have the only copy`));
-    await rename(store.left, join(store.away, 'left'));
-    await opensWith(t, store, 0);
-  });
+  }
 }
 
 t.test('a store whose log was deleted is not opened without it, even if it had one process', async (t) => {
@@ -537,13 +571,6 @@ t.test('a second server does not take the workers of a first one whose lock was 
     message: new RegExp(`another server has this store: it serves ${dirname(writer.address)}`),
   };
   await t.rejects(openStorage(url), served);
-  await rename(dirname(writer.address), join(folder, '.plants.db.x7Gh2k'));
-  await t.rejects(
-    openStorage(url),
-    { message: /it serves .*\.plants\.db\.x7Gh2k/ },
-    'nor does one of 3a9d40b',
-  );
-  await rename(join(folder, '.plants.db.x7Gh2k'), dirname(writer.address));
   t.equal(await (await writer.open()).plants.create('s', 1n, { name: 'a' }), 'created');
   await writer.close();
   await opensWith(t, { folder, url }, 1);

@@ -1,25 +1,22 @@
 // Commits batches of writes to PostgreSQL.
-import { type CollectionDefinition, type Id, type Outcome, StorageError } from '../interface.js';
+import { type Id, type Outcome, StorageError } from '../interface.js';
 import type { WriteObserver } from '../group-commit.js';
 import { tokenDocuments } from '../token-writes.js';
 import type { Committer, WriteResult, Write } from '../writes.js';
 import { bisect, isolateFailures, type Split } from './failures.js';
-import { issueTokens } from './issued-tokens.js';
+import type { Documents, Tables } from './documents.js';
 import type { StatementRunner } from './statement-runner.js';
 import { withPrivileges } from './privileges.js';
 import type { Row } from './query.js';
-import type { DocumentStatements } from './statements.js';
-
-/** The statements for each collection. */
-export type Statements = ReadonlyMap<CollectionDefinition, DocumentStatements>;
+import { issueTokens } from './tokens.js';
 
 /**
  * Creates the committer of one process, which uses the connection for writes.
- * @param statements - Returns the statements for the next batch.
+ * @param tables - Returns what writes the next batch.
  */
 export function createPostgresCommitter(
   runner: StatementRunner,
-  statements: () => Statements,
+  tables: () => Tables,
   observer: WriteObserver | undefined,
 ): Committer {
   return {
@@ -30,7 +27,7 @@ export function createPostgresCommitter(
     async commit(writes) {
       const start = performance.now();
       try {
-        return await new Batch(runner, statements()).commit(writes);
+        return await new Batch(runner, tables()).commit(writes);
       } finally {
         observer?.committed?.(writes.length, (performance.now() - start) / 1000);
       }
@@ -47,37 +44,37 @@ export function createPostgresCommitter(
 /** Commits the writes of one batch. */
 class Batch {
   readonly #runner: StatementRunner;
-  readonly #statements: Statements;
+  readonly #tables: Tables;
   /** The deadline, on the clock of performance.now(). */
   readonly #deadline: number;
   /** The outcomes and errors that are known so far. */
   readonly #decisions = new Map<Write, Outcome | StorageError>();
 
-  constructor(runner: StatementRunner, statements: Statements) {
+  constructor(runner: StatementRunner, tables: Tables) {
     this.#runner = runner;
-    this.#statements = statements;
+    this.#tables = tables;
     this.#deadline = runner.deadline();
   }
 
   async commit(writes: readonly Write[]): Promise<WriteResult[]> {
     // All processes lock rows in the same order, which prevents deadlocks.
     const sorted = [...writes].sort(byKey);
-    for (const [collection, statements] of this.#statements) {
+    for (const [collection, documents] of this.#tables.documents) {
       const own = sorted.filter((write) => write.collection === collection);
-      const split: Split<Write> = (some, error) => statements.split(some, error);
+      const split: Split<Write> = (some, error) => documents.split(some, error);
       const isDeletion = ({ when, text }: Write) => text === null && when !== 'equals';
       const inserts = own.filter(({ when }) => when === 'absent');
       const deletions = own.filter(isDeletion);
-      await this.#commit(split, inserts, (some) => this.#insert(statements, some));
+      await this.#commit(split, inserts, (some) => this.#insert(documents, some));
       await this.#commit(split, deletions, async (some) => {
-        this.#miss(this.#decide(some, await statements.delete(some, this.#deadline)));
+        this.#miss(this.#decide(some, await documents.delete(some, this.#deadline)));
       });
       if (inserts.length + deletions.length === own.length) continue;
       const changes = own.filter((write) => write.when !== 'absent' && !isDeletion(write));
       // A service that only creates and deletes does not need this privilege.
       const needed = () => [[collection.name, 'UPDATE'] as const];
       await this.#commit(split, changes, (some) =>
-        withPrivileges(this.#runner, needed, () => this.#change(statements, some)),
+        withPrivileges(this.#runner, needed, () => this.#change(documents, some)),
       );
     }
     const tokens = sorted.filter(({ collection }) => collection === tokenDocuments);
@@ -113,17 +110,17 @@ class Batch {
     );
   }
 
-  async #insert(statements: DocumentStatements, writes: readonly Write[]): Promise<void> {
-    const conflicting = this.#decide(writes, await statements.insert(writes, this.#deadline));
+  async #insert(documents: Documents, writes: readonly Write[]): Promise<void> {
+    const conflicting = this.#decide(writes, await documents.insert(writes, this.#deadline));
     if (conflicting.length > 0)
-      this.#decide(conflicting, await statements.compare(conflicting, this.#deadline));
+      this.#decide(conflicting, await documents.compare(conflicting, this.#deadline));
   }
 
-  async #change(statements: DocumentStatements, writes: readonly Write[]): Promise<void> {
-    const absent = this.#decide(writes, await statements.change(writes, this.#deadline));
+  async #change(documents: Documents, writes: readonly Write[]): Promise<void> {
+    const absent = this.#decide(writes, await documents.change(writes, this.#deadline));
     this.#miss(absent.filter(({ when }) => when !== 'any'));
     const puts = absent.filter(({ when }) => when === 'any');
-    if (puts.length > 0) this.#decide(puts, await statements.insert(puts, this.#deadline));
+    if (puts.length > 0) this.#decide(puts, await documents.insert(puts, this.#deadline));
   }
 
   /** Records the outcomes in the rows of a statement. Returns the writes without a row. */

@@ -12,12 +12,10 @@ import { defaultWriteLimits, GroupCommit, type WriteLimits, type Space } from '.
 import {
   applyMigrations,
   loadSchema,
-  requireCreations,
   type AppliedMigration,
   type Migration,
   type StoreSchema,
 } from '../migrations.js';
-import { tokenIndexes } from '../token-row.js';
 import type { TransactionCommitter } from '../transactions.js';
 import type { Committer } from '../writes.js';
 import { closeWithCheckpoint, openDatabase, openFolder } from './database.js';
@@ -27,7 +25,7 @@ import { spaceMeter } from './free-space.js';
 import { lockStore, type StoreLock } from './lock.js';
 import { SqlitePageReader } from './page-reader.js';
 import { openSqliteTokens } from './tokens.js';
-import { checkPath } from './store-check.js';
+import { applicationId, checkPath } from './store-check.js';
 import { createWorkerFolder, removeLeftFolders, type WorkerFolder } from './worker-folder.js';
 import { connectToWriter, startWriter } from './committer.js';
 
@@ -61,6 +59,7 @@ interface Held {
   readonly folder?: WorkerFolder | undefined;
 }
 
+const selectApplied = 'SELECT version, name, oldest_application AS "oldestApplication" FROM migrations';
 /** What the line of a batch may have beyond the sizes of its writes, in characters. */
 const slack = 1_024;
 
@@ -156,7 +155,6 @@ function closeAfterFailure(database: DatabaseSyncInstance): void {
 }
 
 async function migrate(schema: StoreSchema, database: DatabaseSyncInstance): Promise<Migration[]> {
-  requireCreations(schema, [...schema.collections.map(({ name }) => name), ...tokenIndexes]);
   database.exec('BEGIN IMMEDIATE');
   const applied = await applyMigrations(schema, {
     createTable: `CREATE TABLE IF NOT EXISTS migrations (
@@ -168,8 +166,9 @@ async function migrate(schema: StoreSchema, database: DatabaseSyncInstance): Pro
     execute: (sql) => {
       database.exec(sql);
     },
-    read: (sql) => database.prepare(sql).all() as AppliedMigration[],
+    read: () => database.prepare(selectApplied).all() as AppliedMigration[],
   });
+  if (applied.length > 0) database.exec(`PRAGMA application_id = ${applicationId}`);
   database.exec('COMMIT');
   return applied;
 }

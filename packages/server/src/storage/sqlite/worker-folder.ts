@@ -21,13 +21,6 @@ export interface WorkerFolder {
   readonly remove: () => void;
 }
 
-/** A folder that may have been left by a process that was killed. */
-interface FoundFolder {
-  readonly path: string;
-  /** Whether its name is one that no person gives. */
-  readonly isNamed: boolean;
-}
-
 /** What a folder can have, by name. Nothing else in it is ever removed. */
 const entries = ['db', 'db-wal', 'db-shm', 'writer'] as const;
 
@@ -75,8 +68,7 @@ export function linkFiles(files: readonly StoreFile[], database: string): readon
  * @throws Error when a process serves such a folder: it has the store, too, but not its lock.
  */
 export async function removeLeftFolders(database: string): Promise<void> {
-  for (const { path, isNamed } of foldersOf(database)) {
-    if (!isNamed && identityOf(databaseIn(path)) !== identityOf(database)) continue;
+  for (const path of foldersOf(database)) {
     if (await isServed(socketIn(path)))
       throw new Error(`another server has this store: it serves ${path}. Stop it first`);
     if (strayLinks(path, database).length === 0) removeFolder(path);
@@ -89,7 +81,7 @@ export async function removeLeftFolders(database: string): Promise<void> {
  * @param database - The path of the database, without symbolic links.
  */
 export function strayFiles(database: string): string[] {
-  return foldersOf(database).flatMap(({ path }) => strayLinks(path, database));
+  return foldersOf(database).flatMap((path) => strayLinks(path, database));
 }
 
 function strayLinks(folder: string, database: string): string[] {
@@ -142,16 +134,14 @@ function prefixOf(database: string): string {
   return join(dirname(database), `.${basename(database)}.`);
 }
 
-/** Earlier versions, up to 3a9d40b, gave their folders six letters and digits, as people may do. */
-function foldersOf(database: string): FoundFolder[] {
+/** The folders of a database, by names that no person gives. */
+function foldersOf(database: string): string[] {
   const prefix = prefixOf(database);
   const parent = dirname(prefix);
   if (!existsSync(parent)) return [];
   return readdirSync(parent, { withFileTypes: true }).flatMap((entry) => {
     const path = join(parent, entry.name);
-    if (!entry.isDirectory() || !path.startsWith(prefix)) return [];
-    const rest = path.slice(prefix.length);
-    const isNamed = /^workers-[0-9a-f]{16}$/.test(rest);
-    return isNamed || /^[A-Za-z0-9]{6}$/.test(rest) ? [{ path, isNamed }] : [];
+    const isNamed = path.startsWith(prefix) && /^workers-[0-9a-f]{16}$/.test(path.slice(prefix.length));
+    return entry.isDirectory() && isNamed ? [path] : [];
   });
 }
