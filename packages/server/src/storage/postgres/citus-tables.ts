@@ -39,9 +39,8 @@ export async function hasCitus(query: Query): Promise<boolean> {
 export async function isDistributed(query: Query, store: Tables): Promise<boolean> {
   const distribution = distributionOf(store);
   const found = await readDistribution(query, distribution.keys());
-  if (found.size === 0) return false;
   const wrong = [...distribution].filter(([table, how]) => found.get(table) !== how);
-  if (wrong.length === 0) return true;
+  if (found.size === 0 || wrong.length === 0) return found.size > 0;
   const tables = wrong.map(([table]) => table).join(', ');
   const message = `the database is only partly distributed (${tables}): run ${migrateCommand(store)}`;
   throw new StorageError('unavailable', message);
