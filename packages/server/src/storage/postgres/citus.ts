@@ -234,10 +234,6 @@ function citusDocuments(
     await nodes.requireReachable(writes.map(({ subject }) => subject));
     return runner.transaction(sequentially, deadline, (query) => work(query, writes));
   };
-  const eachSubject =
-    (work: Work): Work =>
-    (query, writes) =>
-      bySubject(writes, (own) => work(query, own));
   const insertRows = async (query: Query, kind: 'insert' | 'replace', writes: readonly Write[]) => {
     const rows: Row[] = [];
     for (let from = 0; from < writes.length; from += rowsInserted) {
@@ -246,9 +242,9 @@ function citusDocuments(
     }
     return rows;
   };
-  const deleteRows = (query: Query, writes: readonly Write[]) =>
+  const deleteRows: Work = (query, writes) =>
     query(texts.delete, [...columnsOf(writes).slice(0, 2), Infinity]);
-  const changeRows = async (query: Query, writes: readonly Write[]): Promise<Row[]> => {
+  const changeRows: Work = async (query, writes) => {
     const rows = await query(texts.lock, columnsOf(writes).slice(0, 2));
     const stored = new Map(rows.map(([, id, text]) => [id, text as string | null]));
     const decided = writes.flatMap((write) => {
@@ -279,8 +275,10 @@ function citusDocuments(
     insert: (writes, deadline) => write(writes, deadline, (query) => insertRows(query, 'insert', writes)),
     compare: (writes, deadline) =>
       bySubject(writes, (own) => runner.read(compareText, columnsOf(own), deadline)),
-    delete: (writes, deadline) => write(writes, deadline, eachSubject(deleteRows)),
-    change: (writes, deadline) => write(writes, deadline, eachSubject(changeRows)),
+    delete: (writes, deadline) =>
+      write(writes, deadline, (query, all) => bySubject(all, (own) => deleteRows(query, own))),
+    change: (writes, deadline) =>
+      write(writes, deadline, (query, all) => bySubject(all, (own) => changeRows(query, own))),
     split: (writes, error) => nodes.split(writes, error),
     page: (page) => read(page.subject, (readers, shard) => readers.read({ ...page, shard })),
     count: (subject, bounds) =>
@@ -303,10 +301,7 @@ function insertion(
 }
 
 /** Does work for one subject after the other, and returns all rows. */
-async function bySubject(
-  writes: readonly Write[],
-  work: (own: readonly Write[]) => Promise<Row[]>,
-): Promise<Row[]> {
+async function bySubject(writes: readonly Write[], work: (own: readonly Write[]) => Promise<Row[]>) {
   const rows: Row[] = [];
   for (const own of groupBy(writes, ({ subject }) => subject).values()) rows.push(...(await work(own)));
   return rows;

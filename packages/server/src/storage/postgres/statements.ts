@@ -77,6 +77,9 @@ export type DocumentTexts = ReturnType<typeof documentTexts>;
  *   ORDER BY make it use the index.
  * - A row that is locked, replaced or deleted has been found by such a lookup, and is reached by its place (ctid). A
  *   replacement is an INSERT that finds its row by the key: an UPDATE with a join would have several plans.
+ * - Whatever reads the whole table seems costly (`costly`), even if the table is small when a statement is planned and
+ *   grows then. Only if it was analyzed with hardly any rows may a prepared statement read all of it, until PostgreSQL
+ *   analyzes it again, as it does within a minute by default.
  * - A constant LIMIT, around an unknown one or in the recursion, keeps the estimated cost below that of JIT compilation.
  *
  * @param isDistributed - Whether a condition on subjects leads each statement to its shard, for Citus: those on pages to
