@@ -5,31 +5,28 @@ import type { Query } from './query.js';
 
 type Tables = Pick<StoreDefinition, 'name' | 'collections' | 'command'>;
 
-/**
- * How tables are distributed: by the hash of a column, all of them in the same way so that one node has everything of a
- * subject, or as copies on every node (reference tables).
- */
-function distributionOf({ collections }: Tables): Map<string, string> {
-  const byHash = collections.map(({ name }) => [name, 'by subject'] as const);
-  return new Map([...byHash, ['tokens', 'as copies'], ['migrations', 'as copies']]);
+/** Whether the database has the extension. */
+export async function hasCitus(query: Query): Promise<boolean> {
+  return (await query("SELECT FROM pg_extension WHERE extname = 'citus'")).length > 0;
 }
 
-/** Reads the actual distribution, for the tables that Citus manages: in order, those apart from the first one marked. */
-async function readDistribution(query: Query, tables: Iterable<string>): Promise<Map<string, string>> {
-  if (!(await hasCitus(query))) return new Map();
+/**
+ * How tables are to be distributed, and how those that Citus manages are: by the hash of a column, all of them in the same
+ * way so that one node has everything of a subject, or as copies on every node (reference tables).
+ */
+async function readDistribution(query: Query, { collections }: Tables) {
+  const byHash = collections.map(({ name }) => [name, 'by subject'] as const);
+  const wanted = new Map<string, string>([...byHash, ['tokens', 'as copies'], ['migrations', 'as copies']]);
+  if (!(await hasCitus(query))) return { wanted, found: new Map<string, string>() };
+  // In order, those apart from the first one marked.
   const rows = await query(
     `SELECT name, CASE WHEN partmethod = 'h' THEN 'by ' || column_to_column_name(logicalrelid, partkey) ||
                          CASE WHEN colocationid = first_value(colocationid) OVER (ORDER BY place) THEN '' ELSE ', apart' END
                        WHEN partmethod = 'n' AND repmodel = 't' THEN 'as copies' END
-     FROM unnest('{${[...tables].join()}}'::text[]) WITH ORDINALITY AS given (name, place)
+     FROM unnest('{${[...wanted.keys()].join()}}'::text[]) WITH ORDINALITY AS given (name, place)
      JOIN pg_dist_partition ON logicalrelid = to_regclass(name) ORDER BY place`,
   );
-  return new Map(rows as [string, string][]);
-}
-
-/** Whether the database has the extension. */
-export async function hasCitus(query: Query): Promise<boolean> {
-  return (await query("SELECT FROM pg_extension WHERE extname = 'citus'")).length > 0;
+  return { wanted, found: new Map(rows as [string, string][]) };
 }
 
 /**
@@ -37,11 +34,9 @@ export async function hasCitus(query: Query): Promise<boolean> {
  * @throws StorageError when only some tables are distributed, or in another way.
  */
 export async function isDistributed(query: Query, store: Tables): Promise<boolean> {
-  const distribution = distributionOf(store);
-  const found = await readDistribution(query, distribution.keys());
-  if (found.size === 0) return false;
-  const wrong = [...distribution].filter(([table, how]) => found.get(table) !== how);
-  if (wrong.length === 0) return true;
+  const { wanted, found } = await readDistribution(query, store);
+  const wrong = [...wanted].filter(([table, how]) => found.get(table) !== how);
+  if (found.size === 0 || wrong.length === 0) return found.size > 0;
   const tables = wrong.map(([table]) => table).join(', ');
   const message = `the database is only partly distributed (${tables}): run ${migrateCommand(store)}`;
   throw new StorageError('unavailable', message);
@@ -53,10 +48,9 @@ export async function isDistributed(query: Query, store: Tables): Promise<boolea
  */
 export async function distribute(query: Query, store: Tables): Promise<void> {
   if (!(await hasCitus(query))) return;
-  const distribution = distributionOf(store);
-  const found = await readDistribution(query, distribution.keys());
+  const { wanted, found } = await readDistribution(query, store);
   let first = [...found].find(([, how]) => how === 'by subject')?.[0];
-  for (const [table, how] of distribution) {
+  for (const [table, how] of wanted) {
     const actual = found.get(table);
     const together = `colocate_with => '${first ?? 'none'}'`;
     if (actual === 'by subject, apart')

@@ -4,7 +4,7 @@ import { type CollectionDefinition, StorageError } from '../interface.js';
 import { outcomeOf, type Write } from '../writes.js';
 import type { Documents, Tables } from './documents.js';
 import { bisect, isRowError, storageError } from './failures.js';
-import { PageReaders } from './page-reader.js';
+import { PageReaders, type SubjectPage } from './page-reader.js';
 import type { StatementRunner } from './statement-runner.js';
 import type { Query, Row } from './query.js';
 import { checkDurability } from './server-check.js';
@@ -35,6 +35,9 @@ const readNodes =
      left(before.time, 0) || $$SELECT json_object_agg(name, setting) FROM pg_settings
                                 WHERE name IN ('fsync', 'synchronous_commit')$$)
    JOIN pg_dist_node USING (nodeid)`;
+
+const readPlacements = `SELECT subject, shardid, groupid FROM unnest($1::text[]) AS subject
+  JOIN pg_dist_placement ON shardid = get_shard_id_for_distribution_column($2::regclass, subject)`;
 
 /** Where the documents of a subject are, in all tables: a shard of the first one, and the group of its node. */
 interface Placement {
@@ -84,9 +87,21 @@ export class CitusNodes {
     this.requireSafety();
   }
 
-  /** Call it when a statement has failed. @param subject - Whose shard may have been moved or split. */
-  failed(error: unknown, subject?: string): void {
-    if (subject !== undefined) this.#placements.delete(subject);
+  /** Runs statements about a subject, and learns from their failure: its shard may have been moved, or its node be down. */
+  async run<T>(subject: string, work: () => Promise<T>): Promise<T> {
+    await this.requireReachable([subject]);
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof UnreachableNode)) {
+        this.#failed(error);
+        this.#placements.delete(subject);
+      }
+      throw error;
+    }
+  }
+
+  #failed(error: unknown): void {
     if (error instanceof StorageError && error.failure !== 'overloaded' && !isRowError(error.cause))
       this.#suspect = true;
   }
@@ -98,41 +113,31 @@ export class CitusNodes {
   }
 
   /** @throws StorageError when a node has unsafe settings, UnreachableNode when that of a subject cannot be reached. */
-  async requireReachable(subjects: Iterable<string>): Promise<void> {
+  async requireReachable(subjects: readonly string[]): Promise<void> {
     this.requireSafety();
     if (this.#unreachable.size === 0) return;
-    for (const { node } of (await this.placementsOf(subjects)).values()) {
-      const name = this.#unreachable.get(node);
+    for (const placement of (await this.placementsOf(subjects)).values()) {
+      const name = this.#unreachable.get(placement?.node);
       if (name !== undefined) throw new UnreachableNode('unavailable', `Citus: ${name} cannot be reached`);
     }
   }
 
   /** @throws StorageError */
-  async placementsOf(subjects: Iterable<string>): Promise<ReadonlyMap<string, Placement>> {
-    const all = [...new Set(subjects)];
-    const unknown = all.filter((subject) => !this.#placements.has(subject));
-    const known = all.flatMap((subject) => {
-      const placement = this.#placements.get(subject);
-      return placement === undefined ? [] : ([[subject, placement]] as const);
-    });
-    if (unknown.length === 0) return new Map(known);
-    const rows = await this.#runner.read(
-      `SELECT subject, shardid, groupid FROM unnest($1::text[]) AS subject
-       JOIN pg_dist_placement ON shardid = get_shard_id_for_distribution_column($2::regclass, subject)`,
-      [unknown, this.#table],
-    );
-    if (this.#placements.size + rows.length > maxSubjects) this.#placements.clear();
-    const found = (rows as [string, string, number][]).map(
-      ([subject, shard, node]) => [subject, { shard, node }] as const,
-    );
-    for (const [subject, placement] of found) this.#placements.set(subject, placement);
-    return new Map([...known, ...found]);
+  async placementsOf(subjects: readonly string[]): Promise<ReadonlyMap<string, Placement | undefined>> {
+    if (this.#placements.size > maxSubjects) this.#placements.clear();
+    const unknown = [...new Set(subjects.filter((subject) => !this.#placements.has(subject)))];
+    if (unknown.length > 0) {
+      const rows = await this.#runner.read(readPlacements, [unknown, this.#table]);
+      for (const [subject, shard, node] of rows as [string, string, number][])
+        this.#placements.set(subject, { shard, node });
+    }
+    return new Map(subjects.map((subject) => [subject, this.#placements.get(subject)]));
   }
 
   /** Splits writes that failed together: by whether their nodes can be reached, else by node. */
   async split(writes: readonly Write[], error: StorageError): Promise<(readonly Write[])[]> {
     const isKnown = error instanceof UnreachableNode;
-    if (!isKnown) this.failed(error);
+    if (!isKnown) this.#failed(error);
     if (error.failure !== 'unavailable' || isRowError(error.cause)) return bisect(writes, error);
     if (!isKnown) await this.#check();
     try {
@@ -151,20 +156,16 @@ export class CitusNodes {
 
   /** Finds out which nodes respond. Never rejects. */
   #check(): Promise<void> {
+    const learn = (nodes: readonly Row[] | undefined) => {
+      if (nodes === undefined) this.#suspect = true;
+      else this.#learn(nodes);
+      this.#checked = performance.now();
+      this.#checking = undefined;
+    };
     return (this.#checking ??= this.#runner
       .read(readNodes)
-      .then(
-        (nodes) => {
-          this.#learn(nodes);
-        },
-        () => {
-          this.#suspect = true;
-        },
-      )
-      .finally(() => {
-        this.#checked = performance.now();
-        this.#checking = undefined;
-      }));
+      .catch(() => undefined)
+      .then(learn));
   }
 
   #learn(nodes: readonly Row[]): void {
@@ -201,21 +202,12 @@ export function citusTables(
     `${sequentially}; SELECT pg_advisory_xact_lock(${key}) FROM (SELECT count(*) FROM (
       SELECT FROM ${collections[0]?.name} WHERE subject = ${escapeLiteral(subject)} LIMIT 0) AS none) AS shard`;
   const transactions = new PostgresTransactions(runner, texts, { begin, insertion, isConstant: false });
-  const onNode = async (subject: string, commit: () => Promise<boolean>) => {
-    await nodes.requireReachable([subject]);
-    try {
-      return await commit();
-    } catch (error) {
-      nodes.failed(error);
-      throw error;
-    }
-  };
   return {
     documents: new Map(Array.from(texts, ([one, own]) => [one, citusDocuments(runner, nodes, one, own)])),
     transactions: {
       commitTransaction: (subject, steps) =>
-        onNode(subject, () => transactions.commitTransaction(subject, steps)),
-      commitAlone: (subject, run) => onNode(subject, () => transactions.commitAlone(subject, run)),
+        nodes.run(subject, () => transactions.commitTransaction(subject, steps)),
+      commitAlone: (subject, run) => nodes.run(subject, () => transactions.commitAlone(subject, run)),
     },
     check: () => {
       nodes.requireSafety();
@@ -237,25 +229,22 @@ function citusDocuments(
   const compareText = texts.compare();
   // Each node has its own, so that one that does not respond cannot occupy all connections.
   const readersOfNodes = new Map<number, PageReaders>();
-  const transaction = async (
-    writes: readonly Write[],
-    deadline: number,
-    work: (query: Query) => Promise<Row[]>,
-  ) => {
+  type Work = (query: Query, writes: readonly Write[]) => Promise<Row[]>;
+  const write = async (writes: readonly Write[], deadline: number, work: Work) => {
     await nodes.requireReachable(writes.map(({ subject }) => subject));
-    return runner.transaction(sequentially, deadline, work);
+    return runner.transaction(sequentially, deadline, (query) => work(query, writes));
   };
   const insertRows = async (query: Query, kind: 'insert' | 'replace', writes: readonly Write[]) => {
     const rows: Row[] = [];
-    for (let from = 0; from < writes.length; from += rowsInserted)
-      rows.push(
-        ...(await query(...insertion(texts, kind, columnsOf(writes.slice(from, from + rowsInserted))))),
-      );
+    for (let from = 0; from < writes.length; from += rowsInserted) {
+      const some = columnsOf(writes.slice(from, from + rowsInserted));
+      rows.push(...(await query(...insertion(texts, kind, some))));
+    }
     return rows;
   };
-  const deleteRows = (query: Query, writes: readonly Write[]) =>
+  const deleteRows: Work = (query, writes) =>
     query(texts.delete, [...columnsOf(writes).slice(0, 2), Infinity]);
-  const changeRows = async (query: Query, writes: readonly Write[]): Promise<Row[]> => {
+  const changeRows: Work = async (query, writes) => {
     const rows = await query(texts.lock, columnsOf(writes).slice(0, 2));
     const stored = new Map(rows.map(([, id, text]) => [id, text as string | null]));
     const decided = writes.flatMap((write) => {
@@ -270,37 +259,26 @@ function citusDocuments(
     await insertRows(query, 'replace', those('replaced'));
     return decided.map(({ write: { subject, id }, outcome }) => [subject, `${id}`, outcome]);
   };
-  const read = async <T>(
-    subject: string,
-    from: (readers: PageReaders, shard: string) => Promise<T>,
-  ): Promise<T> => {
-    nodes.requireSafety();
-    try {
+  const read = <T>(subject: string, from: (readers: PageReaders, shard: string) => Promise<T>): Promise<T> =>
+    nodes.run(subject, async () => {
       const placement = (await nodes.placementsOf([subject])).get(subject);
-      if (placement === undefined) throw new Error('Citus knows no placement of the subject');
+      if (placement === undefined)
+        throw new StorageError('unavailable', 'Citus knows no placement of the subject');
       const { node, shard } = placement;
-      let readers = readersOfNodes.get(node);
-      if (readers === undefined) {
-        readers = new PageReaders(runner, collection, texts, (pages) =>
-          nodes.requireReachable(pages.map((page) => page.subject)),
-        );
-        readersOfNodes.set(node, readers);
-      }
-      return await from(readers, shard);
-    } catch (error) {
-      if (!(error instanceof UnreachableNode)) nodes.failed(error, subject);
-      throw error;
-    }
-  };
+      const ready = (pages: readonly SubjectPage[]) =>
+        nodes.requireReachable(pages.map((page) => page.subject));
+      const readers = readersOfNodes.get(node) ?? new PageReaders(runner, collection, texts, ready);
+      readersOfNodes.set(node, readers);
+      return from(readers, shard);
+    });
   return {
-    insert: (writes, deadline) =>
-      transaction(writes, deadline, (query) => insertRows(query, 'insert', writes)),
+    insert: (writes, deadline) => write(writes, deadline, (query) => insertRows(query, 'insert', writes)),
     compare: (writes, deadline) =>
       bySubject(writes, (own) => runner.read(compareText, columnsOf(own), deadline)),
     delete: (writes, deadline) =>
-      transaction(writes, deadline, (query) => bySubject(writes, (own) => deleteRows(query, own))),
+      write(writes, deadline, (query, all) => bySubject(all, (own) => deleteRows(query, own))),
     change: (writes, deadline) =>
-      transaction(writes, deadline, (query) => bySubject(writes, (own) => changeRows(query, own))),
+      write(writes, deadline, (query, all) => bySubject(all, (own) => changeRows(query, own))),
     split: (writes, error) => nodes.split(writes, error),
     page: (page) => read(page.subject, (readers, shard) => readers.read({ ...page, shard })),
     count: (subject, bounds) =>
@@ -323,10 +301,7 @@ function insertion(
 }
 
 /** Does work for one subject after the other, and returns all rows. */
-async function bySubject(
-  writes: readonly Write[],
-  work: (own: readonly Write[]) => Promise<Row[]>,
-): Promise<Row[]> {
+async function bySubject(writes: readonly Write[], work: (own: readonly Write[]) => Promise<Row[]>) {
   const rows: Row[] = [];
   for (const own of groupBy(writes, ({ subject }) => subject).values()) rows.push(...(await work(own)));
   return rows;
@@ -336,9 +311,9 @@ async function bySubject(
 function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>();
   for (const item of items) {
-    const group = groups.get(keyOf(item));
-    if (group === undefined) groups.set(keyOf(item), [item]);
-    else group.push(item);
+    const group = groups.get(keyOf(item)) ?? [];
+    group.push(item);
+    groups.set(keyOf(item), group);
   }
   return groups;
 }

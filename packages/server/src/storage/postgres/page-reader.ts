@@ -36,74 +36,74 @@ interface PageRequest extends SubjectPage {
   readonly reject: (error: unknown) => void;
 }
 
-/** How a reader reads and combines pages. */
+/** How a reader combines pages. */
 interface PageReaderOptions {
-  /**
-   * Reads pages of one direction and shard. Returns the rows of at least the first page; the reader requests the others
-   * again.
-   * @throws StorageError
-   */
-  read: (pages: readonly SubjectPage[]) => Promise<readonly PageRow[]>;
-  ids: IdRules;
-  /** How long a page may wait until it is read, in ms. */
-  maxAge: number;
   /** The maximum number of pages in a statement. */
-  maxBatch: number;
+  readonly maxBatch: number;
   /** The number of waiting pages from which another statement starts while others are in flight. */
-  minConcurrentBatch: number;
-  /** The maximum number of concurrent statements. */
-  maxInFlight: number;
+  readonly minConcurrentBatch: number;
 }
+
+/**
+ * Reads pages of one direction and shard. Returns the rows of at least the first page; the reader requests the others
+ * again.
+ */
+type ReadPages = (pages: readonly SubjectPage[]) => Promise<readonly PageRow[]>;
 
 /** Reads several pages in one statement. Pages requested while statements are in flight go into the next one. */
 class PageReader {
   readonly #options: PageReaderOptions;
+  readonly #runner: StatementRunner;
+  readonly #ids: IdRules;
+  readonly #readPages: ReadPages;
   readonly #waiting = new SubjectQueue<PageRequest>();
   readonly #inFlight = new Set<Promise<void>>();
-  /** The number of pages that waited in the previous iteration of the event loop, since `#startLater`. */
+  /** The number of pages that waited in the previous iteration of the event loop, until a statement starts. */
   #waitedBefore = 0;
   /** Without this, all subsequent statements would belong to the trace of the request that caused the first one. */
   readonly #ownContext = new AsyncResource('PageReader');
 
-  constructor(options: PageReaderOptions) {
+  constructor(options: PageReaderOptions, runner: StatementRunner, ids: IdRules, readPages: ReadPages) {
     this.#options = options;
+    this.#runner = runner;
+    this.#ids = ids;
+    this.#readPages = readPages;
   }
 
   /** @throws StorageError */
   read(page: SubjectPage): Promise<Page<Id>> {
-    if (this.#waiting.size >= maxWaiting) {
+    if (this.#waiting.size >= maxWaiting)
       return Promise.reject(new StorageError('overloaded', 'PostgreSQL: too many pages wait to be read'));
-    }
     return new Promise((resolve, reject) => {
       this.#waiting.add({ ...page, since: performance.now(), resolve, reject });
       const { size } = this.#waiting;
-      if (size === 1 || size === this.#options.minConcurrentBatch) this.#startLater();
+      if (size !== 1 && size !== this.#options.minConcurrentBatch) return;
+      this.#waitedBefore = 0;
+      setImmediate(this.#startWhenComplete);
     });
-  }
-
-  #startLater(): void {
-    this.#waitedBefore = 0;
-    setImmediate(this.#startWhenComplete);
   }
 
   /** Delays a statement while each iteration of the event loop adds pages, since every statement has a fixed cost. */
   readonly #startWhenComplete = (): void => {
     const { size } = this.#waiting;
-    if (size > this.#waitedBefore && size < this.#options.maxBatch && this.#inFlight.size === 0) {
-      this.#waitedBefore = size;
-      setImmediate(this.#startWhenComplete);
-    } else {
+    if (size <= this.#waitedBefore || size >= this.#options.maxBatch || this.#inFlight.size > 0) {
       this.#start();
+      return;
     }
+    this.#waitedBefore = size;
+    setImmediate(this.#startWhenComplete);
   };
 
   #start(): void {
-    const { minConcurrentBatch, maxInFlight } = this.#options;
+    // With more at a time, each would have fewer pages; and tokens and other readers need connections too.
+    const maxInFlight = Math.ceil(this.#runner.size / 5);
     while (
-      this.#waiting.size >= (this.#inFlight.size > 0 ? minConcurrentBatch : 1) &&
+      this.#waiting.size >= (this.#inFlight.size > 0 ? this.#options.minConcurrentBatch : 1) &&
       this.#inFlight.size < maxInFlight
     ) {
-      const reading = this.#readBatch(this.#takeBatch()).finally(() => {
+      const reading = isolateFailures(this.#takeBatch(), this.#read, ({ reject }, error) => {
+        reject(error);
+      }).finally(() => {
         this.#inFlight.delete(reading);
         // Without delay, so that PostgreSQL reads while this process writes the responses with the previous pages.
         this.#ownContext.runInAsyncScope(() => {
@@ -125,7 +125,7 @@ class PageReader {
 
   /** Takes pages that one statement can read together with the first one. */
   #takeBatch(): PageRequest[] {
-    const oldest = performance.now() - this.#options.maxAge;
+    const oldest = performance.now() - this.#runner.limits.all;
     const batch: PageRequest[] = [];
     const others: PageRequest[] = [];
     while (batch.length + others.length < this.#options.maxBatch) {
@@ -140,20 +140,14 @@ class PageReader {
     return batch;
   }
 
-  async #readBatch(requests: readonly PageRequest[]): Promise<void> {
-    if (requests.length === 0) return;
-    await isolateFailures(requests, this.#read, ({ reject }, error) => {
-      reject(error);
-    });
-  }
-
   /** Reads pages, and puts those that were not read back into the queue. */
   readonly #read = async (requests: readonly PageRequest[]): Promise<void> => {
-    const { read, ids } = this.#options;
-    const rows = await read(requests);
+    if (requests.length === 0) return;
+    const rows = await this.#readPages(requests);
     this.#waiting.putBack(requests.slice(rows.length));
     for (const [i, [json, count, last]] of rows.entries()) {
-      requests[i]?.resolve({ json: json ?? '', count, next: last === null ? undefined : ids.parse(last) });
+      const next = last === null ? undefined : this.#ids.parse(last);
+      requests[i]?.resolve({ json: json ?? '', count, next });
     }
   };
 }
@@ -177,15 +171,8 @@ export class PageReaders {
     this.#ids = idRules[id];
     this.#runner = runner;
     this.#texts = texts;
-    const reader = (size: typeof firstPages, read: PageReaderOptions['read']) =>
-      new PageReader({
-        ...size,
-        ids: this.#ids,
-        maxAge: runner.limits.all,
-        // With more, each would have fewer pages; and tokens and other readers need connections too.
-        maxInFlight: Math.ceil(runner.size / 5),
-        read: (pages) => ready(pages).then(() => read(pages)),
-      });
+    const reader = (options: PageReaderOptions, read: ReadPages) =>
+      new PageReader(options, runner, this.#ids, (pages) => ready(pages).then(() => read(pages)));
     const read = (pages: readonly SubjectPage[]) => this.#readPages(pages);
     this.#first = reader(firstPages, read);
     this.#next = reader(nextPages, read);

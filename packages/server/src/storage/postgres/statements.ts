@@ -26,6 +26,22 @@ const standbyHasIt = `(SELECT CASE WHEN current_setting('synchronous_standby_nam
 export const reported = (parts: readonly string[]) =>
   `SELECT * FROM (${parts.join(' UNION ALL ')}) AS found WHERE ${standbyHasIt}`;
 
+/**
+ * The rows of arrays, whose number the planner does not see. If it did, plans for few rows would look so cheap that it
+ * would plan a prepared statement again for each execution.
+ */
+const rowsOf = (arrays: readonly string[]) => `unnest(${arrays.map((one) => `(SELECT ${one})`).join()})`;
+
+/**
+ * A value that seems costly: what follows it is never computed, because it is not NULL, but the planner adds its cost for
+ * each row of a table that is read as a whole, even if the table is small when the statement is planned. An index or a
+ * place needs it only for the rows that are looked up.
+ */
+const costly = (value: string, text: string, type = 'text') => {
+  const never = `ts_headline('simple', ${text}, plainto_tsquery('simple', ${text}))::${type}`;
+  return `coalesce(${[value, ...Array<string>(4).fill(never)].join()})`;
+};
+
 /** The types of ids. The column has the collation "C", which orders texts by bytes, whatever they are compared with. */
 export const idTypes: Readonly<Record<IdKind, string>> = { int64: 'bigint', text: 'text' };
 
@@ -61,6 +77,9 @@ export type DocumentTexts = ReturnType<typeof documentTexts>;
  *   ORDER BY make it use the index.
  * - A row that is locked, replaced or deleted has been found by such a lookup, and is reached by its place (ctid). A
  *   replacement is an INSERT that finds its row by the key: an UPDATE with a join would have several plans.
+ * - Whatever reads the whole table seems costly (`costly`), even if the table is small when a statement is planned and
+ *   grows then. Only if it was analyzed with hardly any rows may a prepared statement read all of it, until PostgreSQL
+ *   analyzes it again, as it does within a minute by default.
  * - A constant LIMIT, around an unknown one or in the recursion, keeps the estimated cost below that of JIT compilation.
  *
  * @param isDistributed - Whether a condition on subjects leads each statement to its shard, for Citus: those on pages to
@@ -71,20 +90,22 @@ export function documentTexts({ name, column, id }: CollectionDefinition, isDist
   const type = idTypes[id];
   /** Looks up the rows `given` by arrays, which begin with subjects and ids. */
   const found = (what: string, columns: string, ...arrays: string[]) =>
-    `SELECT ${what} FROM unnest(${arrays.join()}) AS given (subject, id${columns})
+    `SELECT ${what} FROM ${rowsOf(arrays)} AS given (subject, id${columns})
       CROSS JOIN LATERAL (
         SELECT stored.ctid AS place, stored.${column} AS stored_text FROM ${name} AS stored
-        WHERE ${onShard(`(${arrays[0]})[1]`)}stored.subject = given.subject AND stored.id BETWEEN given.id AND given.id
+        WHERE ${onShard(`(${arrays[0]})[1]`)}stored.subject = given.subject
+          AND stored.id BETWEEN ${costly('given.id', 'given.subject', type)} AND given.id
         ORDER BY stored.id LIMIT 1) AS it`;
   const keys = ['$1::text[]', `$2::${type}[]`];
   const ofShard = onShard('($1::text[])[1]');
-  const placed = (places: string) => `WHERE ${ofShard}stored.ctid = ANY (ARRAY(SELECT place FROM ${places}))`;
+  const placed = (places: string) => `WHERE ${ofShard}stored.ctid = ANY (ARRAY(SELECT place FROM ${places}))
+      AND stored.subject = ${costly('stored.subject', 'stored.subject')}`;
   const locked = `locked AS MATERIALIZED (
     SELECT stored.subject, stored.id, stored.${column} AS stored_text FROM ${name} AS stored ${placed('found')} FOR UPDATE)`;
   const into = `INSERT INTO ${name} (subject, id, ${column})`;
   const insert = (rows: string, onConflict: string) =>
     `${into} SELECT subject, id, text FROM ${rows} ON CONFLICT ${onConflict}`;
-  const given = `unnest(${keys.join()}, $3::text[]) AS given (subject, id, text)`;
+  const given = `${rowsOf([...keys, '$3::text[]'])} AS given (subject, id, text)`;
   const onConflict = {
     insert: 'DO NOTHING RETURNING subject, id',
     replace: `(subject, id) DO UPDATE SET ${column} = excluded.${column}`,
@@ -146,12 +167,12 @@ function pageTexts({ name, column, id }: CollectionDefinition, descending: boole
   const greatest = (stop: string) => `coalesce(${stop}, ${greatestOf[id]})`;
   const rows = (columns: string) => `(
     SELECT ${columns} FROM ${name} AS stored
-    WHERE ${ofShard}stored.subject = wanted.subject AND stored.id >= wanted.start
+    WHERE ${ofShard}stored.subject = wanted.subject AND stored.id >= ${costly('wanted.start', 'wanted.subject', type)}
       AND stored.id ${descending && isText ? '<' : '<='} wanted.stop
     ORDER BY stored.id${direction} LIMIT wanted.rows) AS following`;
   const documents = `(
     SELECT * FROM ${rows(`stored.id, stored.${column} AS text`)} ORDER BY id${direction} LIMIT ${pageRows}) AS documents`;
-  const given = `unnest($1::text[], $2::${type}[], $3::${type}[], $4::int[])`;
+  const given = rowsOf(['$1::text[]', `$2::${type}[]`, `$3::${type}[]`, '$4::int[]']);
   const [start, stop] = [`($2::${type}[])[page]`, greatest(`($3::${type}[])[page]`)].map(
     (of) => `(${of})::${typed}`,
   );

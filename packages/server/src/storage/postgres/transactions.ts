@@ -55,8 +55,6 @@ export class PostgresTransactions implements TransactionCommitter {
   readonly #runner: StatementRunner;
   readonly #texts: ReadonlyMap<CollectionDefinition, DocumentTexts>;
   readonly #engine: Engine;
-  /** One statement, which sees one state of all collections. */
-  readonly #check: string;
   /** What waits, by subject; the first ones are being committed if there is a line. */
   readonly #lines = new Map<string, Waiting[]>();
 
@@ -69,7 +67,6 @@ export class PostgresTransactions implements TransactionCommitter {
     this.#runner = runner;
     this.#texts = texts;
     this.#engine = engine;
-    this.#check = reported(Array.from(texts.values(), ({ compare }, i) => compare(i)));
   }
 
   commitTransaction(subject: string, steps: readonly Step[]): Promise<boolean> {
@@ -87,18 +84,21 @@ export class PostgresTransactions implements TransactionCommitter {
   }
 
   async #holds(subject: string, steps: readonly Step[]): Promise<boolean> {
-    const collections = [...this.#texts.keys()];
-    const columns = collections.flatMap((collection) => {
-      const own = steps.filter((step) => step.collection === collection);
-      // Also for a collection without steps, the subject leads Citus to the shard.
-      const subjects = own.length === 0 ? [subject] : own.map(() => subject);
-      return [subjects, own.map(({ id }) => `${id}`), own.map(({ expected }) => expected)];
-    });
-    const rows = await this.#runner.read(this.#check, columns);
+    const parts = Array.from(this.#texts, ([collection, { compare }]) => ({
+      compare,
+      own: steps.filter((step) => step.collection === collection),
+    })).filter(({ own }) => own.length > 0);
+    // One statement, which sees one state of all collections.
+    const text = reported(parts.map(({ compare }, part) => compare(part)));
+    const columns = parts.flatMap(({ own }) =>
+      columnsOf(own.map(({ id, expected }) => ({ subject, id, text: expected }))),
+    );
+    const rows = await this.#runner.read(text, columns);
     const found = new Map(rows.map(([, id, outcome, part]) => [`${String(part)} ${String(id)}`, outcome]));
-    return steps.every(
-      ({ collection, id, expected }) =>
-        found.get(`${collections.indexOf(collection)} ${id}`) === (expected === null ? undefined : 'same'),
+    return parts.every(({ own }, part) =>
+      own.every(
+        ({ id, expected }) => found.get(`${part} ${id}`) === (expected === null ? undefined : 'same'),
+      ),
     );
   }
 
