@@ -62,12 +62,6 @@ export function checkKeywords(node: ContractNode, is30: boolean): void {
   node.allow(known, elsewhere);
 }
 
-/** Refuses the one name that JavaScript cannot handle like any other. */
-export function checkName(node: ContractNode, name: string): void {
-  if (name === '__proto__')
-    node.fault('the name __proto__ is not supported', 'Write another name, which clients must then send');
-}
-
 /** What a reader of keywords needs beside the node of the schema. */
 export interface Context {
   readonly use: Use;
@@ -114,7 +108,6 @@ function readSchemas(node: ContractNode, { normalize }: Context): Partial<Draft>
   }
   for (const keyword of named) {
     const schemas = node.entries(keyword).flatMap(([name, part]) => {
-      checkName(part, name);
       if (keyword === 'patternProperties' && !checkPattern(part, name, 'request')) return [];
       const schema = normalize(part);
       const isAbsent = keyword === 'properties' && schema.refused;

@@ -103,10 +103,20 @@ const refused: Record<string, Case[]> = {
       `Write true or false here${required === 'true' ? ', without quotes' : ''}`,
     ]),
   ],
-  'a `$ref` to another file or to nothing': [
+  'a `$ref` to another file or to nothing, also in what no operation uses': [
+    [
+      { '/components/schemas/Lost': { items: { $ref: 'a.yaml' } } },
+      'a.yaml is outside of this document',
+      '/items/$ref',
+    ],
+    [{ '/components/schemas/Lost': { $ref: 'Bed' } }, 'Bed refers to nothing', '/$ref'],
     [field({ $ref: 'other.yaml#/Bed' }), 'other.yaml#/Bed is outside of this document', '/$ref'],
     [field({ $ref: `#${extra}` }), `#${extra} refers to nothing`, '/$ref'],
     [{ [listBeds]: { $ref: 'beds.yaml' } }, 'beds.yaml is outside of this document', '/$ref'],
+  ],
+  'a name, path or operationId with control characters, or of more than 2,000 characters': [
+    [replaceBed({ operationId: 'a\nb' }), 'a name has control characters', '/operationId'],
+    [replaceBed({ operationId: 'a'.repeat(2001) }), 'the name has more than 2000 characters', '/operationId'],
   ],
   'a path that does not begin with `/`, or has parameters without a separator, or special characters': [
     ...['~1beds~1{bed}{id}', '~1beds~1a(b)', '~1~1beds'].map((path): Case => [
@@ -135,7 +145,7 @@ const refused: Record<string, Case[]> = {
       'the name __proto__ is not supported',
       '/properties/__proto__',
     ],
-    [parameter({ name: '__proto__', schema: text }), 'the name __proto__ is not supported'],
+    [parameter({ name: '__proto__', schema: text }), 'the name __proto__ is not supported', '/name'],
   ],
   'an operationId or a path and method that is not unique': [
     [replaceBed({ operationId: '' }), 'must not be empty', '/operationId'],
