@@ -285,7 +285,7 @@ export function describeReference(reference: string): [message: string, fix: str
   return isOutside(reference)
     ? [
         `${reference} is outside of this document`,
-        'Bundle the contract into one file, as "npx @redocly/cli bundle" does',
+        'Bundle the contract into one file, as "redocly bundle" of @redocly/cli does',
       ]
     : [`${reference} refers to nothing`, 'Write a reference to a component, which begins with #'];
 }

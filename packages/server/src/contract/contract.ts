@@ -146,7 +146,7 @@ function readVersion(document: ContractNode): boolean {
         .at('openapi')
         .fault(`the version ${version} is not supported`, `${needed}, with three numbers`);
   } else if (swagger !== undefined) {
-    const convert = 'Convert it to OpenAPI 3.0: npx swagger2openapi --yaml --outfile openapi.yaml FILE';
+    const convert = 'Convert it to OpenAPI 3.0, as swagger2openapi --yaml --outfile openapi.yaml FILE does';
     document.at('swagger').fault(`Swagger ${swagger} is not supported`, convert);
   } else if (document.value === null || document.value === undefined) {
     document.fault('the file is empty', fix);

@@ -892,7 +892,7 @@ const slips: [piece: string | undefined, written: string, message: string, versi
   [
     undefined,
     "swagger: '2.0'\npaths: {}",
-    '1:1 Swagger 2.0 is not supported. Convert it to OpenAPI 3.0: npx swagger2openapi --yaml --outfile openapi.yaml FILE.',
+    '1:1 Swagger 2.0 is not supported. Convert it to OpenAPI 3.0, as swagger2openapi --yaml --outfile openapi.yaml FILE does.',
   ],
   [
     undefined,
