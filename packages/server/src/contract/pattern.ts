@@ -6,6 +6,10 @@ import type { RE2JS } from 're2js';
 
 /** The greatest size of a pattern: each character is compared with all its parts, those repeated as often as written. */
 const maxSize = 10_000;
+/** The greatest length of a pattern as it is written for RE2, which takes classes such as \p{L} by their ranges. */
+const maxText = 1_000_000;
+/** The greatest length of a pattern for Node.js, which finds only when it matches that it cannot compile a pattern. */
+const maxPlain = 1_000;
 /** The greatest product of counts inside each other that RE2 takes. */
 const maxCount = 1_000;
 /** How many characters Node.js may compare again for each character of a text. */
@@ -40,7 +44,8 @@ export class LinearPattern {
     const size = parts.reduce((sum, one) => sum + one.size, 0);
     this.size = partOf('', size).size;
     this.#source = source;
-    this.#parts = parts.map(({ text, isAbsent }) => ({ program: RE2JS.compile(text), isAbsent }));
+    // In a group: RE2JS would spend a time cubic in the size on a form of the program that it has only without one.
+    this.#parts = parts.map(({ text, isAbsent }) => ({ program: RE2JS.compile(`(${text})`), isAbsent }));
   }
 
   test(text: string): boolean {
@@ -71,12 +76,18 @@ function prepare(source: string): RegExp | LinearPattern {
   const { RegExpParser } = load('@eslint-community/regexpp') as typeof import('@eslint-community/regexpp');
   try {
     const pattern = new RegExpParser().parsePattern(source, 0, source.length, { unicode: true });
-    return isPlain(pattern) ? new RegExp(source, 'u') : new LinearPattern(source, pattern);
+    return source.length <= maxPlain && isPlain(pattern)
+      ? new RegExp(source, 'u')
+      : new LinearPattern(source, pattern);
   } catch (error) {
     if (error instanceof PatternError) throw error;
     const { message } = error as Error;
     if (error instanceof SyntaxError)
-      throw new PatternError(message, 'Write a regular expression of ECMAScript, with the flag u');
+      throw new PatternError(
+        // Without the pattern, which may be long.
+        message.slice(message.lastIndexOf(': ') + 2),
+        'Write a regular expression of ECMAScript, with the flag u',
+      );
     // The stack is exhausted, or RE2 refuses the depth.
     throw new PatternError(`it is nested too deeply: ${message}`, 'Write fewer groups inside each other');
   }
@@ -114,11 +125,17 @@ interface Part {
 }
 
 function partOf(text: string, size: number, count = 1): Part {
-  if (size <= maxSize) return { text, size: Math.max(size, 1), count };
-  throw new PatternError(
-    `written without counts, it has more than ${maxSize} parts`,
-    'Write smaller counts, or fewer inside each other',
-  );
+  if (size > maxSize)
+    throw new PatternError(
+      `written without counts, it has more than ${maxSize} parts`,
+      'Write smaller counts, or fewer inside each other',
+    );
+  if (text.length > maxText)
+    throw new PatternError(
+      `with all ranges of classes such as \\p{L}, it has more than ${maxText} characters`,
+      'Write fewer classes, such as one with a count instead of several',
+    );
+  return { text, size: Math.max(size, 1), count };
 }
 
 /** Takes lookaheads at the very beginning for patterns of their own, which must match, or must not. */
@@ -143,7 +160,7 @@ const writers: {
     if (node.kind === 'end') return partOf('\\z', 1);
     if (node.kind === 'word') return partOf(node.negate ? '\\B' : '\\b', 1);
     throw new PatternError(
-      `it looks around, ${node.raw}, in another place than directly after ^`,
+      `it looks around, ${node.raw}, in another place than directly after ^ at the beginning of the whole pattern`,
       'Move a lookahead there, or write allOf with one pattern each, with not if it must not match',
     );
   },
@@ -185,21 +202,29 @@ function write(element: AST.Element): Part {
   throw new PatternError(`${element.raw} is not supported`, 'Write it in another way');
 }
 
-function joined(parts: readonly Part[], separator: '' | '|'): Part {
-  const size = parts.reduce((sum, one) => sum + one.size, separator === '' ? 0 : parts.length - 1);
-  const count = parts.reduce((most, one) => Math.max(most, one.count), 1);
-  return partOf(parts.map(({ text }) => text).join(separator), size, count);
+/** Writes nodes after each other, and stops at the first one that is too much. */
+function joined<Node>(nodes: readonly Node[], separator: '' | '|', partOfNode: (node: Node) => Part): Part {
+  let all: Part | undefined;
+  for (const node of nodes) {
+    const one = partOfNode(node);
+    all =
+      all === undefined
+        ? one
+        : partOf(
+            all.text + separator + one.text,
+            all.size + separator.length + one.size,
+            Math.max(all.count, one.count),
+          );
+  }
+  return all ?? partOf('', 1);
 }
 
 function sequence(elements: readonly AST.Element[]): Part {
-  return joined(elements.map(write), '');
+  return joined(elements, '', write);
 }
 
 function choice(alternatives: readonly AST.Alternative[]): Part {
-  const written = joined(
-    alternatives.map(({ elements }) => sequence(elements)),
-    '|',
-  );
+  const written = joined(alternatives, '|', ({ elements }) => sequence(elements));
   return { ...written, text: `(?:${written.text})` };
 }
 
@@ -211,7 +236,7 @@ function exactly(text: string, count: number, each: number): string {
 
 /** Allows so many repetitions, in pieces of which one must be complete before the next one begins. */
 function upTo(text: string, count: number, each: number): string {
-  if (count <= each) return `(?:${text}){0,${count}}`;
+  if (count <= each) return count === 0 ? '' : `(?:${text}){0,${count}}`;
   return `(?:(?:${text}){0,${each - 1}}|(?:${text}){${each}}${upTo(text, count - each, each)})`;
 }
 

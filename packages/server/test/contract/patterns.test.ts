@@ -41,16 +41,23 @@ function timeOf(run: (length: number) => void, length: number): number {
   return time / runs / length;
 }
 
-/** By what factor a character of a text of 100,000 takes longer than one of 1,000. */
-function growthOf(run: (length: number) => void): number {
-  const times = Array.from({ length: 5 }, () => [timeOf(run, 1_000), timeOf(run, 100_000)] as const);
+/** By what factor a character of a long text takes longer than one of a short text. */
+function growthOf(
+  run: (length: number) => void,
+  [few, many]: readonly [number, number] = [1_000, 100_000],
+): number {
+  const times = Array.from({ length: 5 }, () => [timeOf(run, few), timeOf(run, many)] as const);
   const [short, long] = [0, 1].map((i) => times.map((pair) => pair[i]!).sort((a, b) => a - b)[2]!);
   return long! / short!;
 }
 
 /** Whether the factor is within a limit. It is tried three times, since V8 compiles and collects garbage meanwhile. */
-function isLinear(run: (length: number) => void, limit: number): boolean {
-  return [1, 2, 3].some(() => growthOf(run) <= limit);
+function isLinear(
+  run: (length: number) => void,
+  limit: number,
+  lengths?: readonly [number, number],
+): boolean {
+  return [1, 2, 3].some(() => growthOf(run, lengths) <= limit);
 }
 
 /** A text of each length: a beginning, then what is repeated, then an end. */
@@ -98,6 +105,16 @@ t.test('a pattern takes linear time for texts that backtracking never finishes',
   }
 });
 
+t.test('the start takes a time that is linear in the number of parts of a pattern', async (t) => {
+  let different = 0;
+  const prepare = (parts: number) => {
+    const classOf = (_: unknown, i: number) =>
+      `[\\u${(0x4000 + 8 * i).toString(16)}\\u${(0x4004 + 8 * i).toString(16)}]?`;
+    patternOf(`^${Array.from({ length: parts }, classOf).join('')}${different++}$`);
+  };
+  t.ok(isLinear(prepare, 3, [48, 480]));
+});
+
 t.test('each format takes linear time', async (t) => {
   const starts = '  a@ a: http:// http://a@ http://[ 1: 12:00:00. 2024-01-01T12:00:00.'.split(' ');
   const units = 'a 0 a. a- 1: %41 @ ='.split(' ');
@@ -113,8 +130,11 @@ t.test('only what plainly takes linear time is matched by backtracking', async (
   const plain = String.raw`^[^\x00]*$ ^[a-z]{1,50}$ ^\d{4}-\d{2}-\d{2}$ ^"[!#-\[\]-~]{1,255}"$ ^2 [] [A-Z]{3} ^\p{L}+?`;
   for (const pattern of `${plain} ^.{2,3000} a$ ^[ab]*a{16}$ a{16} `.split(' '))
     t.ok(patternOf(pattern) instanceof RegExp, pattern);
-  for (const pattern of String.raw`^a*b?$ a+ ^a*b{17} a{17} a|b ^(?:a)*$ (a) ^a\b ^^a ^a$b a^`.split(' '))
-    t.notOk(patternOf(pattern) instanceof RegExp, pattern);
+  const long = 'a'.repeat(1_000);
+  for (const pattern of String.raw`^a*b?$ a+ ^a*b{17} a{17} a|b ^(?:a)*$ (a) ^a\b ^^a ^a$b a^ ^${long}`.split(
+    ' ',
+  ))
+    t.notOk(patternOf(pattern) instanceof RegExp, pattern.slice(0, 99));
 });
 
 /** The smallest elements of patterns: of each kind, and where Unicode and ECMAScript have their traps. */
@@ -187,10 +207,13 @@ t.test(
   async (t) => {
     const move =
       'Move a lookahead there, or write allOf with one pattern each, with not if it must not match';
-    const around = (what: string) => `it looks around, ${what}, in another place than directly after ^`;
+    const around = (what: string) =>
+      `it looks around, ${what}, in another place than directly after ^ at the beginning of the whole pattern`;
     const alternatives = `Write an alternative for each text, as in ^(?:"[a-z]*"|'[a-z]*')$`;
     const parts = 'written without counts, it has more than 10000 parts';
     const smaller = 'Write smaller counts, or fewer inside each other';
+    const ranges = 'with all ranges of classes such as \\p{L}, it has more than 1000000 characters';
+    const fewer = 'Write fewer classes, such as one with a count instead of several';
     const syntax = 'Write a regular expression of ECMAScript, with the flag u';
     const nested = 'Write fewer groups inside each other';
     const refused: [pattern: string, message: string, fix: string][] = [
@@ -216,11 +239,16 @@ t.test(
         'it is nested too deeply: error parsing regexp: expression nests too deeply',
         nested,
       ],
-      ['a{2,1}', 'Invalid regular expression: /a{2,1}/u: numbers out of order in {} quantifier', syntax],
+      ['a{2,1}', 'numbers out of order in {} quantifier', syntax],
+      ['[a-z]{2', 'Incomplete quantifier', syntax],
+      [`^(?:${'\\p{L}'.repeat(100)})`, ranges, fewer],
+      ['[\\p{L}-]|'.repeat(20_000), ranges, fewer],
+      [`^[${'ab'.repeat(100_000)}]+$`, ranges, fewer],
     ];
     for (const [pattern, message, fix] of refused)
       t.throws(() => patternOf(pattern), { message, fix }, pattern.slice(0, 99));
     t.ok(patternOf('^(?:ab){4999}$').test('ab'.repeat(4_999)));
+    t.ok(patternOf(`^(?:(?:(?:${'\\p{L}'.repeat(70)}){100}){0}){9000}$`).test(''));
   },
 );
 
@@ -281,10 +309,14 @@ t.test('Node.js itself matches no text with a pattern that backtracking could ta
 
 t.test('the characters of a text, times the size of its pattern, count as checks', async (t) => {
   const pattern = '^(?:[a-z]{2}|[a-z]{3}|-)*$';
+  const maximal = '^(?:a{4999}|b{4998})*$';
   const { put, find } = await startOrchard(
     t,
-    { words: { type: 'string', pattern } },
-    '^(?:a{4999}|b{4998})*$',
+    {
+      words: { type: 'string', pattern },
+      names: { type: 'array', items: { type: 'string', pattern: maximal } },
+    },
+    maximal,
   );
   const { size } = patternOf(pattern) as LinearPattern;
   const most = Math.floor((64 * 30_000) / size);
@@ -292,6 +324,9 @@ t.test('the characters of a text, times the size of its pattern, count as checks
   // The response, which has the text again, is not counted.
   t.match(await put({ words: 'a'.repeat(0.8 * most) }), { status: 200 });
   t.match(await put({ words: 'a'.repeat(most + 1) }), error(40002, costly));
-  t.match(await find('a'.repeat(100)), error(40006, 'code must match pattern "^(?:a{4999}|b{4998})*$"'));
+  t.match(await find('a'.repeat(100)), error(40006, `code must match pattern "${maximal}"`));
   t.match(await find('a'.repeat(200)), error(40006, costly));
+  // Also the end of each text.
+  t.match(await put({ names: Array(100).fill('') }), { status: 200 });
+  t.match(await put({ names: Array(200).fill('') }), error(40002, costly));
 });

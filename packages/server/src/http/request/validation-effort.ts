@@ -112,9 +112,9 @@ export function count(weight: Weight, data: unknown): true {
   return true;
 }
 
-/** Counts a text that is read once more, whose characters are looked at so many times. */
-export function countText(text: string, times = 1): void {
-  add(times * sizeOfText(text));
+/** Counts a text that is read once more, whose characters, and its end, are looked at so many times. */
+export function countText({ length }: string, times = 1): void {
+  add((times * (length + 1)) / textLength);
 }
 
 function sizeOf(data: unknown, { each, required }: Weight): number {
