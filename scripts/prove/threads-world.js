@@ -1,4 +1,4 @@
-// The library that prove:workers disturbs: its store, its processes, its log, and what it must not leave behind.
+// The library that prove:threads disturbs: its store, its process, its log, and what it must not leave behind.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -17,9 +17,9 @@ import { createInterface } from 'node:readline';
 import getPort from 'get-port';
 import { embeddedPostgres } from '../../packages/server/test/support/postgres-cluster.js';
 import { endWithThisProcess, run } from '../../packages/server/test/support/server-process.js';
-import { allProcesses, readProcess, required, signalAll } from '../lib/processes.js';
+import { readProcess, required } from '../lib/processes.js';
 import { send } from '../lib/request.js';
-import { newConnectionId } from './workers-load.js';
+import { newConnectionId } from './threads-load.js';
 
 /** The server's limit of descriptors: few enough for idle connections to take them all. */
 export const descriptors = 256;
@@ -34,23 +34,23 @@ const storeName = 'library.db';
  * @property {string} root - The folder of a build of the project.
  * @property {string} [server] - The program that serves, if not the library's own.
  * @property {Engine} engine
- * @property {readonly number[]} counts - How many workers serve, one of these numbers after each start.
+ * @property {readonly number[]} counts - How many threads serve, one of these numbers after each start.
  */
 
 /** One run of the server after another, on one store. */
 export class World {
   #options;
   #library;
-  #root = mkdtempSync(join(tmpdir(), 'prove-workers-'));
+  #root = mkdtempSync(join(tmpdir(), 'prove-threads-'));
   #adminPort = 0;
   /** @type {import('node:child_process').ChildProcess | undefined} */
-  #supervisor;
+  #server;
   /** The status of the last server, or the signal, once it has ended. @type {number | string | undefined} */
   #status;
   /** The pipe to which the server logs, since what `spawn` makes would be a socket; and the process that reads it. */
   #pipe = join(this.#root, 'log');
   #reader;
-  /** When each worker last served a new connection, in ms since the epoch. @type {Map<string, number>} */
+  /** When each thread last served a new connection, in ms since the epoch. @type {Map<string, number>} */
   #served = new Map();
   /** The port of the service; the same for all runs. */
   port = 0;
@@ -59,18 +59,16 @@ export class World {
   store = join(this.storeFolder, storeName);
   /** Where files of the store are moved; on the same file system. */
   awayFolder = join(this.#root, 'away');
-  /** The TMPDIR of the server, by which its processes are found. */
+  /** The TMPDIR of the server. */
   temporaryFolder = join(this.#root, 'tmp');
   /** Where backups are made. */
   backupFolder = join(this.#root, 'backups');
   /** The PostgreSQL server, if the documents are on one. @type {import('../../packages/server/test/support/postgres-cluster.js').PostgresServer | undefined} */
   postgres;
-  /** The last lines of the log, and what the processes printed besides. @type {string[]} */
+  /** The last lines of the log, and what the server printed besides. @type {string[]} */
   lines = [];
-  /** How many workers the running server has. */
-  workers = 0;
-  /** Whether the supervisor has killed a worker because it did not respond, as on a slow machine. */
-  isOverdue = false;
+  /** How many threads of the running server serve. */
+  threads = 0;
 
   /** @param {WorldOptions} options */
   constructor(options) {
@@ -123,36 +121,30 @@ export class World {
   }
 
   /**
-   * Starts the server, and waits until all of its workers serve.
-   * @param {import('./workers-random.js').Random} random - Says how many these are.
+   * Starts the server, and waits until it serves.
+   * @param {import('./threads-random.js').Random} random - Says how many these are.
    * @throws {Error} when it ends instead, or takes too long.
    */
   async start(random) {
     this.launch(random.pick(this.#options.counts));
     const status = await this.settled();
     if (status !== undefined) throw new Error(`the server ended with ${status} at its start`);
-    const folders = this.#filesLeft();
-    if (folders.length > 1)
-      throw new Error(`left by a killed server after the next start: ${folders.join(', ')}`);
   }
 
-  /** Waits until all workers serve, or the server has ended; then returns its status or the signal. */
+  /** Waits until the server is ready, or has ended; then returns its status or the signal. */
   async settled() {
-    await required(
-      'the server has started',
-      async () => this.#status !== undefined || (await this.allServe()),
-    );
+    await required('the server has started', async () => this.#status !== undefined || (await this.ready()));
     return this.#status;
   }
 
-  /** Starts the server. @param {number} workers */
-  launch(workers) {
-    this.workers = workers;
+  /** Starts the server. @param {number} threads */
+  launch(threads) {
+    this.threads = threads;
     this.#served.clear();
     this.#status = undefined;
     const { server = join(this.#library, 'main.js') } = this.#options;
     const output = openSync(this.#pipe, 'w');
-    const supervisor = spawn('prlimit', [`--nofile=${descriptors}`, process.execPath, server], {
+    const started = spawn('prlimit', [`--nofile=${descriptors}`, process.execPath, server], {
       env: {
         PATH: process.env['PATH'],
         DATABASE_URL: this.#databaseUrl,
@@ -160,8 +152,7 @@ export class World {
         HOST: '127.0.0.1',
         PORT: String(this.port),
         OPS_PORT: String(this.#adminPort),
-        WORKERS: String(workers),
-        WORKER_TIMEOUT_SECONDS: '5',
+        WORKERS: String(threads),
         SHUTDOWN_SECONDS: '1',
         // A slow machine must not cause 503s here.
         MAX_EVENT_LOOP_DELAY_MS: '0',
@@ -169,19 +160,18 @@ export class World {
       stdio: ['ignore', output, 'pipe'],
     });
     closeSync(output);
-    this.#supervisor = supervisor;
-    void once(supervisor, 'exit').then(([code, signal]) => (this.#status = code ?? signal));
-    const stderr = /** @type {import('node:stream').Readable} */ (supervisor.stderr);
+    this.#server = started;
+    void once(started, 'exit').then(([code, signal]) => (this.#status = code ?? signal));
+    const stderr = /** @type {import('node:stream').Readable} */ (started.stderr);
     createInterface({ input: stderr }).on('line', (line) => this.#keep(line));
   }
 
   /** @param {string} line */
   #readLog(line) {
     if (line !== '' && !line.includes('"requestId"')) this.#keep(line);
-    const worker = /"process":"(worker \d+)"/.exec(line)?.[1];
+    const thread = /"thread":(\d+)/.exec(line)?.[1];
     const time = /"time":(\d+)/.exec(line)?.[1];
-    if (line.includes(newConnectionId)) this.#served.set(worker ?? 'one process', Number(time));
-    if (line.includes('does not respond')) this.isOverdue = true;
+    if (line.includes(newConnectionId)) this.#served.set(thread ?? 'the only one', Number(time));
   }
 
   /** @param {string} line */
@@ -191,10 +181,10 @@ export class World {
   }
 
   /**
-   * How many workers have served new connections since a moment, as they logged it.
+   * How many threads have served new connections since a moment, as they logged it.
    * @param {number} moment - In ms since the epoch.
    */
-  workersWithNewConnections(moment) {
+  threadsWithNewConnections(moment) {
     return [...this.#served.values()].filter((time) => time > moment).length;
   }
 
@@ -218,42 +208,27 @@ export class World {
     this.#reader.kill('SIGCONT');
   }
 
-  /** The process of the supervisor. @returns {number} */
-  get supervisor() {
-    const { pid } = this.#supervisor ?? {};
+  /** The process of the server. @returns {number} */
+  get pid() {
+    const { pid } = this.#server ?? {};
     if (pid === undefined) throw new Error('no server has been started');
     return pid;
   }
 
-  /** Waits until the supervisor has exited; returns its status or the signal. @throws {Error} when it takes too long. */
+  /** Whether the server runs. */
+  get runs() {
+    return this.#server !== undefined && this.#status === undefined;
+  }
+
+  /** Waits until the server has exited; returns its status or the signal. @throws {Error} when it takes too long. */
   async exited() {
-    await required('the supervisor has ended', () => this.#status !== undefined);
+    await required('the server has ended', () => this.#status !== undefined);
     return this.#status;
   }
 
-  /** All processes of the server, except those that have exited: these have no environment. */
-  processes() {
-    const own = `TMPDIR=${this.temporaryFolder}`;
-    return allProcesses().filter((pid) => readProcess(pid, 'environ').split('\0').includes(own));
-  }
-
-  /** The processes of the workers. */
-  workerProcesses() {
-    return this.processes().filter((pid) => pid !== this.supervisor);
-  }
-
-  /** Whether the service reports that it is ready. */
+  /** Whether the service reports that it is ready, all of its threads. */
   async ready() {
     return (await this.#admin('/readyz')).status === 200;
-  }
-
-  /** Whether all processes run that should, and all workers serve, as the supervisor reports it. */
-  async allServe() {
-    const processes = this.workerProcesses().length;
-    // One process is its own worker.
-    if (this.workers === 1) return processes === 0 && this.ready();
-    const { text } = await this.#admin('/metrics');
-    return processes === this.workers && text.includes(`\nlibrary_workers ${this.workers}\n`);
   }
 
   /** @param {string} path */
@@ -261,13 +236,8 @@ export class World {
     return send(`http://127.0.0.1:${this.#adminPort}`, { path }, { timeout: 10_000 });
   }
 
-  /** What a graceful exit must not leave: processes, and anything in its folders but the store itself. */
+  /** What a graceful exit must not leave: anything in its folders but the store itself. */
   leftovers() {
-    const describe = (/** @type {number} */ pid) => `process ${pid} (${readProcess(pid, 'comm').trim()})`;
-    return [...this.processes().map(describe), ...this.#filesLeft()];
-  }
-
-  #filesLeft() {
     const beside = readdirSync(this.storeFolder).filter((name) => !name.startsWith(storeName));
     return [
       ...readdirSync(this.temporaryFolder).map((name) => `${name} in the folder of temporary files`),
@@ -276,9 +246,9 @@ export class World {
     ];
   }
 
-  /** Kills all processes. */
+  /** Kills the server, if it runs. */
   kill() {
-    signalAll(this.processes(), 'SIGKILL');
+    if (this.runs) process.kill(this.pid, 'SIGKILL');
   }
 
   /** Ends everything, and removes all folders. */
