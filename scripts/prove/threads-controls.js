@@ -3,7 +3,6 @@ import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { copyingLibraryOf, editedBuild, torn } from '../lib/edited-build.js';
 import { until } from '../lib/processes.js';
-import { faults } from './threads-faults.js';
 import { randomFrom } from './threads-random.js';
 import { Run } from './threads-run.js';
 
@@ -13,7 +12,6 @@ import { Run } from './threads-run.js';
  * @property {readonly import('../lib/edited-build.js').Edit[]} edits
  * @property {boolean} [transactions] - Whether writes are transactions.
  * @property {number} [threads] - Two by default.
- * @property {(run: Run, random: import('./threads-random.js').Random) => Promise<void>} provoke
  * @property {RegExp} expected - A violation that the fault must cause.
  */
 
@@ -21,9 +19,6 @@ import { Run } from './threads-run.js';
 const attempts = 3;
 /** How long a control waits for what must work, in s: it fails anyway if the fault shows. */
 const patience = 10;
-
-/** Waits for a violation. @param {Run} run */
-const untilViolated = async (run) => void (await until(() => run.violations.length > 0, 60));
 
 /** @type {readonly Control[]} */
 const controls = [
@@ -37,7 +32,6 @@ const controls = [
       },
     ],
     threads: 1,
-    provoke: untilViolated,
     expected: /no order explains/,
   },
   {
@@ -50,7 +44,6 @@ const controls = [
       },
     ],
     transactions: true,
-    provoke: untilViolated,
     expected: /no order explains/,
   },
   {
@@ -58,7 +51,6 @@ const controls = [
     edits: [torn],
     transactions: true,
     // A backup sees what a killed server would leave.
-    provoke: untilViolated,
     expected: /half of a transaction/,
   },
   {
@@ -75,7 +67,6 @@ const controls = [
       },
     ],
     // The other thread does not see it yet.
-    provoke: untilViolated,
     expected: /no order explains/,
   },
   {
@@ -94,20 +85,7 @@ const controls = [
       },
     ],
     // Then commands beside the server believe that nobody has the store.
-    provoke: untilViolated,
     expected: /no order explains|lost|not permitted|without a fault|not recovered/,
-  },
-  {
-    name: 'threads wait for the reader of the log',
-    edits: [
-      {
-        file: 'observability/log-destination.js',
-        text: 'constants.O_NONBLOCK | ',
-        by: '',
-      },
-    ],
-    provoke: (run, random) => run.disturb(faults.stallLog, random),
-    expected: /^stall the log's reader.*meanwhile no (write|get|list)/,
   },
 ];
 
@@ -123,7 +101,7 @@ export async function runControls(root) {
 }
 
 /** @param {Control} control @param {string} root */
-async function runControl({ name, edits, transactions, threads = 2, provoke, expected }, root) {
+async function runControl({ name, edits, transactions, threads = 2, expected }, root) {
   /** They run at the same time, and each prints at its end. */
   const lines = [`\ncontrol: ${name}`];
   const folder = editedBuild(root, edits);
@@ -144,7 +122,7 @@ async function runControl({ name, edits, transactions, threads = 2, provoke, exp
       const run = await Run.begin(options, random);
       // The write-ahead log then has acknowledged writes.
       await pause(1_000);
-      await provoke(run, random);
+      await until(() => run.violations.length > 0, 60);
       await run.abandon();
       failed = run.violations.length > 0;
     }

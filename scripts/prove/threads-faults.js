@@ -86,14 +86,6 @@ export const faults = {
     down: ['write'],
     inject: (world) => lower(world, 'fsize', statSync(`${world.store}-wal`).size, 'unlimited'),
   },
-  emptyTemporaryFolder: {
-    name: 'empty the folder of temporary files',
-    inject: ({ temporaryFolder }) => {
-      for (const name of readdirSync(temporaryFolder))
-        rmSync(join(temporaryFolder, name), { recursive: true, force: true });
-      return undefined;
-    },
-  },
   moveStore: moveAway('move the store away and back', ['', '-wal', '-shm']),
   moveDatabase: moveAway('move the database alone away and back', ['']),
   moveLog: moveAway('move the write-ahead log alone away and back', ['-wal']),
@@ -121,13 +113,6 @@ export const faults = {
     inject: async ({ postgres }) => {
       await postgres?.stop('SIGQUIT');
       return () => postgres?.start();
-    },
-  },
-  stallLog: {
-    name: "stall the log's reader",
-    inject: async (world) => {
-      await world.stallLog();
-      return () => world.resumeLog();
     },
   },
   idleConnections: {
@@ -219,5 +204,4 @@ export const restarts = [
   },
   restart('kill the server', kill, faults.moveDatabase),
   restart('kill the server', kill, faults.moveStore),
-  restart('end the server by a signal', endGracefully, faults.stallLog),
 ];

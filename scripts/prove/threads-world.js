@@ -1,23 +1,14 @@
-// The library that prove:threads disturbs: its store, its process, its log, and what it must not leave behind.
-import { execFileSync, spawn } from 'node:child_process';
+// The library that prove:threads disturbs: its store, its process, and what it must not leave behind.
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  closeSync,
-  constants,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import getPort from 'get-port';
 import { embeddedPostgres } from '../../packages/server/test/support/postgres-cluster.js';
-import { endWithThisProcess, run } from '../../packages/server/test/support/server-process.js';
-import { readProcess, required } from '../lib/processes.js';
+import { run } from '../../packages/server/test/support/server-process.js';
+import { required } from '../lib/processes.js';
 import { send } from '../lib/request.js';
 import { newConnectionId } from './threads-load.js';
 
@@ -47,9 +38,6 @@ export class World {
   #server;
   /** The status of the last server, or the signal, once it has ended. @type {number | string | undefined} */
   #status;
-  /** The pipe to which the server logs, since what `spawn` makes would be a socket; and the process that reads it. */
-  #pipe = join(this.#root, 'log');
-  #reader;
   /** When each thread last served a new connection, in ms since the epoch. @type {Map<string, number>} */
   #served = new Map();
   /** The port of the service; the same for all runs. */
@@ -59,8 +47,6 @@ export class World {
   store = join(this.storeFolder, storeName);
   /** Where files of the store are moved; on the same file system. */
   awayFolder = join(this.#root, 'away');
-  /** The TMPDIR of the server. */
-  temporaryFolder = join(this.#root, 'tmp');
   /** Where backups are made. */
   backupFolder = join(this.#root, 'backups');
   /** The PostgreSQL server, if the documents are on one. @type {import('../../packages/server/test/support/postgres-cluster.js').PostgresServer | undefined} */
@@ -74,14 +60,8 @@ export class World {
   constructor(options) {
     this.#options = options;
     this.#library = join(options.root, 'examples/library/dist');
-    for (const folder of [this.storeFolder, this.awayFolder, this.temporaryFolder, this.backupFolder])
-      mkdirSync(folder);
-    execFileSync('mkfifo', [this.#pipe]);
-    // It writes, too, so that the pipe does not end with a server.
-    const command = ['-c', 'exec cat <>"$0"', this.#pipe];
-    this.#reader = spawn('sh', command, { stdio: ['ignore', 'pipe', 'inherit'] });
-    createInterface({ input: this.#reader.stdout }).on('line', (line) => this.#readLog(line));
-    endWithThisProcess(this.#reader, () => this.remove());
+    for (const folder of [this.storeFolder, this.awayFolder, this.backupFolder]) mkdirSync(folder);
+    process.once('exit', () => this.remove());
   }
 
   get engine() {
@@ -143,12 +123,10 @@ export class World {
     this.#served.clear();
     this.#status = undefined;
     const { server = join(this.#library, 'main.js') } = this.#options;
-    const output = openSync(this.#pipe, 'w');
     const started = spawn('prlimit', [`--nofile=${descriptors}`, process.execPath, server], {
       env: {
         PATH: process.env['PATH'],
         DATABASE_URL: this.#databaseUrl,
-        TMPDIR: this.temporaryFolder,
         HOST: '127.0.0.1',
         PORT: String(this.port),
         OPS_PORT: String(this.#adminPort),
@@ -157,13 +135,12 @@ export class World {
         // A slow machine must not cause 503s here.
         MAX_EVENT_LOOP_DELAY_MS: '0',
       },
-      stdio: ['ignore', output, 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
-    closeSync(output);
     this.#server = started;
     void once(started, 'exit').then(([code, signal]) => (this.#status = code ?? signal));
-    const stderr = /** @type {import('node:stream').Readable} */ (started.stderr);
-    createInterface({ input: stderr }).on('line', (line) => this.#keep(line));
+    createInterface({ input: started.stdout }).on('line', (line) => this.#readLog(line));
+    createInterface({ input: started.stderr }).on('line', (line) => this.#keep(line));
   }
 
   /** @param {string} line */
@@ -186,26 +163,6 @@ export class World {
    */
   threadsWithNewConnections(moment) {
     return [...this.#served.values()].filter((time) => time > moment).length;
-  }
-
-  /** From now on nothing reads the log, and its pipe is full. */
-  async stallLog() {
-    const { pid = 0 } = this.#reader;
-    this.#reader.kill('SIGSTOP');
-    await required("the log's reader stops", () => /^State:\s+T/m.test(readProcess(pid, 'status')));
-    const filler = openSync(this.#pipe, constants.O_WRONLY | constants.O_NONBLOCK);
-    try {
-      for (;;) writeSync(filler, '\n'.repeat(4_096));
-    } catch (error) {
-      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EAGAIN') throw error;
-    } finally {
-      closeSync(filler);
-    }
-  }
-
-  /** Lets the log's reader continue. */
-  resumeLog() {
-    this.#reader.kill('SIGCONT');
   }
 
   /** The process of the server. @returns {number} */
@@ -240,7 +197,6 @@ export class World {
   leftovers() {
     const beside = readdirSync(this.storeFolder).filter((name) => !name.startsWith(storeName));
     return [
-      ...readdirSync(this.temporaryFolder).map((name) => `${name} in the folder of temporary files`),
       ...readdirSync(this.awayFolder).map((name) => `${name} in the folder of moved files`),
       ...beside.map((name) => `${name} beside the store`),
     ];
@@ -255,7 +211,6 @@ export class World {
   remove() {
     this.kill();
     void this.postgres?.stop();
-    this.#reader.kill('SIGKILL');
     rmSync(this.#root, { recursive: true, force: true, maxRetries: 5 });
   }
 }

@@ -1,4 +1,4 @@
-// Checks that several threads keep the promises of one while the process, files, the log and descriptors fail under load.
+// Checks that several threads keep the promises of one while the process, files and descriptors fail under load.
 // Needs "npm run build && npm run build:services", Linux and prlimit; Node.js 22.12 for more than one thread.
 import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
@@ -19,8 +19,8 @@ const program = new Command('npm run prove:threads --')
   .description(
     `24 clients of several subjects use the library (examples/library) with all its operations, on kept and on new
 connections, and many at the same documents. An operator creates, lists and revokes tokens, and backs up the store.
-Meanwhile the server is killed and stopped, the folder of temporary files is emptied, the store or its log is moved away
-and back, no file can grow, the reader of the log stalls, and the descriptors are taken; on PostgreSQL, its processes are
+Meanwhile the server is killed and stopped, the store or its log is moved away and back, no file can grow, and the
+descriptors are taken; on PostgreSQL, its processes are
 killed, stopped and restarted.
 
 For each document there must be an order of all requests that explains all responses, lists and backups included: no

@@ -92,8 +92,9 @@ export async function serveInThreads(service: Service, config: Config, dev: bool
       await endThreads();
     },
   });
-  process.on('uncaughtException', (error) => {
+  process.once('uncaughtException', (error) => {
     log.fatal({ err: error }, 'the main thread has failed: the service ends');
+    process.on('uncaughtException', endAtOnce);
     fail('error');
   });
   const origin = await Promise.all([threads.ready(), admin])

@@ -9,10 +9,11 @@ import { interrupted, onEnd } from './signals.js';
 import { describeFault } from './start-errors.js';
 import {
   endMessage,
+  type Answer,
   type Answers,
+  type FirstMessage,
   type Question,
   type ThreadData,
-  type ThreadMessage,
 } from './thread-data.js';
 
 /** Serves until the main thread ends this one. Tells the main thread if it cannot start. */
@@ -22,10 +23,11 @@ export async function serveInThread(service: Service, data: ThreadData): Promise
     const metrics = await loadMetrics(service, config);
     const built = await buildService(service, config, metrics, data);
     answerQuestions(service, built, metrics);
-    say({ kind: 'ready' });
+    say(undefined);
     onEnd(() => void end(built, config.limits.shutdownTime));
   } catch (error) {
-    if (!interrupted.aborted) say({ kind: 'failed', reason: describeFault(error, service) });
+    if (interrupted.aborted) process.exit(0);
+    say(describeFault(error, service));
     process.exit(1);
   }
 }
@@ -58,19 +60,18 @@ function answerQuestions(service: Service, built: BuiltService, metrics: Metrics
   };
   parentPort?.on('message', (question: Question | typeof endMessage) => {
     if (question === endMessage) return;
-    const { id, kind, at } = question;
-    // What throws here is a defect, which ends the thread.
-    void (async () => answering[kind](at))().then(
-      (answer: unknown) => {
-        say({ kind: 'answer', id, answer });
-      },
-      (error: unknown) => {
-        say({ kind: 'fault', id, reason: describeFault(error, service) });
-      },
-    );
+    const { kind, at, reply } = question;
+    void (async () => answering[kind](at))()
+      .then(
+        (value): Answer<unknown> => ({ value }),
+        (error: unknown): Answer<unknown> => ({ fault: describeFault(error, service) }),
+      )
+      .then((answer) => {
+        reply.postMessage(answer);
+      });
   });
 }
 
-function say(message: ThreadMessage): void {
+function say(message: FirstMessage): void {
   parentPort?.postMessage(message);
 }

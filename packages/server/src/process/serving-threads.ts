@@ -1,16 +1,17 @@
 // The threads of a service that serve, as the main thread sees them. They share one fate: if one of them ends or does not
 // respond, all end.
-import { Worker } from 'node:worker_threads';
+import { MessageChannel, Worker } from 'node:worker_threads';
 import type { Measured, Source } from '../observability/gathered-metrics.js';
 import { StorageError } from '../storage/interface.js';
 import { within } from '../time-limit.js';
 import { ThreadStartError } from './start-errors.js';
 import {
   endMessage,
+  type Answer,
   type Answers,
+  type FirstMessage,
   type Question,
   type ThreadData,
-  type ThreadMessage,
 } from './thread-data.js';
 
 /**
@@ -31,7 +32,7 @@ interface ThreadsOptions {
   readonly timeout: number;
   /** How long a thread may take to open what it needs, in ms. */
   readonly openTimeout: number;
-  /** Called once, when a thread has ended or does not respond while the others serve. */
+  /** Called when a thread has ended by itself or does not respond, after all have served. */
   readonly failed: (thread: number, reason: string) => void;
 }
 
@@ -41,6 +42,7 @@ export class ServingThreads {
   readonly #threads: readonly ServingThread[];
   readonly #checking: NodeJS.Timeout | undefined;
   #phase: 'starting' | 'serving' | 'ending' = 'starting';
+  #hasServed = false;
   #refuse!: (error: ThreadStartError) => void;
   readonly #refused = new Promise<never>((_, reject) => (this.#refuse = reject));
 
@@ -54,8 +56,8 @@ export class ServingThreads {
       const transferList = data.share === undefined ? [] : [data.share.port];
       const worker = new Worker(program, { workerData: data, transferList, stdout: true });
       const thread = new ServingThread(data.thread, worker);
-      void thread.ended.then((end) => {
-        this.#fail(thread, end);
+      void thread.ended.then((fault) => {
+        if (fault !== undefined) this.#fail(thread, fault);
       });
       return thread;
     });
@@ -104,6 +106,7 @@ export class ServingThreads {
     const origin = await Promise.race([listening(), this.#refused]);
     if (this.#phase !== 'starting') return this.#refused;
     this.#phase = 'serving';
+    this.#hasServed = true;
     return origin;
   }
 
@@ -136,12 +139,10 @@ export class ServingThreads {
   }
 
   #fail({ number, failure }: ServingThread, reason: string): void {
-    const phase = this.#phase;
     this.#phase = 'ending';
     clearInterval(this.#checking);
-    if (phase === 'serving') this.#options.failed(number, reason);
-    else if (phase === 'starting')
-      this.#refuse(failure ?? new ThreadStartError(`thread ${number}: ${reason}`, false));
+    if (this.#hasServed) this.#options.failed(number, reason);
+    else this.#refuse(failure ?? new ThreadStartError(`thread ${number}: ${reason}`, false));
   }
 }
 
@@ -156,8 +157,8 @@ class ServingThread implements Source {
   readonly number: number;
   /** Resolves when it can listen; then it never rejects. Stays pending if it ends before. */
   readonly ready: Promise<void>;
-  /** Resolves with the reason when it has ended. Never rejects. */
-  readonly ended: Promise<string>;
+  /** Resolves when it has ended, with the reason if that was not in order. Never rejects. */
+  readonly ended: Promise<string | undefined>;
   isReady = false;
   hasEnded = false;
   /** How many checks in a row it has not answered. */
@@ -165,12 +166,9 @@ class ServingThread implements Source {
   /** Why it cannot serve, if it has said so. */
   failure: ThreadStartError | undefined;
   readonly #worker: Worker;
-  #asked = 0;
-  readonly #asking = new Map<
-    number,
-    { resolve: (answer: unknown) => void; reject: (error: Error) => void }
-  >();
   #readied!: () => void;
+  /** Whether it has been asked to end. */
+  #isAsked = false;
 
   constructor(number: number, worker: Worker) {
     this.number = number;
@@ -181,11 +179,16 @@ class ServingThread implements Source {
       worker.on('error', (thrown: unknown) => (error = toError(thrown)));
       worker.on('exit', (code) => {
         this.hasEnded = true;
-        resolve(error === undefined ? `it exited with status ${code}` : (error.stack ?? error.message));
+        if (error === undefined && this.#isAsked && code === 0) resolve(undefined);
+        else resolve(error === undefined ? `it exited with status ${code}` : (error.stack ?? error.message));
       });
     });
-    worker.on('message', (message: ThreadMessage) => {
-      this.#receive(message);
+    worker.on('message', (fault: FirstMessage) => {
+      if (fault === undefined) {
+        this.isReady = true;
+        this.missedChecks = 0;
+        this.#readied();
+      } else this.failure = new ThreadStartError(fault);
     });
     // Standard output is for the log alone.
     worker.stdout.on('data', (chunk: Buffer) => process.stderr.write(chunk));
@@ -193,11 +196,15 @@ class ServingThread implements Source {
 
   /** Asks it something. Does not settle if it does not respond. @throws ThreadStartError when it cannot do that. */
   ask<Kind extends keyof Answers>(kind: Kind, at?: Question['at']): Promise<Answers[Kind]> {
-    return new Promise<unknown>((resolve, reject) => {
-      const id = ++this.#asked;
-      this.#asking.set(id, { resolve, reject });
-      this.#worker.postMessage({ id, kind, at } satisfies Question);
-    }) as Promise<Answers[Kind]>;
+    const { port1, port2 } = new MessageChannel();
+    return new Promise((resolve, reject) => {
+      port1.once('message', (answer: Answer<Answers[Kind]>) => {
+        port1.close();
+        if ('fault' in answer) reject(new ThreadStartError(answer.fault));
+        else resolve(answer.value);
+      });
+      this.#worker.postMessage({ kind, at, reply: port2 } satisfies Question, [port2]);
+    });
   }
 
   measure(): Promise<Measured> {
@@ -211,27 +218,8 @@ class ServingThread implements Source {
   }
 
   end(): void {
+    this.#isAsked = true;
     this.#worker.postMessage(endMessage);
-  }
-
-  #receive(message: ThreadMessage): void {
-    switch (message.kind) {
-      case 'ready':
-        this.isReady = true;
-        this.missedChecks = 0;
-        this.#readied();
-        break;
-      case 'failed':
-        this.failure = new ThreadStartError(message.reason);
-        break;
-      case 'answer':
-        this.#asking.get(message.id)?.resolve(message.answer);
-        this.#asking.delete(message.id);
-        break;
-      case 'fault':
-        this.#asking.get(message.id)?.reject(new ThreadStartError(message.reason));
-        this.#asking.delete(message.id);
-    }
   }
 }
 

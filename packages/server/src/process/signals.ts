@@ -64,7 +64,7 @@ interface Ending {
 
 /**
  * From now on, shuts down gracefully on a signal or a broken storage, and ends immediately on a second signal.
- * @returns A function that shuts down for another reason, with the exit status 1.
+ * @returns A function that shuts down for another reason; in any case, the exit status is 1 then.
  */
 export function endOnSignal({ service: { name }, log, storage, admin, stop }: Ending) {
   let ending = false;

@@ -1,5 +1,5 @@
 // What the main thread gives the threads that serve, and what they tell each other. Loaded before signals are received.
-import { isMainThread, workerData } from 'node:worker_threads';
+import { isMainThread, workerData, type MessagePort } from 'node:worker_threads';
 import type { Config } from '../config.js';
 import type { StorageShare } from '../storage/open.js';
 import type { Tls } from '../http/connection/server.js';
@@ -32,20 +32,20 @@ export interface Answers {
   readonly check: undefined;
 }
 
-/** A question, whose answers arrive in any order. */
+/** A question. */
 export interface Question {
-  readonly id: number;
   readonly kind: keyof Answers;
-  /** To listen on. */
+  /** Where to listen. */
   readonly at?: { readonly host: string; readonly port: number } | undefined;
+  /** Where the answer is sent. */
+  readonly reply: MessagePort;
 }
 
-/** The first message of a thread, that it can listen or why it cannot serve, and its answers. */
-export type ThreadMessage =
-  | { readonly kind: 'ready' }
-  | { readonly kind: 'failed'; readonly reason: string }
-  | { readonly kind: 'answer'; readonly id: number; readonly answer: unknown }
-  | { readonly kind: 'fault'; readonly id: number; readonly reason: string };
+/** The answer to a question, or why it has none. */
+export type Answer<T> = { readonly value: T } | { readonly fault: string };
+
+/** The first message of a thread: why it cannot serve; undefined when it can listen. */
+export type FirstMessage = string | undefined;
 
 /** The message of the main thread that ends a thread, also while it starts. All others are questions. */
 export const endMessage = 'end';

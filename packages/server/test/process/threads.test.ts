@@ -298,7 +298,7 @@ t.test('acknowledged writes survive SIGKILL at any moment', needsThreads(), asyn
 });
 
 /** Starts a service of two threads of which the second does what it is told, and clients of both. */
-async function startFailing(t: Test, env: Record<string, string> = {}) {
+async function startFailing(t: Test, env: Record<string, string> = {}, nodeArgs: string[] = []) {
   const { env: store, file, token } = await fillStore(t, 0, String);
   const folder = await temporaryFolder(t);
   const [JOURNAL, DOES] = [join(folder, 'journal'), join(folder, 'does')];
@@ -310,6 +310,7 @@ async function startFailing(t: Test, env: Record<string, string> = {}) {
   const server = await startServer(t, {
     script: fileURLToPath(new URL('../support/opening-service.js', import.meta.url)),
     env: { ...store, WORKERS: '2', JOURNAL, DOES, ...env },
+    nodeArgs,
   });
   const [first, second] = (await clientsOf(t, server, token)) as [Client, Client];
   /** The plants in the store, when the server has ended. */
@@ -330,7 +331,8 @@ for (const [does, reason] of [
   ['exhausts', /memory limit/],
 ] as const)
   t.test(`a thread that ${does} ends the process, in order`, needsThreads(), async (t) => {
-    const { server, tell, first, stored, fatal } = await startFailing(t);
+    // A small heap is exhausted soon.
+    const { server, tell, first, stored, fatal } = await startFailing(t, {}, ['--max-old-space-size=128']);
     const acknowledged: number[] = [];
     const ended = once(server.child, 'exit');
     let id = 0;
