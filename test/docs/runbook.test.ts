@@ -487,7 +487,7 @@ t.test('the commands of the runbook', skipFor(lacking), async (t) => {
     );
     t.equal(await machine.server.end(), 'SIGKILL');
     const [reasons] = blocksOf(runbook, 'It restarts again and again');
-    t.match(await machine.run(reasons), / 1  plant-store ends at once SIGTERM\n/);
+    t.match(await machine.run(reasons), / 1 {2}plant-store ends at once SIGTERM\n/);
     const [memory] = blocksOf(runbook, 'Memory runs out');
     await machine.start();
     t.match(await machine.run(memory), /NRestarts[^]*Out of memory[^]*process_resident_memory_bytes \d/);
